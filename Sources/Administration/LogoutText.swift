@@ -24,8 +24,8 @@ enum LogoutText {
         return lines.map { $0 + "\n" }.joined()
     }
 
-    private static func sentence(_ name: String, _ part: LogoutReport.Part) -> String? {
-        switch part {
+    private static func sentence(_ name: String, _ outcome: LogoutReport.TokenOutcome) -> String? {
+        switch outcome {
         case .notHeld: nil
         case .revoked: "The server has revoked the \(name)."
         case .notAsked: "The server was not asked to revoke the \(name)."

@@ -9,11 +9,11 @@ public struct LogoutReport: Sendable, Equatable {
         /// The server has no revocation endpoint; nothing was changed. `logOut(locally: true)` forgets the tokens here.
         case noEndpoint
         /// The server was asked to revoke them, the refresh token first: RFC 7009.
-        case asked(refreshToken: Part, accessToken: Part)
+        case asked(refreshToken: TokenOutcome, accessToken: TokenOutcome)
     }
 
     /// Outcome for one token.
-    public enum Part: Sendable, Equatable {
+    public enum TokenOutcome: Sendable, Equatable {
         /// There was no such token.
         case notHeld
         /// The server has revoked it, or did not know it any more: RFC 7009 section 2.2.
@@ -37,8 +37,8 @@ public struct LogoutReport: Sendable, Equatable {
     public var isComplete: Bool {
         guard isForgotten, storeFault == nil else { return false }
         guard case .asked(let refreshToken, let accessToken) = result else { return true }
-        return [refreshToken, accessToken].allSatisfy { part in
-            switch part {
+        return [refreshToken, accessToken].allSatisfy { outcome in
+            switch outcome {
             case .notHeld, .revoked: true
             // The grant has ended; the access token ends by itself.
             case .unsupported: refreshToken == .revoked
@@ -85,8 +85,9 @@ extension Heimdallr {
             endpoint = try await exchange.directory.url(.revocation)
         } catch {
             if case .missing = error { return LogoutReport(result: .noEndpoint, isForgotten: false) }
-            let refreshToken = LogoutReport.Part(failing: held.refreshToken, error)
-            let accessToken = refreshToken == .notHeld ? LogoutReport.Part(failing: held.accessToken, error) : nil
+            let refreshToken = LogoutReport.TokenOutcome(failing: held.refreshToken, error)
+            let accessToken =
+                refreshToken == .notHeld ? LogoutReport.TokenOutcome(failing: held.accessToken, error) : nil
             return LogoutReport(
                 result: .asked(
                     refreshToken: refreshToken,
@@ -94,15 +95,15 @@ extension Heimdallr {
                 isForgotten: false)
         }
         let secrets = [held.refreshToken, held.accessToken].compactMap { $0 }
-        var refreshToken = LogoutReport.Part.notHeld
+        var refreshToken = LogoutReport.TokenOutcome.notHeld
         if let token = held.refreshToken {
             refreshToken = await revoke(token, "refresh_token", at: endpoint, expiresIn: nil, hiding: secrets)
             guard refreshToken == .revoked else {
-                let rest: LogoutReport.Part = held.accessToken == nil ? .notHeld : .notAsked
+                let rest: LogoutReport.TokenOutcome = held.accessToken == nil ? .notHeld : .notAsked
                 return LogoutReport(result: .asked(refreshToken: refreshToken, accessToken: rest), isForgotten: false)
             }
         }
-        var accessToken = LogoutReport.Part.notHeld
+        var accessToken = LogoutReport.TokenOutcome.notHeld
         if let token = held.accessToken {
             accessToken = await revoke(token, "access_token", at: endpoint, expiresIn: held.expiresIn, hiding: secrets)
         }
@@ -135,7 +136,7 @@ extension Heimdallr {
     /// One revocation request (RFC 7009 section 2.1), the client authenticated by its own method.
     private func revoke(
         _ token: Secret, _ hint: String, at endpoint: String, expiresIn: Duration?, hiding secrets: [Secret]
-    ) async -> LogoutReport.Part {
+    ) async -> LogoutReport.TokenOutcome {
         let request: TokenRequest
         do throws(TokenEndpointFault) {
             request = try await exchange.authenticated(
@@ -164,7 +165,7 @@ extension Heimdallr {
     }
 }
 
-extension LogoutReport.Part {
+extension LogoutReport.TokenOutcome {
     /// Nobody knows where to revoke.
     fileprivate init(failing token: Secret?, _ fault: DiscoveryFault) {
         self = token == nil ? .notHeld : .failed(.discovery(fault))
