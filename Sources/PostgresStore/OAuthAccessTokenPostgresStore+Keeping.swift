@@ -37,9 +37,9 @@ extension OAuthAccessTokenPostgresStore {
 
     public struct LeaseReport: Sendable {
         public var client: String
-        /// The holder's host and process, in its words.
-        public var holder: String
-        /// Negative if the holder did not release it.
+        /// The owner's host and process, in its words.
+        public var owner: String
+        /// Negative if the owner did not release it.
         public var left: Duration
     }
 
@@ -53,14 +53,14 @@ extension OAuthAccessTokenPostgresStore {
         public var leases: [LeaseReport]
         public var pendingLogins: Int64
         /// New location of moved records, in the words of another process.
-        public var newPlace: String?
+        public var newLocation: String?
     }
 
     /// Reads the tables.
     /// - Throws: `TokenStoreError`
     public func report() async throws -> Report {
         try await open()
-        let newPlace = try await newPlace()
+        let newLocation = try await newLocation()
         return try await judging(isStart: true) {
             let space = PostgresLink.Value.text(settings.space)
             let about = try await run(
@@ -85,16 +85,16 @@ extension OAuthAccessTokenPostgresStore {
                 },
                 leases: (0..<leases.count).map { row in
                     LeaseReport(
-                        client: leases.text(row, 0) ?? "", holder: leases.text(row, 1) ?? "",
+                        client: leases.text(row, 0) ?? "", owner: leases.text(row, 1) ?? "",
                         left: .microseconds(leases.integer(row, 2) ?? 0))
                 },
-                pendingLogins: about.integer(0, 2) ?? 0, newPlace: newPlace)
+                pendingLogins: about.integer(0, 2) ?? 0, newLocation: newLocation)
         }
     }
 }
 
 extension OAuthAccessTokenPostgresStore: MovableTokenStore {
-    package var place: String { settings.place }
+    package var location: String { settings.location }
 
     /// A running proxy can't be detected behind a transaction pooler. Once the note is written, it gets no lease.
     package func prepareMove(alone: Bool) async throws {
@@ -102,16 +102,16 @@ extension OAuthAccessTokenPostgresStore: MovableTokenStore {
         engine.isMoving.store(true, ordering: .relaxed)
         guard alone, !listener.isPolling else { return }
         let isAlone = try await judging { try await run(Statements.useAlone, [.text(settings.space)]).flag(0, 0) }
-        if !isAlone { throw MovedStore.inUse(place) }
+        if !isAlone { throw MovedStore.inUse(location) }
     }
 
-    package func newPlace() async throws -> String? {
-        try await judging { try await run(Statements.newPlace, [.text(settings.space)]).text(0, 0) }
+    package func newLocation() async throws -> String? {
+        try await judging { try await run(Statements.newLocation, [.text(settings.space)]).text(0, 0) }
     }
 
-    package func setNewPlace(_ place: String?) async throws {
-        let values: [PostgresLink.Value] = [.text(settings.space), place.map { .text($0) } ?? .null]
-        try await judging { _ = try await run(Statements.setNewPlace, values) }
+    package func setNewLocation(_ location: String?) async throws {
+        let values: [PostgresLink.Value] = [.text(settings.space), location.map { .text($0) } ?? .null]
+        try await judging { _ = try await run(Statements.setNewLocation, values) }
     }
 }
 

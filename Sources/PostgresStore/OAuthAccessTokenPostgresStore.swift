@@ -45,7 +45,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         engine = PostgresEngine(settings, sealing, names, clock, reach, listener, writer)
         records = MarkedTokenStore(
             wrap(engine), leaseTime: settings.leaseTime,
-            patience: settings.patience, holder: Self.processName, clock: clock)
+            patience: settings.patience, owner: Self.processName, clock: clock)
     }
 
     /// Name of this process in its marks, for an operator.
@@ -75,7 +75,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     /// - Throws: `TokenStoreError`, of the kind `.unreachable` if waiting may help, otherwise `.misconfigured`.
     public func prepare() async throws {
         try await open()
-        if let place = try await newPlace() { throw MovedStore.refusal(settings.place, movedTo: place) }
+        if let location = try await newLocation() { throw MovedStore.refusal(settings.location, movedTo: location) }
     }
 
     /// The same, also if the records were moved away.
@@ -174,7 +174,7 @@ public struct PostgresStoreSettings: Sendable {
     /// Time for the database to answer one statement.
     public var answerTime = Duration.seconds(5)
     /// The store's name for people.
-    var place: String { "space \(space) in PostgreSQL" }
+    var location: String { "space \(space) in PostgreSQL" }
 
     /// - Parameters:
     ///   - connection: libpq's connection string. The environment and files that it does not name do not count.

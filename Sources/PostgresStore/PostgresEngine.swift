@@ -45,10 +45,10 @@ final class PostgresEngine: SharedRecordEngine {
         }
     }
 
-    func mark(client: String, revision: UInt64?, holder: String, for time: Duration) async throws -> SharedRow {
+    func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow {
         let values: [PostgresLink.Value] = [
             .text(settings.space), .text(client), revision.map { .integer(Int64(clamping: $0)) } ?? .null,
-            .text(holder), .integer(time.microseconds), .integer(reach.isInGrace ? 0 : 1),
+            .text(owner), .integer(time.microseconds), .integer(reach.isInGrace ? 0 : 1),
             .integer(isMoving.load(ordering: .relaxed) ? 1 : 0),
         ]
         return try await judging {
@@ -58,16 +58,16 @@ final class PostgresEngine: SharedRecordEngine {
                     try await make(client)
                     continue
                 }
-                if let place = answer.rows.text(0, 6) { throw MovedStore.late(settings.place, movedTo: place) }
+                if let location = answer.rows.text(0, 6) { throw MovedStore.late(settings.location, movedTo: location) }
                 return row(answer.rows, client, answer.asked, answer.heard)
             }
             throw PostgresFault(kind: .refused("02000"), text: "the row has gone")
         }
     }
 
-    func unmark(client: String, holder: String) async throws {
+    func unmark(client: String, owner: String) async throws {
         let values: [PostgresLink.Value] = [
-            .text(settings.space), .text(client), .text(holder), .text(names.channel), .text(names.text(for: client)),
+            .text(settings.space), .text(client), .text(owner), .text(names.channel), .text(names.text(for: client)),
         ]
         try await judging { _ = try await run(Statements.unmark, values) }
     }
@@ -144,7 +144,7 @@ final class PostgresEngine: SharedRecordEngine {
         if rows.flag(0, 4) {
             mark = .ours
         } else if let left = rows.integer(0, 5) {
-            // A mark that has ended stands a little longer, so that its holder can save.
+            // A mark that has ended stands a little longer, so that its owner can save.
             mark = .others(for: .microseconds(left))
         }
         return SharedRow(revision: UInt64(revision), record: record, mark: mark)

@@ -23,7 +23,7 @@ enum Statements {
             FROM durable
             WHERE row.space = $1::text AND row.client = $2::text
                 AND ($3::bigint IS NULL OR row.revision = $3::bigint)
-                AND ($7::bigint = 1 OR (\(newPlace)) IS NULL)
+                AND ($7::bigint = 1 OR (\(newLocation)) IS NULL)
                 AND (row.holder IS NULL OR row.holder = $4::text
                     OR (row.held_until <= clock_timestamp() AND $6::bigint = 1
                         AND clock_timestamp() - pg_postmaster_start_time() > interval '5 seconds'))
@@ -33,7 +33,7 @@ enum Statements {
             CASE WHEN marked.revision IS NULL THEN token.sealed ELSE marked.sealed END,
             \(since("coalesce(marked.saved_at, token.saved_at)")), marked.revision IS NOT NULL,
             CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END,
-            CASE WHEN $7::bigint = 1 THEN NULL ELSE (\(newPlace)) END
+            CASE WHEN $7::bigint = 1 THEN NULL ELSE (\(newLocation)) END
         FROM heimdallr.token AS token LEFT JOIN marked ON true
         WHERE token.space = $1::text AND token.client = $2::text
         """
@@ -89,10 +89,10 @@ enum Statements {
 
     /// The new location of a space's records, in the column `holder` of the row `moved`. No record has this name, because it has
     /// no digest.
-    static let newPlace = "SELECT holder FROM heimdallr.token WHERE space = $1::text AND client = 'moved'"
+    static let newLocation = "SELECT holder FROM heimdallr.token WHERE space = $1::text AND client = 'moved'"
 
     /// $1 space, $2 the new location or null.
-    static let setNewPlace = """
+    static let setNewLocation = """
         WITH \(durable)
         INSERT INTO heimdallr.token (space, client, holder) SELECT $1::text, 'moved', $2::text FROM durable
         ON CONFLICT (space, client) DO UPDATE SET holder = excluded.holder

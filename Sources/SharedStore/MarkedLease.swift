@@ -12,25 +12,25 @@ final class MarkedLease: TokenStoreLease {
     }
 
     let client: String
-    let holder: String
+    let owner: String
     let row: SharedRow
     let isMarked: Bool
     private let store: MarkedTokenStore
     private let state: Mutex<State>
 
     init(
-        _ store: MarkedTokenStore, _ client: String, _ holder: String, _ row: SharedRow,
+        _ store: MarkedTokenStore, _ client: String, _ owner: String, _ row: SharedRow,
         until: ContinuousClock.Instant?
     ) {
         self.store = store
         self.client = client
-        self.holder = holder
+        self.owner = owner
         self.row = row
         isMarked = until != nil
         state = Mutex(State(revision: row.revision, until: until))
     }
 
-    deinit { if isMarked, isOpen, !hasWritten { store.abandon(client, holder) } }
+    deinit { if isMarked, isOpen, !hasWritten { store.abandon(client, owner) } }
 
     /// Whether a save has taken the mark away.
     var hasWritten: Bool { state.withLock { $0.revision != row.revision } }

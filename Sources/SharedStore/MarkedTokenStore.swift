@@ -3,7 +3,7 @@ import Synchronization
 
 /// A token store that any number of processes share, over a `SharedRecordEngine`.
 ///
-/// A lease is a committed mark in the row, not a connection: connections may end, and the holder loses nothing. A save is a
+/// A lease is a committed mark in the row, not a connection: connections may end, and the owner loses nothing. A save is a
 /// compare-and-swap on the revision that its lease saw, from any connection, as often as it takes. Safe on any thread.
 package final class MarkedTokenStore: OAuthAccessTokenStore {
     package typealias Instant = ContinuousClock.Instant
@@ -12,7 +12,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         weak var lease: MarkedLease?
         /// Revision that the next record replaces.
         var base: UInt64?
-        /// Holder of a mark that may stand without a lease, after a lost answer or for an owed record. The next lease takes it.
+        /// Owner of a mark that may stand without a lease, after a lost answer or for an owed record. The next lease takes it.
         var standing: String?
         /// Whether a record is unsaved. Its mark stays: it keeps others from the refresh token that the record replaces.
         var isOwed = false
@@ -30,21 +30,21 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     private static let insistence = Duration.seconds(5)
     /// A waiting client reads the row at least this often: notices may be lost.
     private static let longestPause = Duration.seconds(2)
-    /// Shortest wait for another holder's mark, which may stand a moment longer.
+    /// Shortest wait for another owner's mark, which may stand a moment longer.
     private static let shortestPause = Duration.milliseconds(500)
 
     /// - Parameters:
     ///   - leaseTime: life of a mark: twice the longest token request and a margin.
     ///   - patience: longest wait for another process's mark.
-    ///   - holder: name of this process in the row.
+    ///   - owner: name of this process in the row.
     package init(
-        _ engine: any SharedRecordEngine, leaseTime: Duration, patience: Duration, holder: String, clock: HeimdallrClock
+        _ engine: any SharedRecordEngine, leaseTime: Duration, patience: Duration, owner: String, clock: HeimdallrClock
     ) {
         self.engine = engine
         self.leaseTime = leaseTime
         self.patience = patience
         self.clock = clock
-        process = holder
+        process = owner
     }
 
     // MARK: Reading
@@ -67,14 +67,14 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     }
 
     private func lease(_ client: String, knowing known: UInt64?) async throws -> MarkedLease {
-        let holder = takeHolder(client)
-        do { return try await lease(client, holder, knowing: known) } catch {
-            stands(client, holder)
+        let owner = takeOwner(client)
+        do { return try await lease(client, owner, knowing: known) } catch {
+            stands(client, owner)
             throw error
         }
     }
 
-    private func lease(_ client: String, _ holder: String, knowing known: UInt64?) async throws -> MarkedLease {
+    private func lease(_ client: String, _ owner: String, knowing known: UInt64?) async throws -> MarkedLease {
         let deadline = clock.now() + patience
         var known = known
         while true {
@@ -84,10 +84,10 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
             var left = Self.longestPause
             if clients.withLock({ $0[client]?.lease?.isOpen ?? false }) == false {
                 let asked = clock.now()
-                let row = try await engine.mark(client: client, revision: known, holder: holder, for: leaseTime)
+                let row = try await engine.mark(client: client, revision: known, owner: owner, for: leaseTime)
                 switch row.mark {
                 case .ours:
-                    let lease = MarkedLease(self, client, holder, row, until: asked + leaseTime / 2)
+                    let lease = MarkedLease(self, client, owner, row, until: asked + leaseTime / 2)
                     take(lease)
                     guard !Task.isCancelled else {
                         await lease.release()
@@ -96,7 +96,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
                     return lease
                 case .others, .none:
                     if let revision = known, row.revision > revision {
-                        let lease = MarkedLease(self, client, holder, row, until: nil)
+                        let lease = MarkedLease(self, client, owner, row, until: nil)
                         take(lease)
                         return lease
                     }
@@ -118,7 +118,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
     }
 
-    private func takeHolder(_ client: String) -> String {
+    private func takeOwner(_ client: String) -> String {
         let standing = clients.withLock { clients in
             defer { clients[client]?.standing = nil }
             return clients[client]?.standing
@@ -126,8 +126,8 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         return standing ?? "\(process):\(String(UInt64(clock.random() * 0x1p53), radix: 16))"
     }
 
-    private func stands(_ client: String, _ holder: String) {
-        clients.withLock { $0[client, default: ClientState()].standing = holder }
+    private func stands(_ client: String, _ owner: String) {
+        clients.withLock { $0[client, default: ClientState()].standing = owner }
     }
 
     private func take(_ lease: MarkedLease) {
@@ -156,14 +156,14 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
             return clients[lease.client]?.isOwed ?? false
         }
         guard lease.isMarked, !lease.hasWritten else { return }
-        guard !isOwed else { return stands(lease.client, lease.holder) }
+        guard !isOwed else { return stands(lease.client, lease.owner) }
         // Not cancelled with the caller: other processes wait for the mark.
-        await Task.detached { [self] in await unmark(lease.client, lease.holder) }.value
+        await Task.detached { [self] in await unmark(lease.client, lease.owner) }.value
     }
 
-    private func unmark(_ client: String, _ holder: String) async {
+    private func unmark(_ client: String, _ owner: String) async {
         for _ in 0..<3 {
-            do { return try await engine.unmark(client: client, holder: holder) } catch {
+            do { return try await engine.unmark(client: client, owner: owner) } catch {
                 try? await clock.sleep(clock.now() + .milliseconds(100))
             }
         }
@@ -174,14 +174,14 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     func renew(_ lease: MarkedLease) async -> Instant? {
         let asked = clock.now()
         let row = try? await engine.mark(
-            client: lease.client, revision: lease.row.revision, holder: lease.holder, for: leaseTime)
+            client: lease.client, revision: lease.row.revision, owner: lease.owner, for: leaseTime)
         return row?.mark == .ours ? asked + leaseTime / 2 : nil
     }
 
     /// Ends a lease that was dropped without `release()`.
-    func abandon(_ client: String, _ holder: String) {
-        guard clients.withLock({ $0[client]?.isOwed != true }) else { return stands(client, holder) }
-        Task.detached { [self] in await unmark(client, holder) }
+    func abandon(_ client: String, _ owner: String) {
+        guard clients.withLock({ $0[client]?.isOwed != true }) else { return stands(client, owner) }
+        Task.detached { [self] in await unmark(client, owner) }
     }
 
     // MARK: Writing

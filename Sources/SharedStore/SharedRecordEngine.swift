@@ -9,14 +9,14 @@ package protocol SharedRecordEngine: Sendable {
     /// The client's row; revision 0 where there is none.
     func read(client: String) async throws -> SharedRow
 
-    /// Marks the row for `holder`, if its revision is `revision` (`nil`: any) and no other holder's mark stands. A mark stands
+    /// Marks the row for `owner`, if its revision is `revision` (`nil`: any) and no other owner's mark stands. A mark stands
     /// for `time` by the engine's own clock, through crashes of the engine. A mark that ended
-    /// while the engine was away stands for some seconds more, so that its holder can save.
-    /// - Returns: the row after the call. `SharedRow.mark` says whether it is marked for `holder`.
-    func mark(client: String, revision: UInt64?, holder: String, for time: Duration) async throws -> SharedRow
+    /// while the engine was away stands for some seconds more, so that its owner can save.
+    /// - Returns: the row after the call. `SharedRow.mark` says whether it is marked for `owner`.
+    func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow
 
-    /// Removes the holder's mark and notifies all processes. Does nothing if the mark has ended.
-    func unmark(client: String, holder: String) async throws
+    /// Removes the owner's mark and notifies all processes. Does nothing if the mark has ended.
+    func unmark(client: String, owner: String) async throws
 
     /// Replaces the row of `revision` by `record`, removes any mark and notifies all processes. `nil` empties the row. The new
     /// revision is `TokenRecord.revision` if that is higher.
@@ -32,7 +32,7 @@ package struct SharedRow: Sendable {
     package enum Mark: Sendable, Equatable {
         case none
         case ours
-        /// Another holder's mark, which ends after this time unless its holder removes it earlier.
+        /// Another owner's mark, which ends after this time unless its owner removes it earlier.
         case others(for: Duration)
     }
 

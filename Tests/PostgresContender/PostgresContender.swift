@@ -61,14 +61,14 @@ struct FaultyEngine: SharedRecordEngine {
 
     func read(client: String) async throws -> SharedRow { try await engine.read(client: client) }
 
-    func mark(client: String, revision: UInt64?, holder: String, for time: Duration) async throws -> SharedRow {
-        let row = try await engine.mark(client: client, revision: revision, holder: holder, for: time)
+    func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow {
+        let row = try await engine.mark(client: client, revision: revision, owner: owner, for: time)
         if row.mark == .ours { reach("lease-got") }
         return row
     }
 
-    func unmark(client: String, holder: String) async throws {
-        try await engine.unmark(client: client, holder: holder)
+    func unmark(client: String, owner: String) async throws {
+        try await engine.unmark(client: client, owner: owner)
     }
 
     func swap(client: String, revision: UInt64, for record: TokenRecord?) async throws -> UInt64? {

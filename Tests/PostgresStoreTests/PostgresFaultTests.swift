@@ -321,7 +321,7 @@ import Testing
         #expect(report.rows.map(\.key) == [nil, 1, 2])
         #expect(report.rows.map(\.revision) == [0, 1, 3])
         #expect(report.leases.map(\.client) == ["held \(place.space)"])
-        #expect(report.leases.allSatisfy { $0.holder.contains(":\(getpid()):") && $0.left > .seconds(1) })
+        #expect(report.leases.allSatisfy { $0.owner.contains(":\(getpid()):") && $0.left > .seconds(1) })
         #expect(!report.isPooled)
         await lease?.release()
     }

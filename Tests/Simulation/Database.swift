@@ -5,7 +5,7 @@ final class Database: @unchecked Sendable {
     struct Row {
         var revision: UInt64 = 0
         var record: TokenRecord?
-        var mark: (holder: String, process: Process, until: ContinuousClock.Instant)?
+        var mark: (owner: String, process: Process, until: ContinuousClock.Instant)?
     }
 
     struct Lost: Error {}
@@ -13,7 +13,7 @@ final class Database: @unchecked Sendable {
     unowned let world: World
     private var rows: [String: Row] = [:]
     /// The store that the records were moved to.
-    var newPlace: String?
+    var newLocation: String?
     private(set) var isUp = true
     private(set) var backAt: ContinuousClock.Instant?
     private var downtimes: [(from: ContinuousClock.Instant, to: ContinuousClock.Instant)] = []

@@ -13,23 +13,25 @@ struct ModelEngine: SharedRecordEngine {
         try await perform { rows in shared(rows[client] ?? Database.Row(), "", at: database.world.now) }
     }
 
-    func mark(client: String, revision: UInt64?, holder: String, for time: Duration) async throws -> SharedRow {
+    func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow {
         try await perform { rows in
-            if !process.isMover, let place = database.newPlace { throw MovedStore.late("the database", movedTo: place) }
+            if !process.isMover, let place = database.newLocation {
+                throw MovedStore.late("the database", movedTo: place)
+            }
             let now = database.world.now
             var row = rows[client] ?? Database.Row()
-            let found = shared(row, holder, at: now)
+            let found = shared(row, owner, at: now)
             if row.revision == revision ?? row.revision, found.mark == .none || found.mark == .ours {
-                row.mark = (holder, process, now + time)
+                row.mark = (owner, process, now + time)
                 rows[client] = row
             }
-            return shared(row, holder, at: now)
+            return shared(row, owner, at: now)
         }
     }
 
-    func unmark(client: String, holder: String) async throws {
+    func unmark(client: String, owner: String) async throws {
         let isGone = try await perform { rows in
-            guard rows[client]?.mark?.holder == holder else { return false }
+            guard rows[client]?.mark?.owner == owner else { return false }
             rows[client]?.mark = nil
             return true
         }
@@ -59,15 +61,15 @@ struct ModelEngine: SharedRecordEngine {
         }
     }
 
-    func newPlace() async throws -> String? { try await perform { _ in database.newPlace } }
+    func newLocation() async throws -> String? { try await perform { _ in database.newLocation } }
 
-    func setNewPlace(_ place: String?) async throws { try await perform { _ in database.newPlace = place } }
+    func setNewLocation(_ location: String?) async throws { try await perform { _ in database.newLocation = location } }
 
-    private func shared(_ row: Database.Row, _ holder: String, at now: ContinuousClock.Instant) -> SharedRow {
+    private func shared(_ row: Database.Row, _ owner: String, at now: ContinuousClock.Instant) -> SharedRow {
         var mark = SharedRow.Mark.none
         if let standing = row.mark {
             let end = max(standing.until, database.backAt.map { $0 + Self.grace } ?? standing.until)
-            if standing.holder == holder {
+            if standing.owner == owner {
                 mark = .ours
             } else if now < end {
                 mark = .others(for: now.duration(to: end))

@@ -27,14 +27,14 @@ struct SimulatedStore: MovableTokenStore {
             isInFiles
             ? world.files.store(of: process)
             : MarkedTokenStore(
-                engine, leaseTime: world.plan.leaseTime, patience: .seconds(30), holder: "\(process)",
+                engine, leaseTime: world.plan.leaseTime, patience: .seconds(30), owner: "\(process)",
                 clock: process.clock)
     }
 
     /// The check of a proxy at its start.
     func prepare() async throws {
         if let files = try files { return try await files.prepare() }
-        if let place = try await engine.newPlace() { throw MovedStore.refusal(self.place, movedTo: place) }
+        if let location = try await engine.newLocation() { throw MovedStore.refusal(self.location, movedTo: location) }
     }
 
     // MARK: Records
@@ -65,18 +65,22 @@ struct SimulatedStore: MovableTokenStore {
 
     // MARK: Moves
 
-    var place: String { isInFiles ? "the files" : "the database" }
+    var location: String { isInFiles ? "the files" : "the database" }
 
     func prepareMove(alone: Bool) async throws {
         if let files = try files { return try await files.prepareMove(alone: alone) }
-        if alone, process.world.isDatabaseInUse { throw MovedStore.inUse(place) }
+        if alone, process.world.isDatabaseInUse { throw MovedStore.inUse(location) }
     }
 
-    func newPlace() async throws -> String? {
-        if let files = try files { try await files.newPlace() } else { try await engine.newPlace() }
+    func newLocation() async throws -> String? {
+        if let files = try files { try await files.newLocation() } else { try await engine.newLocation() }
     }
 
-    func setNewPlace(_ place: String?) async throws {
-        if let files = try files { try await files.setNewPlace(place) } else { try await engine.setNewPlace(place) }
+    func setNewLocation(_ location: String?) async throws {
+        if let files = try files {
+            try await files.setNewLocation(location)
+        } else {
+            try await engine.setNewLocation(location)
+        }
     }
 }

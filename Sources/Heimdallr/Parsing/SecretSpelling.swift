@@ -47,8 +47,8 @@ enum SecretSpelling {
             var next: [Int] = []
             steps -= places.count
             guard steps > 0 else { return nil }
-            for place in places {
-                for end in ends(of: byte, in: text, at: place) where !next.contains(end) { next.append(end) }
+            for index in places {
+                for end in ends(of: byte, in: text, at: index) where !next.contains(end) { next.append(end) }
             }
             guard !next.isEmpty else { return nil }
             places = next
@@ -63,40 +63,40 @@ enum SecretSpelling {
         }
     }
 
-    /// Where a spelling of `byte` that begins at `place` may end.
-    private static func ends(of byte: UInt8, in text: [UInt8], at place: Int) -> [Int] {
-        guard place < text.count else { return [] }
+    /// Where a spelling of `byte` that begins at `index` may end.
+    private static func ends(of byte: UInt8, in text: [UInt8], at index: Int) -> [Int] {
+        guard index < text.count else { return [] }
         var ends: [Int] = []
-        if text[place] == byte { ends.append(place + 1) }
-        if isEscape(text[place]) { ends += escaped(byte, in: text, at: place) }
+        if text[index] == byte { ends.append(index + 1) }
+        if isEscape(text[index]) { ends += escaped(byte, in: text, at: index) }
         return ends
     }
 
-    private static func escaped(_ byte: UInt8, in text: [UInt8], at place: Int) -> [Int] {
-        switch text[place] {
-        case UInt8(ascii: "+"): byte == UInt8(ascii: " ") ? [place + 1] : []
-        case UInt8(ascii: "%"): percent(byte, in: text, at: place)
-        case UInt8(ascii: "\\"): backslash(byte, in: text, at: place).map { [$0] } ?? []
-        case UInt8(ascii: "&"): reference(byte, in: text, at: place).map { [$0] } ?? []
+    private static func escaped(_ byte: UInt8, in text: [UInt8], at index: Int) -> [Int] {
+        switch text[index] {
+        case UInt8(ascii: "+"): byte == UInt8(ascii: " ") ? [index + 1] : []
+        case UInt8(ascii: "%"): percent(byte, in: text, at: index)
+        case UInt8(ascii: "\\"): backslash(byte, in: text, at: index).map { [$0] } ?? []
+        case UInt8(ascii: "&"): reference(byte, in: text, at: index).map { [$0] } ?? []
         default: []
         }
     }
 
-    private static func backslash(_ byte: UInt8, in text: [UInt8], at place: Int) -> Int? {
-        guard place + 1 < text.count else { return nil }
-        switch text[place + 1] {
-        case UInt8(ascii: "u"): return hex(text, place + 2, 4) == Int(byte) ? place + 6 : nil
-        case UInt8(ascii: "x"): return hex(text, place + 2, 2) == Int(byte) ? place + 4 : nil
+    private static func backslash(_ byte: UInt8, in text: [UInt8], at index: Int) -> Int? {
+        guard index + 1 < text.count else { return nil }
+        switch text[index + 1] {
+        case UInt8(ascii: "u"): return hex(text, index + 2, 4) == Int(byte) ? index + 6 : nil
+        case UInt8(ascii: "x"): return hex(text, index + 2, 2) == Int(byte) ? index + 4 : nil
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "'"):
-            return text[place + 1] == byte ? place + 2 : nil
+            return text[index + 1] == byte ? index + 2 : nil
         default: return nil
         }
     }
 
     /// `%2f`, and `%252f`, `%25252f`: encoded again. Each depth is a separate reading: `%2541` may mean `%41`.
-    private static func percent(_ byte: UInt8, in text: [UInt8], at place: Int) -> [Int] {
+    private static func percent(_ byte: UInt8, in text: [UInt8], at index: Int) -> [Int] {
         var ends: [Int] = []
-        var digits = place + 1
+        var digits = index + 1
         while let value = hex(text, digits, 2) {
             if value == Int(byte) { ends.append(digits + 2) }
             guard value == 0x25 else { break }
@@ -106,9 +106,9 @@ enum SecretSpelling {
     }
 
     /// `&amp;`, `&#38;`, `&#x26;`.
-    private static func reference(_ byte: UInt8, in text: [UInt8], at place: Int) -> Int? {
-        guard let end = text[place...].prefix(10).firstIndex(of: UInt8(ascii: ";")) else { return nil }
-        let name = String(decoding: text[(place + 1)..<end], as: UTF8.self)
+    private static func reference(_ byte: UInt8, in text: [UInt8], at index: Int) -> Int? {
+        guard let end = text[index...].prefix(10).firstIndex(of: UInt8(ascii: ";")) else { return nil }
+        let name = String(decoding: text[(index + 1)..<end], as: UTF8.self)
         let value: Int? =
             switch name {
             case "amp": 38

@@ -1,9 +1,9 @@
 internal import WireText
 
-/// A store whose records can be moved to another one. It then has a note of the new place, and its records are not used.
+/// A store whose records can be moved to another one. It then has a note of the new location, and its records are not used.
 package protocol MovableTokenStore: OAuthAccessTokenStore {
     /// A name for people, without secrets: `the files in DIRECTORY`.
-    var place: String { get }
+    var location: String { get }
 
     /// Makes it ready to be moved from or to: a note of an earlier move is ignored from now on.
     /// - Parameter alone: keeps proxies out until this object goes.
@@ -11,10 +11,10 @@ package protocol MovableTokenStore: OAuthAccessTokenStore {
     func prepareMove(alone: Bool) async throws
 
     /// Where its records went; `nil`: nowhere.
-    func newPlace() async throws -> String?
+    func newLocation() async throws -> String?
 
     /// Writes the note, durably; `nil` takes it away.
-    func setNewPlace(_ place: String?) async throws
+    func setNewLocation(_ location: String?) async throws
 }
 
 /// The sentences about moves.
@@ -22,17 +22,17 @@ package enum MovedStore {
     /// The most of a note that is written and read, in bytes.
     package static let longestNote = 1024
 
-    /// Refuses a start. Whoever can write into the store may have written `place`.
-    package static func refusal(_ own: String, movedTo place: String) -> TokenStoreError {
+    /// Refuses a start. Whoever can write into the store may have written `location`.
+    package static func refusal(_ own: String, movedTo location: String) -> TokenStoreError {
         TokenStoreError(
-            "the token store, \(own), was moved to \(ForeignText.printable(place))",
+            "the token store, \(own), was moved to \(ForeignText.printable(location))",
             advice: "name that one in `store`, or bring the records back with "
                 + "`heimdallr-proxy store move --config THAT --to THIS`", kind: .misconfigured)
     }
 
     /// At a refresh of a proxy that was running.
-    package static func late(_ own: String, movedTo place: String) -> TokenStoreError {
-        var error = refusal(own, movedTo: place)
+    package static func late(_ own: String, movedTo location: String) -> TokenStoreError {
+        var error = refusal(own, movedTo: location)
         error.kind = .busy
         return error
     }

@@ -60,20 +60,22 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
             // On a disk that can only be read there is nothing to move.
             let lock = try? folder.tryLock(Self.useName, isShared: true)
             use.withLock { $0.lock = lock }
-            if let place = try Self.newPlace(in: folder) { throw MovedStore.refusal(self.place, movedTo: place) }
+            if let location = try Self.newLocation(in: folder) {
+                throw MovedStore.refusal(self.location, movedTo: location)
+            }
         }
     }
 
     /// Finds what `prepare` would throw, and makes nothing.
     package static func check(directory: String) throws(TokenStoreError) {
-        let place: String?
+        let location: String?
         do throws(CryptographyError) {
             try PrivateDirectory.check(path: directory)
-            place = FileSystem.exists(directory) ? try newPlace(in: PrivateDirectory(path: directory)) : nil
+            location = FileSystem.exists(directory) ? try newLocation(in: PrivateDirectory(path: directory)) : nil
         } catch {
             throw TokenStoreError(error)
         }
-        if let place { throw MovedStore.refusal("the files in \(directory)", movedTo: place) }
+        if let location { throw MovedStore.refusal("the files in \(directory)", movedTo: location) }
     }
 
     // MARK: The store
@@ -151,8 +153,8 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
             let lock = try await client.perform(within: diskPatience) { [self] in
                 let folder = try PrivateDirectory(path: directory)
                 let lock = try folder.tryLock(client.lockName)
-                if !use.withLock({ $0.isMoving }), let place = try Self.newPlace(in: folder) {
-                    throw MovedStore.late(self.place, movedTo: place)
+                if !use.withLock({ $0.isMoving }), let location = try Self.newLocation(in: folder) {
+                    throw MovedStore.late(self.location, movedTo: location)
                 }
                 return lock
             }
@@ -224,31 +226,31 @@ extension OAuthAccessTokenFileStore: MovableTokenStore {
     private static let noteName = "moved-to.txt"
     private static let useName = "proxies.lock"
 
-    package var place: String { "the files in \(directory)" }
+    package var location: String { "the files in \(directory)" }
 
     package func prepareMove(alone: Bool) async throws {
         try await FileStoreClient("move", on: machine).perform(within: diskPatience) { [self] in
             let lock = try PrivateDirectory(path: directory).tryLock(Self.useName, isShared: !alone)
-            if lock == nil { throw MovedStore.inUse(place) }
+            if lock == nil { throw MovedStore.inUse(location) }
             use.withLock { $0 = Use(lock: lock, isMoving: true) }
         }
     }
 
-    package func newPlace() async throws -> String? {
+    package func newLocation() async throws -> String? {
         try await FileStoreClient("move", on: machine).perform(within: diskPatience) { [directory] in
-            try Self.newPlace(in: PrivateDirectory(path: directory))
+            try Self.newLocation(in: PrivateDirectory(path: directory))
         }
     }
 
-    package func setNewPlace(_ place: String?) async throws {
+    package func setNewLocation(_ location: String?) async throws {
         try await FileStoreClient("move", on: machine).perform(within: diskPatience) { [directory] in
             let folder = try PrivateDirectory(path: directory)
-            guard let place else { return try folder.remove(Self.noteName) }
-            try folder.replace(Self.noteName, with: Array(place.utf8.prefix(MovedStore.longestNote)))
+            guard let location else { return try folder.remove(Self.noteName) }
+            try folder.replace(Self.noteName, with: Array(location.utf8.prefix(MovedStore.longestNote)))
         }
     }
 
-    private static func newPlace(in folder: PrivateDirectory) throws(CryptographyError) -> String? {
+    private static func newLocation(in folder: PrivateDirectory) throws(CryptographyError) -> String? {
         try folder.read(noteName, limit: MovedStore.longestNote).map { String(decoding: $0, as: UTF8.self) }
     }
 }
@@ -277,12 +279,12 @@ public struct TokenStoreKey: Sendable, Redacted {
         try self.init(bytes, from: path)
     }
 
-    private init(_ bytes: SecretBytes, from place: String) throws(TokenStoreError) {
+    private init(_ bytes: SecretBytes, from location: String) throws(TokenStoreError) {
         do throws(CryptographyError) {
             sealing = try SealingKey(text: bytes)
         } catch {
             throw TokenStoreError(
-                "the token store's key in \(place) is of no use: \(error); write 32 bytes, raw or base64, as "
+                "the token store's key in \(location) is of no use: \(error); write 32 bytes, raw or base64, as "
                     + "`heimdallr-proxy keygen` makes them",
                 kind: .misconfigured)
         }

@@ -22,9 +22,9 @@ package struct StoreMove {
     /// source once the target has it: a later move in the other direction must not find it after a sign-out there.
     /// - Parameter say: prints a line.
     package func run(_ say: (String) -> Void) async throws {
-        let isResumed = try await source.newPlace() == target.place
+        let isResumed = try await source.newLocation() == target.location
         // The records of a store that was moved away are old.
-        let isReturn = try await target.newPlace() != nil
+        let isReturn = try await target.newLocation() != nil
         func outcome(_ record: TokenRecord?, _ there: TokenRecord?) -> Outcome {
             guard let record, record.holdsAnything else { return .none }
             guard let there, there.holdsAnything else { return .moved }
@@ -47,10 +47,10 @@ package struct StoreMove {
         }
         guard refused.isEmpty else {
             throw TokenStoreError(
-                "\(target.place) has other records of \(refused.joined(separator: ", ")), and nothing was moved",
+                "\(target.location) has other records of \(refused.joined(separator: ", ")), and nothing was moved",
                 advice: "log out there first if those are not wanted", kind: .fault)
         }
-        try await source.setNewPlace(target.place)
+        try await source.setNewLocation(target.location)
         var moved = 0
         for (client, name) in records {
             let done = try await holding(name) { record, there in
@@ -65,7 +65,7 @@ package struct StoreMove {
             say("\(client): \(done.rawValue)")
             if done == .moved { moved += 1 }
         }
-        try await target.setNewPlace(nil)
+        try await target.setNewLocation(nil)
         say("\(moved) moved")
     }
 

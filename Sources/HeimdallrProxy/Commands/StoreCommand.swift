@@ -167,7 +167,7 @@ extension OAuthAccessTokenPostgresStore.Report {
             \(rows.count { !$0.isEmpty }.counted("record")), \(pendingLogins.counted("login")) under way
 
             """
-        if let newPlace { text += "moved to \(ForeignText.printable(newPlace)): no proxy starts on it\n" }
+        if let newLocation { text += "moved to \(ForeignText.printable(newLocation)): no proxy starts on it\n" }
         for row in rows {
             let key = row.isEmpty ? "empty" : row.key.map { "key \($0)" } ?? "sealed with a key that is not configured"
             text += "  \(Self.client(row.client)): revision \(row.revision), \(key), written \(row.age.rough) ago"
@@ -177,7 +177,7 @@ extension OAuthAccessTokenPostgresStore.Report {
         }
         if !leases.isEmpty { text += "Leases:\n" }
         for lease in leases {
-            text += "  \(Self.client(lease.client)): \(ForeignText.printable(lease.holder)), "
+            text += "  \(Self.client(lease.client)): \(ForeignText.printable(lease.owner)), "
             text += lease.left > .zero ? "for \(lease.left.rough) more\n" : "ended and not given back\n"
         }
         return text

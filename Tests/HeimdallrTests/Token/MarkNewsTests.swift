@@ -6,7 +6,7 @@ import Testing
 @testable import Heimdallr
 
 @Suite struct `News of a mark` {
-    /// One row that another holder has marked. Counts the marks that are asked for.
+    /// One row that another owner has marked. Counts the marks that are asked for.
     private final class Row: SharedRecordEngine {
         private struct State {
             var revision: UInt64 = 1
@@ -20,12 +20,12 @@ import Testing
 
         func read(client: String) async throws -> SharedRow { row }
 
-        func mark(client: String, revision: UInt64?, holder: String, for time: Duration) async throws -> SharedRow {
+        func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow {
             state.withLock { $0.asked += 1 }
             return row
         }
 
-        func unmark(client: String, holder: String) async throws {}
+        func unmark(client: String, owner: String) async throws {}
 
         func swap(client: String, revision: UInt64, for record: TokenRecord?) async throws -> UInt64? { nil }
 
@@ -33,7 +33,7 @@ import Testing
             AsyncStream { stream in state.withLock { $0.streams.append(stream) } }
         }
 
-        /// The other holder saves, and all watchers hear it.
+        /// The other owner saves, and all watchers hear it.
         func save() {
             let streams = state.withLock { state in
                 state.revision += 1
@@ -53,7 +53,7 @@ import Testing
         let row = Row()
         // Time stands still: only news wakes a waiting process.
         let store = MarkedTokenStore(
-            row, leaseTime: .seconds(30), patience: .seconds(30), holder: "this", clock: ManualClock().clock)
+            row, leaseTime: .seconds(30), patience: .seconds(30), owner: "this", clock: ManualClock().clock)
         async let lease = store.lease(client: "billing", unlessLaterThan: 1)
         try await eventually("it has looked") { row.asked >= 1 }
         row.save()

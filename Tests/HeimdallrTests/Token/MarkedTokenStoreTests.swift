@@ -44,7 +44,7 @@ import Testing
     }
 
     private func store(_ rows: Rows, _ name: String) -> MarkedTokenStore {
-        MarkedTokenStore(rows, leaseTime: .seconds(300), patience: .seconds(30), holder: name, clock: rows.clock)
+        MarkedTokenStore(rows, leaseTime: .seconds(300), patience: .seconds(30), owner: name, clock: rows.clock)
     }
 
     private func keepUnsaved(_ store: MarkedTokenStore, _ rows: Rows) async throws {
@@ -66,7 +66,7 @@ private final class Rows: SharedRecordEngine {
         var now = ContinuousClock.now
         var revision: UInt64 = 1
         var record: TokenRecord?
-        var mark: (holder: String, until: ContinuousClock.Instant)?
+        var mark: (owner: String, until: ContinuousClock.Instant)?
         var isAway = false
         var losesAnswers = false
     }
@@ -85,16 +85,16 @@ private final class Rows: SharedRecordEngine {
 
     func read(client: String) throws -> SharedRow { try change { Self.row($0, for: "") } }
 
-    func mark(client: String, revision: UInt64?, holder: String, for time: Duration) throws -> SharedRow {
+    func mark(client: String, revision: UInt64?, owner: String, for time: Duration) throws -> SharedRow {
         try change { state in
-            let found = Self.row(state, for: holder).mark
-            if found == .none || found == .ours { state.mark = (holder, state.now + time) }
-            return Self.row(state, for: holder)
+            let found = Self.row(state, for: owner).mark
+            if found == .none || found == .ours { state.mark = (owner, state.now + time) }
+            return Self.row(state, for: owner)
         }
     }
 
-    func unmark(client: String, holder: String) throws {
-        try change { if $0.mark?.holder == holder { $0.mark = nil } }
+    func unmark(client: String, owner: String) throws {
+        try change { if $0.mark?.owner == owner { $0.mark = nil } }
     }
 
     func swap(client: String, revision: UInt64, for record: TokenRecord?) throws -> UInt64? {
@@ -109,10 +109,10 @@ private final class Rows: SharedRecordEngine {
 
     func changes(client: String) -> AsyncStream<Void>? { nil }
 
-    private static func row(_ state: State, for holder: String) -> SharedRow {
+    private static func row(_ state: State, for owner: String) -> SharedRow {
         var mark = SharedRow.Mark.none
         if let standing = state.mark, state.now < standing.until {
-            mark = standing.holder == holder ? .ours : .others(for: state.now.duration(to: standing.until))
+            mark = standing.owner == owner ? .ours : .others(for: state.now.duration(to: standing.until))
         }
         return SharedRow(revision: state.revision, record: .success(state.record), mark: mark)
     }
