@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Keeps records, each under the `RecordName` of its client. Called on any thread; one call at a time for each client. A
 /// token is used after its record was saved, or after `HeimdallrStatus.storeFault` names the fault.
 public protocol OAuthAccessTokenStore: Sendable {
@@ -103,4 +105,28 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
 
     /// The description without the advice.
     package var fault: String { advice.map { String(description.dropLast($0.count + 2)) } ?? description }
+}
+
+/// Keeps records in memory: they are gone when the process ends. Safe on any thread.
+public final class OAuthAccessTokenMemoryStore: OAuthAccessTokenStore {
+    private let records = Mutex<[String: TokenRecord]>([:])
+
+    /// An empty store.
+    public init() {}
+
+    public func load(client: String) -> TokenRecord? {
+        records.withLock { $0[client] }
+    }
+
+    public func save(_ record: TokenRecord, client: String) {
+        records.withLock { $0[client] = record }
+    }
+
+    public func remove(client: String) {
+        records.withLock { $0[client] = nil }
+    }
+
+    public func names(of client: String) -> [String] {
+        records.withLock { records in records.keys.filter { RecordName.client(of: $0) == client } }
+    }
 }
