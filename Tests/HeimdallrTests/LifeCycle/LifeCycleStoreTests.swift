@@ -232,4 +232,18 @@ import Testing
         #expect(cycle.life.token?.value == Secret(token))
         #expect(cycle.life.unsaved?.revision == unsaved)
     }
+
+    @Test("a sign-out before the first reading also forgets the record of the object before")
+    func inheritedAndForgotten() {
+        var cycle = DrivenLifeCycle(needs: .person)
+        cycle.life.inherit(cycle.record("T1", refreshToken: "R1"), cycle.moment)
+        cycle.life.start(cycle.moment)
+        #expect(cycle.life.unsaved != nil)
+        cycle.life.clear(cycle.moment)
+        #expect(cycle.life.unsaved == nil)
+        cycle.load()
+        cycle.pass(60)
+        #expect(cycle.resaves.isEmpty)
+        #expect(cycle.life.refreshToken == nil)
+    }
 }
