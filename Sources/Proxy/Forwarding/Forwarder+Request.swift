@@ -107,7 +107,8 @@ extension Forwarder: UpstreamExchangeDelegate {
         QueryInjection.append(path, without: { rules.names($0, in: entries) }, &output)
         var isFirst = true
         for index in rules.targets.indices where entries.contains(index: index) {
-            guard case .parameter(let name) = rules.targets[index], let value = upstream.injected.value(of: index, current.token)
+            guard case .parameter(let name) = rules.targets[index],
+                let value = upstream.injected.value(of: index, current.token)
             else { continue }
             if !isFirst { output.append(byte: UInt8(ascii: "&")) }
             isFirst = false
@@ -119,7 +120,9 @@ extension Forwarder: UpstreamExchangeDelegate {
         guard !entries.isEmpty else { return }
         let targets = upstream.rules.injection.targets
         for index in targets.indices where entries.contains(index: index) {
-            guard case .field(_, let line) = targets[index], let value = upstream.injected.value(of: index, current.token) else {
+            guard case .field(_, let line) = targets[index],
+                let value = upstream.injected.value(of: index, current.token)
+            else {
                 continue
             }
             output.append(line)

@@ -20,7 +20,9 @@ struct ForgottenCredentialTests {
     private func holders(_ proxy: ProxyInProcess) async throws -> Int {
         var count = 0
         for shard in proxy.server.currentShards {
-            count += try await shard.loop.run { shard.value.rules.upstreams.filter { !$0.injected.tokenValues.isEmpty }.count }
+            count += try await shard.loop.run {
+                shard.value.rules.upstreams.filter { !$0.injected.tokenValues.isEmpty }.count
+            }
         }
         return count
     }
