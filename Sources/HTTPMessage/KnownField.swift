@@ -93,57 +93,131 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
 }
 
 extension KnownField {
-    /// A name as words of eight bytes. The length 0 marks a free entry.
-    private struct Entry {
-        var length = 0
-        var words = InlineArray<4, UInt64>(repeating: 0)
-        var field = KnownField.other
-    }
-
-    /// Hash table with open addressing: an entry whose place is taken is in the next free one.
-    private static let entries: InlineArray<128, Entry> = {
-        var entries = InlineArray<128, Entry>(repeating: Entry())
-        for field in allCases where field != .other {
-            let name = Array(field.name.utf8)
-            var entry = Entry(length: name.count, field: field)
-            for start in stride(from: 0, to: name.count, by: 8) {
-                entry.words[start / 8] = ASCII.folded(name.span, start, min(8, name.count - start))
-            }
-            var index = hash(name.span, 0, name.count)
-            while entries[index & 127].length > 0 { index += 1 }
-            entries[index & 127] = entry
-        }
-        return entries
-    }()
-
-    /// Differs for all names of today.
-    @inline(__always)
-    private static func hash(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Int {
-        (end - start) ^ Int(bytes[start] | 0x20) * 10 ^ Int(bytes[end - 1] | 0x20) * 8
-    }
-
     /// The field that `bytes[start..<end]` names, in any case (RFC 9110 5.1). The bytes must be a token.
+    ///
+    /// Compares by length, then by words of eight bytes: no table, no hash, no string. Each row has the bytes of its name.
+    @inline(__always)
     static func recognized(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KnownField {
-        guard start < end else { return .other }
-        var index = hash(bytes, start, end)
-        while entries[index & 127].length > 0 {
-            if entries[index & 127].length == end - start, isName(index & 127, bytes, start, end) {
-                return entries[index & 127].field
-            }
-            index += 1
-        }
-        return .other
+        end - start <= 8 ? short(bytes, start, end - start) : long(bytes, start, end - start)
     }
 
-    @inline(__always)
-    private static func isName(_ index: Int, _ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
-        var (position, word) = (start, 0)
-        while end - position >= 8 {
-            guard ASCII.folded(bytes, position, 8) == entries[index].words[word] else { return false }
-            position += 8
-            word += 1
+    private static func short(_ bytes: Span<UInt8>, _ start: Int, _ length: Int) -> KnownField {
+        switch length {
+        case 2:
+            switch ASCII.folded(bytes, start, 2) {
+            case 0x7465: return .te
+            default: return .other
+            }
+        case 3:
+            switch ASCII.folded(bytes, start, 3) {
+            case 0x76_6961: return .via
+            default: return .other
+            }
+        case 4:
+            switch ASCII.folded(bytes, start, 4) {
+            case 0x686F_7374: return .host
+            case 0x6461_7465: return .date
+            case 0x6574_6167: return .etag
+            default: return .other
+            }
+        case 5:
+            switch ASCII.folded(bytes, start, 5) {
+            case 0x72_616E_6765: return .range
+            default: return .other
+            }
+        case 6:
+            switch ASCII.folded(bytes, start, 6) {
+            case 0x6578_7065_6374: return .expect
+            case 0x6F72_6967_696E: return .origin
+            case 0x636F_6F6B_6965: return .cookie
+            case 0x7365_7276_6572: return .server
+            default: return .other
+            }
+        case 7:
+            switch ASCII.folded(bytes, start, 7) {
+            case 0x74_7261_696C_6572: return .trailer
+            case 0x75_7067_7261_6465: return .upgrade
+            case 0x61_6C74_2D73_7663: return .altSvc
+            default: return .other
+            }
+        case 8:
+            switch ASCII.folded(bytes, start, 8) {
+            case 0x6C6F_6361_7469_6F6E: return .location
+            default: return .other
+            }
+        default: return .other
         }
-        return position == end || ASCII.folded(bytes, position, end - position) == entries[index].words[word]
+    }
+
+    private static func long(_ bytes: Span<UInt8>, _ start: Int, _ length: Int) -> KnownField {
+        let first = ASCII.folded(bytes, start, 8)
+        switch length {
+        case 10:
+            switch (first, ASCII.folded(bytes, start + 8, 2)) {
+            case (0x636F_6E6E_6563_7469, 0x6F6E): return .connection
+            case (0x6B65_6570_2D61_6C69, 0x7665): return .keepAlive
+            case (0x7573_6572_2D61_6765, 0x6E74): return .userAgent
+            case (0x7365_742D_636F_6F6B, 0x6965): return .setCookie
+            case (0x7472_6163_6573_7461, 0x7465): return .tracestate
+            default: return .other
+            }
+        case 11:
+            switch (first, ASCII.folded(bytes, start + 8, 3)) {
+            case (0x7265_7472_792D_6166, 0x74_6572): return .retryAfter
+            case (0x6465_7374_696E_6174, 0x69_6F6E): return .destination
+            case (0x7472_6163_6570_6172, 0x65_6E74): return .traceparent
+            default: return .other
+            }
+        case 12:
+            switch (first, ASCII.folded(bytes, start + 8, 4)) {
+            case (0x6D61_782D_666F_7277, 0x6172_6473): return .maxForwards
+            case (0x7072_6F78_792D_7374, 0x6174_7573): return .proxyStatus
+            case (0x636F_6E74_656E_742D, 0x7479_7065): return .contentType
+            case (0x782D_7265_7175_6573, 0x742D_6964): return .requestID
+            default: return .other
+            }
+        case 13:
+            switch (first, ASCII.folded(bytes, start + 8, 5)) {
+            case (0x6175_7468_6F72_697A, 0x61_7469_6F6E): return .authorization
+            case (0x636F_6E74_656E_742D, 0x72_616E_6765): return .contentRange
+            case (0x6361_6368_652D_636F, 0x6E_7472_6F6C): return .cacheControl
+            default: return .other
+            }
+        case 14:
+            switch (first, ASCII.folded(bytes, start + 8, 6)) {
+            case (0x636F_6E74_656E_742D, 0x6C65_6E67_7468): return .contentLength
+            case (0x6874_7470_322D_7365, 0x7474_696E_6773): return .http2Settings
+            case (0x7365_632D_6665_7463, 0x682D_7369_7465): return .secFetchSite
+            default: return .other
+            }
+        case 16:
+            switch (first, ASCII.folded(bytes, start + 8, 8)) {
+            case (0x7072_6F78_792D_636F, 0x6E6E_6563_7469_6F6E): return .proxyConnection
+            case (0x7777_772D_6175_7468, 0x656E_7469_6361_7465): return .wwwAuthenticate
+            case (0x636F_6E74_656E_742D, 0x656E_636F_6469_6E67): return .contentEncoding
+            case (0x636F_6E74_656E_742D, 0x6C6F_6361_7469_6F6E): return .contentLocation
+            default: return .other
+            }
+        case 17...25: return veryLong(bytes, start, length, first)
+        default: return .other
+        }
+    }
+
+    private static func veryLong(_ bytes: Span<UInt8>, _ start: Int, _ length: Int, _ first: UInt64) -> KnownField {
+        let second = ASCII.folded(bytes, start + 8, 8)
+        let third = ASCII.folded(bytes, start + 16, min(length - 16, 8))
+        switch (length, first, second, third) {
+        case (17, 0x7472_616E_7366_6572, 0x2D65_6E63_6F64_696E, 0x67):
+            return .transferEncoding
+        case (18, 0x7072_6F78_792D_6175, 0x7468_656E_7469_6361, 0x7465):
+            return .proxyAuthenticate
+        case (19, 0x7072_6F78_792D_6175, 0x7468_6F72_697A_6174, 0x69_6F6E):
+            return .proxyAuthorization
+        case (25, 0x7072_6F78_792D_6175, 0x7468_656E_7469_6361, 0x7469_6F6E_2D69_6E66)
+        where bytes[start + 24] | 0x20 == 0x6F:
+            return .proxyAuthenticationInfo
+        default: return .other
+        }
     }
 
     /// Fields that describe one connection and stop here (RFC 9110 7.6.1, 11.7; RFC 9112 C.2.2; RFC 9113 8.2.2).

@@ -82,13 +82,8 @@ public struct RequestHead: Sendable {
     private mutating func advance(_ all: Span<UInt8>, _ limits: HeadLimits) throws(MessageError) -> Status {
         let bytes = all.extracting(first: limits.maxBytes)
         var index = cursor.position
-        while index < bytes.count, cursor.state != .complete {
-            if cursor.state.isInRequestLine {
-                try readRequestLine(bytes, &index)
-            } else {
-                try readFields(bytes, &index, limits)
-            }
-        }
+        if cursor.state.isInRequestLine { index = try readRequestLine(bytes, from: index) }
+        if !cursor.state.isInRequestLine { index = try readFields(bytes, from: index, limits) }
         if cursor.state == .complete { return .complete(length: cursor.position) }
         cursor.position = index
         guard all.count < limits.maxBytes else {
@@ -102,124 +97,139 @@ public struct RequestHead: Sendable {
 
     // MARK: Request line
 
-    /// Reads one element, as far as there are bytes.
-    @inline(__always)
-    private mutating func readRequestLine(_ bytes: Span<UInt8>, _ index: inout Int) throws(MessageError) {
-        switch cursor.state {
-        case .start:
-            cursor.mark = index
-            cursor.state = bytes[index] == ASCII.cr && index == 0 ? .startLF : .method
-            if cursor.state == .startLF { index = 1 }
+    /// - Returns: the position of the first byte that was not read.
+    private mutating func readRequestLine(_ bytes: Span<UInt8>, from start: Int) throws(MessageError) -> Int {
+        var index = start
+        while index < bytes.count {
+            switch cursor.state {
+            case .start:
+                cursor.mark = index
+                cursor.state = bytes[index] == ASCII.cr && index == 0 ? .startLF : .method
+                if cursor.state == .startLF { index = 1 }
 
-        case .startLF:
-            guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
-            index += 1
-            cursor.mark = index
-            cursor.state = .method
-
-        case .method:
-            index = ASCII.endOfToken(bytes, index)
-            guard index - cursor.mark <= HeadLimits.maxMethodBytes else {
-                throw MessageError(status: 501, detail: "The method is longer than 32 bytes.")
-            }
-            guard index < bytes.count else { break }
-            guard bytes[index] == ASCII.space, index > cursor.mark else { throw RequestLine.methodError(bytes[index]) }
-            method = ByteRange(cursor.mark, index)
-            methodKind = Method(bytes, cursor.mark, index)
-            if methodKind == .other, method.equals(RequestLine.preface, in: bytes) {
-                throw MessageError("PRI begins the preface of HTTP/2, which is not spoken here.")
-            }
-            index += 1
-            cursor.mark = index
-            cursor.state = .target
-
-        case .target:
-            index = ASCII.endOfTarget(bytes, index)
-            guard index < bytes.count else { break }
-            guard bytes[index] == ASCII.space, index > cursor.mark else {
-                if !cursor.hasQuery { cursor.hasQuery = (cursor.mark..<index).contains { bytes[$0] == ASCII.question } }
-                try RequestLine.checkUnusualTargetByte(bytes[index], isInQuery: cursor.hasQuery)
+            case .startLF:
+                guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
                 index += 1
-                break
+                cursor.mark = index
+                cursor.state = .method
+
+            case .method:
+                index = ASCII.endOfToken(bytes, index)
+                guard index - cursor.mark <= HeadLimits.maxMethodBytes else {
+                    throw MessageError(status: 501, detail: "The method is longer than 32 bytes.")
+                }
+                guard index < bytes.count else { break }
+                guard bytes[index] == ASCII.space, index > cursor.mark else {
+                    throw RequestLine.methodError(bytes[index])
+                }
+                try takeMethod(ByteRange(cursor.mark, index), bytes)
+                index += 1
+                cursor.mark = index
+                cursor.state = .target
+
+            case .target:
+                index = ASCII.endOfTarget(bytes, index)
+                guard index < bytes.count else { break }
+                guard bytes[index] == ASCII.space, index > cursor.mark else {
+                    try takeUnusualTargetByte(bytes, index)
+                    index += 1
+                    break
+                }
+                target = ByteRange(cursor.mark, index)
+                index += 1
+                cursor.mark = index
+                cursor.state = .version
+
+            case .version:
+                index = min(bytes.count, cursor.mark + RequestLine.versionLength)
+                if let version = try RequestLine.version(bytes, cursor.mark, index) {
+                    self.version = version
+                    cursor.state = .requestLineLF
+                }
+
+            case .requestLineLF:
+                guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
+                index += 1
+                cursor.state = .fieldStart
+
+            default: return index
             }
-            target = ByteRange(cursor.mark, index)
-            index += 1
-            cursor.mark = index
-            cursor.state = .version
+        }
+        return index
+    }
 
-        case .version:
-            let end = min(bytes.count, cursor.mark + RequestLine.versionLength)
-            if let version = try RequestLine.version(bytes, cursor.mark, end) {
-                self.version = version
-                cursor.state = .requestLineLF
-            }
-            index = end
+    private mutating func takeUnusualTargetByte(_ bytes: Span<UInt8>, _ index: Int) throws(MessageError) {
+        if !cursor.hasQuery { cursor.hasQuery = (cursor.mark..<index).contains { bytes[$0] == ASCII.question } }
+        try RequestLine.checkUnusualTargetByte(bytes[index], isInQuery: cursor.hasQuery)
+    }
 
-        case .requestLineLF:
-            guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
-            index += 1
-            cursor.state = .fieldStart
-
-        default: break
+    private mutating func takeMethod(_ range: ByteRange, _ bytes: Span<UInt8>) throws(MessageError) {
+        method = range
+        methodKind = Method(bytes, Int(range.start), Int(range.end))
+        if methodKind == .other, method.equals(RequestLine.preface, in: bytes) {
+            throw MessageError("PRI begins the preface of HTTP/2, which is not spoken here.")
         }
     }
 
-    /// Reads one element, as far as there are bytes.
-    @inline(__always)
+    /// - Returns: the position of the first byte that was not read.
     private mutating func readFields(
-        _ bytes: Span<UInt8>, _ index: inout Int, _ limits: HeadLimits
-    ) throws(MessageError) {
-        switch cursor.state {
-        case .fieldStart:
-            if bytes[index] == ASCII.cr {
-                index += 1
-                cursor.state = .endLF
-            } else {
+        _ bytes: Span<UInt8>, from start: Int, _ limits: HeadLimits
+    ) throws(MessageError) -> Int {
+        var index = start
+        while index < bytes.count {
+            switch cursor.state {
+            case .fieldStart:
+                guard bytes[index] != ASCII.cr else {
+                    index += 1
+                    cursor.state = .endLF
+                    break
+                }
                 guard fields.count < limits.maxFields else {
                     throw MessageError(status: 431, detail: "The head has too many fields.")
                 }
                 cursor.mark = index
                 cursor.state = .name
+
+            case .name:
+                index = ASCII.endOfToken(bytes, index)
+                guard index < bytes.count else { break }
+                guard bytes[index] == ASCII.colon, index > cursor.mark else {
+                    throw FieldLine.nameError(bytes[index], isFirst: index == cursor.mark)
+                }
+                cursor.nameEnd = index
+                index += 1
+                cursor.state = .space
+
+            case .space:
+                while index < bytes.count, ASCII.isBlank(bytes[index]) { index += 1 }
+                guard index < bytes.count else { break }
+                cursor.valueStart = index
+                cursor.state = .value
+
+            case .value:
+                index = ASCII.endOfFieldValue(bytes, index)
+                guard index < bytes.count else { break }
+                guard bytes[index] == ASCII.cr else { throw FieldLine.valueError(bytes[index]) }
+                index += 1
+                cursor.state = .valueLF
+
+            case .valueLF:
+                guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
+                try takeField(bytes, lineEnd: index - 1)
+                index += 1
+                cursor.state = .fieldStart
+
+            case .endLF:
+                guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
+                try finish(bytes)
+                cursor.position = index + 1
+                cursor.state = .complete
+                return cursor.position
+
+            default: return index
             }
-
-        case .name:
-            index = ASCII.endOfToken(bytes, index)
-            guard index < bytes.count else { break }
-            guard bytes[index] == ASCII.colon, index > cursor.mark else {
-                throw FieldLine.nameError(bytes[index], isFirst: index == cursor.mark)
-            }
-            cursor.nameEnd = index
-            index += 1
-            cursor.state = .space
-
-        case .space:
-            while index < bytes.count, ASCII.isBlank(bytes[index]) { index += 1 }
-            guard index < bytes.count else { break }
-            cursor.valueStart = index
-            cursor.state = .value
-
-        case .value:
-            index = ASCII.endOfFieldValue(bytes, index)
-            guard index < bytes.count else { break }
-            guard bytes[index] == ASCII.cr else { throw FieldLine.valueError(bytes[index]) }
-            index += 1
-            cursor.state = .valueLF
-
-        case .valueLF:
-            guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
-            try takeField(bytes, lineEnd: index - 1)
-            index += 1
-            cursor.state = .fieldStart
-
-        case .endLF:
-            guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
-            try finish(bytes)
-            index += 1
-            cursor.position = index
-            cursor.state = .complete
-
-        default: break
         }
+        return index
     }
 
     /// The target as far as it was read, and whether it is complete.
