@@ -55,7 +55,7 @@ extension Carrier {
         var systemError = 0
         _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
         var text = unsafe String(cString: curl_easy_strerror(code))
-        if let own = unsafe errorText, unsafe own.pointee != 0 { text = unsafe String(cString: own) }
+        if let own = unsafe dialling.errorText, unsafe own.pointee != 0 { text = unsafe String(cString: own) }
         let error = TransportError(
             code, message: text, systemError: systemError, sawResponse: false, verdict: dialling.verdict)
         guard !hop.proxy.isEmpty else { return error }

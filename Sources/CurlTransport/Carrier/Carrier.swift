@@ -27,6 +27,8 @@ import Reactor
     public let isSecured: Bool
     /// Whether the connection was reset. After the peer's end no read shows that.
     public var isBroken: Bool { wire.hasFailed }
+    /// Part of our close_notify that waits for room in the socket.
+    private var lastWords = ByteBuffer()
     /// Upper bound for the size of one record with an alert.
     private static let maxLastWords = 512
     /// Counts TLS records without content, to bound them.
@@ -34,8 +36,6 @@ import Reactor
     let sockets: CurlSockets
     /// Whether it has served another exchange before.
     public var isReused: Bool { membership.hasServed }
-    /// libcurl's words for the last error; `nil` when they are no longer needed.
-    var errorText: UnsafeMutablePointer<CChar>?
 
     /// Upper bound for one read. The caller may ask for less.
     static let maxReceive = 256 * 1024
@@ -60,13 +60,13 @@ import Reactor
         unsafe easy = OpaquePointerBox(handle)
         let text = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe text.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-        unsafe errorText = text
+        unsafe dialling.errorText = text
         try unsafe setUp(text)
     }
 
     deinit {
         unsafe curl_easy_cleanup(easy.pointer)
-        unsafe errorText?.deallocate()
+        unsafe dialling.errorText?.deallocate()
         unsafe curl_slist_free_all(dialling.connectTo)
         unsafe curl_slist_free_all(dialling.resolve)
     }
@@ -151,19 +151,19 @@ import Reactor
         }
         if !wire.hasSaidEnd {
             wire.hasSaidEnd = true
-            _ = unsafe wire.lastWords.withSpareCapacity(Self.maxLastWords) {
+            _ = unsafe lastWords.withSpareCapacity(Self.maxLastWords) {
                 unsafe heimdallr_easy_close_notify(
                     easy.pointer, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), Self.maxLastWords)
             }
         }
         var words = ByteBuffer()
-        swap(&words, &wire.lastWords)
+        swap(&words, &lastWords)
         guard !words.isEmpty else { return }
         let count = unsafe words.bytes.withUnsafeBytes {
             unsafe Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
         if count > 0 { words.consume(count) }
-        swap(&words, &wire.lastWords)
+        swap(&words, &lastWords)
     }
 
     /// False behind a next proxy over TLS: its close_notify would end the connection to the proxy, not to the server.
@@ -194,10 +194,10 @@ import Reactor
         dialling.request = nil
         if isSecured {
             // TLS may still say why it ends.
-            unsafe errorText?.pointee = 0
+            unsafe dialling.errorText?.pointee = 0
         } else {
-            unsafe errorText?.deallocate()
-            unsafe errorText = nil
+            unsafe dialling.errorText?.deallocate()
+            unsafe dialling.errorText = nil
         }
         guard
             // Otherwise the handle would write into freed memory.
@@ -273,7 +273,7 @@ import Reactor
     private func broken(_ code: CURLcode, _ call: String) -> TransportError {
         wire.canWrite = false
         wire.isSpent = true
-        let words = unsafe errorText.map { unsafe String(cString: $0) } ?? ""
+        let words = unsafe dialling.errorText.map { unsafe String(cString: $0) } ?? ""
         let text = words.isEmpty ? unsafe String(cString: curl_easy_strerror(code)) : words
         return TransportError(
             TransportError.isRefusal(text) ? .tlsHandshake : .connectionLost,

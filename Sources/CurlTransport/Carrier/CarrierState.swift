@@ -32,6 +32,8 @@ extension Carrier {
         var verdict = AddressPolicy.Verdict.allowed
         /// Counts libcurl's steps in the handshake with a next proxy.
         var steps: ProxySteps?
+        /// libcurl's words for the last error; `nil` when they are no longer needed.
+        var errorText: UnsafeMutablePointer<CChar>?
 
         init(_ request: CarrierRequest) {
             self.request = request
@@ -40,7 +42,7 @@ extension Carrier {
     }
 
     /// State of the connected socket, and of TLS on it.
-    struct Wire: ~Copyable {
+    struct Wire {
         var canRead = true
         var canWrite = true
         var isPeerClosed = false
@@ -48,7 +50,5 @@ extension Carrier {
         /// No other exchange may use the connection.
         var isSpent = false
         var hasSaidEnd = false
-        /// Part of our close_notify that waits for room in the socket.
-        var lastWords = ByteBuffer()
     }
 }

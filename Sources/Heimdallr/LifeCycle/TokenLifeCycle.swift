@@ -143,8 +143,8 @@ struct TokenLifeCycle: Sendable {
 
     /// Returns the token that `use` would return without an effect; `nil` where `use` has one.
     func tokenInUse(now: Instant) -> AccessToken? {
-        guard stage == .running, held?.serves(at: now, refreshes: fetching.isIdle) == true else { return nil }
-        return held?.token
+        guard stage == .running, let held, held.serves(at: now, refreshes: fetching.isIdle) else { return nil }
+        return held.token
     }
 
     /// A resource refused this token. No effect on a replaced one.

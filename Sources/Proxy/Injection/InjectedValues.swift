@@ -2,14 +2,14 @@ import Configuration
 import Heimdallr
 import SigV4
 
-/// Values that the proxy puts on one upstream's requests, on one loop. All lists are by the entries of `inject`.
-struct InjectedValues {
+/// Values that the proxy puts on one upstream's requests. All lists are by the entries of `inject`. Loop's thread only.
+final class InjectedValues {
     private let rules: InjectionRules
     /// `nil` for an entry without a token.
     private let authenticators: [(any ResourceRequestAuthenticator)?]
     /// Shared by all loops; `nil` for an entry with the token.
     private let fixed: [FixedCredential?]
-    private var signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
+    private let signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
     /// The token as sent. Made once per token.
     private(set) var tokenValues: [Secret?] = []
     private var generation: UInt64 = 0
@@ -24,13 +24,15 @@ struct InjectedValues {
             case .header, .query, .basic, .sigv4: nil
             }
         }
+        var signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
         for (index, injection) in injections.enumerated() {
             guard case .sigv4(let signing) = injection, case .keys(let keys)? = fixed[index] else { continue }
             signature = (index, RequestSigner(region: signing.region, service: signing.service), keys)
         }
+        self.signature = signature
     }
 
-    mutating func forgetToken() { tokenValues = [] }
+    func forgetToken() { tokenValues = [] }
 
     /// Whether all values other than tokens are available.
     func hasFixed(_ entries: EntrySet) -> Bool {
@@ -42,7 +44,7 @@ struct InjectedValues {
         return true
     }
 
-    mutating func value(of index: Int, _ token: AccessToken?) -> Secret? {
+    func value(of index: Int, _ token: AccessToken?) -> Secret? {
         if let credential = fixed[index] { return credential.value }
         guard let token else { return nil }
         if tokenValues.isEmpty || generation != token.generation { makeValues(of: token) }
@@ -57,7 +59,7 @@ struct InjectedValues {
     var signingKeys: SigningKeys? { signature?.keys.current() }
 
     /// Injected fields, with names in lower case.
-    mutating func fields(_ entries: EntrySet, _ token: AccessToken?) -> [(name: [UInt8], value: [UInt8])] {
+    func fields(_ entries: EntrySet, _ token: AccessToken?) -> [(name: [UInt8], value: [UInt8])] {
         var fields: [(name: [UInt8], value: [UInt8])] = []
         for index in rules.targets.indices where entries.contains(index: index) {
             guard case .field(let name, _) = rules.targets[index], let value = value(of: index, token) else { continue }
@@ -66,7 +68,7 @@ struct InjectedValues {
         return fields
     }
 
-    private mutating func makeValues(of token: AccessToken) {
+    private func makeValues(of token: AccessToken) {
         tokenValues = authenticators.map { authenticator in
             switch authenticator?.credential(for: token) {
             case .header(_, let value)?, .query(_, let value)?: value

@@ -16,7 +16,7 @@ final class Upstream {
     private var http1Until = LoopTime(nanoseconds: 0)
     private let exchanges: ExchangePool
     let client: Heimdallr?
-    var injected: InjectedValues
+    let injected: InjectedValues
     let responseTimeout: Timeout
     let idleTimeout: Timeout
     var nonces = NonceList()
