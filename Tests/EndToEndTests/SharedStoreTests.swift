@@ -39,19 +39,21 @@ struct SharedStoreTests {
 
     @Test func `one proxy's token is the other's, and the status says so without it`() async throws {
         let origin = try RecordingOrigin()
-        let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)", refreshToken: "R\(number + 1)") }
+        let endpoint = try TokenEndpoint { _, number in
+            .token("access-\(number + 1)", refreshToken: "refresh-\(number + 1)")
+        }
         let configuration = ProxyConfiguration(
             tokenEndpoint: endpoint.url, admin: "", upstreams: ProxyConfiguration.upstream(url: origin.url),
             more: postgres)
         let (one, other) = (try await RunningProxy(configuration), try await RunningProxy(configuration))
         #expect(try await one.get("http://api.test/").status == 200)
         #expect(try await other.get("http://api.test/").status == 200)
-        #expect(Set(origin.requests.map { $0.fields.value("Authorization") }) == ["Bearer T1"])
+        #expect(Set(origin.requests.map { $0.fields.value("Authorization") }) == ["Bearer access-1"])
         #expect(endpoint.requests.count == 1)
         let status = try await RunningProxy.run(["store", "status", "--config", try file("status.yaml", postgres)])
         #expect(status.ending == .exited(0), "\(status.transcript)")
         #expect(status.output.contains("  api: revision 1, key 1"), "\(status.output)")
-        #expect(!status.output.contains("T1") && !status.output.contains("R1"))
+        #expect(!status.output.contains("access-1") && !status.output.contains("refresh-1"))
     }
 
     @Test func `what somebody wrote into a row turns no line of the status around`() async throws {

@@ -24,7 +24,7 @@ struct StoreTests {
         #expect(try await keygen(folder).ending == .exited(0))
         let origin = try RecordingOrigin()
         let endpoint = try TokenEndpoint { _, number in
-            .token("T\(number + 1)", refreshToken: "R\(number + 1)")
+            .token("token-number-\(number + 1)", refreshToken: "R\(number + 1)")
         }
         let configuration = ProxyConfiguration(
             tokenEndpoint: endpoint.url, upstreams: ProxyConfiguration.upstream(url: origin.url),
@@ -43,12 +43,12 @@ struct StoreTests {
         #expect(try await proxy.get("http://api.test/").status == 200)
         // The log is written a moment later.
         try await eventually("the log names the store") { proxy.log.contains("source=store") }
-        #expect(origin.requests.map { $0.fields.value("Authorization") } == Array(repeating: "Bearer T1", count: 4))
+        #expect(origin.requests.map { $0.fields.value("Authorization") } == Array(repeating: "Bearer token-number-1", count: 4))
         #expect(endpoint.requests.count == 1)
         let text = String(
             decoding: try Data(contentsOf: folder.url("state/\(try Self.record(in: folder.path(of: "state")))")),
             as: UTF8.self)
-        #expect(!text.contains("T1"))
+        #expect(!text.contains("token-number"))
     }
 
     @Test func `a refresh token goes only to the server and client_id that it was issued by and for`() async throws {
