@@ -238,24 +238,34 @@ import Reactor
     /// report both too late, so this asks the kernel. The request's head follows at once, or `close`.
     public func isUntouched() -> Bool {
         guard isReused else { return true }
-        guard !wire.isPeerClosed, !wire.hasFailed, let socket else { return false }
-        if isSecured {
-            // TLS alone has something to say on an idle connection, such as a session ticket.
-            wire.canRead = true
-            return unsafe isQuiet && heimdallr_easy_has_part(easy.pointer) == 0
-        }
-        var byte: UInt8 = 0
-        let count = unsafe recv(socket.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-        return count < 0 && errno == EAGAIN
+        guard !wire.isPeerClosed, !wire.hasFailed else { return false }
+        wire.canRead = true
+        return isQuiet && !hasPart
     }
 
     /// Whether there is nothing to read, neither bytes nor an end. Also processes TLS messages without content, such as
     /// session tickets, which may come at any time.
     private var isQuiet: Bool {
         guard wire.canRead else { return true }
+        if isEmpty {
+            wire.canRead = false
+            return true
+        }
         var unasked = ByteBuffer()
         return take(into: &unasked, limit: 64) == .wouldBlock
     }
+
+    /// Whether neither the kernel nor TLS holds bytes or an end. Much cheaper than a read through TLS. Bytes that TLS to a
+    /// next proxy may hold can't be seen.
+    private var isEmpty: Bool {
+        guard let socket, !hop.isSecure, !hasPart else { return false }
+        var byte: UInt8 = 0
+        let count = unsafe recv(socket.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+        return count < 0 && errno == EAGAIN
+    }
+
+    /// Whether TLS holds bytes, perhaps a part of a record.
+    private var hasPart: Bool { isSecured && (unsafe heimdallr_easy_has_part(easy.pointer) != 0) }
 
     /// Drops all references through which it could be called.
     func end() {
