@@ -42,13 +42,12 @@ public struct RequestSigner: Sendable {
         RFC3339.text(seconds).utf8.filter { $0 != ASCII.hyphen && $0 != ASCII.colon }
     }
 
-    /// Whether a field of the program is signed: fields that the service relies on. A proxy on the way may change the
-    /// others.
-    public static func signs(_ lowercased: Span<UInt8>) -> Bool {
-        let name = [UInt8](copying: lowercased)
-        return name.starts(with: "x-amz-".utf8) || name == Array("content-type".utf8)
-            || name == Array("content-md5".utf8)
+    /// Whether a field is signed: `Host`, and fields that the service relies on. A proxy on the way may change the others.
+    public static func signs(_ lowercased: [UInt8]) -> Bool {
+        lowercased.starts(with: "x-amz-".utf8) || signed.contains(lowercased)
     }
+
+    private static let signed = ["host", "content-type", "content-md5"].map { Array($0.utf8) }
 
     /// - Parameter date: value of the request's date field.
     /// - Returns: the value of `Authorization`.

@@ -180,6 +180,17 @@ enum Grammar {
         return text
     }
 
+    /// Fields of the connection and of the message's framing (RFC 9110, sections 6 to 8), in lower case.
+    static let framingFields: Set<String> = [
+        "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "max-forwards",
+        "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding",
+        "upgrade",
+        "via",
+    ]
+
+    /// A field name in one spelling. Servers that read fields from variables can't distinguish `-` and `_`.
+    static func spelling(ofField name: String) -> String { name.lowercased().replacing("_", with: "-") }
+
     /// RFC 9110, section 5.5, without obsolete octets at the edges.
     static func headerValue(_ text: String) throws(Misfit) -> String {
         guard ASCII.isFieldValue(text, allowingTabs: true) else {

@@ -167,11 +167,9 @@ struct ClientReader {
     /// Parameters with their own keys.
     private static let ownParams = ["scope", "resource", "audience", "authorization_details", "refresh_token"]
     /// Fields that the client or the connection itself sets, in lower case.
-    private static let reservedHeaders = [
-        "authorization", "proxy-authorization", "host", "content-type", "content-length", "transfer-encoding",
-        "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect", "accept-encoding",
-        "content-encoding",
-    ]
+    private static let reservedHeaders = Grammar.framingFields.union([
+        "authorization", "content-type", "accept-encoding", "content-encoding",
+    ])
 
     private mutating func readRequest() {
         settings.scope = readScope()

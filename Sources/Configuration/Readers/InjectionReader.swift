@@ -150,17 +150,13 @@ struct InjectionReader {
 
     // MARK: Single values
 
-    /// Fields of the connection or of the message's framing, which can't carry a credential.
-    private static let unfitHeaders = [
-        "host", "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
-        "trailer", "transfer-encoding", "upgrade", "content-length", "content-type", "content-encoding", "expect",
-        "via", "date", "range", "max-forwards", "http2-settings",
-    ]
+    private static let unfitHeaders = Grammar.framingFields.union([
+        "content-type", "content-encoding", "date", "range",
+    ])
 
     private static func header(_ text: String) throws(Misfit) -> String {
         let name = try Grammar.headerName(text)
-        // Servers that read fields from variables can't distinguish - and _.
-        guard !unfitHeaders.contains(name.lowercased().replacing("_", with: "-")) else {
+        guard !unfitHeaders.contains(Grammar.spelling(ofField: name)) else {
             throw Misfit("write a header that can carry a token, such as Authorization or X-Api-Key")
         }
         return name
@@ -181,7 +177,7 @@ extension UpstreamSettings.Injection {
     /// For messages: `the field X-Api-Key`.
     fileprivate var target: String { isQuery ? "the parameter \(name)" : "the field \(name)" }
 
-    /// Whether both write the same target. Servers that read fields from variables can't distinguish `-` and `_`.
+    /// Whether both write the same target.
     fileprivate func collides(with other: Self) -> Bool {
         guard isQuery == other.isQuery else { return false }
         guard !isQuery else { return name == other.name }
@@ -189,8 +185,9 @@ extension UpstreamSettings.Injection {
     }
 
     /// Names of its fields, in one spelling.
-    private var fields: Set<String> {
-        guard case .sigv4 = self else { return [name.lowercased().replacing("_", with: "-")] }
+    var fields: Set<String> {
+        if isQuery { return [] }
+        guard case .sigv4 = self else { return [Grammar.spelling(ofField: name)] }
         return ["authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"]
     }
 }

@@ -25,6 +25,7 @@ struct UpstreamReader {
         var reader = UpstreamReader(section: section, settings: UpstreamSettings(host: host ?? stand))
         let listener = reader.readMatching()
         reader.readInjection()
+        reader.readHeaders()
         reader.readDestination(known: host != nil)
         reader.readLimits()
         section.finish()
@@ -72,6 +73,40 @@ struct UpstreamReader {
         if section.has("token_wait"), !section.has("client") {
             section.error("token_wait", "this is about the token: write `client` too, or leave it out")
         }
+    }
+
+    // MARK: Other fields
+
+    private mutating func readHeaders() {
+        settings.setHeaders = section.pairs("set_headers", name: Self.header, value: Grammar.headerValue)
+        settings.removeHeaders = section.list("remove_headers", Self.header) ?? []
+        let names =
+            settings.setHeaders.map { ("set_headers", $0.name) } + settings.removeHeaders.map { ("remove_headers", $0) }
+        var known = settings.injections.reduce(into: [:]) { known, entry in
+            for field in entry.fields { known[field] = "inject" }
+        }
+        for (key, name) in names {
+            let field = Grammar.spelling(ofField: name)
+            if let other = known[field] {
+                section.error(key, "\(name) stands in `\(other)` already: name it once")
+            }
+            known[field] = key
+        }
+    }
+
+    private static let credentials: Set<String> = ["authorization", "cookie", "dpop"]
+
+    private static func header(_ text: String) throws(Misfit) -> String {
+        let name = try Grammar.headerName(text)
+        let field = Grammar.spelling(ofField: name)
+        if credentials.contains(field) {
+            throw Misfit(
+                "\"\(name)\" carries credentials: `inject` and `on_existing` decide about them", quotes: false)
+        }
+        guard !Grammar.framingFields.contains(field) else {
+            throw Misfit("\"\(name)\" belongs to the connection, which the proxy manages: leave it out", quotes: false)
+        }
+        return name
     }
 
     // MARK: Where they go

@@ -144,6 +144,8 @@ enum KeyDescriptions {
         upstreams.on_existing	What happens to what the program sent itself in a place of `inject`, for each place: `replace` it, `keep` it, or `reject` the request (403).
         upstreams.on_unauthorized	A 401 that may be the token's fault: `replay` the request once with a new token, or let it `pass`; one new token is fetched either way, and other upstreams go on with the old one until it is there.
         upstreams.max_replay_bytes	Longest request body that is replayed, and longest that is signed; a longer one gets the 401, or 413.
+        upstreams.set_headers	Mapping of fields that each request gets, in place of those that the program sent: below.
+        upstreams.remove_headers	Names of the program's fields that the upstream does not get.
         upstreams.token_wait	How long a request waits for a token; then 503.
         upstreams.allow_plaintext	A token or secret over `http://` needs `true`.
         upstreams.allow_deprecated	A token in the query needs `true`.

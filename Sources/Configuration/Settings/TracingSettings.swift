@@ -118,10 +118,7 @@ extension Grammar {
         return share
     }
 
-    private static let ownHeaders: Set<String> = [
-        "connection", "content-encoding", "content-length", "content-type", "expect", "host", "keep-alive",
-        "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "user-agent",
-    ]
+    private static let ownHeaders = Grammar.framingFields.union(["content-encoding", "content-type", "user-agent"])
 
     static func collectorHeader(_ text: String) throws(Misfit) -> String {
         let name = try headerName(text)

@@ -37,6 +37,10 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var rewrite = true
     /// Whether the upstream receives the program's own `Host`.
     public var keepsHost = false
+    /// Fields that each request gets in place of the program's.
+    public var setHeaders: [NameValue] = []
+    /// Names of the program's fields that the upstream does not get.
+    public var removeHeaders: [String] = []
     public var tokenWait = Duration.seconds(10)
     public var connectTimeout = Duration.seconds(5)
     /// `nil`: off.

@@ -6,24 +6,27 @@ import Reactor
 
 // Tokens bound to a key: RFC 9449, sections 7 to 9.
 extension Forwarder {
+    /// Appends the proof for the head behind `start`.
+    /// - Returns: `false` when signing failed.
     func writeProof(
-        by key: DPoPKey, of token: AccessToken, _ upstream: Upstream, _ destination: Destination,
+        by key: DPoPKey, of token: AccessToken, _ upstream: Upstream, _ destination: Destination, from start: Int,
         to output: inout ByteBuffer
     ) -> Bool {
         let host = hostField(upstream, destination)
-        let method = connection.withHead { head, bytes in bytes[head.method].text }
-        var address = ByteBuffer()
-        address.append(Array(destination.origin.scheme.rawValue.utf8))
-        address.append("://")
-        address.append(host)
-        connection.withHead { _, bytes in writePath(upstream, bytes, to: &address) }
-        let url = address.bytes.text
+        let (method, target) = Self.requestLine(output.bytes.extracting(start...))
+        let server = "\(destination.origin.scheme.rawValue)://\(host.span.text)"
+        let url = target == "*" ? server : target.hasPrefix("/") ? server + target : target
         let nonce = upstream.nonces.newest(of: host)
         guard let proof = try? key.proof(method: method, url: url, token: token, nonce: nonce) else { return false }
         output.append("DPoP: ")
         proof.withSpan { output.append($0) }
         output.append("\r\n")
         return true
+    }
+
+    private static func requestLine(_ text: Span<UInt8>) -> (method: String, target: String) {
+        let head = OutgoingHead(text)
+        return (head.method.text, head.target.text)
     }
 
     /// Stores an answer's nonce.

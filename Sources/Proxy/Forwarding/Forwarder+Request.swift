@@ -44,6 +44,7 @@ extension Forwarder: UpstreamExchangeDelegate {
         guard upstream.injected.hasFixed(entries) else { return .withhold }
         let signer = upstream.injected.signer(entries)
         var target: SignableTarget?
+        let start = output.count
         connection.withHead { head, bytes in
             output.append(bytes[head.method])
             output.append(" ")
@@ -52,16 +53,17 @@ extension Forwarder: UpstreamExchangeDelegate {
             output.append(" HTTP/1.1\r\nHost: ")
             output.append(hostField(upstream, destination))
             output.append("\r\n")
-            let dropped = upstream.rules.injection.fields(entries)
+            let dropped = upstream.rules.injection.dropped(entries)
             writeFields(head, bytes, dropped, to: &output)
+            output.append(upstream.rules.injection.setLines)
             if let mark = current.mark { writeMark(mark, dropped, to: &output) }
         }
         writeCredentials(entries, upstream, to: &output)
         var isSigned = true
         if let token = current.token, let key = token.binding {
-            isSigned = writeProof(by: key, of: token, upstream, destination, to: &output)
+            isSigned = writeProof(by: key, of: token, upstream, destination, from: start, to: &output)
         }
-        if let signer, let target { isSigned = writeSignature(signer, target, upstream, to: &output) }
+        if let signer, let target { isSigned = writeSignature(signer, target, from: start, to: &output) }
         if let offer = current.admitted.upgrade {
             output.append("Connection: Upgrade\r\nUpgrade: ")
             output.append(offer.value)
@@ -187,14 +189,14 @@ extension Forwarder: UpstreamExchangeDelegate {
         }
     }
 
-    /// Trailers without the hop-by-hop ones and those named like injected fields.
+    /// Trailers without the hop-by-hop ones and those named like fields that don't go out.
     func takeTrailers() -> [(name: [UInt8], value: [UInt8])] {
         let trailers = connection.bodyTrailers
         guard !trailers.isEmpty else { return [] }
-        let ours = current.admitted.rules?.injection.fields(current.admitted.entries) ?? FieldNames()
+        let dropped = current.admitted.rules?.injection.dropped(current.admitted.entries) ?? FieldNames()
         return connection.withHead { head, bytes in
             trailers.filter { trailer in
-                !head.connectionNames(trailer.name.span, in: bytes) && !ours.contains(trailer.name.span)
+                !head.connectionNames(trailer.name.span, in: bytes) && !dropped.contains(trailer.name.span)
             }
         }
     }

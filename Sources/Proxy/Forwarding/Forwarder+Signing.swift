@@ -97,37 +97,17 @@ extension Forwarder {
         return SignableTarget(text.bytes)
     }
 
-    /// Appends the fields of the signature.
+    /// Appends the fields of the signature. It covers the head behind `start`.
     /// - Returns: `false` when signing failed.
     func writeSignature(
-        _ signer: RequestSigner, _ target: SignableTarget, _ upstream: Upstream, to output: inout ByteBuffer
+        _ signer: RequestSigner, _ target: SignableTarget, from start: Int, to output: inout ByteBuffer
     ) -> Bool {
-        guard let signing = current.signing, let payload = signing.payload,
-            let destination = current.admitted.destination
-        else { return false }
-        let entries = current.admitted.entries
+        guard let signing = current.signing, let payload = signing.payload else { return false }
         let date = RequestSigner.date(RequestSigner.now())
-        let signature = connection.withHead { head, bytes -> [UInt8]? in
-            let namesPayload = signer.isStorage || SignedPayload.own(head, bytes) != nil
-            var request = RequestSigner.Request(
-                method: [UInt8](copying: bytes[head.method]), target: target, payload: payload,
-                namesPayload: namesPayload)
-            request.fields = [(Array("host".utf8), hostField(upstream, destination))]
-            let dropped = upstream.rules.injection.fields(entries)
-            for field in head.fields where !field.isHopByHop && !dropped.contains(bytes[field.name]) {
-                let name = [UInt8](copying: bytes[field.name]).map(ASCII.lowercased)
-                guard RequestSigner.signs(name.span) else { continue }
-                request.fields.append((name, [UInt8](copying: bytes[field.value])))
-            }
-            for (name, value) in upstream.injected.fields(entries, current.token) where RequestSigner.signs(name.span) {
-                request.fields.append((name, value))
-            }
-            if namesPayload {
-                output.append(line: "X-Amz-Content-Sha256: ", payload)
-            }
-            return try? signer.sign(request, with: signing.keys, date: date)
-        }
-        guard let signature else { return false }
+        let namesPayload = signer.isStorage || connection.withHead { SignedPayload.own($0, $1) != nil }
+        let request = Self.signed(output.bytes.extracting(start...), target, payload, namesPayload)
+        guard let signature = try? signer.sign(request, with: signing.keys, date: date) else { return false }
+        if namesPayload { output.append(line: "X-Amz-Content-Sha256: ", payload) }
         output.append(line: "X-Amz-Date: ", date)
         signing.keys.withToken { token in
             output.append("X-Amz-Security-Token: ")
@@ -136,5 +116,19 @@ extension Forwarder {
         }
         output.append(line: "Authorization: ", signature)
         return true
+    }
+
+    private static func signed(
+        _ text: Span<UInt8>, _ target: SignableTarget, _ payload: [UInt8], _ namesPayload: Bool
+    ) -> RequestSigner.Request {
+        let head = OutgoingHead(text)
+        var request = RequestSigner.Request(
+            method: [UInt8](copying: head.method), target: target, payload: payload, namesPayload: namesPayload)
+        head.forEachField { name, value in
+            let name = [UInt8](copying: name).map(ASCII.lowercased)
+            guard RequestSigner.signs(name) else { return }
+            request.fields.append((name, [UInt8](copying: value)))
+        }
+        return request
     }
 }

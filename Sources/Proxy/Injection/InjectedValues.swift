@@ -58,16 +58,6 @@ final class InjectedValues {
 
     var signingKeys: SigningKeys? { signature?.keys.current() }
 
-    /// Injected fields, with names in lower case.
-    func fields(_ entries: EntrySet, _ token: AccessToken?) -> [(name: [UInt8], value: [UInt8])] {
-        var fields: [(name: [UInt8], value: [UInt8])] = []
-        for index in rules.targets.indices where entries.contains(index: index) {
-            guard case .field(let name, _) = rules.targets[index], let value = value(of: index, token) else { continue }
-            fields.append((name, value.revealedBytes))
-        }
-        return fields
-    }
-
     private func makeValues(of token: AccessToken) {
         tokenValues = authenticators.map { authenticator in
             switch authenticator?.credential(for: token) {

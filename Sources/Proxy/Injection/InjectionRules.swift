@@ -1,9 +1,9 @@
 import Configuration
 import HTTPMessage
 
-/// The rules of an upstream's `inject`, `on_existing` and `require_placeholder`, prepared for judging and writing
-/// requests. No I/O.
-struct InjectionRules: Sendable {
+/// The rules of an upstream's `inject`, `on_existing`, `require_placeholder`, `set_headers` and `remove_headers`, prepared
+/// for judging and writing requests. No I/O.
+final class InjectionRules: Sendable {
     enum Target: Sendable {
         /// - Parameters:
         ///   - name: in lower case.
@@ -44,6 +44,11 @@ struct InjectionRules: Sendable {
     let all: EntrySet
     let tokens: EntrySet
     private let parameters: EntrySet
+    /// Lines of `set_headers`.
+    let setLines: [UInt8]
+    /// Names in `set_headers` and `remove_headers`, in lower case.
+    private let editedNames: [[UInt8]]
+    private let editedFields: FieldNames
     private let ownFields: FieldNames
     private let provesPossession: Bool
     private let onExisting: UpstreamSettings.OnExisting
@@ -68,18 +73,23 @@ struct InjectionRules: Sendable {
         tokens = entries(\.takesToken)
         parameters = entries(\.isQuery)
         provesPossession = settings.provesPossession
-        ownFields = FieldNames(targets.flatMap(\.fields) + (provesPossession ? [Self.proof] : []))
+        setLines = settings.setHeaders.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
+        editedNames = (settings.setHeaders.map(\.name) + settings.removeHeaders).map { Array($0.lowercased().utf8) }
+        editedFields = FieldNames(editedNames)
+        ownFields = FieldNames(targets.flatMap(\.fields) + (provesPossession ? [Self.proof] : []) + editedNames)
         onExisting = settings.onExisting
         placeholder = settings.placeholder.map { Placeholder($0) }
     }
 
     private static let proof = Array("dpop".utf8)
 
-    /// The program's fields that `entries` replace.
-    func fields(_ entries: EntrySet) -> FieldNames {
+    /// The program's fields that don't go out: those that `entries` replace, and the edited ones.
+    func dropped(_ entries: EntrySet) -> FieldNames {
         if entries == all { return ownFields }
+        if entries.isEmpty { return editedFields }
         let proof = provesPossession && !entries.isDisjoint(with: tokens) ? [Self.proof] : []
-        return FieldNames(targets.indices.flatMap { entries.contains(index: $0) ? targets[$0].fields : [] } + proof)
+        let replaced = targets.indices.flatMap { entries.contains(index: $0) ? targets[$0].fields : [] }
+        return FieldNames(replaced + proof + editedNames)
     }
 
     func hasParameters(_ entries: EntrySet) -> Bool { !entries.isDisjoint(with: parameters) }

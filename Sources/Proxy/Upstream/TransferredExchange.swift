@@ -34,11 +34,11 @@ final class TransferredExchange: UpstreamExchange {
         self.delegate = delegate
         head.reset(requestWasHead: request.isHead)
         do throws(TransportError) {
-            try Self.fill(transfer, text.bytes) { line, method, target throws(TransportError) in
-                try transfer.prepare(
-                    origin: request.origin, method: line.extracting(method), target: line.extracting(target),
-                    isHead: request.isHead, upload: request.upload.length)
-            }
+            let head = OutgoingHead(text.bytes)
+            try transfer.prepare(
+                origin: request.origin, method: head.method, target: head.target, isHead: request.isHead,
+                upload: request.upload.length)
+            head.forEachField { transfer.append(name: $0, value: $1) }
         } catch {
             transfer.cancel()
             throw error
@@ -46,36 +46,6 @@ final class TransferredExchange: UpstreamExchange {
     }
 
     func start() throws(TransportError) { try transfer.start(delegate: self, fresh: request.isFresh) }
-
-    /// Passes the lines of a head to libcurl. They are well-formed: the proxy wrote them.
-    private static func fill(
-        _ transfer: Transfer, _ head: Span<UInt8>,
-        first: (Span<UInt8>, _ method: Range<Int>, _ target: Range<Int>) throws(TransportError) -> Void
-    ) throws(TransportError) {
-        var start = 0
-        var isFirst = true
-        while start < head.count {
-            let end = position(of: UInt8(ascii: "\r"), in: head, from: start)
-            let line = head.extracting(start..<end)
-            start = end + 2
-            if isFirst {
-                isFirst = false
-                let method = position(of: UInt8(ascii: " "), in: line, from: 0)
-                let target = position(of: UInt8(ascii: " "), in: line, from: method + 1)
-                try first(line, 0..<method, (method + 1)..<target)
-                continue
-            }
-            let colon = position(of: UInt8(ascii: ":"), in: line, from: 0)
-            transfer.append(
-                name: line.extracting(0..<colon), value: line.extracting(min(colon + 2, line.count)..<line.count))
-        }
-    }
-
-    private static func position(of byte: UInt8, in line: Span<UInt8>, from start: Int) -> Int {
-        var index = start
-        while index < line.count, line[index] != byte { index += 1 }
-        return index
-    }
 
     // MARK: For the owner
 
@@ -115,16 +85,10 @@ extension TransferredExchange: TransferDelegate {
         }
         var text = ByteBuffer(isSecret: true)
         guard case .send = delegate.writeHead(HeadForm(), to: &text) else { return false }
-        do throws(TransportError) {
-            try Self.fill(transfer, text.bytes) { line, _, target throws(TransportError) in
-                guard transfer.beginAgain(target: line.extracting(target)) else {
-                    throw TransportError(.internal, message: "the request's target can't be changed any more")
-                }
-            }
-            try transfer.commitFields()
-        } catch {
-            return false
-        }
+        let head = OutgoingHead(text.bytes)
+        guard transfer.beginAgain(target: head.target) else { return false }
+        head.forEachField { transfer.append(name: $0, value: $1) }
+        do throws(TransportError) { try transfer.commitFields() } catch { return false }
         guard !delegate.hasTokenEnded else { return false }
         delegate.upstreamConnected(isReused: transfer.wasReused)
         return true

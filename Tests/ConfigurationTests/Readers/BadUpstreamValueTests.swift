@@ -135,6 +135,46 @@ struct BadUpstreamValueTests {
             "4:51: upstreams[1].inject.scheme: write a scheme such as Bearer, or \"\" for the bare token, not \"a b\""
         ),
         (
+            "{host: x.example, set_headers: {Connection: close}}",
+            "4:37: upstreams[1].set_headers: \"Connection\" belongs to the connection, which the proxy manages: leave it out"
+        ),
+        (
+            "{host: x.example, set_headers: {Transfer_Encoding: chunked}}",
+            "4:37: upstreams[1].set_headers: \"Transfer_Encoding\" belongs to the connection, which the proxy manages: leave it out"
+        ),
+        (
+            "{host: x.example, set_headers: {authorization: Basic x}}",
+            "4:37: upstreams[1].set_headers: \"authorization\" carries credentials: `inject` and `on_existing` decide about them"
+        ),
+        (
+            "{host: x.example, set_headers: {X-A: \"a\\nb\"}}",
+            "4:42: upstreams[1].set_headers.X-A: a header value can't hold line breaks or control characters"
+        ),
+        (
+            "{host: x.example, set_headers: {X A: b}}",
+            "4:37: upstreams[1].set_headers: write a header name such as X-Api-Key, not \"X A\""
+        ),
+        (
+            "{host: x.example, set_headers: {X-A: b, x_a: c}}",
+            "4:36: upstreams[1].set_headers: x_a stands in `set_headers` already: name it once"
+        ),
+        (
+            "{host: x.example, remove_headers: [X-A, Cookie]}",
+            "4:45: upstreams[1].remove_headers: \"Cookie\" carries credentials: `inject` and `on_existing` decide about them"
+        ),
+        (
+            "{host: x.example, remove_headers: Host}",
+            "4:39: upstreams[1].remove_headers: \"Host\" belongs to the connection, which the proxy manages: leave it out"
+        ),
+        (
+            "{host: x.example, set_headers: {X-A: b}, remove_headers: [x-a]}",
+            "4:62: upstreams[1].remove_headers: x-a stands in `set_headers` already: name it once"
+        ),
+        (
+            "{host: x.example, inject: {header: X-Key, value: k}, set_headers: {X-Key: b}}",
+            "4:71: upstreams[1].set_headers: X-Key stands in `inject` already: name it once"
+        ),
+        (
             "{host: x.example, client: a, on_existing: drop}",
             "4:47: upstreams[1].on_existing: write one of replace, keep, reject, not \"drop\""
         ),

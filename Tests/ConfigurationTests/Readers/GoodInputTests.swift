@@ -93,6 +93,8 @@ struct GoodInputTests {
                 url: https://billing.internal:443/base/
                 inject: {header: X-Token, scheme: ""}
                 on_existing: reject
+                set_headers: {User-Agent: "reports/1.0 (a b)", X-Empty: ""}
+                remove_headers: [X-Debug, Accept-Encoding]
                 token_wait: 1s
                 connect_timeout: 1s
                 response_timeout: off
@@ -261,6 +263,10 @@ struct GoodInputTests {
         first.browsers = true
         first.url = .init(scheme: .https, authority: .init(host: .name("billing.internal"), port: nil), path: "/base")
         first.injections = [.header(name: "X-Token", scheme: "")]
+        first.setHeaders = [
+            .init(name: "User-Agent", value: "reports/1.0 (a b)"), .init(name: "X-Empty", value: ""),
+        ]
+        first.removeHeaders = ["X-Debug", "Accept-Encoding"]
         first.onExisting = .reject
         first.tokenWait = .seconds(1)
         first.connectTimeout = .seconds(1)

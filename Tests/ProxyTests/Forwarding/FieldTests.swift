@@ -102,6 +102,45 @@ struct FieldTests {
         #expect(proxy.origin.requests.isEmpty)
     }
 
+    @Test func `set_headers and remove_headers, whatever the program sends`() async throws {
+        let proxy = try await ProxyInProcess(
+            upstream: """
+                set_headers: {X-Tenant: "blue; a=1", X-Empty: ""}
+                remove_headers: [X-Debug, Accept-Encoding, traceparent]
+                """)
+        for _ in 0..<2 {
+            let response = try await proxy.request(
+                "POST",
+                fields: [
+                    "x-tenant: red", "X_Tenant: green", "X-TENANT: 3", "x-debug: 1", "Accept-Encoding: gzip",
+                    "Accept: */*", "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+                ], body: "hello")
+            #expect(response.status == 200)
+        }
+        #expect(proxy.origin.requests.count == 2)
+        for request in proxy.origin.requests {
+            #expect(
+                request.fields.map(\.description) == [
+                    "Host: \(proxy.origin.authority)", "Accept: */*", "Content-Length: 5", "X-Tenant: blue; a=1",
+                    "X-Empty: ", "Authorization: Bearer T1", "Via: 1.1 heimdallr-proxy",
+                ])
+        }
+    }
+
+    @Test func `edited fields of a request that gets no credential, and of its trailers`() async throws {
+        let proxy = try await ProxyInProcess(
+            upstream: "require_placeholder: DUMMY\nset_headers: {X-Tenant: blue}\nremove_headers: X-Debug")
+        let response = try await proxy.send(
+            "PUT http://api.test/ HTTP/1.1\r\nHost: api.test\r\nX-Tenant: red\r\nX-Debug: 1\r\n"
+                + "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Tenant: red\r\nX-Debug: 2\r\nX-Sum: 3\r\n\r\n",
+            method: "PUT")
+        #expect(response.status == 200)
+        let request = try #require(try await proxy.origin.completeRequests(1).first)
+        #expect(
+            request.authorization == [] && request.values("X-Tenant") == ["blue"] && request.values("X-Debug") == [])
+        #expect(request.trailers.map(\.description) == ["X-Sum: 3"])
+    }
+
     @Test(arguments: [
         ("{header: X-Token, scheme: Key}", "X-Token", "Key T1"),
         ("{header: X-Api-Key, scheme: \"\"}", "X-Api-Key", "T1"),

@@ -85,6 +85,18 @@ struct SigningTests {
         try await expectSigned(request, proxy, token: "tok/en==")
     }
 
+    @Test func `edited fields are signed as they go out`() async throws {
+        let proxy = try await proxy(
+            "s3", more: "set_headers: {X-Amz-Meta-Team: blue, Content-Type: text/csv}\nremove_headers: X-Amz-Acl")
+        _ = try await proxy.request(
+            "PUT", "http://aws.test/x",
+            fields: ["X-Amz-Meta-Team: red", "x-amz-acl: public-read", "content-type: text/html"], body: "a")
+        let request = try #require(proxy.origin.requests.first)
+        #expect(request.values("X-Amz-Meta-Team") == ["blue"] && request.values("Content-Type") == ["text/csv"])
+        #expect(request.values("X-Amz-Acl") == [])
+        try await expectSigned(request, proxy, service: "s3")
+    }
+
     @Test func `a body that is at hand is signed with the head, whatever its framing`() async throws {
         for service in ["execute-api", "s3"] {
             let proxy = try await proxy(service)
