@@ -24,7 +24,7 @@ public protocol ConnectionHandler: AnyObject {
     func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving)
     /// The handler's own deadline has passed.
     func deadlinePassed(_ connection: ServerConnection)
-    /// The socket is ready. Called only after `handOver`.
+    /// The stream is ready. Called only after `handOver`.
     func ready(_ connection: ServerConnection, _ readiness: Readiness)
 }
 

@@ -20,23 +20,23 @@ struct RequestReader: ~Copyable {
         case failed
     }
 
-    var input: SocketInput
+    var input: StreamInput
     private(set) var head = RequestHead()
     private var headBytes = ByteBuffer()
     private var body = RequestBody()
     /// The request's body has been read to its end.
     private(set) var isComplete = true
 
-    init(_ spares: SpareBuffers) { input = SocketInput(spares) }
+    init(_ spares: SpareBuffers) { input = StreamInput(spares) }
 
     // MARK: Heads
 
-    /// Reads and parses until a head is complete or the socket is empty.
-    mutating func readHead(from socket: StreamSocket, _ settings: ServerSettings) -> Step {
+    /// Reads and parses until a head is complete or the stream is empty.
+    mutating func readHead(from stream: any ByteStream, _ settings: ServerSettings) -> Step {
         let limits = HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: settings.maxFields)
         while true {
             if input.canRead, input.count <= limits.maxBytes {
-                guard input.fill(from: socket, limit: 16 * 1024) else { return .failed }
+                guard input.fill(from: stream, limit: 16 * 1024) else { return .failed }
             }
             guard !input.isEmpty else {
                 input.settle()
@@ -83,7 +83,7 @@ struct RequestReader: ~Copyable {
     }
 
     /// Lends the head, and the bytes that its ranges refer to.
-    borrowing func withHead<Result, Failure: Error>(
+    @inline(__always) borrowing func withHead<Result, Failure: Error>(
         _ read: (RequestHead, Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try read(head, headBytes.bytes)
@@ -91,10 +91,10 @@ struct RequestReader: ~Copyable {
 
     /// Reads the bytes that have arrived.
     /// - Returns: `false` when the connection has failed.
-    mutating func lookForInput(at socket: StreamSocket) -> Bool {
+    mutating func lookForInput(at stream: any ByteStream) -> Bool {
         guard input.canRead else { return true }
         defer { input.settle() }
-        return input.fill(from: socket, limit: 16 * 1024)
+        return input.fill(from: stream, limit: 16 * 1024)
     }
 
     // MARK: Bodies
@@ -122,11 +122,11 @@ struct RequestReader: ~Copyable {
     /// Reads the next piece of the body.
     /// - Returns: `.gone` when the connection has failed.
     mutating func take(
-        from socket: StreamSocket, into room: inout MutableSpan<UInt8>
+        from stream: any ByteStream, into room: inout MutableSpan<UInt8>
     ) throws(MessageError) -> ServerConnection.BodyStep {
         while !body.isDone {
             if input.canRead, !isComplete, !body.isSatisfied(by: input.buffer, room: room.count) {
-                guard input.fill(from: socket, limit: 64 * 1024) else { return .gone }
+                guard input.fill(from: stream, limit: 64 * 1024) else { return .gone }
             }
             let count = try body.take(from: &input.buffer, into: &room)
             if body.isDone { isComplete = true }
@@ -158,11 +158,11 @@ struct RequestReader: ~Copyable {
     /// Discards the available and the arriving bytes, a limited number in each turn.
     /// - Parameter limit: of bytes, approximately.
     /// - Returns: the number of bytes discarded; `nil` when the connection has failed.
-    mutating func discard(from socket: StreamSocket, limit: Int) -> Int? {
+    mutating func discard(from stream: any ByteStream, limit: Int) -> Int? {
         input.buffer.removeAll()
         var (count, pieces) = (0, 0)
         while input.canRead, pieces < 16, count <= limit {
-            guard input.fill(from: socket, limit: 64 * 1024) else { return nil }
+            guard input.fill(from: stream, limit: 64 * 1024) else { return nil }
             count += input.count
             input.buffer.removeAll()
             pieces += 1

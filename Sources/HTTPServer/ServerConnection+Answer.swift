@@ -27,7 +27,7 @@ extension ServerConnection {
     /// - Returns: the number of bytes taken; `nil` when the client is gone; `clientLeft` was called.
     public func write(some piece: Span<UInt8>) -> Int? {
         guard phase == .busy else { return nil }
-        switch output.write(piece, to: socket) {
+        switch output.write(piece, to: stream) {
         case .kept:
             scheduleFlush()
             return piece.count
@@ -87,7 +87,7 @@ extension ServerConnection {
 
     /// Writes as many bytes as the kernel takes, and sets the deadlines that follow.
     func flush() {
-        guard let left = output.flush(to: socket) else { return leave() }
+        guard let left = output.flush(to: stream) else { return leave() }
         if waits.forRoom, left <= Self.highWater / 2 {
             waits.forRoom = false
             if deadline.kind == .room { clearDeadline() }

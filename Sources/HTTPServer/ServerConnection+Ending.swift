@@ -11,7 +11,7 @@ extension ServerConnection {
     /// Resets the connection in the middle of an answer. `clientLeft` is not called.
     public func cut() {
         guard phase != .closed else { return }
-        socket.resetOnClose()
+        stream.resetOnClose()
         close()
     }
 
@@ -20,7 +20,7 @@ extension ServerConnection {
         guard phase != .closed else { return }
         phase = .closed
         clearDeadline()
-        socket.close()
+        stream.close()
         server.connectionEnded(self)
         handler = nil
     }
@@ -36,7 +36,7 @@ extension ServerConnection {
     func finishClosing() {
         // Otherwise a reset could overtake the answer (RFC 9112, section 9.6).
         if reader.isQuiet { return close() }
-        socket.shutdownWriting()
+        stream.shutdownWriting()
         phase = .lingering
         discarded = 0
         setDeadline(.linger, after: Self.lingerTimeout)
@@ -45,7 +45,7 @@ extension ServerConnection {
 
     /// Discards the client's further bytes, a limited number in each turn and in total.
     func discardInput() {
-        guard let count = reader.discard(from: socket, limit: Self.maxDiscarded - discarded) else { return leave() }
+        guard let count = reader.discard(from: stream, limit: Self.maxDiscarded - discarded) else { return leave() }
         discarded += count
         if phase == .lingering, reader.input.hasEnded || discarded > Self.maxDiscarded { return close() }
         if reader.input.canRead, discarded <= Self.maxDiscarded { goOnNextTurn() }
@@ -57,7 +57,7 @@ extension ServerConnection {
     func leave(_ leaving: ClientLeaving = .gone) {
         guard phase != .closed else { return }
         let (wasBusy, handler) = (phase == .busy, handler)
-        // After a hand-over the handler owns the socket's end.
+        // After a hand-over the handler owns the stream's end.
         if phase == .handedOver { handler?.clientLeft(self, leaving) }
         close()
         if wasBusy { handler?.clientLeft(self, leaving) }
@@ -75,34 +75,34 @@ extension ServerConnection {
     func closeIdle() {
         guard phase == .readingHead, reader.input.isEmpty else { return close() }
         _ = reader.input.note(.readable)
-        guard reader.lookForInput(at: socket) else { return leave() }
+        guard reader.lookForInput(at: stream) else { return leave() }
         if reader.input.isEmpty { close() } else { readHeads() }
     }
 
     /// Ends the connection when the server has stopped waiting.
     func stop() {
-        if phase == .busy { socket.resetOnClose() }
+        if phase == .busy { stream.resetOnClose() }
         leave(.cutOff)
     }
 
     // MARK: Given away
 
-    /// A client's socket after a hand-over.
+    /// A client's stream after a hand-over.
     public struct HandedOver {
-        public let socket: StreamSocket
+        public let stream: any ByteStream
         /// The client's end has been announced.
         public let isEnding: Bool
         /// All bytes up to the client's end have been read.
         public let hasEnded: Bool
     }
 
-    /// Hands the socket over, for bytes that are not HTTP. The connection stays in the server's count until `close`.
-    /// - Parameter take: receives the socket, the bytes read behind the request's head, and the unsent output. If it
-    ///   throws, the connection keeps the socket.
+    /// Hands the stream over, for bytes that are not HTTP. The connection stays in the server's count until `close`.
+    /// - Parameter take: receives the stream, the bytes read behind the request's head, and the unsent output. If it
+    ///   throws, the connection keeps the stream.
     public func handOver<Failure: Error>(
         _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
-        let client = HandedOver(socket: socket, isEnding: reader.input.isEnding, hasEnded: reader.input.hasEnded)
+        let client = HandedOver(stream: stream, isEnding: reader.input.isEnding, hasEnded: reader.input.hasEnded)
         try reader.input.buffer.withBytes { received throws(Failure) in
             try output.buffer.withBytes { unsent throws(Failure) in try take(client, received, unsent) }
         }

@@ -1,7 +1,7 @@
 import HTTPMessage
 import Reactor
 
-/// One client's connection: reads requests and has them answered in order, one at a time. Knows sockets, buffers,
+/// One client's connection: reads requests and has them answered in order, one at a time. Knows streams, buffers,
 /// limits, deadlines and keep-alive, but not the answers. Loop's thread only.
 ///
 /// A client that ends its side after a whole request gets its answer. A client that is gone shows in a reset or a
@@ -41,11 +41,11 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     public let listener: Int
     /// The process at the other end of a Unix socket.
     public let peer: PeerCredentials?
-    let socket: StreamSocket
+    let stream: any ByteStream
     var handler: (any ConnectionHandler)?
     var phase = Phase.readingHead
     var reader: RequestReader
-    var output: SocketOutput
+    var output: StreamOutput
     var schedule = Schedule()
     var waits = Waits()
     private(set) var deadline = ConnectionDeadline.off
@@ -56,24 +56,24 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     /// Bytes discarded behind the client's last request.
     var discarded = 0
 
-    init(_ socket: StreamSocket, listener: Int, server: ServerLoop) {
-        self.socket = socket
+    init(_ stream: any ByteStream, listener: Int, server: ServerLoop) {
+        self.stream = stream
         self.listener = listener
         self.server = server
-        peer = socket.peerCredentials
+        peer = stream.peerCredentials
         reader = RequestReader(server.spares)
-        output = SocketOutput(server.spares)
+        output = StreamOutput(server.spares)
         setDeadline(.idle, after: server.settings.idleTimeout)
     }
 
     /// The client's address; `nil` on a Unix socket.
-    public var peerAddress: SocketAddress? { socket.peerAddress }
+    public var peerAddress: SocketAddress? { stream.peerAddress }
 
     /// The local address; for a wildcard listener, the address that was dialled.
-    public var localAddress: SocketAddress? { socket.localAddress }
+    public var localAddress: SocketAddress? { stream.localAddress }
 
     func begin(_ handler: any ConnectionHandler) throws(SystemError) {
-        try socket.register(self)
+        try stream.register(self)
         self.handler = handler
     }
 
@@ -99,7 +99,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         // The client has sent all its bytes and may still read. If it is gone, the next write causes a reset. Without
         // bytes to write, the kernel sends a probe.
         if reader.input.note(readiness) {
-            socket.probePeer()
+            stream.probePeer()
             if phase == .busy { handler?.clientEnded(self) }
         }
         switch phase {
@@ -130,14 +130,14 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     // MARK: Heads
 
-    /// Reads until a request begins or the socket is empty.
+    /// Reads until a request begins or the stream is empty.
     func readHeads() {
         guard !schedule.readsHeads else { return }
         schedule.readsHeads = true
         defer { schedule.readsHeads = false }
         // A client that pipelines without reading waits until its answers are out.
         while phase == .readingHead, output.count <= Self.highWater {
-            switch reader.readHead(from: socket, server.settings) {
+            switch reader.readHead(from: stream, server.settings) {
             case .complete:
                 beginRequest()
                 handler?.requestBegan(self)
@@ -172,78 +172,6 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         handler?.requestRefused(self, error)
     }
 
-    // MARK: The request
-
-    /// The head of the current request.
-    public var head: RequestHead { reader.head }
-
-    /// Lends the head, and the bytes that its ranges refer to.
-    public func withHead<Result, Failure: Error>(
-        _ read: (RequestHead, Span<UInt8>) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        try reader.withHead(read)
-    }
-
-    /// The request's body has been read to its end.
-    public var isRequestComplete: Bool { reader.isComplete }
-
-    /// Bytes of the body read in this pass.
-    public var bodyTaken: UInt64 { reader.taken }
-
-    /// Trailers that may be passed on; complete once the body is done.
-    public var bodyTrailers: [(name: [UInt8], value: [UInt8])] { reader.trailers }
-
-    /// Whether the client sent bytes behind the request without waiting for an answer.
-    public var hasInput: Bool { !reader.input.isEmpty }
-
-    /// Reads the bytes that have arrived, so that `hasInput` is up to date.
-    /// - Returns: `false` when the client is gone; `clientLeft` was called.
-    public func lookForInput() -> Bool {
-        guard phase == .busy, !reader.lookForInput(at: socket) else { return phase == .busy }
-        leave()
-        return false
-    }
-
-    /// The client has ended its side, though earlier bytes may be unread. A client that is gone looks the same.
-    public var hasClientEnded: Bool { reader.input.isEnding }
-
-    /// Keeps up to `limit` bytes of the body, so that it can be read again.
-    public func keepBody(upTo limit: Int) { reader.keep(upTo: limit) }
-
-    /// Whether the body can be read again from its first byte.
-    public var canRewindBody: Bool { reader.canRewind }
-
-    /// - Returns: `false`, and changes nothing, when the first bytes are gone.
-    public func rewindBody() -> Bool { reader.rewind() }
-
-    /// Treats all further bytes as body, unchanged, until the client ends its side: the protocol has changed.
-    public func beginRawBody() { reader.beginRaw() }
-
-    public enum BodyStep: Sendable, Equatable {
-        /// Number of bytes stored, above 0.
-        case bytes(Int)
-        /// No bytes now. `bodyArrived` reports the next ones.
-        case wait
-        case end
-        /// The client ended its side in the middle of the body.
-        case cut
-        /// The client is gone; `clientLeft` was called.
-        case gone
-    }
-
-    /// Reads the next piece of the body.
-    /// - Throws: `MessageError` for malformed chunks.
-    public func takeBody(into room: inout MutableSpan<UInt8>) throws(MessageError) -> BodyStep {
-        waits.forBody = false
-        let step = try reader.take(from: socket, into: &room)
-        switch step {
-        case .wait: waits.forBody = true
-        case .gone: leave()
-        case .bytes, .end, .cut: break
-        }
-        return step
-    }
-
     // MARK: Deadlines
 
     /// Calls `deadlinePassed` after the timeout, unless the request ends or `clearDeadline` is called first.
@@ -272,15 +200,15 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         // The kernel asks for more only once a good part of its send buffer is free. Until then, its fill level shows
         // whether a client reads slowly or not at all.
         case .room:
-            if socket.unacknowledged < unacknowledged { return waitForClient() }
-            socket.resetOnClose()
+            if stream.unacknowledged < unacknowledged { return waitForClient() }
+            stream.resetOnClose()
             leave(.cutOff)
         }
     }
 
     /// Waits until the client takes some of the output.
     func waitForClient() {
-        unacknowledged = socket.unacknowledged
+        unacknowledged = stream.unacknowledged
         setDeadline(.room, after: server.settings.stallTimeout ?? server.settings.idleTimeout)
     }
 

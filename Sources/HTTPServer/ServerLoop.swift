@@ -62,7 +62,7 @@ public final class ServerLoop {
     /// Starts to accept. `listener` is passed on to the connections.
     public func listen(_ socket: ListeningSocket, listener: Int) throws(SystemError) {
         let acceptor = try Acceptor(
-            socket, on: loop, accepted: { [unowned self] in accepted($0, listener) },
+            socket, on: loop, accepted: { [unowned self] in serve($0, listener: listener) },
             failed: { [unowned self] in failed($0) })
         listeners[listener] = acceptor
         if room.isFull { acceptor.pause() }
@@ -90,8 +90,9 @@ public final class ServerLoop {
 
     // MARK: Clients
 
-    private func accepted(_ socket: StreamSocket, _ listener: Int) {
-        let connection = ServerConnection(socket, listener: listener, server: self)
+    /// Serves requests that come on `stream`, as if `listener` had accepted it.
+    public func serve(_ stream: any ByteStream, listener: Int) {
+        let connection = ServerConnection(stream, listener: listener, server: self)
         guard admits?(connection.peer) ?? true else { return connection.close() }
         if settings.whenFull == .replace, connections.count >= settings.maxConnections { weakest?.stop() }
         do throws(SystemError) {

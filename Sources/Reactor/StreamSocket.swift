@@ -1,25 +1,8 @@
 import CLinux
 import Glibc
 
-/// Result of one read or write.
-public enum Transferred: Sendable, Equatable {
-    case bytes(Int)
-    /// Nothing now; the loop reports when to try again.
-    case wouldBlock
-    /// The peer has ended its side (reads only).
-    case endOfStream
-    case failed(SystemError)
-}
-
-/// Process at the other end of a Unix socket when the connection was made (SO_PEERCRED, unix(7)).
-public struct PeerCredentials: Sendable, Equatable {
-    public let user: UInt32
-    public let group: UInt32
-    public let process: Int32
-}
-
 /// A connected, non-blocking stream socket. Used on the loop's thread only; closes itself when freed.
-public final class StreamSocket {
+public final class StreamSocket: ByteStream {
     public let descriptor: Int32
     private let loop: EventLoop
     private var isOpen = true
@@ -37,12 +20,10 @@ public final class StreamSocket {
 
     deinit { if isOpen { Glibc.close(descriptor) } }
 
-    /// Reports readiness to `handler` until `close`.
     public func register(_ handler: any ReadinessHandler) throws(SystemError) {
         try loop.register(descriptor, handler: handler)
     }
 
-    /// Process at the other end; `nil` for a socket that is no Unix socket.
     public var peerCredentials: PeerCredentials? {
         var peer = heimdallr_peer()
         var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
@@ -53,13 +34,10 @@ public final class StreamSocket {
         return PeerCredentials(user: peer.uid, group: peer.gid, process: peer.pid)
     }
 
-    /// Address of the other end (getpeername(2)); `nil` for a Unix socket and after the connection's end.
     public var peerAddress: SocketAddress? { isOpen ? SocketAddress(peer: descriptor) : nil }
 
-    /// Address of our end (getsockname(2)); `nil` for a Unix socket and after the connection's end.
     public var localAddress: SocketAddress? { isOpen ? SocketAddress(own: descriptor) : nil }
 
-    /// Number of written bytes that the other side has not acknowledged yet.
     public var unacknowledged: Int { isOpen ? Int(heimdallr_unacknowledged(descriptor)) : 0 }
 
     public func close() {
@@ -69,7 +47,6 @@ public final class StreamSocket {
         Glibc.close(descriptor)
     }
 
-    /// Ends our side. Bytes written so far still go out.
     public func shutdownWriting() {
         if isOpen { _ = shutdown(descriptor, Int32(SHUT_WR)) }
     }
@@ -77,8 +54,7 @@ public final class StreamSocket {
     /// Seconds of silence before the kernel probes the peer.
     private static let silence: Int32 = 15
 
-    /// Makes the kernel probe a silent peer, so that a dead one shows as a failure (tcp(7), TCP_KEEPIDLE). No effect on
-    /// Unix sockets, which need no probes.
+    /// Makes the kernel probe a silent peer (tcp(7), TCP_KEEPIDLE). No effect on Unix sockets, which need no probes.
     public func probePeer() {
         guard isOpen else { return }
         for (level, option, value) in [
@@ -90,13 +66,12 @@ public final class StreamSocket {
         }
     }
 
-    /// Makes `close` send a reset instead of an orderly end, so that a cut message can't look complete.
     public func resetOnClose() {
         var option = linger(l_onoff: 1, l_linger: 0)
         _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// One recv(2) of at most `limit` bytes behind what `buffer` holds.
+    /// One recv(2).
     public func read(into buffer: inout ByteBuffer, limit: Int) -> Transferred {
         guard isOpen else { return .failed(SystemError("recv", code: EBADF)) }
         let descriptor = self.descriptor
@@ -110,7 +85,6 @@ public final class StreamSocket {
         }
     }
 
-    /// Writes from the front of `buffer` and removes the bytes written.
     public func write(from buffer: inout ByteBuffer) -> Transferred {
         guard isOpen else { return .failed(SystemError("send", code: EBADF)) }
         let count = unsafe buffer.bytes.withUnsafeBytes { bytes in
@@ -121,8 +95,7 @@ public final class StreamSocket {
         return .bytes(count)
     }
 
-    /// Writes `buffer` and then `body` in one call (sendmsg(2)). Returns the number of bytes written of both, and
-    /// removes the bytes written from `buffer`.
+    /// One sendmsg(2).
     public func write(from buffer: inout ByteBuffer, then body: Span<UInt8>) -> Transferred {
         guard isOpen else { return .failed(SystemError("sendmsg", code: EBADF)) }
         let count = unsafe buffer.bytes.withUnsafeBytes { head in

@@ -43,7 +43,7 @@ extension Forwarder {
         do throws(SystemError) {
             try connection.handOver { client, received, unsent throws(SystemError) in
                 let tunnel = Tunnel(
-                    client: TunnelSide(client.socket, isEnding: client.isEnding, hasEnded: client.hasEnded),
+                    client: TunnelSide(client.stream, isEnding: client.isEnding, hasEnded: client.hasEnded),
                     upstream: TunnelSide(upstream), loop: shard.loop,
                     progressed: { [unowned self] in tunnelProgressed() },
                     ended: { [unowned self] in tunnelEnded() })

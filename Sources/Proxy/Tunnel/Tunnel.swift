@@ -9,7 +9,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
     let toClient: TunnelFlow
     private let loop: EventLoop
     private let progressed: () -> Void
-    /// Called once at the end. The caller closes the client's socket.
+    /// Called once at the end. The caller closes the client's stream.
     private var ended: (() -> Void)?
     private var isScheduled = false
 
@@ -85,9 +85,9 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         guard let ended else { return }
         self.ended = nil
         if cut {
-            for side in [client, upstream] where side.socket.unacknowledged <= 0 { side.socket.resetOnClose() }
+            for side in [client, upstream] where side.stream.unacknowledged <= 0 { side.stream.resetOnClose() }
         }
-        upstream.socket.close()
+        upstream.stream.close()
         ended()
     }
 }

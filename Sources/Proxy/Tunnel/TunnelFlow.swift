@@ -53,7 +53,7 @@ final class TunnelFlow {
                 waiting.release()
             }
             if source.hasEnded {
-                target.socket.shutdownWriting()
+                target.stream.shutdownWriting()
                 isDone = true
                 hasMoved = true
                 return .idle

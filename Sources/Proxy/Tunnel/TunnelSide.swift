@@ -2,15 +2,15 @@ import Reactor
 
 /// One end of a tunnel and its state.
 final class TunnelSide {
-    let socket: StreamSocket
+    let stream: any ByteStream
     private(set) var canRead = true
     private var canWrite = true
     /// The end has been announced, so a short read is not the last one.
     private var isEnding: Bool
     private(set) var hasEnded: Bool
 
-    init(_ socket: StreamSocket, isEnding: Bool = false, hasEnded: Bool = false) {
-        self.socket = socket
+    init(_ stream: any ByteStream, isEnding: Bool = false, hasEnded: Bool = false) {
+        self.stream = stream
         self.isEnding = isEnding
         self.hasEnded = hasEnded
     }
@@ -25,7 +25,7 @@ final class TunnelSide {
     /// Reads once.
     /// - Returns: the number of bytes; `nil` when the connection has failed.
     func read(into buffer: inout ByteBuffer, limit: Int) -> Int? {
-        switch socket.read(into: &buffer, limit: limit) {
+        switch stream.read(into: &buffer, limit: limit) {
         case .bytes(let count):
             // A short read: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
             canRead = count == limit || isEnding
@@ -44,7 +44,7 @@ final class TunnelSide {
     func write(from buffer: inout ByteBuffer) -> Int? {
         var written = 0
         while canWrite, !buffer.isEmpty {
-            switch socket.write(from: &buffer) {
+            switch stream.write(from: &buffer) {
             case .bytes(let count): written += count
             case .wouldBlock: canWrite = false
             case .endOfStream, .failed: return nil

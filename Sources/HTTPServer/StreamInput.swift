@@ -2,7 +2,7 @@ import HTTPMessage
 import Reactor
 
 /// Unused input of a client, and whether more can come.
-struct SocketInput: ~Copyable {
+struct StreamInput: ~Copyable {
     var buffer = ByteBuffer()
     private let spares: SpareBuffers
     private(set) var canRead = true
@@ -29,9 +29,9 @@ struct SocketInput: ~Copyable {
 
     /// Reads once, and notes whether another read is worthwhile.
     /// - Returns: `false` when the connection has failed.
-    mutating func fill(from socket: StreamSocket, limit: Int) -> Bool {
+    mutating func fill(from stream: any ByteStream, limit: Int) -> Bool {
         buffer.borrow(from: spares)
-        switch socket.read(into: &buffer, limit: limit) {
+        switch stream.read(into: &buffer, limit: limit) {
         // A short read: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
         case .bytes(let count): canRead = count == limit || isEnding
         case .wouldBlock: canRead = false

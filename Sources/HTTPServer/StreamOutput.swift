@@ -1,7 +1,7 @@
 import Reactor
 
 /// Output that waits to be written to a client.
-struct SocketOutput: ~Copyable {
+struct StreamOutput: ~Copyable {
     /// Larger pieces are written directly, without a copy.
     private static let copyLimit = 16 * 1024
 
@@ -32,16 +32,16 @@ struct SocketOutput: ~Copyable {
 
     /// Writes as much as the kernel takes.
     /// - Returns: the number of bytes left; `nil` when the connection has failed.
-    mutating func flush(to socket: StreamSocket) -> Int? {
+    mutating func flush(to stream: any ByteStream) -> Int? {
         while canWrite, !buffer.isEmpty {
-            switch socket.write(from: &buffer) {
+            switch stream.write(from: &buffer) {
             case .bytes: continue
             case .wouldBlock: canWrite = false
             case .endOfStream, .failed: return nil
             }
         }
         if isEnding, buffer.isEmpty, !hasEnded {
-            socket.shutdownWriting()
+            stream.shutdownWriting()
             hasEnded = true
         }
         if buffer.isEmpty { buffer.giveBack(to: spares) }
@@ -53,13 +53,13 @@ struct SocketOutput: ~Copyable {
     enum Step {
         /// The piece waits for the next flush.
         case kept
-        /// Number of bytes written. The socket is now full.
+        /// Number of bytes written. The stream is now full.
         case written(Int)
         case failed
     }
 
     /// Writes a large piece at once without a copy; keeps a small one.
-    mutating func write(_ piece: Span<UInt8>, to socket: StreamSocket) -> Step {
+    mutating func write(_ piece: Span<UInt8>, to stream: any ByteStream) -> Step {
         guard piece.count > Self.copyLimit else {
             append { $0.append(piece) }
             return .kept
@@ -67,7 +67,7 @@ struct SocketOutput: ~Copyable {
         guard canWrite else { return .written(0) }
         let before = buffer.count
         var taken = 0
-        switch socket.write(from: &buffer, then: piece) {
+        switch stream.write(from: &buffer, then: piece) {
         case .bytes(let count): taken = max(0, count - before)
         case .wouldBlock: break
         case .endOfStream, .failed: return .failed

@@ -1,0 +1,56 @@
+/// Result of one read or write.
+public enum Transferred: Sendable, Equatable {
+    case bytes(Int)
+    /// Nothing now; the handler hears when to try again.
+    case wouldBlock
+    /// The peer has ended its side (reads only).
+    case endOfStream
+    case failed(SystemError)
+}
+
+/// Process at the other end of a Unix socket when the connection was made (SO_PEERCRED, unix(7)).
+public struct PeerCredentials: Sendable, Equatable {
+    public let user: UInt32
+    public let group: UInt32
+    public let process: Int32
+}
+
+/// Bytes in both directions, without waiting: a socket, or a protocol on top of another stream. Readiness is reported by
+/// edges, as epoll(7) does: after `wouldBlock`, after a read of fewer bytes than its limit, and after a write of fewer
+/// bytes than it was given. Loop's thread only.
+public protocol ByteStream: AnyObject {
+    /// Reports readiness to `handler` until `close`.
+    func register(_ handler: any ReadinessHandler) throws(SystemError)
+
+    /// Reads at most `limit` bytes behind what `buffer` holds.
+    func read(into buffer: inout ByteBuffer, limit: Int) -> Transferred
+
+    /// Writes from the front of `buffer` and removes the bytes written.
+    func write(from buffer: inout ByteBuffer) -> Transferred
+
+    /// Writes `buffer` and then `body`. Returns the number of bytes written of both, and removes those of `buffer` from it.
+    func write(from buffer: inout ByteBuffer, then body: Span<UInt8>) -> Transferred
+
+    /// Number of written bytes that the other side has not acknowledged yet.
+    var unacknowledged: Int { get }
+
+    /// Finds out whether a silent peer is still there. A dead one shows as a failure.
+    func probePeer()
+
+    /// Ends our side. Bytes written so far still go out.
+    func shutdownWriting()
+
+    /// Makes `close` cut the connection instead of ending it in order, so that a cut message can't look complete.
+    func resetOnClose()
+
+    func close()
+
+    /// Process at the other end; `nil` for a stream that is no Unix socket.
+    var peerCredentials: PeerCredentials? { get }
+
+    /// Address of the other end; `nil` for a Unix socket and after the connection's end.
+    var peerAddress: SocketAddress? { get }
+
+    /// Address of our end; `nil` for a Unix socket and after the connection's end.
+    var localAddress: SocketAddress? { get }
+}

@@ -1,0 +1,86 @@
+import Reactor
+
+/// A client in memory: its bytes come as they are delivered, and faults come where the test wants them. Readiness is by
+/// edges, like a socket's. Loop's thread only.
+final class MemoryStream: ByteStream {
+    /// Number of the call of `read` or `write` that fails, from 1; `nil`: none.
+    private let failing: Int?
+    /// Bytes of one write; then the stream is full until `giveRoom`.
+    private let room: Int
+    private var calls = 0
+    private var incoming: [UInt8] = []
+    private var hasEnded = false
+    private var isFull = false
+    private weak var handler: (any ReadinessHandler)?
+    private(set) var written: [UInt8] = []
+    private(set) var isClosed = false
+
+    init(failing: Int? = nil, room: Int = .max) {
+        self.failing = failing
+        self.room = room
+    }
+
+    // MARK: For the test
+
+    func deliver(_ bytes: some Sequence<UInt8>) {
+        incoming += bytes
+        tell(.readable)
+    }
+
+    func end() {
+        hasEnded = true
+        tell([.readable, .peerClosed])
+    }
+
+    func giveRoom() {
+        isFull = false
+        tell(.writable)
+    }
+
+    /// Reports readiness, perhaps without a reason.
+    func tell(_ readiness: Readiness) { if !isClosed { handler?.ready(readiness) } }
+
+    // MARK: ByteStream
+
+    func register(_ handler: any ReadinessHandler) throws(SystemError) { self.handler = handler }
+
+    private func fault(_ call: String) -> Transferred? {
+        calls += 1
+        return isClosed || calls == failing ? .failed(SystemError(call, code: 104)) : nil
+    }
+
+    func read(into buffer: inout ByteBuffer, limit: Int) -> Transferred {
+        if let fault = fault("recv") { return fault }
+        guard !incoming.isEmpty else { return hasEnded ? .endOfStream : .wouldBlock }
+        let count = min(limit, incoming.count)
+        buffer.append(incoming.span.extracting(first: count))
+        incoming.removeFirst(count)
+        return .bytes(count)
+    }
+
+    func write(from buffer: inout ByteBuffer) -> Transferred {
+        let nothing: [UInt8] = []
+        return write(from: &buffer, then: nothing.span)
+    }
+
+    func write(from buffer: inout ByteBuffer, then body: Span<UInt8>) -> Transferred {
+        if let fault = fault("send") { return fault }
+        guard !isFull else { return .wouldBlock }
+        let first = min(room, buffer.count)
+        let second = min(room - first, body.count)
+        isFull = first + second == room
+        for index in 0..<first { written.append(buffer.bytes[index]) }
+        for index in 0..<second { written.append(body[index]) }
+        buffer.consume(first)
+        return .bytes(first + second)
+    }
+
+    var unacknowledged: Int { 0 }
+    func probePeer() {}
+    func shutdownWriting() {}
+    func resetOnClose() {}
+    func close() { isClosed = true }
+    var peerCredentials: PeerCredentials? { nil }
+    var peerAddress: SocketAddress? { nil }
+    var localAddress: SocketAddress? { nil }
+}
