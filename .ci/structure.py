@@ -134,6 +134,9 @@ def check_source(path, target):
     if target not in MAY_BE_UNSAFE and f"{target}/{path.name}" not in UNSAFE_FILES:
         for match in UNSAFE.finditer(code):
             find(relative, code.count("\n", 0, match.start()) + 1, f"`{match.group(0)}` in {target}: unsafe code has its modules")
+    for match in re.finditer(r"@exclusivity\(unchecked\)", code):
+        if not re.search(r"#if !DEBUG\n\s*@safe $", code[: match.start()]):
+            find(relative, code.count("\n", 0, match.start()) + 1, "debug builds check exclusive access: write it between `#if !DEBUG` and `#endif`, after `@safe`")
     for match in re.finditer(r"\btry!", code):
         find(relative, code.count("\n", 0, match.start()) + 1, "`try!`")
 

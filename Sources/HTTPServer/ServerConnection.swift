@@ -42,12 +42,33 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     /// The process at the other end of a Unix socket.
     public let peer: PeerCredentials?
     let stream: any ByteStream
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var handler: (any ConnectionHandler)?
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var phase = Phase.readingHead
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var reader: RequestReader
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var output: StreamOutput
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var schedule = Schedule()
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var waits = Waits()
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private(set) var deadline = ConnectionDeadline.off
     /// Time at which a head began that did not come in one piece.
     private var headBegan: LoopTime?

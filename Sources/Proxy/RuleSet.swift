@@ -10,6 +10,9 @@ import Reports
 final class RuleSet {
     let settings: ProxySettings
     let idleTimeout: Timeout
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var gate: Gate
     /// `nil`: no login is required.
     let users: UserDirectory?
@@ -17,6 +20,9 @@ final class RuleSet {
     private var unmatched: Upstream?
     /// `nil`: CONNECT is refused.
     private(set) var tunnels: Tunnels?
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var metrics: ProxyMetrics
     let layout: MetricsLayout
     /// Role of requests on each listener, and its actual address.

@@ -36,6 +36,9 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     private var slots: [Slot] = []
     var timers = TimerQueue()
     private var due: [TimerEntry] = []
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var turnEnd: [any TurnEndHandler] = []
     private var turnEndSpare: [any TurnEndHandler] = []
     private var nextTurn: [any NextTurnHandler] = []

@@ -5,6 +5,9 @@
     public static let size = 64 * 1024
 
     private let limit: Int
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var spares: [UnsafeMutableRawBufferPointer] = unsafe []
 
     /// - Parameter limit: number of buffers kept.

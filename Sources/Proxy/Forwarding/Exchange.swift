@@ -18,7 +18,7 @@ struct Exchange {
         var replaysUnauthorized = false
     }
 
-    /// Progress of the request, with the data of each state.
+    /// Progress of the request, with the data of each state. A held answer is rare and large, so it is kept apart.
     enum State {
         /// Admission, which includes the check of the user.
         case judged
@@ -26,10 +26,10 @@ struct Exchange {
         case held
         case collecting
         /// - Parameter instead: 401 that the client gets if no token comes.
-        case awaitingToken(instead: HeldAnswer?)
+        indirect case awaitingToken(instead: HeldAnswer?)
         case asked(Asked)
         /// The upstream answered 401. The client sees it only if no new token comes.
-        case refused(HeldAnswer)
+        indirect case refused(HeldAnswer)
         case answered(Answered)
         case switched(Switched)
         case tunnelled

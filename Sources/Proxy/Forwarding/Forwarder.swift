@@ -45,6 +45,9 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     private var caller = Caller()
     /// Address of a TCP client, for the access log and the audit stream.
     let address: SocketAddress?
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var current: Current
     /// Tells the end of an earlier wait from that of the current one.
     var waitNumber = 0
@@ -89,9 +92,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
             rules = shard.rules
             takeRole()
         }
-        var next = Current(caller, started: connection.now)
-        next.exchange.request = connection.withHead { head, _ in Exchange.Request(head) }
-        swap(&current, &next)
+        current = Current(caller, started: connection.now)
+        current.exchange.request = connection.withHead { head, _ in Exchange.Request(head) }
         if let sampler = shard.sampler { takeMark(sampler) }
         rules.requestStarted()
         if connection.hasClientEnded { shard.endedClients.insert(self) }

@@ -34,16 +34,37 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
 
     unowned let exchanges: ExchangePool
     private let connectionRequest = CarrierRequest()
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var machine = HTTP1Exchange()
     var request = UpstreamRequest(origin: Origin(scheme: .http, host: "", port: 0))
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var carrier: Carrier?
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var delegate: (any UpstreamExchangeDelegate)?
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var output = ByteBuffer()
     /// Bytes received but not handled: an incomplete line, or bytes that the delegate refused.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var input = ByteBuffer()
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var flow = Flow()
     var uploadShare = TurnShare()
     private var isTurnScheduled = false
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var isPumping = false
 
     init(exchanges: ExchangePool) { self.exchanges = exchanges }

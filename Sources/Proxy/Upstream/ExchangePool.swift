@@ -3,8 +3,14 @@ import Reactor
 /// One loop's unused exchanges, and the buffers that all exchanges share. Loop's thread only.
 final class ExchangePool {
     let loop: EventLoop
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var free: [CarriedExchange] = []
     /// The latest buffer first: its memory is in the processor's cache.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var received = InlineArray<8, ByteBuffer> { _ in ByteBuffer() }
     private var receivedCount = 0
     private var piece = ByteBuffer()
