@@ -16,12 +16,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BRIDGE = "HeimdallrFoundation"
 
 # Modules that may hold unsafe code, and files elsewhere that may: process limits, signals, log writing; the terminal and
-# child programs; libyaml.
+# child programs; libyaml; copies of bytes and the search for one.
 MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "FileSystem", "PostgresStore", "QRCode"}
 UNSAFE_FILES = {
     "HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift", "HeimdallrProxy/ChildProgram.swift",
     "HeimdallrProxy/AppendedFile.swift", "HeimdallrProxy/SocketConnection.swift",
-    "Configuration/YAMLEvents.swift",
+    "Configuration/YAMLEvents.swift", "WireText/SpanText.swift",
 }
 UNSAFE = re.compile(
     r"\bunsafe\b|\bUnsafe(Mutable|Raw|MutableRaw)?(Buffer)?Pointer\b|\bwithUnsafe\w*\b|@unchecked\b|\bunowned\(unsafe\)"

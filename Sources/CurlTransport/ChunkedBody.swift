@@ -18,7 +18,7 @@ enum ChunkedBody {
                 digits += 1
                 index += 1
             }
-            while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
+            index = bytes.position(of: UInt8(ascii: "\n"), from: index)
             guard digits > 0, index < bytes.count else { return nil }
             index += 1
             if size == 0 { return content }

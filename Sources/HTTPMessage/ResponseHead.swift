@@ -95,9 +95,7 @@ public struct ResponseHead: Sendable {
         }
         let end = try Self.contentEnd(of: line)
         let offset = bytes.count
-        bytes.append(addingCapacity: line.count) { (output: inout OutputSpan<UInt8>) in
-            for index in line.indices { output.append(line[index]) }
-        }
+        bytes.append(copying: line)
         if status == 0 {
             try readStatusLine(line, end, allowHTTP2)
             return false

@@ -1,12 +1,14 @@
 import Glibc
 
-/// /// A queue of bytes in one piece of memory: appended at the end, consumed from the front.
+/// A queue of bytes in one piece of memory: appended at the end, consumed from the front.
 @safe public struct ByteBuffer: ~Copyable {
     private var storage: UnsafeMutableRawBufferPointer
     private var start = 0
     private var end = 0
     /// End of the bytes to wipe, consumed or not: the secrets and the bytes before them. `Int.max` covers all bytes.
     private var secretEnd = 0
+    /// A head is appended piece by piece. It must not move at each of them.
+    private static let leastCapacity = 512
 
     public init(capacity: Int = 0, isSecret: Bool = false) {
         unsafe storage = capacity == 0 ? .init(start: nil, count: 0) : .allocate(byteCount: capacity, alignment: 8)
@@ -167,7 +169,7 @@ import Glibc
             if secretEnd > 0 { wipe(from: used) }
         } else {
             let bigger = UnsafeMutableRawBufferPointer.allocate(
-                byteCount: max(used + count, unsafe storage.count * 2), alignment: 8)
+                byteCount: max(used + count, unsafe storage.count * 2, Self.leastCapacity), alignment: 8)
             if used > 0 {
                 unsafe memcpy(
                     bigger.baseAddress.unsafelyUnwrapped, storage.baseAddress.unsafelyUnwrapped + start, used)

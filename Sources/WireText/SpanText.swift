@@ -1,18 +1,26 @@
+import Glibc
+
 extension Array where Element == UInt8 {
     @inlinable
-    public init(copying span: Span<UInt8>) {
-        self.init()
-        append(copying: span)
-    }
+    public init(copying span: Span<UInt8>) { self = unsafe span.withUnsafeBufferPointer { unsafe Array($0) } }
 
     @inlinable
     public mutating func append(copying span: Span<UInt8>) {
-        reserveCapacity(count + span.count)
-        for index in span.indices { append(span[index]) }
+        unsafe span.withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
     }
 }
 
 extension Span where Element == UInt8 {
+    /// The offset of the first such byte, from `start` on; `count` if there is none.
+    public func position(of byte: UInt8, from start: Int = 0) -> Int {
+        guard start >= 0, start < count else { return count }
+        return unsafe withUnsafeBytes { bytes in
+            let base = unsafe bytes.baseAddress.unsafelyUnwrapped
+            let found = unsafe memchr(base + start, Int32(byte), bytes.count - start)
+            return unsafe found.map { unsafe UnsafeRawPointer($0) - base } ?? bytes.count
+        }
+    }
+
     @inlinable
     public func elementsEqual(_ other: [UInt8]) -> Bool {
         guard count == other.count else { return false }

@@ -22,16 +22,22 @@ public final class RawClient: Sendable {
         try await offPool { RawClient(socket: try Socket.connect(unix: path, deadline: .after(.seconds(10)))) }
     }
 
-    /// Connects, sends, and reads one response.
-    public static func exchange(
-        port: UInt16, _ request: String, method: String = "GET", within limit: Duration = .seconds(20)
-    ) async throws -> RawResponse {
-        // One hop for both: a server may end a connection that stays silent.
-        let client = try await offPool {
+    /// Connects and sends in one hop: a server may end a connection that stays silent.
+    public static func connect(
+        port: UInt16, sending request: String, within limit: Duration = .seconds(20)
+    ) async throws -> RawClient {
+        try await offPool {
             let socket = try Socket.connect(port: port, deadline: .after(.seconds(10)))
             try socket.write(Array(request.utf8), deadline: .after(limit))
             return RawClient(socket: socket)
         }
+    }
+
+    /// Connects, sends, and reads one response.
+    public static func exchange(
+        port: UInt16, _ request: String, method: String = "GET", within limit: Duration = .seconds(20)
+    ) async throws -> RawResponse {
+        let client = try await connect(port: port, sending: request, within: limit)
         return try await client.response(to: method, within: limit)
     }
 

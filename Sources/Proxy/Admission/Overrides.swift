@@ -14,10 +14,8 @@ enum Overrides {
 
     /// Whether the query of a target has a parameter that gives it another method.
     static func hasMethodParameter(_ target: Span<UInt8>) -> Bool {
-        var start = 0
-        while start < target.count, target[start] != UInt8(ascii: "?") { start += 1 }
-        guard start < target.count else { return false }
-        start += 1
+        var start = target.position(of: UInt8(ascii: "?")) + 1
+        guard start <= target.count else { return false }
         var name: [UInt8] = []
         while start <= target.count {
             var index = start

@@ -64,8 +64,7 @@ extension Forwarder {
     }
 
     private static func path(_ target: Span<UInt8>, _ head: RequestHead) -> [UInt8] {
-        var end = 0
-        while end < target.count, target[end] != UInt8(ascii: "?") { end += 1 }
+        let end = target.position(of: UInt8(ascii: "?"))
         // A query alone belongs to the root.
         return end == 0 ? [root(head)] : Array(target.extracting(0..<end).text.utf8)
     }

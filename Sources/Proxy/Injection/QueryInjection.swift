@@ -10,9 +10,7 @@ enum QueryInjection {
         forEachParameter(target) { parameter in
             forEachPart(parameter) { part in
                 guard nameEquals(part, name) else { return }
-                var index = 0
-                while index < part.count, part[index] != UInt8(ascii: "=") { index += 1 }
-                body(part.extracting(min(index + 1, part.count)...))
+                body(part.extracting(min(part.position(of: UInt8(ascii: "=")) + 1, part.count)...))
             }
         }
     }
@@ -21,8 +19,7 @@ enum QueryInjection {
     static func append(
         _ target: Span<UInt8>, without isLeftOut: (Span<UInt8>) -> Bool, _ output: inout ByteBuffer
     ) {
-        let start = queryStart(of: target)
-        output.append(target.extracting(0..<(start ?? target.count)))
+        output.append(target.extracting(0..<target.position(of: UInt8(ascii: "?"))))
         output.append(byte: UInt8(ascii: "?"))
         forEachParameter(target) { parameter in
             var kept = 0
@@ -42,13 +39,9 @@ enum QueryInjection {
         value.withSpan { bytes in PercentEncoding.uri.encode(bytes) { output.append(byte: $0) } }
     }
 
-    private static func queryStart(of target: Span<UInt8>) -> Int? {
-        for index in target.indices where target[index] == UInt8(ascii: "?") { return index }
-        return nil
-    }
-
     private static func forEachParameter(_ target: Span<UInt8>, _ body: (Span<UInt8>) -> Void) {
-        guard let query = queryStart(of: target) else { return }
+        let query = target.position(of: UInt8(ascii: "?"))
+        guard query < target.count else { return }
         var start = query + 1
         for index in start..<(target.count + 1) where index == target.count || target[index] == UInt8(ascii: "&") {
             if index > start || index < target.count { body(target.extracting(start..<index)) }

@@ -9,11 +9,11 @@ extension AddressMap {
     func append(cookie value: Span<UInt8>, to output: inout ByteBuffer) {
         guard changesCookies else { return output.append(value) }
         let dropsSecure = asked.scheme == .http && Self.hasSecure(value)
-        let first = Self.end(of: 0, in: value)
+        let first = value.position(of: Self.semicolon)
         output.append(value.extracting(first: first))
         var start = first
         while start < value.count {
-            let end = Self.end(of: start + 1, in: value)
+            let end = value.position(of: Self.semicolon, from: start + 1)
             let attribute = Attribute(value, start + 1, end)
             start = end
             switch attribute.kind(in: value) {
@@ -64,21 +64,16 @@ extension AddressMap {
     }
 
     private static func hasSecure(_ value: Span<UInt8>) -> Bool {
-        var start = end(of: 0, in: value)
+        var start = value.position(of: Self.semicolon)
         while start < value.count {
-            let next = end(of: start + 1, in: value)
+            let next = value.position(of: Self.semicolon, from: start + 1)
             if Attribute(value, start + 1, next).kind(in: value) == .secure { return true }
             start = next
         }
         return false
     }
 
-    /// Offset of the next semicolon from `start` on, or the end.
-    private static func end(of start: Int, in value: Span<UInt8>) -> Int {
-        var index = start
-        while index < value.count, value[index] != UInt8(ascii: ";") { index += 1 }
-        return index
-    }
+    private static let semicolon = UInt8(ascii: ";")
 
     private enum Words {
         static let none = Array("none".utf8)

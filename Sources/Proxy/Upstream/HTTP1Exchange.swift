@@ -1,5 +1,6 @@
 import HTTPMessage
 import Reactor
+import WireText
 
 /// One request and its answer on an HTTP/1.1 connection, without I/O: takes the answer's bytes, returns their meaning,
 /// and tracks the upload.
@@ -140,7 +141,7 @@ struct HTTP1Exchange {
         }
         var start = from
         while true {
-            let index = Self.endOfLine(bytes, start + scanned)
+            let index = bytes.position(of: UInt8(ascii: "\n"), from: start + scanned)
             guard index < bytes.count else {
                 scanned = index - start
                 guard scanned < Self.maxLine else { throw Self.lineTooLong }
@@ -159,16 +160,6 @@ struct HTTP1Exchange {
             try settle()
             return .head(consumed: start)
         }
-    }
-
-    /// Offset of the line feed; `bytes.count` when there is none yet.
-    @inline(__always)
-    private static func endOfLine(_ bytes: Span<UInt8>, _ start: Int) -> Int {
-        // With this fact, the compiler merges the loop's condition and the bounds check.
-        guard start >= 0 else { return 0 }
-        var index = start
-        while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
-        return index
     }
 
     /// Refuses bytes that can't become a status line.
