@@ -44,7 +44,7 @@ IMPORT = re.compile(
 )
 
 # Plain values that mirror a page of the configuration, an answer or a line of a log: a list of fields, no behaviour.
-MANY_VALUES = re.compile(r"Settings\.swift$|/(HeimdallrConfiguration|HeimdallrStatus|AccessRecord)\.swift$")
+MANY_VALUES = re.compile(r"Settings\.swift$|/(HeimdallrConfiguration|HeimdallrStatus|RequestRecord)\.swift$")
 
 # libcurl's own engine for HTTP/2: it goes when HTTP/2 has an engine of its own.
 LEAVING = re.compile(r"Sources/CurlTransport/(Transfer.*|ConnectionPool)\.swift$")

@@ -4,9 +4,9 @@ public import Reports
 /// Receivers of the proxy's events, and its questions. Called on the loops, so they must return at once.
 public struct ProxyObserver: Sendable {
     /// `nil`: no access log.
-    public var accessLog: (@Sendable (AccessRecord) -> Void)?
+    public var accessLog: (@Sendable (RequestRecord) -> Void)?
     /// Called when a request got a credential or was denied one; `nil`: no audit.
-    public var audit: (@Sendable (AuditRecord) -> Void)?
+    public var audit: (@Sendable (RequestRecord) -> Void)?
     /// `nil`: no spans.
     package var spans: ExchangeSpans?
     /// An exchange with an upstream failed, or a tunnel's dialling.

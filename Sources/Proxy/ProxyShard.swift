@@ -110,12 +110,13 @@ final class ProxyShard {
 
     func requestEnded(_ request: Forwarder) {
         request.rules.requestEnded(request.result(at: loop.now), slot: slot(of: request))
-        if let audit = observer.audit, let record = request.auditRecord { audit(record) }
         let mark = request.current.mark
-        guard observer.accessLog != nil || mark != nil else { return }
-        let record = request.accessRecord
+        let audit = request.audit == nil ? nil : observer.audit
+        guard observer.accessLog != nil || audit != nil || mark != nil else { return }
+        let record = request.record
         observer.accessLog?(record)
-        if let mark, let spans = observer.spans { spans.ended(request.exchangeSpan(mark, record)) }
+        audit?(record)
+        if let mark, let spans = observer.spans { spans.ended(ExchangeSpan(mark, record)) }
     }
 
     private func slot(of request: Forwarder) -> Int {

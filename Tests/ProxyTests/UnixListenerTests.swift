@@ -28,7 +28,7 @@ struct UnixListenerTests {
     }
 
     @Test func `curl gets its answer through one, signed, and the log says who called`() async throws {
-        let records = Recorder<AccessRecord>()
+        let records = Recorder<RequestRecord>()
         let proxy = try await proxy(observer: .recording(records))
         let curl = try await ChildProcess.run(
             ["curl", "-sS", "--max-time", "20", "--unix-socket", path, "http://api.test/x"])

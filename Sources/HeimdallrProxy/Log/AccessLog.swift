@@ -7,11 +7,11 @@ import Reactor
 struct AccessLog: Sendable {
     let writer: LogWriter
 
-    var sink: @Sendable (AccessRecord) -> Void {
+    var sink: @Sendable (RequestRecord) -> Void {
         { [writer] record in writer.write(Self.line(record, writer.format)) }
     }
 
-    static func line(_ record: AccessRecord, _ format: LogLine.Format) -> [UInt8] {
+    static func line(_ record: RequestRecord, _ format: LogLine.Format) -> [UInt8] {
         var line: [UInt8] = []
         line.reserveCapacity(384)
         LogLine.begin(&line, format, time: record.startedAt + record.duration, level: "info", message: "request")

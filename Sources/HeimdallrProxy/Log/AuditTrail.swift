@@ -93,7 +93,7 @@ final class AuditStream: Sendable {
         }
     }
 
-    func write(_ record: AuditRecord) { writer.write(AuditLine.bytes(record)) }
+    func write(_ record: RequestRecord) { writer.write(AuditLine.bytes(record)) }
 
     var counts: AuditCounts { AuditCounts(written: writer.counts.taken, dropped: writer.counts.lost) }
 
@@ -136,8 +136,8 @@ struct AuditFault: Error, CustomStringConvertible {
 
 /// One line of the audit stream: a JSON object (RFC 8259). Made on the loop that serves the request.
 enum AuditLine {
-    static func bytes(_ record: AuditRecord) -> [UInt8] {
-        line(record.time, record.result.rawValue) { line in
+    static func bytes(_ record: RequestRecord) -> [UInt8] {
+        line(record.startedAt + record.duration, record.audit?.rawValue ?? "") { line in
             LogLine.number("status", UInt64(clamping: record.status), &line, .json)
             LogLine.text("reason", record.reason, &line, .json)
             LogLine.text("upstream", record.upstream, &line, .json)
@@ -145,7 +145,7 @@ enum AuditLine {
             LogLine.text("client", record.client, &line, .json)
             LogLine.text("inject", record.injection, &line, .json)
             LogLine.text("user", record.user, &line, .json)
-            if let uid = record.uid { LogLine.number("uid", UInt64(uid), &line, .json) }
+            if let peer = record.peer { LogLine.number("uid", UInt64(peer.user), &line, .json) }
             LogLine.text("listener", record.listener?.description, &line, .json)
             LogLine.text("peer", record.address?.description, &line, .json)
         }

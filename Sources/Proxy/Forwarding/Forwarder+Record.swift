@@ -6,28 +6,18 @@ import Reactor
 import WireText
 
 extension Forwarder {
-    var accessRecord: AccessRecord {
+    var record: RequestRecord {
         let (admitted, ledger) = (current.admitted, current.ledger)
-        var record = AccessRecord()
-        connection.withHead { head, bytes in
-            guard !bytes.isEmpty else { return }
-            record.method = Array(bytes[head.method].text.utf8)
-            if ledger.isSent, let destination = admitted.destination, case .path(let range) = admitted.target,
-                !range.isEmpty
-            {
-                record.host = destination.host
-                record.path = Self.path(bytes[range], head)
-                return
-            }
-            // A refused request has no destination yet.
-            let asked = head.asked(in: bytes)
-            record.host =
-                (ledger.isSent ? admitted.destination?.host : nil) ?? Array(bytes[asked.authority].text.utf8)
-            record.path = asked.isRoot ? [Self.root(head)] : Array(bytes[asked.path].text.utf8)
-        }
+        var record = RequestRecord()
+        describeTarget(in: &record)
         record.status = ledger.loggedStatus
+        record.shownStatus = ledger.status
         record.reason = ledger.refusal
         record.cause = ledger.cause
+        record.errorClass = ledger.error
+        record.wasReplayed = ledger.wasReplayed
+        record.isHTTP2 = ledger.isHTTP2
+        record.isHTTP10 = current.exchange.request.isHTTP10
         record.requestID = requestID
         record.traceID = current.mark?.trace
         record.bytesSent = ledger.bytesSent
@@ -36,21 +26,61 @@ extension Forwarder {
             record.bytesSent = tunnel.toClient.count
             record.bytesReceived = tunnel.toUpstream.count
         }
-        record.errorClass = ledger.error
-        let now = shard.loop.now
-        record.duration = now.since(ledger.started)
-        record.startedAt = WallTime.now - record.duration
-        record.tokenWait = ledger.times.tokenWait(now)
-        record.connect = ledger.times.connect
-        record.firstByte = ledger.times.firstByte
-        record.isReused = ledger.times.isReused
-        record.wasReplayed = ledger.wasReplayed
-        record.upstream = admitted.rules?.name
-        record.client = admitted.rules?.settings.client
-        record.peer = connection.peer
-        record.address = address
+        describeTimes(in: &record)
+        record.audit = audit
+        if let upstream = admitted.rules {
+            record.upstream = upstream.name
+            record.rule = upstream.index
+            record.client = upstream.settings.client
+            if record.client == nil, upstream.settings.injects { record.injection = upstream.settings.injectionText }
+        }
         record.user = admitted.caller.user
+        record.peer = connection.peer
+        record.address = connection.peer == nil ? address ?? connection.peerAddress : nil
+        record.listener = rules.address(of: connection.listener)
         return record
+    }
+
+    private func describeTarget(in record: inout RequestRecord) {
+        let (admitted, isSent) = (current.admitted, current.ledger.isSent)
+        if isSent {
+            record.origin = admitted.destination?.origin
+            record.pathPrefix = current.upstream?.rules.pathPrefix ?? []
+        }
+        connection.withHead { head, bytes in
+            guard !bytes.isEmpty else { return }
+            record.method = Array(bytes[head.method].text.utf8)
+            if isSent, let destination = admitted.destination, case .path(let range) = admitted.target, !range.isEmpty {
+                record.host = destination.host
+                record.path = Self.path(bytes[range], head)
+                return
+            }
+            // A refused request has no destination yet.
+            let asked = head.asked(in: bytes)
+            record.host = (isSent ? admitted.destination?.host : nil) ?? Array(bytes[asked.authority].text.utf8)
+            record.path = asked.isRoot ? [Self.root(head)] : Array(bytes[asked.path].text.utf8)
+        }
+    }
+
+    private func describeTimes(in record: inout RequestRecord) {
+        let (times, start, now) = (current.ledger.times, current.ledger.started, shard.loop.now)
+        record.duration = now.since(start)
+        record.startedAt = WallTime.now - record.duration
+        record.tokenWait = times.tokenWait(now)
+        record.connect = times.connect
+        record.firstByte = times.firstByte
+        record.isReused = times.isReused
+        record.tokenCame = times.tokenCameAt?.since(start)
+        record.connected = times.connectedAt?.since(start)
+        record.answered = times.answeredAt?.since(start)
+    }
+
+    /// `nil` if the request was neither given a credential nor denied one.
+    var audit: RequestRecord.Audit? {
+        if current.ledger.gaveCredential { return .given }
+        // The proxy refused a request for which it has a credential, or refused it before a route was known.
+        guard let error = current.ledger.error, current.ledger.refusal != nil else { return nil }
+        return !current.admitted.entries.isEmpty || error == "http_request_denied" ? .denied : nil
     }
 
     var requestID: [UInt8] {

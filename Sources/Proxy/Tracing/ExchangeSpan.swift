@@ -3,28 +3,16 @@ import HTTPMessage
 import Reactor
 
 /// The span of one request: recorded on the loop, converted elsewhere.
-///
-/// It holds no query, no fields and no credential: only the access log's content.
 struct ExchangeSpan: Sendable {
-    let mark: TraceMark
-    let record: AccessRecord
-    /// Origin of the upstream; `nil` when the request was not forwarded.
-    var origin: Origin?
-    var pathPrefix: [UInt8] = []
-    /// Status seen by the client, also of a cut answer; 0 without an answer.
-    var status = 0
-    var isHTTP2 = false
-    var isHTTP10 = false
-    var tokenCame: Duration?
-    var connected: Duration?
-    var answered: Duration?
+    private let mark: TraceMark
+    private let record: RequestRecord
 
     /// Longer values are cut, because a span waits in memory.
     private static let longestPath = 1024
     private static let longestHost = 256
     private static let longestMethod = 64
 
-    init(_ mark: TraceMark, _ record: AccessRecord) {
+    init(_ mark: TraceMark, _ record: RequestRecord) {
         self.mark = mark
         var record = record
         record.path = Self.cut(record.path, Self.longestPath)
@@ -51,13 +39,15 @@ struct ExchangeSpan: Sendable {
         let isKnown = Self.methods.contains(method)
         let start = record.startedAt.sinceEpoch
         var span = TraceSpan(
-            mark, isKnown ? method : "HTTP", origin == nil ? .server : .client, start: start,
+            mark, isKnown ? method : "HTTP", record.origin == nil ? .server : .client, start: start,
             end: Self.time(start, record.duration))
         span.attributes.append(.init("http.request.method", .text(isKnown ? method : "_OTHER")))
         if !isKnown, !method.isEmpty { span.attributes.append(.init("http.request.method_original", .text(method))) }
         addDestination(to: &span)
-        if status > 0 { span.attributes.append(.init("http.response.status_code", .number(Int64(status)))) }
-        let version = isHTTP2 ? "2" : origin == nil && isHTTP10 ? "1.0" : "1.1"
+        if record.shownStatus > 0 {
+            span.attributes.append(.init("http.response.status_code", .number(Int64(record.shownStatus))))
+        }
+        let version = record.isHTTP2 ? "2" : record.origin == nil && record.isHTTP10 ? "1.0" : "1.1"
         span.attributes.append(.init("network.protocol.version", .text(version)))
         addOwn(to: &span)
         if let error = errorType(span.kind) {
@@ -75,8 +65,8 @@ struct ExchangeSpan: Sendable {
 
     private func addDestination(to span: inout TraceSpan) {
         let path = String(decoding: record.path, as: UTF8.self)
-        if let origin {
-            let whole = String(decoding: pathPrefix, as: UTF8.self) + path
+        if let origin = record.origin {
+            let whole = String(decoding: record.pathPrefix, as: UTF8.self) + path
             let scheme = origin.scheme.rawValue
             span.attributes.append(.init("url.full", .text("\(scheme)://\(origin.authority)\(whole)")))
             span.attributes.append(.init("url.scheme", .text(scheme)))
@@ -105,11 +95,11 @@ struct ExchangeSpan: Sendable {
 
     /// The client's own mistakes are no server errors. A client that leaves within an answer may have seen enough.
     private func errorType(_ kind: TraceSpan.Kind) -> String? {
-        guard status > 0 else { return record.errorClass ?? "client_left" }
+        guard record.shownStatus > 0 else { return record.errorClass ?? "client_left" }
         // The error of an answer that failed after a good head.
-        if record.status == 0, status < 400 { return record.errorClass }
-        guard status >= (kind == .client ? 400 : 500) else { return nil }
-        return record.errorClass ?? String(status)
+        if record.status == 0, record.shownStatus < 400 { return record.errorClass }
+        guard record.shownStatus >= (kind == .client ? 400 : 500) else { return nil }
+        return record.errorClass ?? String(record.shownStatus)
     }
 
     private func addEvents(to span: inout TraceSpan) {
@@ -119,9 +109,9 @@ struct ExchangeSpan: Sendable {
             let seconds = Double(took.wholeNanoseconds) / 1e9
             span.events.append(.init(name, time: time, [.init("heimdallr.duration", .seconds(seconds))]))
         }
-        add("token_wait", at: tokenCame, took: record.tokenWait)
-        add("connect", at: connected, took: record.connect)
-        add("first_byte", at: answered, took: record.firstByte)
+        add("token_wait", at: record.tokenCame, took: record.tokenWait)
+        add("connect", at: record.connected, took: record.connect)
+        add("first_byte", at: record.answered, took: record.firstByte)
         // A wait for another token may follow a first connection.
         span.events.sort { $0.time < $1.time }
     }

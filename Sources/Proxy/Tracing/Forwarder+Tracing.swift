@@ -39,23 +39,6 @@ extension Forwarder {
         spans.waits(client, mark, true)
         return { spans.waits(client, mark, false) }
     }
-
-    func exchangeSpan(_ mark: TraceMark, _ record: AccessRecord) -> ExchangeSpan {
-        var span = ExchangeSpan(mark, record)
-        if current.ledger.isSent {
-            span.origin = current.admitted.destination?.origin
-            span.pathPrefix = current.upstream?.rules.pathPrefix ?? []
-        }
-        span.status = current.ledger.status
-        span.isHTTP2 = current.ledger.isHTTP2
-        span.isHTTP10 = current.exchange.request.isHTTP10
-        let times = current.ledger.times
-        let start = current.ledger.started
-        span.tokenCame = times.tokenCameAt?.since(start)
-        span.connected = times.connectedAt?.since(start)
-        span.answered = times.answeredAt?.since(start)
-        return span
-    }
 }
 
 extension TraceParent {

@@ -6,8 +6,8 @@ import Testing
 @testable import HeimdallrProxy
 
 @Suite struct AccessLogTests {
-    private func record(_ change: (inout AccessRecord) -> Void = { _ in }) -> AccessRecord {
-        var record = AccessRecord()
+    private func record(_ change: (inout RequestRecord) -> Void = { _ in }) -> RequestRecord {
+        var record = RequestRecord()
         record.startedAt = WallTime(seconds: 1_772_355_907, nanoseconds: 12_000_000)
         record.duration = .microseconds(12_034)
         record.method = Array("GET".utf8)
@@ -21,11 +21,11 @@ import Testing
         return record
     }
 
-    private func line(_ format: LogLine.Format, _ change: (inout AccessRecord) -> Void = { _ in }) -> String {
+    private func line(_ format: LogLine.Format, _ change: (inout RequestRecord) -> Void = { _ in }) -> String {
         String(decoding: AccessLog.line(record(change), format), as: UTF8.self)
     }
 
-    private func object(_ change: (inout AccessRecord) -> Void = { _ in }) throws -> [String: Any] {
+    private func object(_ change: (inout RequestRecord) -> Void = { _ in }) throws -> [String: Any] {
         try #require(try JSONSerialization.jsonObject(with: Data(line(.json, change).utf8)) as? [String: Any])
     }
 
@@ -62,7 +62,7 @@ import Testing
         #expect(!line(.text).contains("trace_id"))
     }
 
-    private static func slow(_ record: inout AccessRecord) {
+    private static func slow(_ record: inout RequestRecord) {
         record.tokenWait = .milliseconds(3)
         record.connect = .microseconds(4_500)
         record.firstByte = .microseconds(1)

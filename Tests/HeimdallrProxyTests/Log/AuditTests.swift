@@ -3,7 +3,7 @@ import Configuration
 import Foundation
 import Logging
 import Proxy
-import Reactor
+@testable import Reactor
 import Synchronization
 import TestSupport
 import Testing
@@ -11,10 +11,10 @@ import Testing
 @testable import HeimdallrProxy
 
 @Suite struct AuditLineTests {
-    private func line(_ change: (inout AuditRecord) -> Void = { _ in }) -> String {
-        var record = AuditRecord()
-        record.time = WallTime(seconds: 1_772_355_907, nanoseconds: 12_000_000)
-        record.result = .given
+    private func line(_ change: (inout RequestRecord) -> Void = { _ in }) -> String {
+        var record = RequestRecord()
+        record.startedAt = WallTime(seconds: 1_772_355_907, nanoseconds: 12_000_000)
+        record.audit = .given
         record.status = 200
         record.upstream = "api.example.com"
         record.rule = 2
@@ -34,13 +34,13 @@ import Testing
                 + #""rule":"upstreams[2]","client":"billing","user":"alice","listener":"127.0.0.1:8080","#
                 + #""peer":"127.0.0.1:5000"}"# + "\n")
         let denied = line {
-            $0.result = .denied
+            $0.audit = .denied
             $0.status = 403
             $0.reason = "not-covered"
             $0.upstream = nil
             $0.rule = nil
             $0.client = nil
-            $0.uid = 1000
+            $0.peer = PeerCredentials(user: 1000, group: 1, process: 1)
         }
         #expect(
             denied
@@ -76,8 +76,8 @@ import Testing
         }
     }
 
-    private func record(_ status: Int) -> AuditRecord {
-        var record = AuditRecord()
+    private func record(_ status: Int) -> RequestRecord {
+        var record = RequestRecord()
         record.status = status
         return record
     }

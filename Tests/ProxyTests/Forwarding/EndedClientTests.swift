@@ -29,7 +29,7 @@ struct EndedClientTests {
 
     @Test func `others get its connection at once, and no more than they need`() async throws {
         let gate = Gate()
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(
             upstream: "max_connections: 4\nconnect_timeout: 1s", observer: .recording(log), answer: Self.hang(gate))
         _ = try await Self.gone(4, proxy)
@@ -89,7 +89,7 @@ struct EndedClientTests {
 
     @Test func `an upstream that is silent is not kept busy for it`() async throws {
         let gate = Gate()
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(observer: .recording(log), answer: Self.hang(gate))
         _ = try await Self.gone(1, proxy)
         try await eventually("a record", within: .seconds(8)) { log.all.count == 1 }
@@ -107,7 +107,7 @@ struct EndedClientTests {
             gate.wait()
             return .token("T1")
         }
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(endpoint: endpoint, observer: .recording(log))
         _ = try await Self.gone(1, proxy)
         try await eventually("a record", within: .seconds(8)) { log.all.count == 1 }
@@ -118,7 +118,7 @@ struct EndedClientTests {
 
     @Test func `an answer that has begun is cut when the upstream falls silent`() async throws {
         let gate = Gate()
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(
             upstream: "max_connections: 1\nconnect_timeout: 10s", observer: .recording(log)
         ) { exchange in

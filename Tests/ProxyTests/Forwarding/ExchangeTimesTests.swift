@@ -29,8 +29,8 @@ struct ExchangeTimesTests {
 
     /// The records of requests that were sent one after the other.
     private func records(
-        _ proxy: ProxyInProcess, _ log: Recorder<AccessRecord>, _ requests: [String]
-    ) async throws -> [AccessRecord] {
+        _ proxy: ProxyInProcess, _ log: Recorder<RequestRecord>, _ requests: [String]
+    ) async throws -> [RequestRecord] {
         let client = try await proxy.connect()
         for (index, request) in requests.enumerated() {
             try await client.send(request)
@@ -42,7 +42,7 @@ struct ExchangeTimesTests {
 
     @Test(arguments: ["api.test", "two.test"])
     func `of a new connection and of a kept one, over HTTP 1 and 2`(host: String) async throws {
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let origin = try RecordingOrigin { try Self.slow($0) }
         let nginx = try await Self.secure(origin)
         let proxy = try await ProxyInProcess(more: Self.upstreams(nginx), observer: .recording(log)) {
@@ -69,7 +69,7 @@ struct ExchangeTimesTests {
 
     @Test(arguments: ["api.test", "two.test"])
     func `the wait for a token is not one for the upstream`(host: String) async throws {
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let origin = try RecordingOrigin()
         let nginx = try await Self.secure(origin)
         let endpoint = try TokenEndpoint { _, _ in .token("T1", delay: Self.pause) }
@@ -83,7 +83,7 @@ struct ExchangeTimesTests {
 
     @Test(arguments: ["api.test", "two.test"])
     func `a request that is sent again with a new token says so`(host: String) async throws {
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let answer: RecordingOrigin.Handler = {
             try $0.respond($0.head.authorization.first == "Bearer T1" ? 401 : 200)
         }
@@ -100,7 +100,7 @@ struct ExchangeTimesTests {
     }
 
     @Test func `so does one whose kept connection had died`() async throws {
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(observer: .recording(log)) { exchange in
             // The second request of a connection finds it closed.
             if exchange.head.target == "/b", exchange.head.connection == 0 { return exchange.close() }
@@ -114,7 +114,7 @@ struct ExchangeTimesTests {
     }
 
     @Test func `an interim answer is not the answer`() async throws {
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(observer: .recording(log)) { exchange in
             try exchange.send("HTTP/1.1 103 Early Hints\r\n\r\n")
             exchange.pause(Self.pause)
@@ -128,7 +128,7 @@ struct ExchangeTimesTests {
     }
 
     @Test func `what fails has the word of Proxy-Status, and so has an answer that is cut`() async throws {
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(
             upstream: "methods: [GET]\nidle_timeout: 300ms",
             more: "- {host: closed.test, url: \"http://127.0.0.1:1\"}", observer: .recording(log)
@@ -172,7 +172,7 @@ struct ExchangeTimesTests {
     }
 
     @Test func `a tunnel has a connection of its own`() async throws {
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("\"127.0.0.1:\(far.port)\"", observer: .recording(log))
         let (client, end) = try await proxy.openTunnel(to: far)

@@ -203,7 +203,7 @@ struct LifeTests {
     // MARK: The log
 
     @Test func `the access log says what came, where it went and how it ended`() async throws {
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(observer: .recording(log)) { exchange in
             if exchange.head.target.hasPrefix("/cut") {
                 try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
@@ -231,7 +231,7 @@ struct LifeTests {
     }
 
     @Test func `the access log says 499 of a client that left`() async throws {
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(observer: .recording(log)) { _ = $0.waitForPeerToLeave() }
         var client: RawClient? = try await proxy.connect()
         try await client?.send(message())

@@ -58,7 +58,7 @@ struct BytePipeTests {
 
     @Test(arguments: BytePipe.Kind.allCases)
     func `the access log and the metrics count its bytes, the metrics as they go`(kind: BytePipe.Kind) async throws {
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let pipe = try await BytePipe(kind, observer: .recording(log))
         let (client, end) = try await pipe.open()
         try await client.send(Array(repeating: 1, count: 1000))

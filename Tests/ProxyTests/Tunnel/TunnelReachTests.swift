@@ -122,7 +122,7 @@ struct TunnelReachTests {
 
     @Test func `a client that is reset while it waits ends the attempt`() async throws {
         let deaf = try DeafPort()
-        let log = Recorder<AccessRecord>()
+        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(deaf.port)", observer: .recording(log))
         var client: RawClient? = try await proxy.connect()
         try await client?.send(connectRequest("127.0.0.1:\(deaf.port)"))

@@ -29,7 +29,7 @@ struct UserTests {
 
     @Test(arguments: ["alice:secret of alice", "bób:pass:wörd"])
     func `a user of the list comes in, and its credential goes no further`(credentials: String) async throws {
-        let records = Recorder<AccessRecord>()
+        let records = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(proxy: Self.users, observer: .recording(records))
         let response = try await proxy.request(fields: [basic(credentials)])
         #expect(response.text == "ok")

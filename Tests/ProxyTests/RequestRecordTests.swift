@@ -6,13 +6,13 @@ import TestSupport
 import Testing
 
 @Suite("the access log speaks of the request it is about", .stopsProxies)
-struct AccessRecordTests {
+struct RequestRecordTests {
     @Test(arguments: [
         "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n", "nonsense\r\n\r\n",
         "GET http://api.test#x HTTP/1.1\r\nHost: api.test\r\n\r\n",
     ])
     func `one without a path does not borrow the last one's`(second: String) async throws {
-        let records = Recorder<AccessRecord>()
+        let records = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(observer: .recording(records))
         let client = try await proxy.connect()
         let path = "/" + String(repeating: "long", count: 200)
@@ -27,9 +27,9 @@ struct AccessRecordTests {
     }
 
     private func proxy(_ upstream: String = "", proxy: String = "") async throws -> (
-        ProxyInProcess, Recorder<AccessRecord>
+        ProxyInProcess, Recorder<RequestRecord>
     ) {
-        let records = Recorder<AccessRecord>()
+        let records = Recorder<RequestRecord>()
         return (try await ProxyInProcess(upstream: upstream, proxy: proxy, observer: .recording(records)), records)
     }
 
@@ -159,7 +159,7 @@ struct AccessRecordTests {
 
     @Test func `an upstream's failure says what was asked for, whose token it was, and which request`() async throws {
         let failures = Mutex<[UpstreamFailure]>([])
-        let records = Recorder<AccessRecord>()
+        let records = Recorder<RequestRecord>()
         var observer = ProxyObserver()
         observer.accessLog = { records.append($0) }
         observer.upstreamFailed = { failure in failures.withLock { $0.append(failure) } }

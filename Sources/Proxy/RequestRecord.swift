@@ -1,7 +1,18 @@
+import CurlTransport
 import Reactor
 
-/// Facts of one request for the access log. A plain value.
-public struct AccessRecord: Sendable {
+/// Facts of one request at its end. Access log, audit stream and span each tell some of them. A plain value.
+///
+/// It holds no secret. It holds method, host, path and request ID of the program's head, and nothing else of it.
+public struct RequestRecord: Sendable {
+    /// Use of a credential.
+    public enum Audit: String, Sendable {
+        /// The request went to the upstream with the credential.
+        case given
+        /// The proxy answered itself, and no upstream got the credential.
+        case denied
+    }
+
     /// As received, so any token of RFC 9110; empty if none could be read.
     public var method: [UInt8] = []
     /// Path without the query, which may hold secrets; `*` of OPTIONS. Printable ASCII, as received. For a malformed head, the
@@ -32,7 +43,14 @@ public struct AccessRecord: Sendable {
     /// client.
     public var errorClass: String?
     public var upstream: String?
+    /// Index of the rule in the configuration's `upstreams`.
+    public var rule: Int?
+    /// Client of the token; `nil` for a rule without a client.
     public var client: String?
+    /// Kinds and names of the credentials of a rule without a client, without values.
+    public var injection: String?
+    /// `nil` if the request was neither given a credential nor denied one.
+    public var audit: Audit?
     /// User of `proxy.users`.
     public var user: String?
     /// Reason for the proxy's own answer: the last word of the problem's `type`.
@@ -41,12 +59,27 @@ public struct AccessRecord: Sendable {
     public var cause: String?
     /// Identifier of the request in all logs: the program's, else ours. Letters, digits and a few marks.
     public var requestID: [UInt8] = []
-    /// `nil` if the request's trace is not recorded.
-    package var traceID: TraceID?
+    /// Address of the listener; `nil` after it closed.
+    public var listener: SocketAddress?
     /// Address of a TCP client.
     public var address: SocketAddress?
     /// Client on a Unix socket.
     public var peer: PeerCredentials?
+
+    // For the span.
+    /// `nil` if the request's trace is not recorded.
+    package var traceID: TraceID?
+    /// Origin of the upstream; `nil` when the request was not forwarded.
+    var origin: Origin?
+    var pathPrefix: [UInt8] = []
+    /// Status seen by the client, also of a cut answer; 0 without an answer.
+    var shownStatus = 0
+    var isHTTP2 = false
+    var isHTTP10 = false
+    /// Times since the start.
+    var tokenCame: Duration?
+    var connected: Duration?
+    var answered: Duration?
 
     package init() {}
 }
