@@ -55,6 +55,12 @@ def full_relro(executable):
     return now and re.search(r"\bGNU_RELRO\b", read.stdout), "full RELRO", read.stdout
 
 
+def system_libraries_only(executable):
+    """Whether the dynamic linker looks in the system's folders alone: ld.so(8), DT_RUNPATH."""
+    read = run("readelf", "--wide", "--dynamic", executable)
+    return not re.search(r"\((RPATH|RUNPATH)\)", read.stdout), "libraries from the system's folders only", read.stdout
+
+
 def same_bytes(what, first, second):
     check(pathlib.Path(first).read_bytes() == pathlib.Path(second).read_bytes(), f"{what} is the same when it is built again")
 
@@ -81,6 +87,7 @@ def debian_package(release, folder):
     for name in ("fleet.md.gz", "tracing.md.gz", "examples/transparent/redirect", "examples/kubernetes/sidecar/cronjob.yaml"):
         check((doc / name).is_file(), f"the package has {name}")
     check(*full_relro(unpacked / "usr/bin/heimdallr-proxy"))
+    check(*system_libraries_only(unpacked / "usr/bin/heimdallr-proxy"))
     secrets = folder / "secrets"
     secrets.mkdir()
     for name, text in {"items": "secret", "store-key": "k" * 32}.items():
