@@ -28,7 +28,7 @@ final class SteadyClient: Sendable {
                         })
                     else { return }
                     try await Task.sleep(for: .milliseconds(10))
-                    // Who is silent for a second loses its place to those who wait. Under load this pause may be that long.
+                    // A client that is silent for a second may lose its place to waiting ones. Under load the pause may be that long.
                     if ContinuousClock.now - answered > .milliseconds(500) {
                         client = try await RawClient.connect(port: port, sending: request)
                     } else {

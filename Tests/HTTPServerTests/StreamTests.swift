@@ -68,7 +68,7 @@ struct StreamTests {
                 count = now
             }
             try await onLoop { $0.stream.end() }
-            // The end of a turn writes what is left.
+            // The rest is written at the end of a turn.
             try await onLoop { $0.stream.giveRoom() }
             let (text, isClosed, open, connections) = try await onLoop {
                 (
