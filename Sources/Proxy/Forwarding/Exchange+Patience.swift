@@ -46,15 +46,12 @@ extension Exchange {
     /// Whether the client's connection can carry another request behind this answer.
     /// - Parameter isRequestComplete: the request's body has been read.
     @inline(__always)
-    func keepsConnection(isRequestComplete: Bool) -> Bool {
-        guard request.keepsAlive, isRequestComplete else { return false }
-        guard case .answered(let answered) = state else { return true }
-        return !answered.endsByClose
-    }
+    func keepsConnection(isRequestComplete: Bool) -> Bool { request.keepsAlive && isRequestComplete }
 
-    /// The same for an answer of the proxy. HTTP/1.0 needs a field that problems lack, and an unread body would be
+    /// The same for an answer of the proxy. HTTP/1.0 needs a field that such answers lack, and an unread body would be
     /// taken for the next request.
-    func keepsConnection(behind problem: Problem, isRequestComplete: Bool) -> Bool {
-        !problem.closes && request.keepsAlive && isRequestComplete && !request.isHTTP10
+    /// - Parameter closes: the answer itself ends the connection.
+    func keepsConnection(behindOwn closes: Bool, isRequestComplete: Bool, mustClose: Bool) -> Bool {
+        !closes && !mustClose && keepsConnection(isRequestComplete: isRequestComplete) && !request.isHTTP10
     }
 }

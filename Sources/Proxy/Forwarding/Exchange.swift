@@ -30,7 +30,8 @@ struct Exchange {
         case asked(Asked)
         /// The upstream answered 401. The client sees it only if no new token comes.
         indirect case refused(HeldAnswer)
-        case answered(Answered)
+        /// - Parameter framing: of the answer's body for the client.
+        case answered(framing: BodyFraming)
         case switched(Switched)
         case tunnelled
     }
@@ -40,13 +41,6 @@ struct Exchange {
         /// The upstream waits for the client's next bytes.
         var awaitsBody = false
         var hasBody = false
-    }
-
-    struct Answered {
-        /// Framing of the answer's body for the client.
-        var framing: BodyFraming
-        /// Only closing the connection marks the end of the body.
-        var endsByClose: Bool
     }
 
     struct Switched {
@@ -94,7 +88,7 @@ struct Exchange {
     /// Framing of the answer's body for the client; `nil` before the answer's head.
     var answerFraming: BodyFraming? {
         switch state {
-        case .answered(let answered): answered.framing
+        case .answered(let framing): framing
         case .switched: .untilClose
         case .judged, .held, .collecting, .awaitingToken, .asked, .refused, .tunnelled: nil
         }
@@ -103,6 +97,12 @@ struct Exchange {
     // MARK: What happens to it
 
     mutating func hold() { state = .held }
+
+    /// The request goes to an upstream.
+    mutating func forward(_ admitted: Admitted) {
+        request.offersUpgrade = admitted.upgrade != nil
+        if admitted.isLast { request.keepsAlive = false }
+    }
 
     /// The delay is over, or the users' secrets have been read.
     mutating func judge() { state = .judged }
@@ -195,22 +195,27 @@ struct Exchange {
         return .forward
     }
 
-    /// Decides the body's framing for the client. The answer's head goes out.
-    /// - Parameter isRequestComplete: the request's body has been read.
-    mutating func answer(status: Int, framing: BodyFraming, isRequestComplete: Bool) -> Answered {
+    /// The answer's head goes out. Decides whether the client's connection stays.
+    /// - Parameters:
+    ///   - isRequestComplete: the request's body has been read.
+    ///   - mustClose: the listener or the process is ending.
+    /// - Returns: the framing of the answer's body for the client.
+    mutating func answer(
+        status: Int, framing: BodyFraming, isRequestComplete: Bool, mustClose: Bool
+    ) -> BodyFraming {
         // The rest of the body is not read: sending stops at a refusal, and does not begin before 100.
         var isContinued = false
         if case .asked(let asked) = state { isContinued = asked.isContinued }
         if !isRequestComplete, status >= 400 || request.expectsContinue && !isContinued { request.keepsAlive = false }
-        var answered = Answered(framing: framing, endsByClose: false)
-        switch framing {
-        case .none, .length: break
-        case .chunked, .untilClose:
-            answered.framing = request.isHTTP10 ? .untilClose : .chunked
-            answered.endsByClose = request.isHTTP10
+        if mustClose { request.keepsAlive = false }
+        var framing = framing
+        if framing == .chunked || framing == .untilClose {
+            // To HTTP/1.0, only the connection's end marks the end of the body.
+            framing = request.isHTTP10 ? .untilClose : .chunked
+            if request.isHTTP10 { request.keepsAlive = false }
         }
-        state = .answered(answered)
-        return answered
+        state = .answered(framing: framing)
+        return framing
     }
 
     mutating func switchProtocols() {

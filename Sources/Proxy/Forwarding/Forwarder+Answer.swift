@@ -85,15 +85,15 @@ extension Forwarder {
 
     private func writeHead(_ answer: borrowing ResponseHead) {
         let framing = current.exchange.answer(
-            status: answer.status, framing: answer.framing, isRequestComplete: connection.isRequestComplete)
-        if framing.endsByClose || connection.mustClose { current.exchange.request.keepsAlive = false }
+            status: answer.status, framing: answer.framing, isRequestComplete: connection.isRequestComplete,
+            mustClose: connection.mustClose)
         current.ledger.status = answer.status
         let request = current.exchange.request
         let before = connection.outputCount
         connection.write { output in
             answer.write(to: &output, current.admitted.addressMap)
             output.append(answer.isHTTP2 ? "Via: 2 heimdallr-proxy\r\n" : "Via: 1.1 heimdallr-proxy\r\n")
-            if framing.framing == .chunked { output.append("Transfer-Encoding: chunked\r\n") }
+            if framing == .chunked { output.append("Transfer-Encoding: chunked\r\n") }
             if !request.keepsAlive {
                 output.append("Connection: close\r\n")
             } else if request.isHTTP10 {

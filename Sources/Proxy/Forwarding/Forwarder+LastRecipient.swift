@@ -7,10 +7,8 @@ import WireText
 extension Forwarder {
     /// Answers as the last recipient: TRACE with its own head, without secrets (section 9.3.8), OPTIONS with 200.
     func reply() {
-        let request = current.exchange.request
         let isTrace = connection.head.methodKind == .trace
-        let keeps =
-            connection.isRequestComplete && request.keepsAlive && !request.isHTTP10 && !connection.mustClose
+        let keeps = keepsConnection(behindOwn: false)
         var body = ByteBuffer()
         if isTrace { appendHead(to: &body) }
         current.ledger.status = 200
@@ -26,6 +24,12 @@ extension Forwarder {
         }
         current.ledger.bytesSent = UInt64(connection.outputCount - before)
         finish(keeping: keeps)
+    }
+
+    /// Whether the client's connection stays behind an answer of the proxy.
+    func keepsConnection(behindOwn closes: Bool) -> Bool {
+        current.exchange.keepsConnection(
+            behindOwn: closes, isRequestComplete: connection.isRequestComplete, mustClose: connection.mustClose)
     }
 
     private func appendHead(to body: inout ByteBuffer) {

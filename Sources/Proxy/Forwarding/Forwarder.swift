@@ -128,8 +128,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
             return fail(.internalError)
         }
         current.upstream = upstream
-        current.exchange.request.offersUpgrade = current.admitted.upgrade != nil
-        if current.admitted.isLast { current.exchange.request.keepsAlive = false }
+        current.exchange.forward(current.admitted)
         if let signer = upstream.injected.signer(current.admitted.entries) {
             guard let keys = upstream.injected.signingKeys else {
                 current.ledger.injection = .failed
@@ -230,10 +229,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     func fail(_ problem: Problem) {
         if current.exchange.isAnswered { return cut(because: problem.error) }
         current.outbound?.cancel()
-        let isComplete = connection.isRequestComplete
-        let keeps =
-            current.exchange.keepsConnection(behind: problem, isRequestComplete: isComplete)
-            && !connection.head.upgradeRequested && !connection.mustClose
+        let keeps = keepsConnection(behindOwn: problem.closes || connection.head.upgradeRequested)
         current.ledger.note(problem)
         let rules = current.admitted.rules
         let requestID = shard.observer.accessLog == nil ? nil : requestID

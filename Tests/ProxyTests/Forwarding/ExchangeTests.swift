@@ -46,12 +46,12 @@ struct ExchangeTests {
     @Test func `once the answer has begun there is no other: it is whole or cut`() {
         for framing in [BodyFraming.none, .length(5), .chunked, .untilClose] {
             var whole = exchange()
-            _ = whole.answer(status: 200, framing: framing, isRequestComplete: true)
+            _ = whole.answer(status: 200, framing: framing, isRequestComplete: true, mustClose: false)
             #expect(whole.isAnswered)
             #expect(whole.impatience == nil)
             #expect(whole.ended(nil, canSendAgain: true) == .complete)
             var broken = exchange()
-            _ = broken.answer(status: 200, framing: framing, isRequestComplete: true)
+            _ = broken.answer(status: 200, framing: framing, isRequestComplete: true, mustClose: false)
             #expect(broken.ended(Self.lost, canSendAgain: true) == .cut)
         }
         var headless = exchange()
@@ -66,7 +66,7 @@ struct ExchangeTests {
         ]
         for row in rows {
             var exchange = exchange { $0.isHTTP10 = row.old }
-            _ = exchange.answer(status: 200, framing: row.framing, isRequestComplete: true)
+            _ = exchange.answer(status: 200, framing: row.framing, isRequestComplete: true, mustClose: false)
             #expect(exchange.answerFraming == row.framed)
             #expect(exchange.keepsConnection(isRequestComplete: true) == row.keeps)
             #expect(!exchange.keepsConnection(isRequestComplete: false))
@@ -79,16 +79,19 @@ struct ExchangeTests {
             (200, true, true, true),
         ]
         for row in rows {
-            var exchange = exchange { $0.expectsContinue = row.expects }
-            _ = exchange.answer(status: row.status, framing: .length(0), isRequestComplete: row.complete)
-            #expect(exchange.request.keepsAlive == row.keeps, "\(row)")
+            for isEnding in [false, true] {
+                var exchange = exchange { $0.expectsContinue = row.expects }
+                _ = exchange.answer(
+                    status: row.status, framing: .length(0), isRequestComplete: row.complete, mustClose: isEnding)
+                #expect(exchange.request.keepsAlive == (row.keeps && !isEnding), "\(row)")
+            }
         }
     }
 
     @Test func `once 100 has come, an early answer keeps the connection`() throws {
         var exchange = exchange { $0.expectsContinue = true }
         _ = exchange.judge(try head(100), isTokenRefused: false, canSendAgain: true)
-        _ = exchange.answer(status: 200, framing: .length(0), isRequestComplete: false)
+        _ = exchange.answer(status: 200, framing: .length(0), isRequestComplete: false, mustClose: false)
         #expect(exchange.request.keepsAlive)
     }
 
@@ -199,7 +202,7 @@ struct ExchangeTests {
         #expect(expecting.patience == .response)
         _ = expecting.judge(try head(100), isTokenRefused: false, canSendAgain: true)
         #expect(expecting.patience == .requestBody)
-        _ = expecting.answer(status: 200, framing: .length(3), isRequestComplete: false)
+        _ = expecting.answer(status: 200, framing: .length(3), isRequestComplete: false, mustClose: false)
         #expect(expecting.patience == .upstream)
         var switched = exchange { $0.offersUpgrade = true }
         switched.switchProtocols()
@@ -215,14 +218,15 @@ struct ExchangeTests {
     }
 
     @Test func `behind which of our own answers the connection stays`() {
-        let rows: [(problem: Problem, complete: Bool, old: Bool, keeps: Bool)] = [
-            (.notCovered, true, false, true), (.notCovered, false, false, false), (.notCovered, true, true, false),
-            (.connectRefused, true, false, false),
+        let rows: [(closes: Bool, complete: Bool, old: Bool, ending: Bool, keeps: Bool)] = [
+            (false, true, false, false, true), (false, false, false, false, false), (false, true, true, false, false),
+            (true, true, false, false, false), (false, true, false, true, false),
         ]
         for row in rows {
             let exchange = exchange { $0.isHTTP10 = row.old }
-            #expect(
-                exchange.keepsConnection(behind: row.problem, isRequestComplete: row.complete) == row.keeps, "\(row)")
+            let keeps = exchange.keepsConnection(
+                behindOwn: row.closes, isRequestComplete: row.complete, mustClose: row.ending)
+            #expect(keeps == row.keeps, "\(row)")
         }
     }
 }
