@@ -10,7 +10,8 @@ extension Transfer {
         let set = HandleOptions(easy)
         try unsafe set.set(CURLOPT_PRIVATE, pointer: userData, "CURLOPT_PRIVATE")
         try unsafe set.set(CURLOPT_ERRORBUFFER, pointer: UnsafeMutableRawPointer(errorText), "CURLOPT_ERRORBUFFER")
-        try set.setConnection(options, content, hasProxy: options.nextProxy != .none)
+        // Asks for them again when they are too old.
+        try set.setConnection(options, content, hasProxy: options.nextProxy != .none, isToldEachTime: false)
         try set.set(CURLOPT_REDIR_PROTOCOLS_STR, "https", "CURLOPT_REDIR_PROTOCOLS_STR")
         try set.set(CURLOPT_FOLLOWLOCATION, 0, "CURLOPT_FOLLOWLOCATION")
         try set.set(CURLOPT_HTTP09_ALLOWED, 0, "CURLOPT_HTTP09_ALLOWED")

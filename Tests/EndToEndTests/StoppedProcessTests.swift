@@ -31,8 +31,22 @@ struct StoppedProcessTests {
         }
         """
 
-    private func shim(_ folder: TemporaryDirectory) async throws -> String {
-        let source = try folder.write(Self.shim, to: "stop.c")
+    /// Each look at the wall clock's seconds, which libcurl takes for the age of an address, is a second later.
+    private static let hurry = """
+        #include <stdatomic.h>
+        #include <time.h>
+        time_t time(time_t *result) {
+            static atomic_int looks;
+            struct timespec now;
+            clock_gettime(CLOCK_REALTIME, &now);
+            now.tv_sec += atomic_fetch_add(&looks, 1);
+            if (result) *result = now.tv_sec;
+            return now.tv_sec;
+        }
+        """
+
+    private func shim(_ folder: TemporaryDirectory, _ text: String = shim) async throws -> String {
+        let source = try folder.write(text, to: "stop.c")
         let library = folder.path(of: "stop.so")
         try await ChildProcess.output(of: ["cc", "-shared", "-fPIC", "-o", library, source])
         return library
@@ -58,6 +72,15 @@ struct StoppedProcessTests {
         #expect(!FileManager.default.fileExists(atPath: stop), "the proxy did not look at the connection")
         #expect(endpoint.requests.count == 1)
         try await eventually("the next try") { endpoint.requests.count == 2 }
+    }
+
+    @Test func `an address just looked up serves, although a second ends before it is used`() async throws {
+        let folder = try TemporaryDirectory()
+        let origin = try RecordingOrigin { try $0.respond(fields: [("Connection", "close")]) }
+        let proxy = try await RunningProxy(
+            to: origin.url.replacing("127.0.0.1", with: "localhost"),
+            environment: ["LD_PRELOAD": try await shim(folder, Self.hurry)])
+        for _ in 0..<3 { #expect(try await proxy.get("http://api.test/").status == 200) }
     }
 
     @Test func `a token that ended meanwhile does not leave in a head that was already made`() async throws {
