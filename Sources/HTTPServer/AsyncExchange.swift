@@ -7,7 +7,7 @@ import WireText
 ///
 /// A client that leaves cancels the task. The next piece of a stream is requested once the client has taken most of the
 /// last one.
-public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
+public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     /// Bytes of a body read in one turn, since a client may send as fast as the server reads.
     private static let share = 256 * 1024
 
@@ -20,7 +20,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         case gathering(ServerRequest)
         /// `number` distinguishes an answer to an earlier request from the current one.
         case answering(number: UInt64, task: Task<Void, Never>)
-        case streaming(number: UInt64, task: Task<Void, Never>, isChunked: Bool)
+        case streaming(number: UInt64, task: Task<Void, Never>)
     }
 
     private let respond: Handler
@@ -55,8 +55,8 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
 
     // MARK: The request
 
-    public func requestBegan(_ connection: ServerConnection) {
-        let head = connection.head
+    public func requestBegan() {
+        let head = connection.request.head
         isHead = head.methodKind == .head
         isHTTP10 = head.version == .http10
         keepsOpen = head.keepAlive && !head.upgradeRequested
@@ -69,7 +69,9 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
             if case .length(let length) = head.framing, let maxBodyBytes, length > UInt64(maxBodyBytes) {
                 throw Self.tooLarge
             }
-            if head.expectsContinue { connection.write { $0.append("HTTP/1.1 100 Continue\r\n\r\n") } }
+            if head.expectsContinue {
+                connection.answer(AnswerHead(100), reason: Array("Continue".utf8).span) { _ in }
+            }
             if isPipelined, let pause = connection.server.settings.pipelinePause {
                 state = .pausing(request)
                 connection.setDeadline(after: pause)
@@ -92,13 +94,13 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         }
     }
 
-    public func requestRefused(_ connection: ServerConnection, _ error: MessageError) {
-        isHead = connection.head.methodKind == .head
+    public func requestRefused(_ error: MessageError) {
+        isHead = connection.request.head.methodKind == .head
         isHTTP10 = false
         refuse(error)
     }
 
-    public func bodyArrived(_ connection: ServerConnection) { nextTurn() }
+    public func bodyArrived() { nextTurn() }
 
     public func nextTurn() {
         do throws(MessageError) { try gather() } catch { refuse(error) }
@@ -110,10 +112,10 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         guard case .gathering(var request) = state else { return }
         var taken = 0
         while true {
-            guard taken < Self.share else { return connection.loop.atNextTurn(self) }
+            guard taken < Self.share else { return connection.server.loop.atNextTurn(self) }
             var piece: InlineArray<4096, UInt8> = .init(repeating: 0)
             var span = piece.mutableSpan
-            switch try connection.takeBody(into: &span) {
+            switch try connection.readBody(into: &span) {
             case .bytes(let count):
                 taken += count
                 bodyLength += count
@@ -122,15 +124,15 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
                 for index in 0..<count { body.append(piece[index]) }
             case .wait: return waitForBody()
             case .end:
-                connection.clearDeadline()
+                connection.setDeadline(after: .off)
                 request.body = body
                 request.bodyLength = bodyLength
                 body = []
                 return answer(request)
             case .cut:
                 state = .idle
-                return connection.cut()
-            case .gone: return
+                return connection.close(cut: true)
+            case .gone: return clientLeft(.gone)
             }
         }
     }
@@ -141,7 +143,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         connection.setDeadline(after: timeout.less(connection.now.since(began)))
     }
 
-    public func deadlinePassed(_ connection: ServerConnection) {
+    public func deadlinePassed() {
         switch state {
         case .pausing(let request):
             state = .gathering(request)
@@ -156,7 +158,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
 
     private func answer(_ request: ServerRequest) {
         number &+= 1
-        let (number, respond, me) = (number, respond, LoopBound(self, on: connection.loop))
+        let (number, respond, me) = (number, respond, LoopBound(self, on: connection.server.loop))
         let task = Task {
             let response = await respond(request)
             me.loop.execute { me.value.send(response, number) }
@@ -170,7 +172,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         case .whole(let bytes):
             writeHead(response, length: bytes.count)
             // Never more than the handler made. The kernel and the idle timeout bound a slow client.
-            if !isHead, connection.write(body: bytes.span) == false { return }
+            if !isHead, connection.write(bytes.span, .all) == nil { return clientLeft(.gone) }
             finish()
         case .pieces(let pieces):
             if isHTTP10 { keepsOpen = false }
@@ -181,7 +183,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
     }
 
     private func stream(_ pieces: AsyncStream<[UInt8]>, _ number: UInt64) {
-        let me = LoopBound(self, on: connection.loop)
+        let me = LoopBound(self, on: connection.server.loop)
         let task = Task {
             for await piece in pieces {
                 let isThere = await withCheckedContinuation { continuation in
@@ -191,46 +193,41 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
             }
             me.loop.execute { me.value.streamEnded(number) }
         }
-        state = .streaming(number: number, task: task, isChunked: !isHTTP10)
+        state = .streaming(number: number, task: task)
     }
 
     /// Resumes `continuation` when there is room for the next piece; with `false` when the client is gone.
     private func write(_ piece: [UInt8], _ number: UInt64, _ continuation: CheckedContinuation<Bool, Never>) {
-        guard case .streaming(number, _, let isChunked) = state else { return continuation.resume(returning: false) }
+        guard case .streaming(number, _) = state else { return continuation.resume(returning: false) }
         guard !piece.isEmpty else { return continuation.resume(returning: true) }
-        connection.write { output in
-            if isChunked {
-                output.append(hexadecimal: UInt64(piece.count))
-                output.append("\r\n")
-            }
-            output.append(piece)
-            if isChunked { output.append("\r\n") }
+        guard connection.write(piece.span, .all) != nil else {
+            continuation.resume(returning: false)
+            return clientLeft(.gone)
         }
         guard connection.isFull else { return continuation.resume(returning: true) }
         room = continuation
         connection.waitForRoom()
     }
 
-    public func outputDrained(_ connection: ServerConnection) {
+    public func roomCame() {
         room?.resume(returning: true)
         room = nil
     }
 
     private func streamEnded(_ number: UInt64) {
-        guard case .streaming(number, _, let isChunked) = state else { return }
-        if isChunked { connection.write { $0.append("0\r\n\r\n") } }
+        guard case .streaming(number, _) = state else { return }
         finish()
     }
 
     private func finish() {
         state = .idle
-        isPipelined = connection.hasInput
-        connection.finish(keepsOpen: keepsOpen)
+        isPipelined = connection.hasInput(reading: false) == true
+        connection.finish(trailers: [], keepsOpen: keepsOpen)
     }
 
-    public func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving) {
+    public func clientLeft(_ leaving: ClientLeaving) {
         switch state {
-        case .answering(_, let task), .streaming(_, let task, _): task.cancel()
+        case .answering(_, let task), .streaming(_, let task): task.cancel()
         case .idle, .pausing, .gathering: break
         }
         state = .idle
@@ -241,27 +238,20 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
     private func refuse(_ error: MessageError) {
         keepsOpen = false
         writeHead(.plain(error.status, ""), length: error.detail.utf8.count + 1)
-        if !isHead {
-            connection.write {
-                $0.append(Array(error.detail.utf8))
-                $0.append("\n")
-            }
-        }
         state = .idle
-        connection.finish(keepsOpen: false)
+        if !isHead, connection.write(Array("\(error.detail)\n".utf8).span, .all) == nil { return }
+        connection.finish(trailers: [], keepsOpen: false)
     }
 
     /// - Parameter length: `nil` when unknown.
     private func writeHead(_ response: ServerResponse, length: Int?) {
-        if connection.mustClose || !connection.isRequestComplete { keepsOpen = false }
+        let progress = connection.progress
+        if progress.mustClose || !progress.isRequestComplete { keepsOpen = false }
         let hasContent = response.status != 204 && response.status != 304
-        connection.write { output in
-            output.append("HTTP/1.1 ")
-            output.append(decimal: UInt64(max(200, min(599, response.status))))
-            output.append(" ")
-            output.append(ReasonPhrase.of(response.status))
-            output.append("\r\n")
-            connection.appendDate(to: &output)
+        let isChunked = length == nil && hasContent && !isHTTP10 && !isHead
+        let head = AnswerHead(
+            max(200, min(599, response.status)), isChunked ? .chunked : .none, keepsOpen: keepsOpen, isOwn: true)
+        connection.answer(head, reason: Array(ReasonPhrase.of(response.status).utf8).span) { output in
             for (name, value) in response.fields where Self.fitsALine(name) && Self.fitsALine(value) {
                 output.append(Array(name.utf8))
                 output.append(": ")
@@ -272,15 +262,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
                 output.append("Content-Length: ")
                 output.append(decimal: UInt64(length))
                 output.append("\r\n")
-            } else if hasContent, !isHTTP10 {
-                output.append("Transfer-Encoding: chunked\r\n")
             }
-            if !keepsOpen {
-                output.append("Connection: close\r\n")
-            } else if isHTTP10 {
-                output.append("Connection: keep-alive\r\n")
-            }
-            output.append("\r\n")
         }
     }
 

@@ -1,7 +1,7 @@
 /// The reason phrases of the server's own answers.
 public enum ReasonPhrase {
     /// The standard phrase (RFC 9110, section 15, RFC 6585 and RFC 5842).
-    public static func of(_ status: Int) -> StaticString {
+    public static func of(_ status: Int) -> String {
         switch status {
         case 200: "OK"
         case 201: "Created"

@@ -21,8 +21,7 @@ struct RequestReader: ~Copyable {
     }
 
     var input: StreamInput
-    private(set) var head = RequestHead()
-    private var headBytes = ByteBuffer()
+    let request = ReceivedRequest()
     private var body = RequestBody()
     /// The request's body has been read to its end.
     private(set) var isComplete = true
@@ -43,7 +42,7 @@ struct RequestReader: ~Copyable {
                 return input.hasEnded ? .ended : .nothing
             }
             do throws(MessageError) {
-                if case .complete(let length) = try Self.parse(&head, input.buffer, limits) {
+                if case .complete(let length) = try Self.parse(&request.head, input.buffer, limits) {
                     return take(length)
                 }
             } catch {
@@ -62,11 +61,11 @@ struct RequestReader: ~Copyable {
     }
 
     private mutating func take(_ length: Int) -> Step {
-        headBytes.removeAll()
-        headBytes.append(first: length, of: input.buffer)
+        request.bytes.removeAll()
+        request.bytes.append(first: length, of: input.buffer)
         input.buffer.consume(length)
         input.settle()
-        body.begin(head.framing)
+        body.begin(request.head.framing)
         isComplete = body.isDone
         // Checked before the request is used: a body that is malformed from its first bytes reaches no upstream.
         do throws(MessageError) { try body.check(input.buffer) } catch { return .refused(error) }
@@ -77,16 +76,9 @@ struct RequestReader: ~Copyable {
     mutating func giveUp(maxBytes: Int) {
         // The bytes behind it are no request.
         isComplete = false
-        headBytes.removeAll()
-        headBytes.append(first: maxBytes, of: input.buffer)
+        request.bytes.removeAll()
+        request.bytes.append(first: maxBytes, of: input.buffer)
         body.begin(.none)
-    }
-
-    /// Lends the head, and the bytes that its ranges refer to.
-    @inline(__always) borrowing func withHead<Result, Failure: Error>(
-        _ read: (RequestHead, Span<UInt8>) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        try read(head, headBytes.bytes)
     }
 
     /// Reads the bytes that have arrived.
@@ -100,7 +92,6 @@ struct RequestReader: ~Copyable {
     // MARK: Bodies
 
     var taken: UInt64 { body.taken }
-    var trailers: [(name: [UInt8], value: [UInt8])] { body.trailers }
     var canRewind: Bool { !body.isSpent }
 
     mutating func keep(upTo limit: Int) { body.keep(upTo: limit) }
@@ -123,13 +114,13 @@ struct RequestReader: ~Copyable {
     /// - Returns: `.gone` when the connection has failed.
     mutating func take(
         from stream: any ByteStream, into room: inout MutableSpan<UInt8>
-    ) throws(MessageError) -> ServerConnection.BodyStep {
+    ) throws(MessageError) -> BodyReading {
         while !body.isDone {
             if input.canRead, !isComplete, !body.isSatisfied(by: input.buffer, room: room.count) {
                 guard input.fill(from: stream, limit: 64 * 1024) else { return .gone }
             }
             let count = try body.take(from: &input.buffer, into: &room)
-            if body.isDone { isComplete = true }
+            if body.isDone { complete() }
             input.settle()
             if count > 0 { return .bytes(count) }
             if body.isDone { break }
@@ -142,13 +133,19 @@ struct RequestReader: ~Copyable {
         return .end
     }
 
+    private mutating func complete() {
+        isComplete = true
+        if !body.trailers.isEmpty { request.trailers = body.trailers }
+    }
+
     // MARK: The end of a request
 
     /// Drops the kept bytes and ends the request.
     /// - Returns: whether the body was read to its end.
     mutating func finish() -> Bool {
         body.release(&input.buffer)
-        head.reset()
+        request.head.reset()
+        if !request.trailers.isEmpty { request.trailers = [] }
         return isComplete
     }
 

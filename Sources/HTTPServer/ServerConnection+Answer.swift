@@ -1,75 +1,91 @@
+import HTTPMessage
 import Reactor
 
+// The answer to the current request.
 extension ServerConnection {
-    /// Whether an answer must say `Connection: close`.
-    public var mustClose: Bool { server.isEnding(listener) }
-
-    /// Writes the Date field with its line end, for answers that did not come from an upstream.
-    public func appendDate(to output: inout ByteBuffer) { server.date.append(to: &output) }
-
-    /// Appends to the output, which is written at the end of the loop's turn.
-    public func write(_ append: (inout ByteBuffer) -> Void) {
-        guard phase == .busy else { return }
-        output.append(append)
+    @discardableResult
+    public func answer(_ head: AnswerHead, reason: Span<UInt8>, fields: (inout ByteBuffer) -> Void) -> Int {
+        guard phase == .busy else { return 0 }
+        let before = output.count
+        output.append { output in
+            output.append("HTTP/1.1 ")
+            output.append(decimal: UInt64(head.status))
+            output.append(byte: UInt8(ascii: " "))
+            output.append(reason)
+            output.append("\r\n")
+            if head.isOwn { server.date.append(to: &output) }
+            fields(&output)
+            if head.status >= 200 { frame(head, &output) }
+            output.append("\r\n")
+        }
+        if head.status == 101 { reader.beginRaw() }
+        framing = head.framing
         scheduleFlush()
+        return output.count - before
     }
 
-    /// Writes a piece of content and keeps the bytes that the kernel does not take.
-    /// - Returns: `false` when the client is gone; `clientLeft` was called.
-    public func write(body piece: Span<UInt8>) -> Bool {
-        guard let count = write(some: piece) else { return false }
-        if count < piece.count { output.append { $0.append(piece.extracting(count...)) } }
-        return true
-    }
-
-    /// Writes as many bytes of a piece of content as the kernel takes, without a copy; a small piece waits for the end
-    /// of the turn. If bytes are left, call `waitForRoom`.
-    /// - Returns: the number of bytes taken; `nil` when the client is gone; `clientLeft` was called.
-    public func write(some piece: Span<UInt8>) -> Int? {
-        guard phase == .busy else { return nil }
-        switch output.write(piece, to: stream) {
-        case .kept:
-            scheduleFlush()
-            return piece.count
-        case .written(let count): return count
-        case .failed:
-            leave()
-            return nil
+    private func frame(_ head: AnswerHead, _ output: inout ByteBuffer) {
+        if head.framing == .chunked { output.append("Transfer-Encoding: chunked\r\n") }
+        if !head.keepsOpen {
+            output.append("Connection: close\r\n")
+        } else if reader.request.head.version == .http10 {
+            output.append("Connection: keep-alive\r\n")
         }
     }
 
-    /// The output is above its high-water mark, so nothing should be added.
-    public var isFull: Bool { output.count > Self.highWater }
+    /// A large piece is written without a copy; a small one waits for the end of the turn.
+    public func write(_ piece: Span<UInt8>, _ taking: PieceTaking) -> Int? {
+        guard phase == .busy else { return nil }
+        if taking != .all, isFull {
+            waitForRoom()
+            return 0
+        }
+        let isChunked = framing == .chunked
+        if isChunked { output.append { $0.append(chunkOf: piece.count) } }
+        var count = piece.count
+        switch output.write(piece, to: stream) {
+        case .kept: scheduleFlush()
+        case .written(let written): count = written
+        case .failed:
+            close()
+            return nil
+        }
+        if isChunked || taking != .part {
+            // The length of a chunk is out already.
+            output.append {
+                if count < piece.count { $0.append(piece.extracting(count...)) }
+                if isChunked { $0.append("\r\n") }
+            }
+            scheduleFlush()
+            return piece.count
+        }
+        if count < piece.count { waitForRoom() }
+        return count
+    }
 
-    /// Bytes that wait for the client.
-    public var outputCount: Int { output.count }
+    var isFull: Bool { output.count > Self.highWater }
 
-    /// Calls `outputDrained` once there is room again. Replaces the handler's deadline: a client that takes nothing for
-    /// the idle timeout is cut off.
-    public func waitForRoom() {
-        guard phase == .busy else { return }
+    func waitForRoom() {
         waits.forRoom = true
         waitForClient()
     }
 
-    /// Ends our side after the output; the client's bytes still arrive. For protocols in which one side may end first.
     public func endOutput() {
         guard phase == .busy else { return }
         output.end()
         scheduleFlush()
     }
 
-    /// Ends an answer that is completely in the output. Goes on with the next request, or closes. If the server began
-    /// to stop after this answer's head was written, the connection serves one more request, whose answer says
-    /// `Connection: close`.
-    public func finish(keepsOpen: Bool) {
+    /// If the server began to stop after this answer's head was written, the connection serves one more request, whose
+    /// answer says `Connection: close`.
+    public func finish(trailers: [(name: [UInt8], value: [UInt8])], keepsOpen: Bool) {
         guard phase == .busy else { return }
+        if framing == .chunked { output.append { $0.append(lastChunk: trailers) } }
         let isComplete = reader.finish()
         phase = keepsOpen && isComplete ? .readingHead : .closing
         waits = Waits()
-        clearDeadline()
+        setDeadline(after: .off)
         scheduleFlush()
-        readHeads()
     }
 
     // MARK: Writing
@@ -82,6 +98,8 @@ extension ServerConnection {
 
     public func turnEnded() {
         schedule.flushes = false
+        // Answers to requests that have arrived go out together.
+        if phase == .readingHead { readHeads() }
         if phase != .closed, phase != .handedOver { flush() }
     }
 
@@ -90,8 +108,8 @@ extension ServerConnection {
         guard let left = output.flush(to: stream) else { return leave() }
         if waits.forRoom, left <= Self.highWater / 2 {
             waits.forRoom = false
-            if deadline.kind == .room { clearDeadline() }
-            handler?.outputDrained(self)
+            if deadline.kind == .room { setDeadline(after: .off) }
+            handler?.roomCame()
             return
         }
         guard left == 0 else {
@@ -102,7 +120,7 @@ extension ServerConnection {
         switch phase {
         case .closing: finishClosing()
         case .readingHead:
-            if deadline.kind == .room { clearDeadline() }
+            if deadline.kind == .room { setDeadline(after: .off) }
             // A client that pipelines and reads without pause must let other connections have their turn.
             if reader.input.isWaiting { readHeads() } else { goOnNextTurn() }
         case .busy, .handedOver, .lingering, .closed: break

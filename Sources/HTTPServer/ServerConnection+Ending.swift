@@ -8,18 +8,17 @@ extension ServerConnection {
     /// Time for a client to take its last answer after all of it was sent.
     private static let lingerTimeout = Timeout(.seconds(2))
 
-    /// Resets the connection in the middle of an answer. `clientLeft` is not called.
-    public func cut() {
+    /// A cut is a reset.
+    public func close(cut: Bool) {
         guard phase != .closed else { return }
-        stream.resetOnClose()
+        if cut { stream.resetOnClose() }
         close()
     }
 
-    /// Closes at once. Unsent output is lost.
-    public func close() {
+    func close() {
         guard phase != .closed else { return }
         phase = .closed
-        clearDeadline()
+        setDeadline(after: .off)
         stream.close()
         server.connectionEnded(self)
         handler = nil
@@ -58,9 +57,9 @@ extension ServerConnection {
         guard phase != .closed else { return }
         let (wasBusy, handler) = (phase == .busy, handler)
         // After a hand-over the handler owns the stream's end.
-        if phase == .handedOver { handler?.clientLeft(self, leaving) }
+        if phase == .handedOver { handler?.clientLeft(leaving) }
         close()
-        if wasBusy { handler?.clientLeft(self, leaving) }
+        if wasBusy { handler?.clientLeft(leaving) }
     }
 
     /// Prepares the end while the server, or its listener, stops. An idle connection closes once it was idle for long
@@ -87,27 +86,15 @@ extension ServerConnection {
 
     // MARK: Given away
 
-    /// A client's stream after a hand-over.
-    public struct HandedOver {
-        public let stream: any ByteStream
-        /// The client's end has been announced.
-        public let isEnding: Bool
-        /// All bytes up to the client's end have been read.
-        public let hasEnded: Bool
-    }
-
-    /// Hands the stream over, for bytes that are not HTTP. The connection stays in the server's count until `close`.
-    /// - Parameter take: receives the stream, the bytes read behind the request's head, and the unsent output. If it
-    ///   throws, the connection keeps the stream.
-    public func handOver<Failure: Error>(
-        _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(Failure) -> Void
-    ) throws(Failure) {
+    public func handOver(
+        _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
+    ) throws(SystemError) {
         let client = HandedOver(stream: stream, isEnding: reader.input.isEnding, hasEnded: reader.input.hasEnded)
-        try reader.input.buffer.withBytes { received throws(Failure) in
-            try output.buffer.withBytes { unsent throws(Failure) in try take(client, received, unsent) }
+        try reader.input.buffer.withBytes { received throws(SystemError) in
+            try output.buffer.withBytes { unsent throws(SystemError) in try take(client, received, unsent) }
         }
         phase = .handedOver
-        clearDeadline()
+        setDeadline(after: .off)
         reader.input.buffer.release()
         output.release()
     }

@@ -6,7 +6,7 @@ import Reactor
 ///
 /// A client that ends its side after a whole request gets its answer. A client that is gone shows in a reset or a
 /// failed write.
-public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler {
+public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHandler, NextTurnHandler {
     enum Phase {
         /// Between requests, or within a head.
         case readingHead
@@ -23,7 +23,6 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     struct Schedule {
         var flushes = false
         var goesOn = false
-        var readsHeads = false
     }
 
     /// Events that the handler waits for.
@@ -32,20 +31,17 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         var forRoom = false
     }
 
-    /// Limit of waiting output. Above it, nothing should be added.
-    public static let highWater = 64 * 1024
+    /// Limit of waiting output. Above it, pieces of bodies are not taken.
+    static let highWater = 64 * 1024
 
     /// Keeps this connection alive until it is closed.
-    public let server: ServerLoop
-    /// The server's listener that accepted this connection.
-    public let listener: Int
-    /// The process at the other end of a Unix socket.
-    public let peer: PeerCredentials?
+    let server: ServerLoop
+    public let source: ClientSource
     let stream: any ByteStream
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    var handler: (any ConnectionHandler)?
+    var handler: (any ClientStreamHandler)?
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -62,6 +58,11 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         @safe @exclusivity(unchecked)
     #endif
     var schedule = Schedule()
+    /// Framing of the current answer's body.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    var framing = BodyFraming.none
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -79,35 +80,28 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     init(_ stream: any ByteStream, listener: Int, server: ServerLoop) {
         self.stream = stream
-        self.listener = listener
+        source = ClientSource(listener: listener, stream)
         self.server = server
-        peer = stream.peerCredentials
         reader = RequestReader(server.spares)
         output = StreamOutput(server.spares)
         setDeadline(.idle, after: server.settings.idleTimeout)
     }
 
-    /// The client's address; `nil` on a Unix socket.
-    public var peerAddress: SocketAddress? { stream.peerAddress }
-
-    /// The local address; for a wildcard listener, the address that was dialled.
-    public var localAddress: SocketAddress? { stream.localAddress }
-
-    func begin(_ handler: any ConnectionHandler) throws(SystemError) {
+    func begin(_ handler: any ClientStreamHandler) throws(SystemError) {
         try stream.register(self)
         self.handler = handler
     }
 
-    /// Time at which the loop woke up last.
-    public var now: LoopTime { server.loop.now }
+    var listener: Int { source.listener }
 
-    public var loop: EventLoop { server.loop }
+    /// Time at which the loop woke up last.
+    var now: LoopTime { server.loop.now }
 
     // MARK: Readiness
 
     public func ready(_ readiness: Readiness) {
         if phase == .handedOver {
-            handler?.ready(self, readiness)
+            handler?.ready(readiness)
             return
         }
         guard phase != .closed else { return }
@@ -121,14 +115,14 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         // bytes to write, the kernel sends a probe.
         if reader.input.note(readiness) {
             stream.probePeer()
-            if phase == .busy { handler?.clientEnded(self) }
+            if phase == .busy { handler?.clientEnded() }
         }
         switch phase {
         case .readingHead: readHeads()
         case .busy:
             guard waits.forBody else { return }
             waits.forBody = false
-            handler?.bodyArrived(self)
+            handler?.bodyArrived()
         case .closing, .lingering: discardInput()
         case .handedOver, .closed: break
         }
@@ -153,15 +147,12 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     /// Reads until a request begins or the stream is empty.
     func readHeads() {
-        guard !schedule.readsHeads else { return }
-        schedule.readsHeads = true
-        defer { schedule.readsHeads = false }
         // A client that pipelines without reading waits until its answers are out.
         while phase == .readingHead, output.count <= Self.highWater {
             switch reader.readHead(from: stream, server.settings) {
             case .complete:
                 beginRequest()
-                handler?.requestBegan(self)
+                handler?.requestBegan()
             case .refused(let error): return refuse(error)
             case .partial:
                 if deadline.kind != .head {
@@ -184,18 +175,18 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     private func beginRequest() {
         waits = Waits()
+        framing = .none
         phase = .busy
         clearDeadline()
     }
 
     private func refuse(_ error: MessageError) {
         beginRequest()
-        handler?.requestRefused(self, error)
+        handler?.requestRefused(error)
     }
 
     // MARK: Deadlines
 
-    /// Calls `deadlinePassed` after the timeout, unless the request ends or `clearDeadline` is called first.
     public func setDeadline(after timeout: Timeout) { setDeadline(.handler, after: timeout) }
 
     func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
@@ -205,7 +196,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         server.noteDeadline(time)
     }
 
-    public func clearDeadline() { deadline = .off }
+    private func clearDeadline() { deadline = .off }
 
     func deadlinePassed() {
         let kind = deadline.kind
@@ -217,7 +208,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         case .head:
             reader.giveUp(maxBytes: server.settings.maxHeaderBytes)
             refuse(MessageError(status: 408, detail: "The head of the request did not arrive in time."))
-        case .handler: handler?.deadlinePassed(self)
+        case .handler: handler?.deadlinePassed()
         // The kernel asks for more only once a good part of its send buffer is free. Until then, its fill level shows
         // whether a client reads slowly or not at all.
         case .room:

@@ -25,7 +25,7 @@ public final class ServerLoop {
         case .serving, .leaving: false
         }
     }
-    private let makeHandler: (ServerConnection) -> any ConnectionHandler
+    private let makeHandler: (ServerConnection) -> any ClientStreamHandler
     private let admits: ((PeerCredentials?) -> Bool)?
     private let acceptFailed: (SystemError) -> Void
     private var acceptors: [Acceptor] { Array(listeners.values) }
@@ -48,7 +48,7 @@ public final class ServerLoop {
     public init(
         _ settings: ServerSettings, on loop: EventLoop, admits: ((PeerCredentials?) -> Bool)? = nil,
         acceptFailed: @escaping (SystemError) -> Void,
-        makeHandler: @escaping (ServerConnection) -> any ConnectionHandler
+        makeHandler: @escaping (ServerConnection) -> any ClientStreamHandler
     ) {
         self.settings = settings
         self.loop = loop
@@ -93,7 +93,7 @@ public final class ServerLoop {
     /// Serves requests that come on `stream`, as if `listener` had accepted it.
     public func serve(_ stream: any ByteStream, listener: Int) {
         let connection = ServerConnection(stream, listener: listener, server: self)
-        guard admits?(connection.peer) ?? true else { return connection.close() }
+        guard admits?(connection.source.peer) ?? true else { return connection.close() }
         if settings.whenFull == .replace, connections.count >= settings.maxConnections { weakest?.stop() }
         do throws(SystemError) {
             try connection.begin(makeHandler(connection))

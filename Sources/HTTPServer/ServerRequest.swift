@@ -40,12 +40,13 @@ public struct ServerRequest: Sendable {
     }
 
     init(_ connection: ServerConnection) throws(MessageError) {
-        self = try connection.withHead { head, bytes throws(MessageError) in try ServerRequest(head, bytes, connection)
+        self = try connection.request.with { head, bytes throws(MessageError) in
+            try ServerRequest(head, bytes, connection.source)
         }
     }
 
     /// - Throws: for a target that only a proxy can answer.
-    private init(_ head: RequestHead, _ bytes: Span<UInt8>, _ connection: ServerConnection) throws(MessageError) {
+    private init(_ head: RequestHead, _ bytes: Span<UInt8>, _ source: ClientSource) throws(MessageError) {
         var asked = head.host
         var pathAndQuery: ByteRange
         switch try RequestTarget(parsing: bytes, head: head) {
@@ -66,9 +67,9 @@ public struct ServerRequest: Sendable {
         var fields: [(name: String, value: String)] = []
         for field in head.fields { fields.append((field.name.string(in: bytes), field.value.string(in: bytes))) }
         self.fields = fields
-        listener = connection.listener
-        peer = connection.peer
-        peerAddress = connection.peerAddress
-        localAddress = connection.localAddress
+        listener = source.listener
+        peer = source.peer
+        peerAddress = source.address
+        localAddress = source.localAddress
     }
 }

@@ -1,5 +1,4 @@
 import HTTPMessage
-import Reactor
 import WireText
 
 extension Span where Element == UInt8 {
@@ -25,28 +24,5 @@ extension Span where Element == UInt8 {
     subscript(_ range: ByteRange) -> Span<UInt8> {
         @_lifetime(copy self)
         get { extracting(range.range) }
-    }
-}
-
-extension ByteBuffer {
-    @inline(__always) mutating func append(field name: Span<UInt8>, _ value: Span<UInt8>) {
-        append(name)
-        append(": ")
-        append(value)
-        append("\r\n")
-    }
-
-    /// - Parameter start: its name and ": ".
-    mutating func append(line start: StaticString, _ value: [UInt8]) {
-        append(start)
-        append(value)
-        append("\r\n")
-    }
-
-    /// Appends the last chunk of a body, with its trailers (RFC 9112, section 7.1).
-    mutating func append(lastChunk trailers: [(name: [UInt8], value: [UInt8])]) {
-        append("0\r\n")
-        for (name, value) in trailers { append(field: name.span, value.span) }
-        append("\r\n")
     }
 }

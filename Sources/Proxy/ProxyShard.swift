@@ -121,7 +121,7 @@ final class ProxyShard {
 
     private func slot(of request: Forwarder) -> Int {
         request.rules.slot(
-            request.current.admitted.rules, isConnect: request.connection.head.methodKind == .connect)
+            request.current.admitted.rules, isConnect: request.stream.request.head.methodKind == .connect)
     }
 
     /// Counts bytes of a tunnel or an upgraded connection as they pass, because it may last for days.

@@ -13,7 +13,7 @@ struct StreamTests {
 
     private static let answers =
         "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n/a hello" + "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n/b abcde"
-        + "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n/c "
+        + "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n/c "
 
     @Test func `cut at any byte`() async throws {
         for cut in 0...Self.requests.count {
@@ -96,8 +96,8 @@ struct StreamTests {
             self.stream = stream
             server = ServerLoop(
                 ServerSettings(), on: loop, acceptFailed: { _ in },
-                makeHandler: { [unowned self] _ in
-                    let echo = Echo()
+                makeHandler: { [unowned self] client in
+                    let echo = Echo(client)
                     self.echo = echo
                     return echo
                 })
@@ -106,51 +106,54 @@ struct StreamTests {
     }
 
     /// Answers with the request's path and body.
-    private final class Echo: ConnectionHandler {
+    private final class Echo: ClientStreamHandler {
+        private unowned let client: any ClientStream
         private(set) var underWay = 0
         private var body: [UInt8] = []
 
-        func requestBegan(_ connection: ServerConnection) {
+        init(_ client: any ClientStream) { self.client = client }
+
+        func requestBegan() {
             underWay += 1
-            body = connection.withHead { head, bytes in [UInt8](copying: bytes.extracting(head.target.range)) }
+            body = client.request.with { head, bytes in [UInt8](copying: bytes.extracting(head.target.range)) }
             body.append(UInt8(ascii: " "))
-            bodyArrived(connection)
+            bodyArrived()
         }
 
-        func requestRefused(_ connection: ServerConnection, _ error: MessageError) {
+        func requestRefused(_ error: MessageError) {
             underWay += 1
-            finish(connection, error.status)
+            finish(error.status)
         }
 
-        func bodyArrived(_ connection: ServerConnection) {
+        func bodyArrived() {
             var room: InlineArray<4, UInt8> = .init(repeating: 0)
             while true {
                 var span = room.mutableSpan
-                guard let step = try? connection.takeBody(into: &span) else { return finish(connection, 400) }
+                guard let step = try? client.readBody(into: &span) else { return finish(400) }
                 switch step {
                 case .bytes(let count): for index in 0..<count { body.append(span[index]) }
-                case .wait, .gone: return
-                case .cut: return finish(connection, 400)
-                case .end: return finish(connection, 200)
+                case .wait: return
+                case .gone: return clientLeft(.gone)
+                case .cut: return finish(400)
+                case .end: return finish(200)
                 }
             }
         }
 
-        private func finish(_ connection: ServerConnection, _ status: Int) {
+        private func finish(_ status: Int) {
             underWay -= 1
-            connection.write { output in
-                output.append("HTTP/1.1 ")
-                output.append(decimal: UInt64(status))
-                output.append(" OK\r\nContent-Length: ")
+            let keepsOpen = status == 200 && client.request.head.keepAlive
+            client.answer(AnswerHead(status, keepsOpen: keepsOpen), reason: Array("OK".utf8).span) { output in
+                output.append("Content-Length: ")
                 output.append(decimal: UInt64(body.count))
-                output.append("\r\n\r\n")
-                output.append(body)
+                output.append("\r\n")
             }
-            connection.finish(keepsOpen: status == 200 && connection.head.keepAlive)
+            guard client.write(body.span, .all) != nil else { return }
+            client.finish(trailers: [], keepsOpen: keepsOpen)
         }
 
-        func outputDrained(_ connection: ServerConnection) {}
-        func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving) { underWay -= 1 }
-        func deadlinePassed(_ connection: ServerConnection) { connection.cut() }
+        func roomCame() {}
+        func clientLeft(_ leaving: ClientLeaving) { underWay -= 1 }
+        func deadlinePassed() { client.close(cut: true) }
     }
 }

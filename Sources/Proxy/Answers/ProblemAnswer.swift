@@ -2,20 +2,18 @@ import HTTPServer
 import Reactor
 import WireText
 
-/// Writes a `Problem` as an HTTP answer: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
-enum ProblemAnswer {
-    static func append(
-        _ problem: Problem, to output: inout ByteBuffer, of connection: ServerConnection, client: String?,
-        upstream: String?, requestID: [UInt8]? = nil,
-        isHead: Bool, closes: Bool
-    ) {
-        let body = document(problem, client: client, upstream: upstream, requestID: requestID)
-        output.append("HTTP/1.1 ")
-        output.append(decimal: UInt64(problem.status))
-        output.append(byte: UInt8(ascii: " "))
-        output.append(Array(problem.phrase.utf8))
-        output.append("\r\n")
-        connection.appendDate(to: &output)
+/// A `Problem` as an HTTP answer: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
+struct ProblemAnswer {
+    let problem: Problem
+    let body: [UInt8]
+
+    init(_ problem: Problem, client: String?, upstream: String?, requestID: [UInt8]? = nil) {
+        self.problem = problem
+        body = Self.document(problem, client: client, upstream: upstream, requestID: requestID)
+    }
+
+    /// Appends the fields but those that frame the body.
+    func appendFields(to output: inout ByteBuffer) {
         output.append("Proxy-Status: heimdallr-proxy; error=")
         output.append(Array(problem.error.utf8))
         output.append("\r\nContent-Type: application/problem+json\r\nCache-Control: no-store\r\n")
@@ -28,11 +26,6 @@ enum ProblemAnswer {
             output.append(decimal: UInt64(max(1, (retryAfter.wholeMilliseconds + 999) / 1000)))
             output.append("\r\n")
         }
-        output.append("Content-Length: ")
-        output.append(decimal: UInt64(body.count))
-        if closes { output.append("\r\nConnection: close") }
-        output.append("\r\n\r\n")
-        if !isHead { output.append(body) }
     }
 
     /// The body: `application/problem+json` (RFC 9457, section 3).

@@ -65,11 +65,11 @@ final class EndedClients {
 
 extension Forwarder {
     var progress: EndedClients.Progress {
-        EndedClients.Progress(taken: connection.bodyTaken, sent: current.ledger.bytesSent)
+        EndedClients.Progress(taken: stream.progress.bodyTaken, sent: current.ledger.bytesSent)
     }
 
     /// Whether the upstream or the token endpoint has to act, not the client. Other protocols and tunnels keep their own rules.
-    var awaitsOthers: Bool { current.exchange.isForAnswer && connection.outputCount == 0 && !current.isPaused }
+    var awaitsOthers: Bool { current.exchange.isForAnswer && stream.progress.isOutputTaken && !current.isPaused }
 
     /// Whether it occupies a connection needed by other clients, and no part of an answer has gone to its client.
     var canGiveWay: Bool {
@@ -77,9 +77,9 @@ extension Forwarder {
         return (current.upstream?.shortage(http2: outbound.isHTTP2) ?? 0) > 0
     }
 
-    var isWanted: Bool { !connection.hasClientEnded }
+    var isWanted: Bool { !stream.progress.hasClientEnded }
 
-    func clientEnded(_ connection: ServerConnection) { shard.endedClients.insert(self) }
+    func clientEnded() { shard.endedClients.insert(self) }
 
     /// Ends the request, and the connection of its client.
     /// - Parameter cause: a sentence for the access log.
@@ -87,6 +87,6 @@ extension Forwarder {
         current.ledger.cause = cause
         if current.exchange.isAnswered { return cut(because: nil) }
         leave()
-        connection.cut()
+        stream.close(cut: true)
     }
 }

@@ -10,7 +10,7 @@ extension Forwarder {
     // MARK: Head
 
     func upstreamAnswered(_ answer: borrowing ResponseHead) -> Bool {
-        if !answer.isInterim { current.ledger.times.answer(connection.now) }
+        if !answer.isInterim { current.ledger.times.answer(shard.loop.now) }
         let wantsNonce = takesNonce(answer)
         let isSuspect = !wantsNonce && isTokenSuspect(answer)
         if answer.status == 401, !isSuspect, !wantsNonce, isPersonNeeded(answer) {
@@ -18,7 +18,7 @@ extension Forwarder {
             return refuse(Problem(.needsAuthentication, client: client, signIn: shard.observer.signIn))
         }
         let verdict = current.exchange.judge(
-            answer, isTokenRefused: isSuspect, wantsNonce: wantsNonce, canSendAgain: connection.canRewindBody)
+            answer, isTokenRefused: isSuspect, wantsNonce: wantsNonce, canSendAgain: stream.progress.canRewind)
         switch verdict {
         case .forward: writeHead(answer)
         case .forwardInterim: writeInterim(answer)
@@ -26,7 +26,7 @@ extension Forwarder {
         case .hold:
             // The rest of the body would go to an upstream that has refused it, and could not be sent again. The body
             // of a mere nonce request says nothing.
-            guard connection.isRequestComplete, !wantsNonce else {
+            guard stream.progress.isRequestComplete, !wantsNonce else {
                 let hasBody =
                     !current.exchange.request.isHead && answer.framing != .none && answer.framing != .length(0)
                 current.outbound?.cancel()
@@ -85,57 +85,39 @@ extension Forwarder {
 
     private func writeHead(_ answer: borrowing ResponseHead) {
         let framing = current.exchange.answer(
-            status: answer.status, framing: answer.framing, isRequestComplete: connection.isRequestComplete,
-            mustClose: connection.mustClose)
+            status: answer.status, framing: answer.framing, isRequestComplete: stream.progress.isRequestComplete,
+            mustClose: stream.progress.mustClose)
         current.ledger.status = answer.status
-        let request = current.exchange.request
-        let before = connection.outputCount
-        connection.write { output in
-            answer.write(to: &output, current.admitted.addressMap)
+        let head = AnswerHead(answer.status, framing, keepsOpen: current.exchange.request.keepsAlive)
+        let bytes = answer.bytes
+        let count = stream.answer(head, reason: bytes.span[answer.reason]) { output in
+            answer.writeFields(to: &output, current.admitted.addressMap)
             output.append(answer.isHTTP2 ? "Via: 2 heimdallr-proxy\r\n" : "Via: 1.1 heimdallr-proxy\r\n")
-            if framing == .chunked { output.append("Transfer-Encoding: chunked\r\n") }
-            if !request.keepsAlive {
-                output.append("Connection: close\r\n")
-            } else if request.isHTTP10 {
-                output.append("Connection: keep-alive\r\n")
-            }
-            output.append("\r\n")
         }
-        current.ledger.bytesSent += UInt64(connection.outputCount - before)
+        current.ledger.bytesSent += UInt64(count)
     }
 
     private func writeInterim(_ answer: borrowing ResponseHead) {
-        connection.write { output in
-            answer.write(to: &output, current.admitted.addressMap)
-            output.append("\r\n")
+        let bytes = answer.bytes
+        stream.answer(AnswerHead(answer.status), reason: bytes.span[answer.reason]) { output in
+            answer.writeFields(to: &output, current.admitted.addressMap)
         }
     }
 
     // MARK: Body
 
     func upstreamSent(_ body: Span<UInt8>, keepsRest: Bool) -> BodyTaking {
-        if connection.isFull { return waitForRoom(after: 0) }
         guard hasShareLeft else { return waitForTurn() }
         if let goesOn = current.exchange.hold(body) { return goesOn ? .taken : .abort }
         keepTime()
-        // A chunk must be taken whole: its length goes out first.
-        guard keepsRest, current.exchange.answerFraming != .chunked else { return write(body) ? .taken : .abort }
-        guard let count = connection.write(some: body) else { return .abort }
-        noteSent(count)
-        return count == body.count ? .taken : waitForRoom(after: count)
-    }
-
-    /// Writes a piece of content to the client.
-    private func write(_ body: Span<UInt8>) -> Bool {
-        noteSent(body.count)
-        guard current.exchange.answerFraming == .chunked else { return connection.write(body: body) }
-        connection.write {
-            $0.append(hexadecimal: UInt64(body.count))
-            $0.append("\r\n")
+        guard let count = stream.write(body, keepsRest ? .part : .allOrNone) else {
+            leave()
+            return .abort
         }
-        guard connection.write(body: body) else { return false }
-        connection.write { $0.append("\r\n") }
-        return true
+        noteSent(count)
+        guard count < body.count else { return .taken }
+        current.isPaused = true
+        return .partly(count)
     }
 
     private func noteSent(_ count: Int) {
@@ -152,17 +134,17 @@ extension Forwarder {
         if let error, error.kind != .withheld, error.kind != .http2Missing { report(error) }
         if current.exchange.isRefused {
             current.exchange.holdEnd(trailers: finished?.trailers ?? [], isWhole: error == nil)
-        } else if error == nil, current.exchange.answerFraming == .chunked {
-            connection.write { $0.append(lastChunk: finished?.trailers ?? []) }
         }
-        ended(error, wasReused: wasReused)
+        ended(error, wasReused: wasReused, trailers: finished?.trailers ?? [])
     }
 
     /// Passes the held 401 on: no new token came.
     func pass(_ answer: HeldAnswer) {
         writeHead(answer.head)
-        guard answer.body.isEmpty || write(answer.body.span) else { return }
-        if current.exchange.answerFraming == .chunked { connection.write { $0.append(lastChunk: answer.trailers) } }
-        finish()
+        if !answer.body.isEmpty {
+            noteSent(answer.body.count)
+            guard stream.write(answer.body.span, .all) != nil else { return leave() }
+        }
+        finish(trailers: answer.trailers)
     }
 }

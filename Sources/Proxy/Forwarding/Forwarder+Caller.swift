@@ -7,7 +7,7 @@ import Heimdallr
 extension Forwarder {
     func client(at upstream: Upstream) throws(Problem) -> Heimdallr? {
         guard let client = upstream.client, client.exchangesCallers else { return upstream.client }
-        return try connection.withHead { head, bytes throws(Problem) in
+        return try stream.request.with { head, bytes throws(Problem) in
             guard let token = BearerToken.range(head, bytes) else { throw .callerTokenNeeded }
             do throws(CallerRefusal) { return try client.client(of: bytes[token]) } catch { throw Problem(error) }
         }

@@ -7,33 +7,44 @@ import WireText
 extension Forwarder {
     /// Answers as the last recipient: TRACE with its own head, without secrets (section 9.3.8), OPTIONS with 200.
     func reply() {
-        let isTrace = connection.head.methodKind == .trace
+        let isTrace = stream.request.head.methodKind == .trace
         let keeps = keepsConnection(behindOwn: false)
         var body = ByteBuffer()
         if isTrace { appendHead(to: &body) }
         current.ledger.status = 200
-        let before = connection.outputCount
-        connection.write { output in
-            output.append("HTTP/1.1 200 OK\r\n")
+        answerOwn(200, Array("OK".utf8), [UInt8](copying: body.bytes), keeping: keeps) { output in
             if isTrace { output.append("Content-Type: message/http\r\n") }
-            output.append("Cache-Control: no-store\r\nContent-Length: ")
-            output.append(decimal: UInt64(body.count))
-            if !keeps { output.append("\r\nConnection: close") }
-            output.append("\r\n\r\n")
-            output.append(body.bytes)
+            output.append("Cache-Control: no-store\r\n")
         }
-        current.ledger.bytesSent = UInt64(connection.outputCount - before)
-        finish(keeping: keeps)
+    }
+
+    /// Answers the request with a whole body, and ends it.
+    func answerOwn(
+        _ status: Int, _ reason: [UInt8], _ body: [UInt8], keeping: Bool, _ fields: (inout ByteBuffer) -> Void
+    ) {
+        let head = AnswerHead(status, keepsOpen: keeping, isOwn: true)
+        var count = stream.answer(head, reason: reason.span) { output in
+            fields(&output)
+            output.append("Content-Length: ")
+            output.append(decimal: UInt64(body.count))
+            output.append("\r\n")
+        }
+        if !current.exchange.request.isHead {
+            count += body.count
+            guard stream.write(body.span, .all) != nil else { return leave() }
+        }
+        current.ledger.bytesSent = UInt64(count)
+        finish(keeping: keeping)
     }
 
     /// Whether the client's connection stays behind an answer of the proxy.
     func keepsConnection(behindOwn closes: Bool) -> Bool {
         current.exchange.keepsConnection(
-            behindOwn: closes, isRequestComplete: connection.isRequestComplete, mustClose: connection.mustClose)
+            behindOwn: closes, isRequestComplete: stream.progress.isRequestComplete, mustClose: stream.progress.mustClose)
     }
 
     private func appendHead(to body: inout ByteBuffer) {
-        connection.withHead { head, bytes in
+        stream.request.with { head, bytes in
             body.append(bytes[head.method])
             body.append(" ")
             body.append(bytes[head.target])

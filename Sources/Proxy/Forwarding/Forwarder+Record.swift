@@ -21,7 +21,7 @@ extension Forwarder {
         record.requestID = requestID
         record.traceID = current.mark?.trace
         record.bytesSent = ledger.bytesSent
-        record.bytesReceived = (current.exchange.isSwitched ? 0 : connection.bodyTaken) + ledger.bytesSwitched
+        record.bytesReceived = (current.exchange.isSwitched ? 0 : stream.progress.bodyTaken) + ledger.bytesSwitched
         if let tunnel = current.tunnel {
             record.bytesSent = tunnel.toClient.count
             record.bytesReceived = tunnel.toUpstream.count
@@ -35,9 +35,9 @@ extension Forwarder {
             if record.client == nil, upstream.settings.injects { record.injection = upstream.settings.injectionText }
         }
         record.user = admitted.caller.user
-        record.peer = connection.peer
-        record.address = connection.peer == nil ? address ?? connection.peerAddress : nil
-        record.listener = rules.address(of: connection.listener)
+        record.peer = stream.source.peer
+        record.address = stream.source.peer == nil ? address ?? stream.source.address : nil
+        record.listener = rules.address(of: stream.source.listener)
         return record
     }
 
@@ -47,7 +47,7 @@ extension Forwarder {
             record.origin = admitted.destination?.origin
             record.pathPrefix = current.upstream?.rules.pathPrefix ?? []
         }
-        connection.withHead { head, bytes in
+        stream.request.with { head, bytes in
             guard !bytes.isEmpty else { return }
             record.method = Array(bytes[head.method].text.utf8)
             if isSent, let destination = admitted.destination, case .path(let range) = admitted.target, !range.isEmpty {
@@ -84,7 +84,7 @@ extension Forwarder {
     }
 
     var requestID: [UInt8] {
-        let own: [UInt8]? = connection.withHead { head, bytes in
+        let own: [UInt8]? = stream.request.with { head, bytes in
             bytes.isEmpty ? nil : RequestID.read(head.fields, in: bytes)
         }
         if let own { return own }
@@ -112,7 +112,7 @@ extension Forwarder {
         failure.upstream = admitted.rules?.name ?? Tunnels.name
         failure.client = admitted.rules?.settings.client
         failure.requestID = requestID
-        connection.withHead { head, bytes in
+        stream.request.with { head, bytes in
             guard let rules = admitted.rules, let destination = admitted.destination else {
                 failure.url = Array(bytes[head.asked(in: bytes).authority].text.utf8)
                 return

@@ -21,7 +21,7 @@ extension Forwarder: UpstreamExchangeDelegate {
 
     private func lookAtToken() -> LastLook {
         // A request sent in the turn of its token has not waited.
-        guard current.ledger.times.asked != connection.now, let token = current.token, let client = current.client
+        guard current.ledger.times.asked != shard.loop.now, let token = current.token, let client = current.client
         else { return .unchanged }
         guard let newest = client.currentToken() else { return .withhold }
         guard newest.generation != token.generation else { return .unchanged }
@@ -32,7 +32,7 @@ extension Forwarder: UpstreamExchangeDelegate {
     var hasTokenEnded: Bool { current.token?.isExpired(at: .now) ?? false }
 
     func upstreamConnected(isReused: Bool) {
-        current.ledger.times.connect(connection.now, isReused: isReused)
+        current.ledger.times.connect(shard.loop.now, isReused: isReused)
         if !current.admitted.entries.isEmpty { current.ledger.gaveCredential = true }
     }
 
@@ -45,7 +45,7 @@ extension Forwarder: UpstreamExchangeDelegate {
         let signer = upstream.injected.signer(entries)
         var target: SignableTarget?
         let start = output.count
-        connection.withHead { head, bytes in
+        stream.request.with { head, bytes in
             output.append(bytes[head.method])
             output.append(" ")
             if signer != nil { target = signedTarget(upstream, bytes) }
@@ -163,12 +163,12 @@ extension Forwarder: UpstreamExchangeDelegate {
 
     func takeUpload(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
         if current.exchange.request.offersUpgrade { return takeSwitched(into: &bytes) }
-        let step: ServerConnection.BodyStep
-        do throws(MessageError) { step = try connection.takeBody(into: &bytes) } catch {
+        let step: BodyReading
+        do throws(MessageError) { step = try stream.readBody(into: &bytes) } catch {
             _ = refuse(Problem(inBody: error))
             return .abort
         }
-        if let limit = rules.settings.maxBodyBytes, connection.bodyTaken > limit {
+        if let limit = rules.settings.maxBodyBytes, stream.progress.bodyTaken > limit {
             _ = refuse(.bodyTooLarge)
             return .abort
         }
@@ -185,16 +185,18 @@ extension Forwarder: UpstreamExchangeDelegate {
         case .cut:
             _ = refuse(.bodyCut)
             return .abort
-        case .gone: return .abort
+        case .gone:
+            leave()
+            return .abort
         }
     }
 
     /// Trailers without the hop-by-hop ones and those named like fields that don't go out.
     func takeTrailers() -> [(name: [UInt8], value: [UInt8])] {
-        let trailers = connection.bodyTrailers
+        let trailers = stream.request.trailers
         guard !trailers.isEmpty else { return [] }
         let dropped = current.admitted.rules?.injection.dropped(current.admitted.entries) ?? FieldNames()
-        return connection.withHead { head, bytes in
+        return stream.request.with { head, bytes in
             trailers.filter { trailer in
                 !head.connectionNames(trailer.name.span, in: bytes) && !dropped.contains(trailer.name.span)
             }

@@ -19,7 +19,7 @@ extension Forwarder {
     func prepareSignature(_ signer: RequestSigner, _ keys: SigningKeys) -> Bool {
         current.signing = Signing(keys: keys)
         let isSecure = current.admitted.destination?.scheme == .https
-        let verdict = connection.withHead { SignedPayload.judge($0, $1, signer, isSecure: isSecure) }
+        let verdict = stream.request.with { SignedPayload.judge($0, $1, signer, isSecure: isSecure) }
         switch verdict {
         case .known(let payload):
             current.signing?.payload = payload
@@ -39,12 +39,12 @@ extension Forwarder {
             return fail(.bodyNotSignable)
         }
         do { current.signing?.digest = try PayloadDigest() } catch { return fail(.internalError) }
-        connection.keepBody(upTo: limit)
+        stream.keepBody(upTo: limit)
         current.exchange.collect()
         if current.exchange.request.expectsContinue {
             // The proxy sends 100 itself: the upstream gets the request after the whole body.
             current.exchange.request.expectsContinue = false
-            connection.write { $0.append("HTTP/1.1 100 Continue\r\n\r\n") }
+            stream.answer(AnswerHead(100), reason: Array("Continue".utf8).span) { _ in }
         }
         goOnCollecting()
     }
@@ -57,8 +57,8 @@ extension Forwarder {
                 return
             }
             var span = bytes.mutableSpan
-            let step: ServerConnection.BodyStep
-            do throws(MessageError) { step = try connection.takeBody(into: &span) } catch {
+            let step: BodyReading
+            do throws(MessageError) { step = try stream.readBody(into: &span) } catch {
                 return fail(Problem(inBody: error))
             }
             switch step {
@@ -66,25 +66,25 @@ extension Forwarder {
                 do { try current.signing?.digest?.update(span.span.extracting(first: count)) } catch {
                     return fail(.internalError)
                 }
-                if let limit = self.rules.settings.maxBodyBytes, connection.bodyTaken > limit {
+                if let limit = self.rules.settings.maxBodyBytes, stream.progress.bodyTaken > limit {
                     return fail(.bodyTooLarge)
                 }
-                guard connection.canRewindBody else { return fail(.bodyNotSignable) }
+                guard stream.progress.canRewind else { return fail(.bodyNotSignable) }
             case .wait: return keepTime()
             case .cut: return fail(.bodyCut)
-            case .gone: return
+            case .gone: return leave()
             case .end: return bodyCollected()
             }
         }
     }
 
     private func bodyCollected() {
-        guard connection.rewindBody(), let payload = try? current.signing?.digest?.finish() else {
+        guard stream.rewindBody(), let payload = try? current.signing?.digest?.finish() else {
             return fail(.bodyNotSignable)
         }
         current.signing?.digest = nil
         current.signing?.payload = payload
-        connection.clearDeadline()
+        stream.setDeadline(after: .off)
         current.exchange.judge()
         goOn()
     }
@@ -104,7 +104,7 @@ extension Forwarder {
     ) -> Bool {
         guard let signing = current.signing, let payload = signing.payload else { return false }
         let date = RequestSigner.date(RequestSigner.now())
-        let namesPayload = signer.isStorage || connection.withHead { SignedPayload.own($0, $1) != nil }
+        let namesPayload = signer.isStorage || stream.request.with { SignedPayload.own($0, $1) != nil }
         let request = Self.signed(output.bytes.extracting(start...), target, payload, namesPayload)
         guard let signature = try? signer.sign(request, with: signing.keys, date: date) else { return false }
         if namesPayload { output.append(line: "X-Amz-Content-Sha256: ", payload) }

@@ -9,12 +9,12 @@ extension Forwarder {
     /// Sets the connection's deadline for the party that the exchange now waits for.
     func keepTime() {
         switch current.exchange.patience {
-        case .none: connection.clearDeadline()
-        case .guess: connection.setDeadline(after: Self.guessDelay)
-        case .response: connection.setDeadline(after: current.upstream?.responseTimeout ?? .off)
-        case .requestBody, .client, .tunnel: connection.setDeadline(after: rules.idleTimeout)
-        case .upstream: connection.setDeadline(after: current.upstream?.idleTimeout ?? .off)
-        case .upstreamEnd: connection.setDeadline(after: Self.endingTimeout)
+        case .none: stream.setDeadline(after: .off)
+        case .guess: stream.setDeadline(after: Self.guessDelay)
+        case .response: stream.setDeadline(after: current.upstream?.responseTimeout ?? .off)
+        case .requestBody, .client, .tunnel: stream.setDeadline(after: rules.idleTimeout)
+        case .upstream: stream.setDeadline(after: current.upstream?.idleTimeout ?? .off)
+        case .upstreamEnd: stream.setDeadline(after: Self.endingTimeout)
         }
     }
 
@@ -23,14 +23,14 @@ extension Forwarder {
     /// Error type of an upstream that stalls (RFC 9209, section 2.3.8).
     private static let silent = "connection_read_timeout"
 
-    func deadlinePassed(_ connection: ServerConnection) {
+    func deadlinePassed() {
         switch current.exchange.patience {
         case .none: break
         case .guess: refuseGuess()
         case .tunnel: current.tunnel?.end(cut: true)
         case .upstreamEnd:
             leave()
-            connection.close()
+            stream.close(cut: false)
         case .response, .requestBody, .upstream, .client:
             if let problem = current.exchange.impatience { return fail(problem) }
             cut(because: current.exchange.patience == .upstream ? Self.silent : nil)
@@ -63,21 +63,13 @@ extension Forwarder {
         current.outbound?.resumeBody()
     }
 
-    /// Pauses the answer until the client has taken some of it.
-    /// - Parameter count: number of bytes of the piece that were taken.
-    func waitForRoom(after count: Int) -> BodyTaking {
-        current.isPaused = true
-        connection.waitForRoom()
-        return .partly(count)
-    }
-
-    func outputDrained(_ connection: ServerConnection) {
+    func roomCame() {
         guard current.isPaused else { return }
         current.isPaused = false
         current.outbound?.resumeBody()
     }
 
-    func bodyArrived(_ connection: ServerConnection) {
+    func bodyArrived() {
         if current.exchange.isCollecting { return goOnCollecting() }
         current.outbound?.resumeUpload()
     }

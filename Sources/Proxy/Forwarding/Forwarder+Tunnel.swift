@@ -8,8 +8,8 @@ import Reactor
 extension Forwarder {
     func openTunnel(to authority: Authority) {
         current.exchange.tunnel()
-        connection.clearDeadline()
-        current.ledger.times.ask(connection.now)
+        stream.setDeadline(after: .off)
+        current.ledger.times.ask(shard.loop.now)
         guard let dialer = rules.tunnels?.dialer(for: authority), let port = authority.port else {
             return fail(.connectRefused)
         }
@@ -41,7 +41,7 @@ extension Forwarder {
 
     private func join(_ upstream: StreamSocket) throws(TransportError) {
         do throws(SystemError) {
-            try connection.handOver { client, received, unsent throws(SystemError) in
+            try stream.handOver { client, received, unsent throws(SystemError) in
                 let tunnel = Tunnel(
                     client: TunnelSide(client.stream, isEnding: client.isEnding, hasEnded: client.hasEnded),
                     upstream: TunnelSide(upstream), loop: shard.loop,
@@ -58,13 +58,13 @@ extension Forwarder {
         } catch {
             throw TransportError(.internal, message: error.description)
         }
-        current.ledger.times.connect(connection.now, isReused: false)
+        current.ledger.times.connect(shard.loop.now, isReused: false)
         current.ledger.status = 200
         keepTime()
         current.tunnel?.pump()
     }
 
-    func ready(_ connection: ServerConnection, _ readiness: Readiness) { current.tunnel?.clientReady(readiness) }
+    func ready(_ readiness: Readiness) { current.tunnel?.clientReady(readiness) }
 
     private func tunnelProgressed() {
         guard let tunnel = current.tunnel else { return }
@@ -77,6 +77,6 @@ extension Forwarder {
         shard.bytesPassed(self, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
         settle()
         current.tunnel = nil
-        connection.close()
+        stream.close(cut: false)
     }
 }

@@ -15,17 +15,20 @@ extension Forwarder {
             let agreed = UpgradeList(answer.fields, in: answer.bytes.span),
             agreed.isCovered(by: offer)
         else { return refuse(.unaskedUpgrade) }
-        guard connection.lookForInput() else { return false }
-        guard !connection.hasInput else { return refuse(.bytesBeforeUpgrade) }
+        guard let hasInput = stream.hasInput(reading: true) else {
+            leave()
+            return false
+        }
+        guard !hasInput else { return refuse(.bytesBeforeUpgrade) }
         current.exchange.switchProtocols()
         current.ledger.status = 101
-        connection.write { output in
-            answer.write(to: &output, current.admitted.addressMap)
+        let bytes = answer.bytes
+        stream.answer(AnswerHead(101), reason: bytes.span[answer.reason]) { output in
+            answer.writeFields(to: &output, current.admitted.addressMap)
             output.append("Connection: Upgrade\r\nUpgrade: ")
             output.append(agreed.value)
-            output.append("\r\n\r\n")
+            output.append("\r\n")
         }
-        connection.beginRawBody()
         keepTime()
         return true
     }
@@ -33,14 +36,14 @@ extension Forwarder {
     /// Ends the output to the client. The other direction continues.
     func upstreamEndedItsSide() {
         current.exchange.upstreamEnded()
-        connection.endOutput()
+        stream.endOutput()
         keepTime()
     }
 
     func takeSwitched(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
         // The upstream refused the upgrade: no bytes to send.
         guard current.exchange.isSwitched else { return current.exchange.isAnswered ? .end : .wait }
-        switch try? connection.takeBody(into: &bytes) {
+        switch try? stream.readBody(into: &bytes) {
         case .bytes(let count):
             current.ledger.bytesSwitched += UInt64(count)
             shard.bytesPassed(self, sent: UInt64(count))
@@ -52,7 +55,9 @@ extension Forwarder {
             if current.outbound?.endWriting() != true { current.exchange.leave() }
             keepTime()
             return .end
-        case .gone: return .abort
+        case .gone:
+            leave()
+            return .abort
         }
     }
 }

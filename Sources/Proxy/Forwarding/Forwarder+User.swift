@@ -17,7 +17,7 @@ extension Forwarder {
         guard shard.holdGuess(from: source) else {
             current.ledger.note(.userRequired)
             leave()
-            return connection.close()
+            return stream.close(cut: false)
         }
         heldGuess = source
         current.exchange.hold()
@@ -37,21 +37,21 @@ extension Forwarder {
     }
 
     private var guessSource: String {
-        if let peer = connection.peer { return "uid \(peer.user)" }
-        return connection.peerAddress.map { GuessLimit.name(address: $0.host) } ?? "unknown"
+        if let peer = stream.source.peer { return "uid \(peer.user)" }
+        return stream.source.address.map { GuessLimit.name(address: $0.host) } ?? "unknown"
     }
 
     /// After CONNECT and upgrades, the next bytes may be no request (RFC 9931, section 3), so the connection closes.
     private func refuseUser() {
         current.exchange.judge()
         var problem = Problem.userRequired
-        problem.closes = connection.head.methodKind == .connect || connection.head.upgradeRequested
+        problem.closes = stream.request.head.methodKind == .connect || stream.request.head.upgradeRequested
         fail(problem)
     }
 
     func waitForUsers(_ credentials: BasicCredentials) {
         guard let users = rules.users else { return fail(.internalError) }
-        connection.clearDeadline()
+        stream.setDeadline(after: .off)
         waitNumber += 1
         let number = waitNumber
         let me = LoopBound(self, on: shard.loop)

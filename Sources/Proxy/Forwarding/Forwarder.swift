@@ -8,7 +8,7 @@ import Reports
 
 /// Answers the requests of one client connection: performs what `Gate` and `Exchange` decide. Reused for all requests
 /// of the connection. Loop's thread only.
-final class Forwarder: ConnectionHandler, NextTurnHandler {
+final class Forwarder: ClientStreamHandler, NextTurnHandler {
     struct Current {
         var admitted: Admitted
         var exchange = Exchange()
@@ -40,7 +40,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     /// Role of the connection's listener; `nil` after the listener closed.
     private var role: ListenerRole?
     /// Owns this object until it is closed.
-    let connection: ServerConnection
+    let stream: any ClientStream
     /// Caller, as far as the connection shows it.
     private var caller = Caller()
     /// Address of a TCP client, for the access log and the audit stream.
@@ -57,32 +57,32 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     var share = TurnShare()
     var isTurnScheduled = false
 
-    init(_ connection: ServerConnection, shard: ProxyShard) {
-        self.connection = connection
+    init(_ stream: any ClientStream, shard: ProxyShard) {
+        self.stream = stream
         self.shard = shard
         rules = shard.rules
-        caller.uid = connection.peer?.user
+        caller.uid = stream.source.peer?.user
         let observer = shard.observer
-        let isLogged = (observer.accessLog != nil || observer.audit != nil) && connection.peer == nil
-        address = isLogged ? connection.peerAddress : nil
-        current = Current(caller, started: connection.now)
+        let isLogged = (observer.accessLog != nil || observer.audit != nil) && stream.source.peer == nil
+        address = isLogged ? stream.source.address : nil
+        current = Current(caller, started: shard.loop.now)
         takeRole()
     }
 
     /// Sets the role and the caller's listener from the rules.
     private func takeRole() {
-        role = rules.role(of: connection.listener)
+        role = rules.role(of: stream.source.listener)
         caller.listener = if case .forward(let listener) = role { listener } else { nil }
     }
 
     // MARK: The request
 
-    func requestBegan(_ connection: ServerConnection) {
+    func requestBegan() {
         begin()
         admit()
     }
 
-    func requestRefused(_ connection: ServerConnection, _ error: MessageError) {
+    func requestRefused(_ error: MessageError) {
         begin()
         fail(error.status == Problem.slowHead.status ? .slowHead : Problem(error))
     }
@@ -92,21 +92,21 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
             rules = shard.rules
             takeRole()
         }
-        current = Current(caller, started: connection.now)
-        current.exchange.request = connection.withHead { head, _ in Exchange.Request(head) }
+        current = Current(caller, started: shard.loop.now)
+        current.exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
         if let sampler = shard.sampler { takeMark(sampler) }
         rules.requestStarted()
-        if connection.hasClientEnded { shard.endedClients.insert(self) }
+        if stream.progress.hasClientEnded { shard.endedClients.insert(self) }
     }
 
     /// - Parameter isIdentified: whether the caller has been checked.
     func admit(isIdentified: Bool = false) {
         guard let role else { return fail(.draining) }
         let situation = Gate.Situation(
-            role: role, hasBytesBehind: connection.hasInput, now: connection.now, isIdentified: isIdentified)
+            role: role, hasBytesBehind: stream.hasInput(reading: false) == true, now: shard.loop.now, isIdentified: isIdentified)
         let admission: Admission
         do throws(Problem) {
-            admission = try connection.withHead { head, bytes throws(Problem) in
+            admission = try stream.request.with { head, bytes throws(Problem) in
                 try rules.gate.admit(head, bytes, situation, &current.admitted)
             }
         } catch {
@@ -158,7 +158,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
             }
             current.exchange.request.replaysUnauthorized = rules.settings.onUnauthorized == .replay
             if rules.settings.onUnauthorized == .replay || rules.settings.provesPossession {
-                connection.keepBody(upTo: rules.settings.maxReplayBytes)
+                stream.keepBody(upTo: rules.settings.maxReplayBytes)
             }
             current.ledger.injection = .failed
             do throws(Problem) { current.client = try client(at: upstream) } catch { return fail(error) }
@@ -177,13 +177,13 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         guard let upstream = current.upstream, let destination = current.admitted.destination else {
             return fail(.internalError)
         }
-        if current.exchange.isSentAgain, !connection.rewindBody() {
+        if current.exchange.isSentAgain, !stream.rewindBody() {
             return fail(Problem(TransportError(.internal, message: "a part of the request's body is gone")))
         }
         if current.exchange.isSentAgain { current.ledger.wasReplayed = true }
         let request = UpstreamRequest(destination.origin, current.exchange.request, isFresh: fresh)
         current.exchange.ask()
-        current.ledger.times.ask(connection.now)
+        current.ledger.times.ask(shard.loop.now)
         current.ledger.isSent = true
         keepTime()
         do throws(TransportError) {
@@ -198,15 +198,18 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         }
     }
 
-    func ended(_ error: TransportError?, wasReused: Bool) {
-        switch current.exchange.ended(error, canSendAgain: wasReused && connection.canRewindBody) {
-        case .complete: finish()
+    /// - Parameter trailers: of a whole answer.
+    func ended(
+        _ error: TransportError?, wasReused: Bool, trailers: [(name: [UInt8], value: [UInt8])] = []
+    ) {
+        switch current.exchange.ended(error, canSendAgain: wasReused && stream.progress.canRewind) {
+        case .complete: finish(trailers: trailers)
         case .resend: sendAgain(fresh: true)
         case .replay: waitForToken(insteadOf: current.token)
         case .sendWithNonce: sendAgain(fresh: false)
         case .renew: current.token == nil ? fail(.noCredential) : waitForToken()
         case .sendByHTTP1:
-            current.upstream?.noteLackOfHTTP2(connection.now)
+            current.upstream?.noteLackOfHTTP2(shard.loop.now)
             send()
         case .problem(let problem): fail(problem)
         case .cut: cut(because: error.map { Problem($0).error })
@@ -229,31 +232,24 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     func fail(_ problem: Problem) {
         if current.exchange.isAnswered { return cut(because: problem.error) }
         current.outbound?.cancel()
-        let keeps = keepsConnection(behindOwn: problem.closes || connection.head.upgradeRequested)
+        let keeps = keepsConnection(behindOwn: problem.closes || stream.request.head.upgradeRequested)
         current.ledger.note(problem)
         let rules = current.admitted.rules
         let requestID = shard.observer.accessLog == nil ? nil : requestID
-        let isHead = current.exchange.request.isHead
-        let before = connection.outputCount
-        connection.write {
-            ProblemAnswer.append(
-                problem, to: &$0, of: connection, client: rules?.settings.client, upstream: rules?.name,
-                requestID: requestID,
-                isHead: isHead, closes: !keeps)
-        }
-        current.ledger.bytesSent = UInt64(connection.outputCount - before)
-        finish(keeping: keeps)
+        let answer = ProblemAnswer(
+            problem, client: rules?.settings.client, upstream: rules?.name, requestID: requestID)
+        answerOwn(problem.status, Array(problem.phrase.utf8), answer.body, keeping: keeps, answer.appendFields)
     }
 
     /// Finishes the request; the output holds the whole answer.
-    func finish() {
-        finish(keeping: current.exchange.keepsConnection(isRequestComplete: connection.isRequestComplete))
+    func finish(trailers: [(name: [UInt8], value: [UInt8])] = []) {
+        finish(trailers: trailers, keeping: current.exchange.keepsConnection(isRequestComplete: stream.progress.isRequestComplete))
     }
 
     /// Counts the request, drops its secrets, and then takes the next request or closes the connection.
-    func finish(keeping: Bool) {
+    func finish(trailers: [(name: [UInt8], value: [UInt8])] = [], keeping: Bool) {
         settle()
-        connection.finish(keepsOpen: keeping)
+        stream.finish(trailers: trailers, keepsOpen: keeping)
     }
 
     /// Cuts the connection of a client that has received part of an answer.
@@ -262,10 +258,10 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         current.ledger.wasCut = true
         current.ledger.error = error
         leave()
-        connection.cut()
+        stream.close(cut: true)
     }
 
-    func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving) {
+    func clientLeft(_ leaving: ClientLeaving) {
         if leaving == .cutOff, current.exchange.isAnswered { current.ledger.wasCut = true }
         leave()
     }
@@ -283,7 +279,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
 
     /// Counts the request and drops its state, after any outcome.
     func settle() {
-        if connection.hasClientEnded { shard.endedClients.remove(self) }
+        if stream.progress.hasClientEnded { shard.endedClients.remove(self) }
         shard.requestEnded(self)
         current.outbound = nil
         current.token = nil

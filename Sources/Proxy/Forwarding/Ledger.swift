@@ -45,7 +45,7 @@ struct Ledger {
 
 extension Forwarder {
     func result(at now: LoopTime) -> ProxyMetrics.Result {
-        let bodyTaken = connection.bodyTaken
+        let bodyTaken = stream.progress.bodyTaken
         // Bytes of another protocol have been counted already.
         let isSwitched = current.exchange.isSwitched
         let isAnswered = current.exchange.isAnswered

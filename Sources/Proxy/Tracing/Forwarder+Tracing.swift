@@ -8,7 +8,7 @@ extension Forwarder {
     private static let name = Array("traceparent".utf8)
 
     func takeMark(_ sampler: TraceSampler) {
-        let asked = connection.withHead { head, bytes in
+        let asked = stream.request.with { head, bytes in
             bytes.isEmpty ? nil : TraceParent(in: head.fields, of: bytes)
         }
         current.mark = TraceMark.decide(asked, sampler, &shard.random)

@@ -1,4 +1,5 @@
 import CurlTransport
+import HTTPServer
 import Reactor
 
 // Writes the request's body as far as the connection takes it.
@@ -51,7 +52,7 @@ extension CarriedExchange {
             return if case .bytes(let count) = step { count } else { 0 }
         }
         if request.upload == .chunked {
-            HTTP1Exchange.writeChunk(buffer.bytes, to: &output)
+            output.append(chunk: buffer.bytes)
             buffer.removeAll()
             exchanges.giveBackPiece(&buffer)
         } else {
@@ -73,10 +74,9 @@ extension CarriedExchange {
             flow.isUploadOver = true
             return
         }
-        let trailers = request.upload == .chunked ? delegate.takeTrailers() : []
-        guard carrier != nil else { return }
-        if !machine.endUpload(trailers: trailers, to: &output) {
-            finish(TransportError(.aborted, message: "the request's body ended early"))
+        guard machine.endUpload() else {
+            return finish(TransportError(.aborted, message: "the request's body ended early"))
         }
+        if request.upload == .chunked { output.append(lastChunk: delegate.takeTrailers()) }
     }
 }

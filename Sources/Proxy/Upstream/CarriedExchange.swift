@@ -1,5 +1,6 @@
 import CurlTransport
 import HTTPMessage
+import HTTPServer
 import Reactor
 
 /// An HTTP/1.1 request on a carrier: performs I/O for `HTTP1Exchange`. Reused: see `ExchangePool`. Loop's thread only.

@@ -1,5 +1,4 @@
 import HTTPMessage
-import Reactor
 import WireText
 
 /// One request and its answer on an HTTP/1.1 connection, without I/O: takes the answer's bytes, returns their meaning,
@@ -232,23 +231,13 @@ struct HTTP1Exchange {
         if remaining == 0, sending == .content { sending = .finished }
     }
 
-    static func writeChunk(_ piece: Span<UInt8>, to output: inout ByteBuffer) {
-        guard !piece.isEmpty else { return }
-        output.append(hexadecimal: UInt64(piece.count))
-        output.append("\r\n")
-        output.append(piece)
-        output.append("\r\n")
-    }
-
+    /// The client's body has ended.
     /// - Returns: `false` when it is shorter than announced.
-    mutating func endUpload(
-        trailers: [(name: [UInt8], value: [UInt8])], to output: inout ByteBuffer
-    ) -> Bool {
+    mutating func endUpload() -> Bool {
         switch upload {
         case .length: return remaining == 0
         case .none, .upgrade: return true
         case .chunked:
-            output.append(lastChunk: trailers)
             sending = .finished
             return true
         }

@@ -1,4 +1,5 @@
 import HTTPMessage
+import HTTPServer
 import Reactor
 import Testing
 
@@ -161,16 +162,19 @@ struct HTTP1ExchangeTests {
         #expect(known.room(100) == 5)
         known.sent(2)
         #expect(known.room(100) == 3 && known.room(2) == 2)
-        var output = ByteBuffer()
-        #expect(!known.endUpload(trailers: [], to: &output))
+        let isTooShort = !known.endUpload()
+        #expect(isTooShort)
         known.sent(3)
         #expect(!known.wantsUpload && known.isUploadFinished)
         var chunked = exchange(.chunked)
-        HTTP1Exchange.writeChunk(Array("0123456789abcdef0".utf8).span, to: &output)
-        HTTP1Exchange.writeChunk([UInt8]().span, to: &output)
         #expect(chunked.wantsUpload)
-        #expect(chunked.endUpload(trailers: [(Array("X".utf8), Array("y".utf8))], to: &output))
+        let isEnded = chunked.endUpload()
+        #expect(isEnded)
         #expect(!chunked.wantsUpload)
+        var output = ByteBuffer()
+        output.append(chunk: Array("0123456789abcdef0".utf8).span)
+        output.append(chunk: [UInt8]().span)
+        output.append(lastChunk: [(Array("X".utf8), Array("y".utf8))])
         let text = output.withBytes { bytes in bytes.indices.map { Character(UnicodeScalar(bytes[$0])) } }
         #expect(String(text) == "11\r\n0123456789abcdef0\r\n0\r\nX: y\r\n\r\n")
         let empty = exchange(.length(0))
