@@ -108,27 +108,6 @@ final class ProxyShard {
         return requestCount
     }
 
-    func requestEnded(_ request: Forwarder) {
-        request.rules.requestEnded(request.result(at: loop.now), slot: slot(of: request))
-        let mark = request.current.mark
-        let audit = request.audit == nil ? nil : observer.audit
-        guard observer.accessLog != nil || audit != nil || mark != nil else { return }
-        let record = request.record
-        observer.accessLog?(record)
-        audit?(record)
-        if let mark, let spans = observer.spans { spans.ended(ExchangeSpan(mark, record)) }
-    }
-
-    private func slot(of request: Forwarder) -> Int {
-        request.rules.slot(
-            request.current.admitted.rules, isConnect: request.stream.request.head.methodKind == .connect)
-    }
-
-    /// Counts bytes of a tunnel or an upgraded connection as they pass, because it may last for days.
-    func bytesPassed(_ request: Forwarder, sent: UInt64 = 0, received: UInt64 = 0) {
-        request.rules.metrics.moved(slot: slot(of: request), sent: sent, received: received)
-    }
-
     /// Counters since the start, for the current upstreams.
     var traffic: TrafficReport {
         var report = TrafficReport(upstreams: rules.layout.empty)

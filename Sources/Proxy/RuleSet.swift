@@ -54,7 +54,7 @@ final class RuleSet {
         let listeners = plan.listeners.map { ($0.number, (role: ListenerRole($0, configuration), address: $0.bound)) }
         self.listeners = Dictionary(uniqueKeysWithValues: listeners)
         gate = Gate(
-            configuration, routes: plan.routes, users: plan.users,
+            configuration, routes: plan.routes,
             baseURLs: listeners.compactMap { $0.1.role.baseURL })
         let keepsAnchors = former?.trustAnchors == trustAnchors
         let own = plan.own

@@ -47,8 +47,4 @@ enum Admission: Equatable {
     case tunnel(Authority)
     /// Max-Forwards is 0: the proxy answers.
     case reply
-    /// Users' secrets have to be read again. Then the request is admitted once more.
-    case readUsers(BasicCredentials)
-    /// 407, for these credentials.
-    case refuseUser(BasicCredentials?)
 }

@@ -11,19 +11,15 @@ struct Gate {
     private let settings: ProxySettings
     private let routes: RouteTable
     private let tunnels: TunnelRules?
-    /// `nil`: no login is required.
-    private let users: UserDirectory?
     private let baseURLs: [UpstreamListener]
     private var memory = AuthorityMemory()
 
     init(
-        _ configuration: Configuration, routes: RouteTable, users: UserDirectory? = nil,
-        baseURLs: [UpstreamListener] = []
+        _ configuration: Configuration, routes: RouteTable, baseURLs: [UpstreamListener] = []
     ) {
         settings = configuration.proxy
         upstreams = configuration.upstreams.enumerated().map { UpstreamRules($1, index: $0) }
         self.routes = routes
-        self.users = users
         self.baseURLs = baseURLs
         tunnels = TunnelRules(configuration.proxy)
     }
@@ -32,29 +28,17 @@ struct Gate {
         var role: ListenerRole
         /// Bytes follow the head, sent before an answer.
         var hasBytesBehind = false
-        var now = LoopTime(nanoseconds: 0)
-        var isIdentified = false
         /// Result of the callers' rules, for a caller that `why` assumes.
         var assumed: RouteTable.Match?
         /// `why` asks: the operator may see all hosts of the configuration.
         var isOperator = false
     }
 
-    /// Decides in this order: user, body limit, circle, route, Max-Forwards, upgrade, credential.
+    /// Decides in this order: body limit, circle, route, Max-Forwards, upgrade, credential.
     /// - Parameter admitted: holds the caller. Receives the results, also of a refused request.
     mutating func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation, _ admitted: inout Admitted
     ) throws(Problem) -> Admission {
-        // User, on every listener: an unchecked caller could use the tokens.
-        if let users, !situation.isIdentified {
-            guard let offered = BasicCredentials(head, bytes) else { return .refuseUser(nil) }
-            switch users.judge(offered, now: situation.now) {
-            case .accepted: admitted.caller.user = offered.user
-            case .refused: return .refuseUser(offered)
-            case .outdated: return .readUsers(offered)
-            }
-        }
-
         // Body limit, for an announced length.
         if case .length(let length) = head.framing, let limit = settings.maxBodyBytes, length > UInt64(limit) {
             throw .bodyTooLarge

@@ -65,27 +65,23 @@ final class EndedClients {
 
 extension Forwarder {
     var progress: EndedClients.Progress {
-        EndedClients.Progress(taken: stream.progress.bodyTaken, sent: current.ledger.bytesSent)
+        EndedClients.Progress(taken: stream.progress.bodyTaken, sent: context.ledger.bytesSent)
     }
 
     /// Whether the upstream or the token endpoint has to act, not the client. Other protocols and tunnels keep their own rules.
-    var awaitsOthers: Bool { current.exchange.isForAnswer && stream.progress.isOutputTaken && !current.isPaused }
+    var awaitsOthers: Bool { context.exchange.awaitsOthers && stream.progress.isOutputTaken }
 
     /// Whether it occupies a connection needed by other clients, and no part of an answer has gone to its client.
     var canGiveWay: Bool {
-        guard let outbound = current.outbound, !outbound.isQueued, !current.exchange.isAnswered else { return false }
-        return (current.upstream?.shortage(http2: outbound.isHTTP2) ?? 0) > 0
+        guard let upstream, !upstream.isQueued, !context.exchange.isAnswered else { return false }
+        return (context.upstream?.shortage(http2: upstream.isHTTP2) ?? 0) > 0
     }
-
-    var isWanted: Bool { !stream.progress.hasClientEnded }
-
-    func clientEnded() { shard.endedClients.insert(self) }
 
     /// Ends the request, and the connection of its client.
     /// - Parameter cause: a sentence for the access log.
     func giveUp(_ cause: String) {
-        current.ledger.cause = cause
-        if current.exchange.isAnswered { return cut(because: nil) }
+        context.ledger.cause = cause
+        if context.exchange.isAnswered { return perform(.cut(because: nil)) }
         leave()
         stream.close(cut: true)
     }

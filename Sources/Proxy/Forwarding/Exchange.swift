@@ -2,7 +2,9 @@ import CurlTransport
 import HTTPMessage
 import Heimdallr
 
-/// The decisions of one request's life, without I/O. Takes events, returns actions. Each request is a new value.
+/// The decisions of one request's life, without I/O: takes events, returns actions. Each request is a new value.
+///
+/// `Exchange+Answer` takes what the upstream says, `Exchange+Time` has deadlines and pauses.
 struct Exchange {
     struct Request: Equatable {
         var isHead = false
@@ -20,8 +22,8 @@ struct Exchange {
 
     /// Progress of the request, with the data of each state. A held answer is rare and large, so it is kept apart.
     enum State {
-        /// Admission, which includes the check of the user.
-        case judged
+        /// The phases before *send*; nothing is waited for.
+        case deciding
         /// The refusal of a wrong password is delayed.
         case held
         case collecting
@@ -49,15 +51,34 @@ struct Exchange {
         var hasUpstreamEnded = false
     }
 
+    /// What holds the request up beside the party that it waits for.
+    enum Pause {
+        case none
+        /// The client must take some of the answer.
+        case room
+        /// Other connections have their turn.
+        case turn
+    }
+
+    /// Earlier attempts.
+    struct Attempts {
+        var isResent = false
+        var isReplayed = false
+        var wantsNonce = false
+        var hasNonce = false
+        /// Number of tokens that expired before the request was sent.
+        var renewals = 0
+        static let maxRenewals = 3
+    }
+
     var request = Request()
-    private(set) var state = State.judged
-    private(set) var isResent = false
-    private(set) var isReplayed = false
-    private var wantsNonce = false
-    private(set) var hasNonce = false
-    /// Number of tokens that expired before the request was sent.
-    private var renewals = 0
-    private static let maxRenewals = 3
+    var state = State.deciding
+    var attempts = Attempts()
+    var pause = Pause.none
+    /// Something happened that gives whoever is waited for new time.
+    var hasNewTime = false
+    /// The action that follows when the upstream's side has ended, because of a decision made here.
+    var outcome: Action?
 
     // MARK: What is asked of it
 
@@ -65,47 +86,39 @@ struct Exchange {
     @inline(__always) var isAnswered: Bool {
         switch state {
         case .answered, .switched: true
-        case .judged, .held, .collecting, .awaitingToken, .asked, .refused, .tunnelled: false
+        case .deciding, .held, .collecting, .awaitingToken, .asked, .refused, .tunnelled: false
         }
     }
 
     /// Whether a server has had the request before.
-    var isSentAgain: Bool { isReplayed || isResent || hasNonce }
+    var isSentAgain: Bool { attempts.isReplayed || attempts.isResent || attempts.hasNonce }
 
-    var isCollecting: Bool { if case .collecting = state { true } else { false } }
-    var isAwaitingToken: Bool { if case .awaitingToken = state { true } else { false } }
     var isSwitched: Bool { if case .switched = state { true } else { false } }
-    /// Whether an HTTP answer is due: no other protocol, no tunnel, no delayed refusal.
-    var isForAnswer: Bool {
+    var isCollecting: Bool { if case .collecting = state { true } else { false } }
+    /// Whether an HTTP answer is due from others than the client: no other protocol, no tunnel, no delayed refusal.
+    var awaitsOthers: Bool {
         switch state {
-        case .judged, .collecting, .awaitingToken, .asked, .refused, .answered: true
+        case .deciding, .collecting, .awaitingToken, .asked, .refused, .answered: pause != .room
         case .held, .switched, .tunnelled: false
         }
     }
-    var isHeld: Bool { if case .held = state { true } else { false } }
-    var isRefused: Bool { if case .refused = state { true } else { false } }
 
-    /// Framing of the answer's body for the client; `nil` before the answer's head.
-    var answerFraming: BodyFraming? {
-        switch state {
-        case .answered(let framing): framing
-        case .switched: .untilClose
-        case .judged, .held, .collecting, .awaitingToken, .asked, .refused, .tunnelled: nil
-        }
+    // MARK: Before the upstream
+
+    /// The refusal of the user waits.
+    mutating func hold() {
+        state = .held
+        hasNewTime = true
     }
 
-    // MARK: What happens to it
-
-    mutating func hold() { state = .held }
+    /// The delay is over, or the users' secrets have been read.
+    mutating func goOn() { state = .deciding }
 
     /// The request goes to an upstream.
     mutating func forward(_ admitted: Admitted) {
         request.offersUpgrade = admitted.upgrade != nil
         if admitted.isLast { request.keepsAlive = false }
     }
-
-    /// The delay is over, or the users' secrets have been read.
-    mutating func judge() { state = .judged }
 
     mutating func tunnel() {
         request.keepsAlive = false
@@ -115,8 +128,17 @@ struct Exchange {
     /// The whole body is read and kept first.
     mutating func collect() { state = .collecting }
 
+    mutating func collected() {
+        state = .deciding
+        hasNewTime = true
+    }
+
+    /// No more of the body is there yet.
+    mutating func bodyAwaited() { hasNewTime = true }
+
     /// Waits for a token: for the first try, another try, or in place of a 401.
     mutating func awaitToken() {
+        hasNewTime = true
         if case .refused(let answer) = state {
             state = .awaitingToken(instead: answer)
         } else {
@@ -124,177 +146,48 @@ struct Exchange {
         }
     }
 
-    enum TokenStep {
-        /// - Parameter fresh: on a new connection.
-        case send(fresh: Bool)
-        /// With the current token, although it is suspect.
-        case sendDoubted(fresh: Bool)
-        case pass(HeldAnswer)
-        case refuse
-    }
-
     /// A token has come, or `error` says why not.
-    /// - Parameter hasDoubted: a token exists that is only suspect at this upstream. It is better than an error, unless
-    ///   a sign-in is needed.
-    mutating func tokenArrived(_ error: HeimdallrError?, hasDoubted: Bool) -> TokenStep {
-        guard case .awaitingToken(let instead) = state else { return .refuse }
-        state = .judged
-        let isFresh = isResent && !isReplayed
+    /// - Parameters:
+    ///   - hasDoubted: a token exists that is only suspect at this upstream. It is better than an error, unless a sign-in
+    ///     is needed.
+    ///   - problem: what the client hears of the error.
+    mutating func tokenArrived(
+        _ error: HeimdallrError?, hasDoubted: Bool, _ problem: Problem
+    ) -> Action {
+        guard case .awaitingToken(let instead) = state else { return .wait }
+        state = .deciding
+        let isFresh = attempts.isResent && !attempts.isReplayed
         guard let error else { return .send(fresh: isFresh) }
-        if instead != nil, error == .needsAuthentication { return .refuse }
+        if instead != nil, error == .needsAuthentication { return .fail(problem) }
         if let instead, instead.isWhole { return .pass(instead) }
-        return hasDoubted && !isReplayed ? .sendDoubted(fresh: isFresh) : .refuse
+        return hasDoubted && !attempts.isReplayed ? .sendDoubted(fresh: isFresh) : .fail(problem)
     }
 
-    mutating func ask() { state = .asked(Asked()) }
+    mutating func ask() {
+        state = .asked(Asked())
+        hasNewTime = true
+    }
 
+    // MARK: The client
+
+    /// The upstream has asked for a piece of the request's body.
     mutating func bodyAsked(isThere: Bool) {
-        guard case .asked(var asked) = state else { return }
-        asked.awaitsBody = !isThere
-        if isThere { asked.hasBody = true }
-        state = .asked(asked)
-    }
-
-    enum Verdict: Equatable {
-        case forward
-        /// Pass to the client before the final answer.
-        case forwardInterim
-        case dropInterim
-        /// Hold a 401 that a new token may cure.
-        case hold
-        case switchProtocols
-        case refuse(Problem)
-    }
-
-    /// - Parameters:
-    ///   - isTokenRefused: a newer token may cure the 401 (rule 7).
-    ///   - wantsNonce: the nonce in the 401 may cure it.
-    ///   - canSendAgain: the body so far is kept.
-    mutating func judge(
-        _ answer: borrowing ResponseHead, isTokenRefused: Bool, wantsNonce: Bool = false, canSendAgain: Bool
-    ) -> Verdict {
-        if answer.isInterim {
-            if answer.status == 100, case .asked(var asked) = state {
-                asked.isContinued = true
-                state = .asked(asked)
-            }
-            return request.isHTTP10 ? .dropInterim : .forwardInterim
+        if case .asked(var asked) = state {
+            asked.awaitsBody = !isThere
+            if isThere { asked.hasBody = true }
+            state = .asked(asked)
         }
-        if answer.status == 101 { return request.offersUpgrade ? .switchProtocols : .refuse(.unaskedUpgrade) }
-        if wantsNonce, !hasNonce, canSendAgain {
-            self.wantsNonce = true
-            state = .refused(HeldAnswer(copy answer))
-            return .hold
-        }
-        if isTokenRefused, request.replaysUnauthorized, !isReplayed, canSendAgain {
-            state = .refused(HeldAnswer(copy answer))
-            return .hold
-        }
-        // A retry would have to omit the expectation.
-        if answer.status == 417, request.expectsContinue { return .refuse(.expectationFailed) }
-        return .forward
+        if isThere || !isAnswered { hasNewTime = true }
     }
 
-    /// The answer's head goes out. Decides whether the client's connection stays.
-    /// - Parameters:
-    ///   - isRequestComplete: the request's body has been read.
-    ///   - mustClose: the listener or the process is ending.
-    /// - Returns: the framing of the answer's body for the client.
-    mutating func answer(
-        status: Int, framing: BodyFraming, isRequestComplete: Bool, mustClose: Bool
-    ) -> BodyFraming {
-        // The rest of the body is not read: sending stops at a refusal, and does not begin before 100.
-        var isContinued = false
-        if case .asked(let asked) = state { isContinued = asked.isContinued }
-        if !isRequestComplete, status >= 400 || request.expectsContinue && !isContinued { request.keepsAlive = false }
-        if mustClose { request.keepsAlive = false }
-        var framing = framing
-        if framing == .chunked || framing == .untilClose {
-            // To HTTP/1.0, only the connection's end marks the end of the body.
-            framing = request.isHTTP10 ? .untilClose : .chunked
-            if request.isHTTP10 { request.keepsAlive = false }
-        }
-        state = .answered(framing: framing)
-        return framing
-    }
+    /// More of the body has come, or its end.
+    func bodyArrived() -> Action { isCollecting ? .collectBody : .resumeUpload }
 
-    mutating func switchProtocols() {
-        request.keepsAlive = false
-        state = .switched(Switched())
-    }
+    func failed(_ problem: Problem) -> Action { isAnswered ? .cut(because: problem.error) : .fail(problem) }
 
-    /// The client of another protocol ended its side, and the upstream can't be told.
-    mutating func leave() {
-        guard case .switched(var switched) = state else { return }
-        switched.isLeaving = true
-        state = .switched(switched)
-    }
+    /// The upstream's side is to end now, and `failed` follows.
+    mutating func stop(_ problem: Problem) { outcome = failed(problem) }
 
-    /// The upstream ended its side of another protocol.
-    mutating func upstreamEnded() {
-        guard case .switched(var switched) = state else { return }
-        switched.hasUpstreamEnded = true
-        state = .switched(switched)
-    }
-
-    /// Keeps a piece of the held 401.
-    /// - Returns: whether to read on; `nil`: no 401 is held.
-    mutating func hold(_ piece: Span<UInt8>) -> Bool? {
-        guard case .refused(var answer) = state else { return nil }
-        // Moved out of the state while it grows, to avoid a copy.
-        state = .judged
-        let goesOn = answer.append(piece)
-        state = .refused(answer)
-        return goesOn
-    }
-
-    /// - Parameter isWhole: the whole body was received.
-    mutating func holdEnd(trailers: [(name: [UInt8], value: [UInt8])], isWhole: Bool) {
-        guard case .refused(var answer) = state else { return }
-        answer.trailers = trailers
-        if !isWhole { answer.isWhole = false }
-        state = .refused(answer)
-    }
-
-    enum Ending: Equatable {
-        case complete
-        /// The connection died before an answer: send again on a new one.
-        case resend
-        case replay
-        case sendWithNonce
-        /// Nothing was sent: get a current token and send.
-        case renew
-        /// Nothing was sent: send over HTTP/1.1.
-        case sendByHTTP1
-        case problem(Problem)
-        /// The client has part of the answer: close the connection to show that it is incomplete.
-        case cut
-    }
-
-    /// - Parameter canSendAgain: the connection had served others, and the body is kept.
-    mutating func ended(_ error: TransportError?, canSendAgain: Bool) -> Ending {
-        switch state {
-        case .refused:
-            if wantsNonce {
-                wantsNonce = false
-                hasNonce = true
-                return .sendWithNonce
-            }
-            isReplayed = true
-            return .replay
-        case .answered, .switched: return error == nil ? .complete : .cut
-        case .judged, .held, .collecting, .awaitingToken, .asked, .tunnelled: break
-        }
-        guard let error else { return .problem(Problem(TransportError(.responseTruncated, message: ""))) }
-        if error.kind == .http2Missing { return .sendByHTTP1 }
-        if error.kind == .withheld, renewals < Self.maxRenewals {
-            renewals += 1
-            return .renew
-        }
-        if error.kind == .connectionLost, request.isIdempotent, canSendAgain, !isResent {
-            isResent = true
-            return .resend
-        }
-        return .problem(Problem(error))
-    }
+    /// The client was found gone while the upstream's side was at work.
+    mutating func clientGone() { outcome = .leave(closes: false) }
 }

@@ -1,7 +1,6 @@
 import Configuration
 import Heimdallr
 import Reactor
-import Reports
 
 // Waits for a token that is missing or suspect.
 extension Forwarder {
@@ -10,11 +9,12 @@ extension Forwarder {
 
     /// Waits in a task, which ends when the client leaves. A token request already sent continues.
     /// - Parameter refused: token answered with a 401.
-    func waitForToken(insteadOf refused: AccessToken? = nil) {
-        guard let upstream = current.upstream, let client = current.client else { return fail(.internalError) }
-        current.exchange.awaitToken()
-        current.ledger.times.tokenAwaited(shard.loop.now)
-        keepTime()
+    func awaitToken(insteadOf refused: AccessToken?) {
+        guard let upstream = context.upstream, let client = context.client else {
+            return perform(.fail(.internalError))
+        }
+        context.exchange.awaitToken()
+        context.ledger.times.tokenAwaited(shard.loop.now)
         waitNumber += 1
         let number = waitNumber
         let me = LoopBound(self, on: shard.loop)
@@ -22,7 +22,7 @@ extension Forwarder {
         if refused == nil, client.currentToken() != nil { patience = min(patience, Self.suspectWait) }
         let limit = ContinuousClock.now + patience
         let resource = upstream.resource
-        let waited = traceWait(at: upstream)
+        let waited = context.traceWait(at: upstream)
         tokenWait = Task {
             let result: Result<AccessToken, HeimdallrError>
             do throws(HeimdallrError) {
@@ -38,29 +38,15 @@ extension Forwarder {
     private func tokenArrived(_ result: Result<AccessToken, HeimdallrError>, _ number: Int) {
         guard number == waitNumber else { return }
         tokenWait = nil
-        guard current.exchange.isAwaitingToken, let upstream = current.upstream else { return }
-        current.ledger.times.tokenCame(shard.loop.now)
-        var failure: HeimdallrError?
-        var doubted: AccessToken?
+        context.ledger.times.tokenCame(shard.loop.now)
         switch result {
-        case .success(let token): current.token = token
+        case .success(let token):
+            context.token = token
+            perform(context.exchange.tokenArrived(nil, hasDoubted: false, .internalError))
         case .failure(let error):
-            failure = error
-            doubted = current.client?.currentToken()
+            let hasDoubted = context.client?.currentToken() != nil
+            let problem = TokenPhase.problem(error, context)
+            perform(context.exchange.tokenArrived(error, hasDoubted: hasDoubted, problem))
         }
-        switch current.exchange.tokenArrived(failure, hasDoubted: doubted != nil) {
-        case .send(let isFresh): sendWithToken(fresh: isFresh)
-        case .sendDoubted(let isFresh):
-            current.token = doubted
-            sendWithToken(fresh: isFresh)
-        case .pass(let answer): pass(answer)
-        case .refuse:
-            fail(failure.map { problem($0, at: upstream) } ?? .internalError)
-        }
-    }
-
-    private func sendWithToken(fresh: Bool) {
-        current.ledger.injection = current.exchange.isReplayed ? .replayed : .injected
-        send(fresh: fresh)
     }
 }

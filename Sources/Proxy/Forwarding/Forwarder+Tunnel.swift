@@ -7,11 +7,10 @@ import Reactor
 // the client's connection: the next bytes may be meant for the target (RFC 9931, section 3).
 extension Forwarder {
     func openTunnel(to authority: Authority) {
-        current.exchange.tunnel()
-        stream.setDeadline(after: .off)
-        current.ledger.times.ask(shard.loop.now)
-        guard let dialer = rules.tunnels?.dialer(for: authority), let port = authority.port else {
-            return fail(.connectRefused)
+        context.exchange.tunnel()
+        context.ledger.times.ask(shard.loop.now)
+        guard let dialer = context.rules.tunnels?.dialer(for: authority), let port = authority.port else {
+            return perform(.fail(.connectRefused))
         }
         waitNumber += 1
         let number = waitNumber
@@ -22,7 +21,7 @@ extension Forwarder {
                 guard let self, number == waitNumber else { return }
                 dialled(result)
             }
-            if number == waitNumber { current.dialAttempt = attempt }
+            if number == waitNumber { dialAttempt = attempt }
         } catch {
             dialled(.failure(error))
         }
@@ -30,12 +29,12 @@ extension Forwarder {
 
     private func dialled(_ result: Result<StreamSocket, TransportError>) {
         waitNumber += 1
-        current.dialAttempt = nil
+        dialAttempt = nil
         do throws(TransportError) {
             try join(result.get())
         } catch {
-            report(error)
-            fail(Problem(tunnel: error))
+            RecordPhase.report(error, &context)
+            perform(.fail(Problem(tunnel: error)))
         }
     }
 
@@ -53,30 +52,31 @@ extension Forwarder {
                 head.append("HTTP/1.1 200 Connection established\r\n\r\n")
                 tunnel.toClient.begin(with: head.bytes, counts: false)
                 tunnel.toUpstream.begin(with: received, counts: true)
-                current.tunnel = tunnel
+                context.tunnel = tunnel
             }
         } catch {
             throw TransportError(.internal, message: error.description)
         }
-        current.ledger.times.connect(shard.loop.now, isReused: false)
-        current.ledger.status = 200
+        context.ledger.times.connect(shard.loop.now, isReused: false)
+        context.ledger.status = 200
+        context.exchange.pieceCame()
         keepTime()
-        current.tunnel?.pump()
+        context.tunnel?.pump()
     }
 
-    func ready(_ readiness: Readiness) { current.tunnel?.clientReady(readiness) }
+    func ready(_ readiness: Readiness) { context.tunnel?.clientReady(readiness) }
 
     private func tunnelProgressed() {
-        guard let tunnel = current.tunnel else { return }
+        guard let tunnel = context.tunnel else { return }
+        context.exchange.pieceCame()
         keepTime()
-        shard.bytesPassed(self, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
+        RecordPhase.bytesPassed(context, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
     }
 
     private func tunnelEnded() {
-        guard let tunnel = current.tunnel else { return }
-        shard.bytesPassed(self, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
+        guard let tunnel = context.tunnel else { return }
+        RecordPhase.bytesPassed(context, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
         settle()
-        current.tunnel = nil
         stream.close(cut: false)
     }
 }

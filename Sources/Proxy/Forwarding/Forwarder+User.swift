@@ -3,30 +3,28 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-// The check of the user with `proxy.users`.
+// Waits in the check of the user: for the users' secrets, and before the refusal of a wrong password.
 extension Forwarder {
     static let guessDelay = Timeout(.seconds(1))
 
     /// Refuses wrong credentials, with a delay after many from one source. Correct ones never wait.
-    func refuse(_ credentials: BasicCredentials?) {
-        guard let credentials, let users = rules.users else { return refuseUser() }
+    func refuseUser(_ credentials: BasicCredentials?) {
+        guard let credentials, let users = context.rules.users else { return refuseUser() }
         let source = guessSource
         let (waits, user, untold) = users.failed(credentials, from: source)
         if let untold { shard.observer.userGuessed(source, user, untold) }
         guard waits else { return refuseUser() }
         guard shard.holdGuess(from: source) else {
-            current.ledger.note(.userRequired)
-            leave()
-            return stream.close(cut: false)
+            context.ledger.note(.userRequired)
+            return perform(.leave(closes: true))
         }
         heldGuess = source
-        current.exchange.hold()
-        keepTime()
+        context.exchange.hold()
     }
 
     func refuseGuess() {
         releaseGuess()
-        guard current.exchange.isHeld else { return }
+        context.exchange.goOn()
         refuseUser()
     }
 
@@ -43,15 +41,14 @@ extension Forwarder {
 
     /// After CONNECT and upgrades, the next bytes may be no request (RFC 9931, section 3), so the connection closes.
     private func refuseUser() {
-        current.exchange.judge()
+        let head = stream.request.head
         var problem = Problem.userRequired
-        problem.closes = stream.request.head.methodKind == .connect || stream.request.head.upgradeRequested
-        fail(problem)
+        problem.closes = head.methodKind == .connect || head.upgradeRequested
+        perform(.fail(problem))
     }
 
-    func waitForUsers(_ credentials: BasicCredentials) {
-        guard let users = rules.users else { return fail(.internalError) }
-        stream.setDeadline(after: .off)
+    func readUsers(_ credentials: BasicCredentials) {
+        guard let users = context.rules.users else { return perform(.fail(.internalError)) }
         waitNumber += 1
         let number = waitNumber
         let me = LoopBound(self, on: shard.loop)
@@ -62,10 +59,8 @@ extension Forwarder {
     }
 
     private func usersRead(_ credentials: BasicCredentials, _ number: Int) {
-        guard number == waitNumber, let users = rules.users else { return }
-        // A reading that took longer than its validity counts once.
-        guard users.judge(credentials, now: .init(nanoseconds: 0)) == .accepted else { return refuse(credentials) }
-        current.admitted.caller.user = credentials.user
-        admit(isIdentified: true)
+        guard number == waitNumber else { return }
+        let action = IdentifyPhase.judge(credentials, &context)
+        if case .next = action { run(from: .admit) } else { perform(action) }
     }
 }

@@ -1,5 +1,3 @@
-import HTTPMessage
-import HTTPServer
 import Reactor
 import Reports
 
@@ -40,19 +38,5 @@ struct Ledger {
         refusal = problem.word.rawValue
         cause = problem.cause
         error = problem.error
-    }
-}
-
-extension Forwarder {
-    func result(at now: LoopTime) -> ProxyMetrics.Result {
-        let bodyTaken = stream.progress.bodyTaken
-        // Bytes of another protocol have been counted already.
-        let isSwitched = current.exchange.isSwitched
-        let isAnswered = current.exchange.isAnswered
-        return ProxyMetrics.Result(
-            status: current.ledger.status, duration: now.nanoseconds &- current.ledger.started.nanoseconds,
-            sent: isSwitched ? 0 : bodyTaken,
-            received: isAnswered && !isSwitched ? current.ledger.bytesSent : 0, injection: current.ledger.injection,
-            isOwn: current.ledger.refusal != nil && !current.ledger.isSent)
     }
 }

@@ -1,3 +1,5 @@
+import HTTPMessage
+
 /// Position of a span in a trace.
 struct TraceMark: Sendable, Equatable {
     let trace: TraceID
@@ -27,6 +29,11 @@ struct TraceMark: Sendable, Equatable {
         return TraceMark(
             trace: parent.trace, span: SpanID(using: &generator), parent: parent.span,
             isParentRemote: isRemote, flags: parent.flags.intersection(.known).union(.sampled))
+    }
+
+    /// Whether the proxy replaces this field. When a trace begins here, fields of another one are dropped.
+    @inline(__always) func replaces(_ field: Field) -> Bool {
+        field.known == .traceparent || field.known == .tracestate && parent == nil
     }
 
     /// The `traceparent` for requests below this span.

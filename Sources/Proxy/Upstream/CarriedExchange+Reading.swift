@@ -4,37 +4,61 @@ import Reactor
 
 // Reads the answer and passes it to the delegate.
 extension CarriedExchange {
-    func read() {
-        guard !flow.isBodyPaused, flow.end == nil else { return }
+    private enum Parsing {
+        /// The bytes are used up.
+        case needsMore
+        /// The delegate takes no more now.
+        case rests
+        case over(Over)
+    }
+
+    func read(_ carrier: Carrier, _ delegate: any UpstreamStreamDelegate) -> Over? {
+        guard !flow.isBodyPaused, flow.end == nil else { return nil }
         var buffer = ByteBuffer()
         // Exchanges share buffers while none holds bytes.
         if input.isEmpty { exchanges.lendReceived(&buffer) } else { swap(&buffer, &input) }
-        receive(&buffer)
-        if carrier == nil { buffer.removeAll() }
-        guard !buffer.isEmpty else { return exchanges.giveBackReceived(&buffer) }
+        let over = receive(&buffer, carrier, delegate)
+        if over != nil { buffer.removeAll() }
+        guard !buffer.isEmpty else {
+            exchanges.giveBackReceived(&buffer)
+            return over
+        }
         // A large rest is not copied. Its buffer stays here.
         swap(&buffer, &input)
-        guard input.count <= Self.lowWater, input.capacity > Self.readLimit / 2 else { return }
+        guard input.count <= Self.lowWater, input.capacity > Self.readLimit / 2 else { return nil }
         swap(&buffer, &input)
         input.append(buffer.bytes)
         buffer.removeAll()
         exchanges.giveBackReceived(&buffer)
+        return nil
     }
 
-    private func receive(_ buffer: inout ByteBuffer) {
+    private func receive(
+        _ buffer: inout ByteBuffer, _ carrier: Carrier, _ delegate: any UpstreamStreamDelegate
+    ) -> Over? {
         var taken = 0
-        if !buffer.isEmpty, !parse(&buffer) { return }
-        while let carrier {
-            guard taken < Self.share else { return goOnNextTurn() }
+        var hasBytes = !buffer.isEmpty
+        while true {
+            if hasBytes {
+                switch parse(&buffer, carrier, delegate) {
+                case .needsMore: break
+                case .rests: return nil
+                case .over(let over): return over
+                }
+            }
+            guard taken < Self.share else {
+                goOnNextTurn()
+                return nil
+            }
             switch receive(into: &buffer, from: carrier) {
             case .bytes(let count):
                 taken += count
-                guard parse(&buffer) else { return }
-            case .wouldBlock: return
+                hasBytes = true
+            case .wouldBlock: return nil
             case .end(let isClean):
                 flow.end = isClean
-                return closed(isClean)
-            case .failed(let error): return finish(broken(error))
+                return closed(isClean, delegate)
+            case .failed(let error): return broken(error)
             }
         }
     }
@@ -56,76 +80,73 @@ extension CarriedExchange {
     }
 
     /// Handles the bytes in `buffer`. Leaves those that can't be handled yet.
-    private func parse(_ buffer: inout ByteBuffer) -> Bool {
+    private func parse(
+        _ buffer: inout ByteBuffer, _ carrier: Carrier, _ delegate: any UpstreamStreamDelegate
+    ) -> Parsing {
         var index = 0
         if flow.held > 0 {
-            guard pass(0..<flow.held, of: &buffer) else { return false }
             index = flow.held
             flow.held = 0
+            if let parsing = pass(0..<index, of: &buffer, delegate) { return parsing }
         }
-        while carrier != nil {
+        while true {
             let event: HTTP1Exchange.Event
             do throws(MessageError) { event = try machine.next(buffer.bytes, from: index) } catch {
-                finish(TransportError(.responseMalformed, message: error.detail))
-                return false
+                return .over(Over(.responseMalformed, error.detail))
             }
             switch event {
             case .needMore(let consumed):
                 buffer.consume(consumed)
-                return true
+                return .needsMore
             case .head(let consumed):
                 index = consumed
-                guard let delegate, delegate.upstreamAnswered(machine.head) else { return stop() }
+                guard delegate.upstreamAnswered(machine.head) else { return .over(Self.refused) }
             case .content(let range, let consumed):
-                guard pass(range.range, of: &buffer) else { return false }
                 index = consumed
+                if let parsing = pass(range.range, of: &buffer, delegate) { return parsing }
             case .end(let consumed):
-                if consumed < buffer.count { carrier?.forbidReuse() }
+                if consumed < buffer.count { carrier.forbidReuse() }
                 buffer.removeAll()
-                if isRequestOver { finish(nil) }
-                return carrier != nil && flow.end == nil
+                return isRequestOver ? .over(Over()) : .needsMore
             }
         }
-        return false
     }
 
-    /// - Returns: whether all bytes were taken and the exchange continues. The rest comes again after `resumeBody`.
-    private func pass(_ range: Range<Int>, of buffer: inout ByteBuffer) -> Bool {
-        guard let delegate else { return false }
+    /// Passes a piece on. What is not taken comes again after `resumeBody`.
+    /// - Returns: `nil` when all was taken.
+    private func pass(
+        _ range: Range<Int>, of buffer: inout ByteBuffer, _ delegate: any UpstreamStreamDelegate
+    ) -> Parsing? {
         switch delegate.upstreamSent(buffer.bytes.extracting(range), keepsRest: true) {
-        case .taken: return carrier != nil
+        case .taken: return nil
         case .partly(let count):
-            flow.isBodyPaused = carrier != nil
+            flow.isBodyPaused = true
             buffer.consume(range.lowerBound + count)
             flow.held = range.count - count
-            return false
-        case .abort: return stop()
+            return .rests
+        case .abort: return .over(Self.refused)
         }
     }
 
-    private func stop() -> Bool {
-        if carrier != nil { finish(TransportError(.aborted, message: "the answer was refused")) }
-        return false
-    }
+    private static let refused = Over(.aborted, "the answer was refused")
 
-    private func closed(_ isClean: Bool) {
+    private func closed(_ isClean: Bool, _ delegate: any UpstreamStreamDelegate) -> Over? {
         // A clean end of one side of another protocol: the other side continues.
         if machine.isSwitched, isClean, !flow.isUploadOver {
-            delegate?.upstreamEndedItsSide()
-            return
+            delegate.upstreamEndedItsSide()
+            return nil
         }
-        switch machine.closed(isClean: isClean) {
-        case .whole: finish(nil)
-        case .unanswered:
-            finish(TransportError(.connectionLost, message: "the connection ended before an answer"))
-        case .cut: finish(TransportError(.responseTruncated, message: "the connection ended within the answer"))
+        return switch machine.closed(isClean: isClean) {
+        case .whole: Over()
+        case .unanswered: Over(.connectionLost, "the connection ended before an answer")
+        case .cut: Over(.responseTruncated, "the connection ended within the answer")
         }
     }
 
     /// Distinguishes a failure before the first byte of the answer from one within it.
-    private func broken(_ error: TransportError) -> TransportError? {
-        if machine.isSwitched || machine.isWhole { return nil }
-        if machine.closed(isClean: false) == .unanswered { return error }
-        return TransportError(.responseTruncated, message: error.message)
+    private func broken(_ error: TransportError) -> Over {
+        if machine.isSwitched || machine.isWhole { return Over() }
+        if machine.closed(isClean: false) == .unanswered { return Over(error) }
+        return Over(.responseTruncated, error.message)
     }
 }

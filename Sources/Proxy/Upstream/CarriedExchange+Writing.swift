@@ -4,19 +4,21 @@ import Reactor
 
 // Writes the request's body as far as the connection takes it.
 extension CarriedExchange {
-    func write() {
-        while let carrier, !flow.isDeaf {
+    func write(_ carrier: Carrier, _ delegate: any UpstreamStreamDelegate) -> Over? {
+        while !flow.isDeaf {
             if machine.wantsUpload, !flow.isUploadPaused, output.count <= Self.lowWater {
                 // A client as fast as the upstream must let others have a turn.
-                guard hasShareLeft else { return goOnNextTurn() }
-                pull()
-                guard self.carrier != nil else { return }
+                guard hasShareLeft else {
+                    goOnNextTurn()
+                    return nil
+                }
+                if let over = pull(delegate) { return over }
             }
             guard !output.isEmpty else { break }
             switch output.withBytes({ carrier.send($0) }) {
             case .bytes(let count): output.consume(count)
-            case .wouldBlock: return
-            case .failed where flow.end != nil: return finish(nil)
+            case .wouldBlock: return nil
+            case .failed where flow.end != nil: return Over()
             case .failed:
                 // The peer's last bytes may still be readable.
                 flow.isDeaf = true
@@ -25,11 +27,11 @@ extension CarriedExchange {
                 goOnNextTurn()
             }
         }
-        if flow.isUploadOver, output.isEmpty, let carrier {
-            if flow.endsWriting { carrier.shutdownWriting() }
-            if flow.end != nil { return finish(nil) }
+        if flow.isUploadOver, output.isEmpty {
+            if endsBySides { carrier.shutdownWriting() }
+            if flow.end != nil { return Over() }
         }
-        if self.carrier != nil, machine.isWhole, isRequestOver { finish(nil) }
+        return machine.isWhole && isRequestOver ? Over() : nil
     }
 
     private var hasShareLeft: Bool {
@@ -42,8 +44,7 @@ extension CarriedExchange {
         flow.isDeaf || machine.isUploadStopped || machine.isUploadFinished && output.isEmpty
     }
 
-    private func pull() {
-        guard let delegate else { return }
+    private func pull(_ delegate: any UpstreamStreamDelegate) -> Over? {
         var step = UploadStep.wait
         var buffer = ByteBuffer()
         if request.upload == .chunked { exchanges.lendPiece(&buffer) } else { swap(&buffer, &output) }
@@ -58,25 +59,26 @@ extension CarriedExchange {
         } else {
             swap(&buffer, &output)
         }
-        guard carrier != nil else { return output.removeAll() }
         switch step {
         case .bytes(let count): machine.sent(count)
         case .wait: flow.isUploadPaused = true
-        case .end: endUpload(delegate)
-        case .abort: finish(TransportError(.aborted, message: "the request's body ended early"))
+        case .end: return endUpload(delegate)
+        case .abort: return Self.bodyCut
         }
+        return nil
     }
 
-    private func endUpload(_ delegate: any UpstreamExchangeDelegate) {
+    private func endUpload(_ delegate: any UpstreamStreamDelegate) -> Over? {
         // The other direction of an upgraded connection continues.
         if machine.isSwitched {
             flow.isUploadPaused = true
             flow.isUploadOver = true
-            return
+            return nil
         }
-        guard machine.endUpload() else {
-            return finish(TransportError(.aborted, message: "the request's body ended early"))
-        }
+        guard machine.endUpload() else { return Self.bodyCut }
         if request.upload == .chunked { output.append(lastChunk: delegate.takeTrailers()) }
+        return nil
     }
+
+    private static let bodyCut = Over(.aborted, "the request's body ended early")
 }

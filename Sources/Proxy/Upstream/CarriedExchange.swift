@@ -4,7 +4,7 @@ import HTTPServer
 import Reactor
 
 /// An HTTP/1.1 request on a carrier: performs I/O for `HTTP1Exchange`. Reused: see `ExchangePool`. Loop's thread only.
-final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
+final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     var isHTTP2: Bool { false }
     var isQueued: Bool { connectionRequest.isQueued }
     var isWanted: Bool { delegate?.isWanted ?? false }
@@ -30,7 +30,16 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         var isDeaf = false
         /// The client ended its side of another protocol, after the bytes in `output`.
         var isUploadOver = false
-        var endsWriting = false
+    }
+
+    /// Why the exchange is over.
+    struct Over {
+        /// `nil`: the answer is complete.
+        let error: TransportError?
+
+        init(_ error: TransportError? = nil) { self.error = error }
+
+        init(_ kind: TransportError.Kind, _ message: String) { error = TransportError(kind, message: message) }
     }
 
     unowned let exchanges: ExchangePool
@@ -43,11 +52,12 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    var carrier: Carrier?
+    private var carrier: Carrier?
+    /// `nil` between two requests.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    var delegate: (any UpstreamExchangeDelegate)?
+    private var delegate: (any UpstreamStreamDelegate)?
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -63,90 +73,94 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     var flow = Flow()
     var uploadShare = TurnShare()
     private var isTurnScheduled = false
-    #if !DEBUG
-        @safe @exclusivity(unchecked)
-    #endif
-    private var isPumping = false
 
     init(exchanges: ExchangePool) { self.exchanges = exchanges }
 
-    /// Begins, at once on an idle connection; then it calls the delegate from within.
-    /// - Throws: `TransportError` when it could not begin.
+    // MARK: The connection
+
+    /// Begins, at once on an idle connection.
+    /// - Returns: the end, in place of `upstreamEnded`, where the request was over at once.
     func start(
-        _ request: UpstreamRequest, over pool: CarrierPool, delegate: any UpstreamExchangeDelegate
-    ) throws(TransportError) {
+        _ request: UpstreamRequest, over pool: CarrierPool, delegate: any UpstreamStreamDelegate
+    ) -> UpstreamEnd? {
         self.request = request
         self.delegate = delegate
-        do throws(TransportError) {
-            try connect(over: pool)
-        } catch {
-            leave()
-            throw error
-        }
+        return connect(over: pool).map(leave)
     }
 
     /// Writes the head on an idle connection, or requests a new one. Closes a connection that ended or sent bytes while
     /// idle: its bytes would be taken for the answer.
-    private func connect(over pool: CarrierPool) throws(TransportError) {
-        while let carrier = try pool.connect(
-            to: request.origin, for: self, connectionRequest, fresh: request.isFresh,
-            tunnels: request.upload == .upgrade)
-        {
-            if begin(carrier) { return }
+    private func connect(over pool: CarrierPool) -> Over? {
+        do throws(TransportError) {
+            while let carrier = try pool.connect(
+                to: request.origin, for: self, connectionRequest, fresh: request.isFresh,
+                tunnels: request.upload == .upgrade)
+            {
+                switch begin(carrier) {
+                case .unusable: carrier.close()
+                case .begun(let over): return over
+                }
+            }
+            return nil
+        } catch {
+            return Over(error)
         }
     }
-
-    // MARK: The connection
 
     func carrierArrived(_ carrier: Carrier) {
-        guard !begin(carrier) else { return }
-        do throws(TransportError) {
-            try connect(over: carrier.pool)
-        } catch {
-            finish(error)
+        switch begin(carrier) {
+        case .unusable:
+            let pool = carrier.pool
+            carrier.close()
+            tell(connect(over: pool))
+        case .begun(let over): tell(over)
         }
     }
 
-    func carrierFailed(_ error: TransportError) { finish(error) }
+    func carrierFailed(_ error: TransportError) { tell(Over(error)) }
 
-    /// - Returns: `false` when `carrier` was unusable and is closed. The exchange then needs another.
-    private func begin(_ carrier: Carrier) -> Bool {
+    private enum Beginning {
+        /// The exchange needs another connection.
+        case unusable
+        case begun(Over?)
+    }
+
+    private func begin(_ carrier: Carrier) -> Beginning {
         guard let delegate else {
             carrier.close()
-            return true
+            return .begun(nil)
         }
-        self.carrier = carrier
         machine.begin(isHead: request.isHead, upload: request.upload, expectsContinue: request.expectsContinue)
-        isPumping = true
         var head = ByteBuffer()
         swap(&head, &output)
         head.isSecret = true
-        let step = delegate.writeHead(HeadForm(isAbsolute: carrier.needsAbsoluteForm, pair: carrier.pair), to: &head)
-        let goesOn = self.carrier != nil && step == .send
-        if goesOn { frame(&head, carrier) }
-        // The last check: a later byte is taken for the answer.
-        let isOfUse = !goesOn || carrier.isUntouched()
-        let isSent = goesOn && isOfUse && !delegate.hasTokenEnded
-        if isSent { delegate.upstreamConnected(isReused: carrier.isReused) } else { head.removeAll() }
+        let step = write(&head, carrier, delegate)
+        if step != .send { head.removeAll() }
         // The body after the head is not wiped.
         head.isSecret = false
         swap(&head, &output)
-        if !isOfUse {
-            self.carrier = nil
-            isPumping = false
-            carrier.close()
-            return false
-        }
-        if isSent {
-            write()
-        } else if self.carrier != nil {
-            self.carrier = nil
+        switch step {
+        case .send: break
+        case .withhold:
             carrier.release()
-            finish(TransportError(.withheld, message: "the request was not sent"))
+            return .begun(Over(.withheld, "the request was not sent"))
+        case nil: return .unusable
         }
-        isPumping = false
-        if self.carrier == nil { leave() }
-        return true
+        self.carrier = carrier
+        delegate.upstreamConnected(isReused: carrier.isReused)
+        return .begun(write(carrier, delegate))
+    }
+
+    /// - Returns: `nil` for an unusable connection.
+    private func write(
+        _ head: inout ByteBuffer, _ carrier: Carrier, _ delegate: any UpstreamStreamDelegate
+    ) -> HeadStep? {
+        let form = HeadForm(isAbsolute: carrier.needsAbsoluteForm, pair: carrier.pair)
+        guard delegate.writeHead(form, to: &head) == .send else { return .withhold }
+        frame(&head, carrier)
+        // The last check: a later byte is taken for the answer.
+        guard carrier.isUntouched() else { return nil }
+        return delegate.hasTokenEnded ? .withhold : .send
     }
 
     private func frame(_ head: inout ByteBuffer, _ carrier: Carrier) {
@@ -158,13 +172,10 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
 
     func carrierReady(_ carrier: Carrier) {
         // One side of another protocol has ended, and the other side's bytes can't be passed on.
-        if flow.end != nil, carrier.isBroken { finish(nil) } else { pump() }
+        tell(flow.end != nil && carrier.isBroken ? Over() : pump())
     }
 
-    func nextTurn() {
-        isTurnScheduled = false
-        pump()
-    }
+    // MARK: Turns
 
     func goOnNextTurn() {
         guard !isTurnScheduled else { return }
@@ -172,67 +183,58 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         exchanges.loop.atNextTurn(self)
     }
 
+    func nextTurn() {
+        isTurnScheduled = false
+        tell(pump())
+    }
+
     /// Reads before it writes: a peer that refuses an upload answers and closes, and further writes would lose its
     /// answer to a reset.
-    private func pump() {
-        guard !isPumping, carrier != nil else { return }
-        isPumping = true
-        read()
-        if carrier != nil { write() }
-        isPumping = false
-        if carrier == nil { leave() }
+    private func pump() -> Over? {
+        guard let carrier, let delegate else { return nil }
+        return read(carrier, delegate) ?? write(carrier, delegate)
     }
 
     // MARK: For the owner
 
-    var trailers: [(name: [UInt8], value: [UInt8])] { machine.trailers }
-
     func cancel() {
         guard delegate != nil else { return }
         connectionRequest.cancel()
-        carrier?.close()
-        carrier = nil
-        delegate = nil
-        if !isPumping { leave() }
+        _ = leave(Over(.aborted, ""))
     }
 
-    func resumeBody() {
+    func resumeBody() -> UpstreamEnd? {
         flow.isBodyPaused = false
-        pump()
+        return pump().map(leave)
     }
 
-    func resumeUpload() {
+    func resumeUpload() -> UpstreamEnd? {
         flow.isUploadPaused = false
-        pump()
+        return pump().map(leave)
     }
 
-    /// Ends our side after the bytes in `output`.
-    func endWriting() -> Bool {
-        flow.endsWriting = carrier?.canShutDownWriting ?? false
-        return flow.endsWriting
-    }
+    var endsBySides: Bool { carrier?.canShutDownWriting ?? false }
 
     // MARK: The end
 
-    func finish(_ error: TransportError?) {
-        let delegate = delegate
-        self.delegate = nil
-        var wasReused = false
+    private func tell(_ over: Over?) {
+        guard let over, let delegate else { return }
+        delegate.upstreamEnded(leave(over))
+    }
+
+    /// Lets go of the connection, the owner and the request's secrets. It is then free for another request.
+    private func leave(_ over: Over) -> UpstreamEnd {
+        var end = UpstreamEnd(error: over.error)
         if let carrier {
-            wasReused = carrier.isReused
-            if error == nil, !flow.isDeaf, flow.end == nil, output.isEmpty, machine.keepsConnection {
+            end.wasReused = carrier.isReused
+            end.trailers = machine.trailers
+            if over.error == nil, !flow.isDeaf, flow.end == nil, output.isEmpty, machine.keepsConnection {
                 carrier.release()
             } else {
                 carrier.close()
             }
         }
         carrier = nil
-        delegate?.upstreamEnded(error, wasReused: wasReused)
-        if !isPumping { leave() }
-    }
-
-    /// Drops its owner and the request's secrets. It is then free for another request.
-    private func leave() {
         delegate = nil
         output.removeAll()
         if output.capacity > 4 * Self.pieceLimit { output.release() }
@@ -241,5 +243,6 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         machine.shrink()
         flow = Flow()
         exchanges.giveBack(self)
+        return end
     }
 }

@@ -30,18 +30,37 @@ struct HTTP1Exchange {
         case cut
     }
 
+    /// Progress of the answer.
     private enum Reading {
-        case head
-        case content(UInt64)
+        case heads(Heads)
+        /// - Parameter left: bytes still to come.
+        case content(left: UInt64)
         case chunked
-        /// A body until the connection's end, or another protocol.
+        /// A body until the connection's end.
         case toEnd
+        /// Another protocol, until the connection's end.
+        case switched
         case done
     }
 
+    /// The interim heads and the final one.
+    private struct Heads {
+        var interim = 0
+        var bytes = 0
+        /// Offset up to which the incomplete line was searched for its end.
+        var scanned = 0
+        var sawBytes = false
+        /// `head` belongs to an interim answer.
+        var isHeadOver = false
+    }
+
+    /// Progress of the request's body.
     private enum Sending {
-        case content
+        /// - Parameter left: bytes of a body of known length.
+        case content(left: UInt64)
+        case chunks
         case finished
+        /// The rest is not wanted.
         case stopped
     }
 
@@ -58,43 +77,24 @@ struct HTTP1Exchange {
     private var decoder = ChunkedDecoder()
     private var reading = Reading.done
     private var sending = Sending.finished
-    private var upload = Upload.none
+    private var offersUpgrade = false
     private var isHead = false
+    /// The body waits for 100.
     private var expectsContinue = false
-    private var remaining: UInt64 = 0
-    private var interim = 0
-    private var headBytes = 0
-    /// Offset up to which the incomplete line was searched for its end.
-    private var scanned = 0
-    private var sawBytes = false
-    /// `head` belongs to an answer that has ended.
-    private var isHeadOver = false
-    /// The head of the final answer, or of 101, has come.
-    private(set) var isAnswered = false
-    private(set) var isSwitched = false
 
     /// Prepares for the next request. Keeps memory.
     mutating func begin(isHead: Bool, upload: Upload, expectsContinue: Bool) {
         self.isHead = isHead
-        self.upload = upload
         self.expectsContinue = expectsContinue
+        offersUpgrade = upload == .upgrade
         head.reset(requestWasHead: isHead)
-        reading = .head
-        interim = 0
-        headBytes = 0
-        scanned = 0
-        sawBytes = false
-        isHeadOver = false
-        isAnswered = false
-        isSwitched = false
-        remaining = 0
-        switch upload {
-        case .none, .upgrade, .length(0): sending = .finished
-        case .length(let length):
-            sending = .content
-            remaining = length
-        case .chunked: sending = .content
-        }
+        reading = .heads(Heads())
+        sending =
+            switch upload {
+            case .none, .upgrade, .length(0): .finished
+            case .length(let length): .content(left: length)
+            case .chunked: .chunks
+            }
     }
 
     // MARK: The answer
@@ -102,9 +102,10 @@ struct HTTP1Exchange {
     /// - Parameter from: offset in `bytes`. Earlier bytes may be gone.
     /// - Throws: a 502 error. The connection is then unusable.
     mutating func next(_ bytes: Span<UInt8>, from: Int) throws(MessageError) -> Event {
-        if from < bytes.count { sawBytes = true }
         switch reading {
-        case .head: return try readHead(bytes, from)
+        case .heads(var heads):
+            if from < bytes.count { heads.sawBytes = true }
+            return try readHead(bytes, from, &heads)
         case .content(let left):
             guard left > 0 else {
                 reading = .done
@@ -112,7 +113,7 @@ struct HTTP1Exchange {
             }
             guard from < bytes.count else { return .needMore(consumed: from) }
             let count = Int(min(left, UInt64(bytes.count - from)))
-            reading = .content(left - UInt64(count))
+            reading = .content(left: left - UInt64(count))
             return .content(ByteRange(from, from + count), consumed: from + count)
         case .chunked:
             do throws(MessageError) {
@@ -126,37 +127,40 @@ struct HTTP1Exchange {
             } catch {
                 throw MessageError(status: 502, detail: error.detail)
             }
-        case .toEnd:
+        case .toEnd, .switched:
             guard from < bytes.count else { return .needMore(consumed: from) }
             return .content(ByteRange(from, bytes.count), consumed: bytes.count)
         case .done: return .end(consumed: from)
         }
     }
 
-    private mutating func readHead(_ bytes: Span<UInt8>, _ from: Int) throws(MessageError) -> Event {
-        if isHeadOver {
+    private mutating func readHead(
+        _ bytes: Span<UInt8>, _ from: Int, _ heads: inout Heads
+    ) throws(MessageError) -> Event {
+        if heads.isHeadOver {
             head.reset(requestWasHead: isHead)
-            isHeadOver = false
+            heads.isHeadOver = false
         }
         var start = from
         while true {
-            let index = bytes.position(of: UInt8(ascii: "\n"), from: start + scanned)
+            let index = bytes.position(of: UInt8(ascii: "\n"), from: start + heads.scanned)
             guard index < bytes.count else {
-                scanned = index - start
-                guard scanned < Self.maxLine else { throw Self.lineTooLong }
+                heads.scanned = index - start
+                guard heads.scanned < Self.maxLine else { throw Self.lineTooLong }
                 if head.status == 0 { try Self.checkBeginning(bytes.extracting(start..<index)) }
+                reading = .heads(heads)
                 return .needMore(consumed: start)
             }
-            scanned = 0
+            heads.scanned = 0
             guard index + 1 - start <= Self.maxLine else { throw Self.lineTooLong }
             let line = bytes.extracting(start..<(index + 1))
             start = index + 1
-            headBytes += line.count
-            guard headBytes <= Self.maxHeadBytes else {
+            heads.bytes += line.count
+            guard heads.bytes <= Self.maxHeadBytes else {
                 throw MessageError(status: 502, detail: "The heads are too large.")
             }
             guard try head.append(line: line, allowHTTP2: false) else { continue }
-            try settle()
+            try settle(&heads)
             return .head(consumed: start)
         }
     }
@@ -169,27 +173,23 @@ struct HTTP1Exchange {
     }
     private static let beginning = Array("HTTP/1.".utf8)
 
-    private mutating func settle() throws(MessageError) {
+    private mutating func settle(_ heads: inout Heads) throws(MessageError) {
         if head.isInterim {
             if head.status == 100 { expectsContinue = false }
-            interim += 1
-            guard interim <= Self.maxInterim else {
+            heads.interim += 1
+            guard heads.interim <= Self.maxInterim else {
                 throw MessageError(status: 502, detail: "There are too many interim answers.")
             }
-            isHeadOver = true
+            heads.isHeadOver = true
+            reading = .heads(heads)
             return
         }
-        isAnswered = true
-        if head.status == 101, upload == .upgrade {
-            isSwitched = true
-            reading = .toEnd
-            return
-        }
+        if head.status == 101, offersUpgrade { return reading = .switched }
         // The rest of a refused request is not wanted, nor a body that waits for 100.
-        if sending == .content, head.status >= 400 || expectsContinue { sending = .stopped }
+        if head.status >= 400 || expectsContinue { stopUpload() }
         switch head.framing {
         case .none: reading = .done
-        case .length(let length): reading = .content(length)
+        case .length(let length): reading = .content(left: length)
         case .chunked:
             decoder.reset()
             reading = .chunked
@@ -200,11 +200,11 @@ struct HTTP1Exchange {
     /// - Parameter isClean: over TLS, after close_notify (RFC 9112, section 9.8).
     func closed(isClean: Bool) -> Closing {
         switch reading {
-        case .head: sawBytes ? .cut : .unanswered
+        case .heads(let heads): heads.sawBytes ? .cut : .unanswered
         case .content(let left): left == 0 ? .whole : .cut
         case .chunked: .cut
-        case .toEnd: isClean || isSwitched ? .whole : .cut
-        case .done: .whole
+        case .toEnd: isClean ? .whole : .cut
+        case .switched, .done: .whole
         }
     }
 
@@ -216,30 +216,34 @@ struct HTTP1Exchange {
 
     // MARK: The request's body
 
-    var wantsUpload: Bool { sending == .content || isSwitched }
+    var wantsUpload: Bool {
+        switch sending {
+        case .content, .chunks: true
+        case .finished, .stopped: isSwitched
+        }
+    }
 
     /// Number of bytes that may be sent at once, at most `limit`.
     func room(_ limit: Int) -> Int {
-        guard case .length = upload else { return limit }
-        return Int(min(UInt64(limit), remaining))
+        guard case .content(let left) = sending else { return limit }
+        return Int(min(UInt64(limit), left))
     }
 
     /// Counts sent bytes of a body of known length.
     mutating func sent(_ count: Int) {
-        guard case .length = upload else { return }
-        remaining -= min(remaining, UInt64(count))
-        if remaining == 0, sending == .content { sending = .finished }
+        guard case .content(let left) = sending else { return }
+        sending = left <= UInt64(count) ? .finished : .content(left: left - UInt64(count))
     }
 
     /// The client's body has ended.
     /// - Returns: `false` when it is shorter than announced.
     mutating func endUpload() -> Bool {
-        switch upload {
-        case .length: return remaining == 0
-        case .none, .upgrade: return true
-        case .chunked:
+        switch sending {
+        case .content: return false
+        case .chunks:
             sending = .finished
             return true
+        case .finished, .stopped: return true
         }
     }
 
@@ -247,21 +251,29 @@ struct HTTP1Exchange {
     func isContent(_ count: Int) -> Bool {
         switch reading {
         case .content(let left): left >= UInt64(count)
-        case .toEnd: true
-        case .head, .chunked, .done: false
+        case .toEnd, .switched: true
+        case .heads, .chunked, .done: false
         }
     }
 
     // MARK: Afterwards
 
-    var isUploadFinished: Bool { sending == .finished }
-    var isUploadStopped: Bool { sending == .stopped }
-    mutating func stopUpload() { if sending == .content { sending = .stopped } }
+    var isUploadFinished: Bool { if case .finished = sending { true } else { false } }
+    var isUploadStopped: Bool { if case .stopped = sending { true } else { false } }
+
+    mutating func stopUpload() {
+        switch sending {
+        case .content, .chunks: sending = .stopped
+        case .finished, .stopped: break
+        }
+    }
+
+    var isSwitched: Bool { if case .switched = reading { true } else { false } }
 
     var isWhole: Bool { if case .done = reading { true } else { false } }
 
     /// Whether the messages allow another request on the connection.
-    var keepsConnection: Bool { isWhole && sending == .finished && head.keepAlive && !isSwitched }
+    var keepsConnection: Bool { isWhole && isUploadFinished && head.keepAlive }
 
     private static let lineTooLong = MessageError(status: 502, detail: "A line of the head is too long.")
 }

@@ -4,7 +4,7 @@ import Reactor
 import WireText
 
 /// An HTTP/2 request, carried by libcurl's own engine. Loop's thread only.
-final class TransferredExchange: UpstreamExchange {
+final class TransferredExchange: UpstreamStream {
     var isHTTP2: Bool { true }
     var isQueued: Bool { transfer.isQueued }
     var isWanted: Bool { delegate?.isWanted ?? false }
@@ -12,18 +12,18 @@ final class TransferredExchange: UpstreamExchange {
 
     private let transfer: Transfer
     private let request: UpstreamRequest
-    private var delegate: (any UpstreamExchangeDelegate)?
+    private var delegate: (any UpstreamStreamDelegate)?
     private var head = ResponseHead()
     private var isHeadComplete = false
     private var interim = 0
-    private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
+    private var trailers: [(name: [UInt8], value: [UInt8])] = []
     private var trailerBytes = 0
     private var taken: UInt64 = 0
 
     /// Gets the request's head from the delegate and passes it to libcurl.
     /// - Throws: `TransportError` when it could not begin.
     init(
-        _ request: UpstreamRequest, over pool: ConnectionPool, delegate: any UpstreamExchangeDelegate
+        _ request: UpstreamRequest, over pool: ConnectionPool, delegate: any UpstreamStreamDelegate
     ) throws(TransportError) {
         self.request = request
         var text = ByteBuffer(isSecret: true)
@@ -54,18 +54,30 @@ final class TransferredExchange: UpstreamExchange {
         transfer.cancel()
     }
 
-    func resumeBody() { transfer.resumeBody() }
-    func resumeUpload() { transfer.resumeUpload() }
-    func endWriting() -> Bool { false }
+    var endsBySides: Bool { false }
+
+    // The end comes from within libcurl, by `upstreamEnded`.
+
+    func resumeBody() -> UpstreamEnd? {
+        transfer.resumeBody()
+        return nil
+    }
+
+    func resumeUpload() -> UpstreamEnd? {
+        transfer.resumeUpload()
+        return nil
+    }
 
     /// Ends the exchange from within a callback of libcurl, and tells the delegate.
     /// - Returns: `false`, for libcurl.
     private func finish(_ error: TransportError?) -> Bool {
         let delegate = delegate
         cancel()
-        delegate?.upstreamEnded(error, wasReused: false)
+        delegate?.upstreamEnded(UpstreamEnd(error: error, trailers: trailers))
         return false
     }
+
+    private func stop() -> Bool { finish(TransportError(.aborted, message: "the answer was refused")) }
 
     private func refuse(_ error: MessageError) -> Bool {
         finish(TransportError(.responseMalformed, message: error.detail))
@@ -102,7 +114,8 @@ extension TransferredExchange: TransferDelegate {
         } catch {
             return refuse(error)
         }
-        guard let delegate, delegate.upstreamAnswered(head), self.delegate != nil else { return false }
+        guard let delegate else { return false }
+        guard delegate.upstreamAnswered(head) else { return stop() }
         if head.isInterim {
             interim += 1
             guard interim <= HTTP1Exchange.maxInterim else {
@@ -133,8 +146,10 @@ extension TransferredExchange: TransferDelegate {
         // libcurl repeats whole pieces only.
         switch delegate.upstreamSent(body, keepsRest: false) {
         case .partly: return .pause
-        case .abort: return .abort
-        case .taken: return self.delegate == nil || goesOn(after: body.count) ? .taken : .abort
+        case .abort:
+            _ = stop()
+            return .abort
+        case .taken: return goesOn(after: body.count) ? .taken : .abort
         }
     }
 
@@ -168,7 +183,7 @@ extension TransferredExchange: TransferDelegate {
         if error == nil, !isHeadComplete {
             error = TransportError(.responseTruncated, message: "the connection ended within the answer's head")
         }
-        delegate?.upstreamEnded(error, wasReused: transfer.wasReused)
+        delegate?.upstreamEnded(UpstreamEnd(error: error, wasReused: transfer.wasReused, trailers: trailers))
     }
 }
 

@@ -78,20 +78,23 @@ final class Upstream {
         use.waiting += transfers.waitingCount
     }
 
-    /// Begins an exchange. Calls `began` with it before `delegate` gets any call.
-    /// - Throws: `TransportError` when it could not begin.
+    /// Begins a request. Calls `began` with its stream before `delegate` gets any call.
+    /// - Returns: the end, in place of `upstreamEnded`, where the request was over at once.
     func begin(
-        _ request: UpstreamRequest, for delegate: any UpstreamExchangeDelegate,
-        began: (any UpstreamExchange) -> Void
-    ) throws(TransportError) {
-        if let pool = http2Pool(for: request) {
+        _ request: UpstreamRequest, for delegate: any UpstreamStreamDelegate, began: (any UpstreamStream) -> Void
+    ) -> UpstreamEnd? {
+        guard let pool = http2Pool(for: request) else {
+            let exchange = exchanges.exchange()
+            began(exchange)
+            return exchange.start(request, over: carriers, delegate: delegate)
+        }
+        do throws(TransportError) {
             let exchange = try TransferredExchange(request, over: pool, delegate: delegate)
             began(exchange)
             try exchange.start()
-        } else {
-            let exchange = exchanges.exchange()
-            began(exchange)
-            try exchange.start(request, over: carriers, delegate: delegate)
+            return nil
+        } catch {
+            return UpstreamEnd(error: error)
         }
     }
 

@@ -2,22 +2,33 @@ import CurlTransport
 import HTTPMessage
 import Reactor
 
-/// One request to an upstream, over any transport. Loop's thread only.
-protocol UpstreamExchange: AnyObject {
+/// One request to an upstream and its answer, over any transport. Loop's thread only.
+///
+/// It is not called from within a call of its delegate.
+protocol UpstreamStream: AnyObject {
     var isHTTP2: Bool { get }
     /// Whether it waits for a connection.
     var isQueued: Bool { get }
+    /// Whether the client's end of an upgraded connection can be passed on, so that the upstream's side goes on alone.
+    var endsBySides: Bool { get }
     /// Ends it; the delegate gets no further call.
     func cancel()
     /// After `BodyTaking.partly`.
-    func resumeBody()
+    /// - Returns: the end, in place of `upstreamEnded`.
+    func resumeBody() -> UpstreamEnd?
     /// After `UploadStep.wait`.
-    func resumeUpload()
-    /// Passes on the client's end of an upgraded connection, if one side can end alone.
-    /// - Returns: whether it did.
-    func endWriting() -> Bool
-    /// Trailers of the answer, without hop-by-hop ones; complete at the end.
-    var trailers: [(name: [UInt8], value: [UInt8])] { get }
+    /// - Returns: the end, in place of `upstreamEnded`.
+    func resumeUpload() -> UpstreamEnd?
+}
+
+/// How an exchange with an upstream ended.
+struct UpstreamEnd {
+    /// `nil`: the answer is complete.
+    var error: TransportError?
+    /// The connection had served others, so it may have died before the request.
+    var wasReused = false
+    /// Trailers of the answer, without hop-by-hop ones.
+    var trailers: [(name: [UInt8], value: [UInt8])] = []
 }
 
 /// Properties of a request that its transport needs.
@@ -39,7 +50,7 @@ struct HeadForm {
 
 enum HeadStep {
     case send
-    /// The exchange ends with `TransportError.Kind.withheld`.
+    /// The stream ends with `TransportError.Kind.withheld`.
     case withhold
 }
 
@@ -57,9 +68,9 @@ enum BodyTaking: Equatable {
     case abort
 }
 
-/// Receives an exchange's events, on the loop's thread. Each call may cancel this exchange or begin others, but must
-/// not block.
-protocol UpstreamExchangeDelegate: AnyObject {
+/// Receives a stream's events, on the loop's thread; must not block. No call may end the stream but by what it returns,
+/// `upstreamEnded` excepted.
+protocol UpstreamStreamDelegate: AnyObject {
     /// The connection is ready, and the request's head is about to be sent.
     /// - Parameter isReused: whether the connection has served others.
     func upstreamConnected(isReused: Bool)
@@ -74,7 +85,7 @@ protocol UpstreamExchangeDelegate: AnyObject {
     /// Appends the request's head without framing fields and without the blank line.
     func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep
     /// The head of an interim answer, of 101, or of the final answer.
-    /// - Returns: whether the exchange continues.
+    /// - Returns: whether the stream continues.
     func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool
     /// A piece of the answer's body, unframed; after 101, bytes of another protocol.
     /// - Parameter keepsRest: whether a part of it may be taken.
@@ -85,7 +96,6 @@ protocol UpstreamExchangeDelegate: AnyObject {
     func takeTrailers() -> [(name: [UInt8], value: [UInt8])]
     /// The upstream ended its side of another protocol, and still takes the client's bytes.
     func upstreamEndedItsSide()
-    /// The last call: `error` is `nil` for a complete answer. `trailers` may be read from within it.
-    /// - Parameter wasReused: the connection had served others, so it may have died before the request.
-    func upstreamEnded(_ error: TransportError?, wasReused: Bool)
+    /// The last call, also after a call that ended the stream.
+    func upstreamEnded(_ end: UpstreamEnd)
 }

@@ -26,20 +26,42 @@ struct ExchangeTests {
     }
 
     private static let lost = TransportError(.connectionLost, message: "")
+    private static let withheld = TransportError(.withheld, message: "")
+    private static let late = HeimdallrError.deadlineExceeded(retryAfter: .zero)
+
+    /// Actions hold what is not compared: tokens, held answers.
+    private func text(_ action: Action) -> String {
+        switch action {
+        case .awaitToken: "awaitToken"
+        case .pass(let answer): "pass \(String(decoding: answer.body, as: UTF8.self))"
+        case .fail(let problem): "fail \(problem.word)"
+        default: "\(action)"
+        }
+    }
+
+    private func ended(
+        _ exchange: inout Exchange, _ error: TransportError? = nil, reused: Bool = true, again: Bool = true
+    ) -> String {
+        text(exchange.ended(UpstreamEnd(error: error, wasReused: reused), canSendAgain: again, token: nil))
+    }
+
+    private func failure(_ error: TransportError) -> String { text(.fail(Problem(error))) }
 
     @Test func `a lost connection is tried again once, where that can do no harm`() {
         var plain = exchange()
-        #expect(plain.ended(Self.lost, canSendAgain: true) == .resend)
-        #expect(plain.ended(Self.lost, canSendAgain: true) == .problem(Problem(Self.lost)))
+        #expect(ended(&plain, Self.lost) == "sendAgain(fresh: true)")
+        #expect(ended(&plain, Self.lost) == failure(Self.lost))
         var post = exchange { $0.isIdempotent = false }
-        #expect(post.ended(Self.lost, canSendAgain: true) == .problem(Problem(Self.lost)))
+        #expect(ended(&post, Self.lost) == failure(Self.lost))
         // The body is gone, or the connection was new, and the server meant it.
         var spent = exchange()
-        #expect(spent.ended(Self.lost, canSendAgain: false) == .problem(Problem(Self.lost)))
-        for kind in [TransportError.Kind.connectionRefused, .responseTruncated, .proxy, .tlsHandshake, .aborted] {
+        #expect(ended(&spent, Self.lost, again: false) == failure(Self.lost))
+        var new = exchange()
+        #expect(ended(&new, Self.lost, reused: false) == failure(Self.lost))
+        for kind in [TransportError.Kind.connectionRefused, .responseTruncated, .proxy, .tlsHandshake] {
             let error = TransportError(kind, message: "")
             var other = exchange()
-            #expect(other.ended(error, canSendAgain: true) == .problem(Problem(error)), "\(kind)")
+            #expect(ended(&other, error) == failure(error), "\(kind)")
         }
     }
 
@@ -48,14 +70,15 @@ struct ExchangeTests {
             var whole = exchange()
             _ = whole.answer(status: 200, framing: framing, isRequestComplete: true, mustClose: false)
             #expect(whole.isAnswered)
-            #expect(whole.impatience == nil)
-            #expect(whole.ended(nil, canSendAgain: true) == .complete)
+            #expect(text(whole.deadlinePassed()).hasPrefix("cut"))
+            #expect(text(whole.failed(.bodyCut)).hasPrefix("cut"))
+            #expect(ended(&whole) == "finish")
             var broken = exchange()
             _ = broken.answer(status: 200, framing: framing, isRequestComplete: true, mustClose: false)
-            #expect(broken.ended(Self.lost, canSendAgain: true) == .cut)
+            #expect(ended(&broken, Self.lost).hasPrefix("cut"))
         }
         var headless = exchange()
-        #expect(headless.ended(nil, canSendAgain: true) != .complete)
+        #expect(ended(&headless).hasPrefix("fail"))
     }
 
     @Test func `how an answer is framed for whom, and whether the connection stays`() {
@@ -66,8 +89,9 @@ struct ExchangeTests {
         ]
         for row in rows {
             var exchange = exchange { $0.isHTTP10 = row.old }
-            _ = exchange.answer(status: 200, framing: row.framing, isRequestComplete: true, mustClose: false)
-            #expect(exchange.answerFraming == row.framed)
+            let framed = exchange.answer(
+                status: 200, framing: row.framing, isRequestComplete: true, mustClose: false)
+            #expect(framed == row.framed)
             #expect(exchange.keepsConnection(isRequestComplete: true) == row.keeps)
             #expect(!exchange.keepsConnection(isRequestComplete: false))
         }
@@ -90,7 +114,7 @@ struct ExchangeTests {
 
     @Test func `once 100 has come, an early answer keeps the connection`() throws {
         var exchange = exchange { $0.expectsContinue = true }
-        _ = exchange.judge(try head(100), isTokenRefused: false, canSendAgain: true)
+        _ = exchange.judge(try head(100), Exchange.Findings())
         _ = exchange.answer(status: 200, framing: .length(0), isRequestComplete: false, mustClose: false)
         #expect(exchange.request.keepsAlive)
     }
@@ -98,116 +122,123 @@ struct ExchangeTests {
     @Test func `a refused token is worth one more try, if the body is at hand`() throws {
         let refusal = try head(401, "Content-Length: 2")
         func judge(_ exchange: inout Exchange, refused: Bool = true, again: Bool = true) -> Exchange.Verdict {
-            exchange.judge(refusal, isTokenRefused: refused, canSendAgain: again)
+            exchange.judge(
+                refusal, Exchange.Findings(isTokenRefused: refused, canSendAgain: again, isRequestComplete: true))
         }
         var replaying = exchange { $0.replaysUnauthorized = true }
-        #expect(judge(&replaying) == .hold)
+        #expect(judge(&replaying) == .read)
         #expect(!replaying.isAnswered)
-        #expect(replaying.ended(nil, canSendAgain: true) == .replay)
+        #expect(ended(&replaying) == "awaitToken")
         replaying.awaitToken()
-        guard case .send(fresh: false) = replaying.tokenArrived(nil, hasDoubted: false) else {
-            Issue.record("it is not sent again")
-            return
-        }
+        #expect(text(replaying.tokenArrived(nil, hasDoubted: false, .internalError)) == "send(fresh: false)")
         replaying.ask()
         #expect(judge(&replaying) == .forward)
         var broken = exchange { $0.replaysUnauthorized = true }
-        #expect(judge(&broken) == .hold)
-        #expect(broken.ended(Self.lost, canSendAgain: true) == .replay)
+        #expect(judge(&broken) == .read)
+        #expect(ended(&broken, Self.lost) == "awaitToken")
         var spent = exchange { $0.replaysUnauthorized = true }
         #expect(judge(&spent, again: false) == .forward)
         var otherFault = exchange { $0.replaysUnauthorized = true }
         #expect(judge(&otherFault, refused: false) == .forward)
         var passing = exchange()
         #expect(judge(&passing) == .forward)
+        // The rest of an upload does not go to a server that has refused it.
+        var uploading = exchange { $0.replaysUnauthorized = true }
+        #expect(uploading.judge(refusal, Exchange.Findings(isTokenRefused: true, canSendAgain: true)) == .stop)
+        #expect(ended(&uploading, TransportError(.aborted, message: "")) == "awaitToken")
+    }
+
+    @Test func `a nonce is used once, at once, and its 401 is not read`() throws {
+        let refusal = try head(401, "Content-Length: 2")
+        let findings = Exchange.Findings(wantsNonce: true, canSendAgain: true, isRequestComplete: true)
+        var exchange = exchange()
+        #expect(exchange.judge(refusal, findings) == .stop)
+        #expect(ended(&exchange, TransportError(.aborted, message: "")) == "sendAgain(fresh: false)")
+        #expect(exchange.isSentAgain)
+        exchange.ask()
+        #expect(exchange.judge(refusal, findings) == .forward)
     }
 
     @Test func `without a new token the 401 is the answer, unless somebody can sign in`() throws {
         func held(whole: Bool = true) throws -> Exchange {
             var exchange = exchange { $0.replaysUnauthorized = true }
-            _ = exchange.judge(try head(401, "Content-Length: 2"), isTokenRefused: true, canSendAgain: true)
+            let findings = Exchange.Findings(isTokenRefused: true, canSendAgain: true, isRequestComplete: true)
+            _ = exchange.judge(try head(401, "Content-Length: 2"), findings)
             #expect(exchange.hold([0x6E, 0x6F].span) == true)
-            exchange.holdEnd(trailers: [], isWhole: whole)
-            _ = exchange.ended(nil, canSendAgain: true)
+            _ = ended(&exchange, whole ? nil : Self.lost)
             exchange.awaitToken()
             return exchange
         }
         var whole = try held()
-        guard case .pass(let answer) = whole.tokenArrived(.deadlineExceeded(retryAfter: .zero), hasDoubted: true) else {
-            Issue.record("the 401 does not pass")
-            return
-        }
-        #expect(answer.body == Array("no".utf8))
+        #expect(text(whole.tokenArrived(Self.late, hasDoubted: true, .internalError)) == "pass no")
         var person = try held()
-        guard case .refuse = person.tokenArrived(.needsAuthentication, hasDoubted: true) else {
-            Issue.record("nobody is told to sign in")
-            return
-        }
+        let signIn = text(person.tokenArrived(.needsAuthentication, hasDoubted: true, .userRequired))
+        #expect(signIn == text(.fail(.userRequired)), "nobody is told to sign in")
         var cut = try held(whole: false)
-        guard case .refuse = cut.tokenArrived(.deadlineExceeded(retryAfter: .zero), hasDoubted: true) else {
-            Issue.record("a part of a 401 passes, or the refused token goes out again")
-            return
-        }
+        let refusal = text(cut.tokenArrived(Self.late, hasDoubted: true, .userRequired))
+        #expect(refusal == text(.fail(.userRequired)), "a part of a 401 passes, or the refused token goes out again")
         var first = Exchange()
         first.awaitToken()
-        guard
-            case .sendDoubted(fresh: false) = first.tokenArrived(.deadlineExceeded(retryAfter: .zero), hasDoubted: true)
-        else {
-            Issue.record("a request fails because its token is doubted")
-            return
-        }
+        let doubted = text(first.tokenArrived(Self.late, hasDoubted: true, .internalError))
+        #expect(doubted == "sendDoubted(fresh: false)", "a request fails because its token is doubted")
+        var needing = exchange { $0.replaysUnauthorized = true }
+        #expect(needing.judge(try head(401), Exchange.Findings(needsPerson: .userRequired)) == .stop)
+        #expect(ended(&needing, TransportError(.aborted, message: "")) == text(.fail(.userRequired)))
     }
 
     @Test func `a token that ages while a connection is waited for is renewed, and not for ever`() {
-        let withheld = TransportError(.withheld, message: "")
         var exchange = exchange()
-        for _ in 0..<3 {
-            #expect(exchange.ended(withheld, canSendAgain: false) == .renew)
-            exchange.awaitToken()
-            _ = exchange.tokenArrived(nil, hasDoubted: false)
+        // Without a token there is nothing to renew.
+        #expect(ended(&exchange, Self.withheld, again: false) == text(.fail(.noCredential)))
+        for _ in 0..<2 {
+            #expect(ended(&exchange, Self.withheld, again: false) == text(.fail(.noCredential)))
             exchange.ask()
         }
-        #expect(exchange.ended(withheld, canSendAgain: false) == .problem(Problem(withheld)))
+        #expect(ended(&exchange, Self.withheld, again: false) == failure(Self.withheld))
     }
 
     @Test func `interim answers pass to 1.1 only, 101 to nobody, 417 in our own words`() throws {
-        let early = try head(103)
+        let (early, none) = (try head(103), Exchange.Findings())
         var new = exchange()
-        #expect(new.judge(early, isTokenRefused: false, canSendAgain: true) == .forwardInterim)
+        #expect(new.judge(early, none) == .forwardInterim)
         var old = exchange { $0.isHTTP10 = true }
-        #expect(old.judge(early, isTokenRefused: false, canSendAgain: true) == .dropInterim)
+        #expect(old.judge(early, none) == .read)
         let switching = try head(101, "Connection: Upgrade", "Upgrade: websocket")
-        #expect(new.judge(switching, isTokenRefused: false, canSendAgain: true) == .refuse(.unaskedUpgrade))
+        var unasked = exchange()
+        #expect(unasked.judge(switching, none) == .stop)
+        #expect(ended(&unasked, TransportError(.aborted, message: "")) == text(.fail(.unaskedUpgrade)))
         var offering = exchange { $0.offersUpgrade = true }
-        #expect(offering.judge(switching, isTokenRefused: false, canSendAgain: true) == .switchProtocols)
+        #expect(offering.judge(switching, none) == .switchProtocols)
         let unmet = try head(417)
         var expecting = exchange { $0.expectsContinue = true }
-        #expect(
-            expecting.judge(unmet, isTokenRefused: false, canSendAgain: true) == .refuse(.expectationFailed))
-        #expect(new.judge(unmet, isTokenRefused: false, canSendAgain: true) == .forward)
+        #expect(expecting.judge(unmet, none) == .stop)
+        #expect(ended(&expecting, TransportError(.aborted, message: "")) == text(.fail(.expectationFailed)))
+        #expect(new.judge(unmet, none) == .forward)
     }
 
     @Test func `whom a request waits for`() throws {
         var plain = exchange()
         #expect(plain.patience == .response)
-        #expect(plain.impatience == .responseTimeout)
+        #expect(text(plain.deadlinePassed()) == text(.fail(.responseTimeout)))
         plain.bodyAsked(isThere: true)
         #expect(plain.patience == .response)
         plain.bodyAsked(isThere: false)
         #expect(plain.patience == .requestBody)
-        #expect(plain.impatience == .slowBody)
+        #expect(text(plain.deadlinePassed()) == text(.fail(.slowBody)))
         // Who may wait for 100 with the body waits for the upstream, until it has come.
         var expecting = exchange { $0.expectsContinue = true }
         expecting.bodyAsked(isThere: false)
         #expect(expecting.patience == .response)
-        _ = expecting.judge(try head(100), isTokenRefused: false, canSendAgain: true)
+        _ = expecting.judge(try head(100), Exchange.Findings())
         #expect(expecting.patience == .requestBody)
         _ = expecting.answer(status: 200, framing: .length(3), isRequestComplete: false, mustClose: false)
         #expect(expecting.patience == .upstream)
         var switched = exchange { $0.offersUpgrade = true }
         switched.switchProtocols()
         #expect(switched.patience == .upstream)
-        switched.leave()
+        switched.clientEndedItsSide(isTold: true)
+        #expect(switched.patience == .upstream)
+        switched.clientEndedItsSide(isTold: false)
         #expect(switched.patience == .upstreamEnd)
         #expect(!switched.keepsConnection(isRequestComplete: true))
         var waiting = Exchange()
@@ -215,6 +246,27 @@ struct ExchangeTests {
         #expect(waiting.patience == .none)
         waiting.hold()
         #expect(waiting.patience == .guess)
+    }
+
+    @Test func `time begins anew with each step, but not while the client has to take its answer`() {
+        var exchange = exchange()
+        #expect(exchange.takeNewTime() == .response)
+        #expect(exchange.takeNewTime() == nil)
+        _ = exchange.answer(status: 200, framing: .length(3), isRequestComplete: true, mustClose: false)
+        exchange.pieceCame()
+        #expect(exchange.takeNewTime() == .upstream)
+        exchange.pieceCame()
+        exchange.pause(for: .room)
+        #expect(exchange.takeNewTime() == nil)
+        #expect(!exchange.awaitsOthers)
+        #expect(text(exchange.turnCame()) == "wait")
+        #expect(text(exchange.roomCame()) == "resumeAnswer")
+        exchange.resume()
+        #expect(exchange.awaitsOthers)
+        #expect(exchange.takeNewTime() == .upstream, "an upstream that stalls then has no deadline")
+        exchange.pause(for: .turn)
+        #expect(text(exchange.roomCame()) == "wait")
+        #expect(text(exchange.turnCame()) == "resumeAnswer")
     }
 
     @Test func `behind which of our own answers the connection stays`() {

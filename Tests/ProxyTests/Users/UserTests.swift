@@ -27,6 +27,19 @@ struct UserTests {
         #expect(proxy.origin.connections.isEmpty)
     }
 
+    @Test func `the user is asked for before anything else is judged`() async throws {
+        let proxy = try await ProxyInProcess(proxy: "max_body_bytes: 10B\n" + Self.users)
+        for target in ["http://nobody.test/", "http://api.test/"] {
+            let fields = ["Via: 1.1 heimdallr-proxy"]
+            let response = try await proxy.request("POST", target, fields: fields, body: "hello world")
+            #expect(response.status == 407, "\(target)")
+        }
+        let known = try await proxy.request(
+            "POST", "http://api.test/", fields: [basic("alice:secret of alice")],
+            body: "hello world")
+        #expect(known.status == 413)
+    }
+
     @Test(arguments: ["alice:secret of alice", "bób:pass:wörd"])
     func `a user of the list comes in, and its credential goes no further`(credentials: String) async throws {
         let records = Recorder<RequestRecord>()

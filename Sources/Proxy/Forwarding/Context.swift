@@ -1,0 +1,86 @@
+import CurlTransport
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+import Reactor
+
+/// All that is known of one request, handed from phase to phase. Loop's thread only.
+struct Context {
+    let shard: ProxyShard
+    let stream: any ClientStream
+    /// The rules that the request began with.
+    private(set) var rules: RuleSet
+    /// Role of the client's listener; `nil` after the listener closed.
+    private(set) var role: ListenerRole?
+    /// Address of a TCP client, for the access log and the audit stream.
+    let address: SocketAddress?
+    /// Caller, as far as its connection shows it.
+    private var caller = Caller()
+    var admitted = Admitted()
+    var exchange = Exchange()
+    var ledger = Ledger(started: LoopTime(nanoseconds: 0))
+    var upstream: Upstream?
+    /// The OAuth client whose token the request carries: the upstream's, or that of one caller.
+    var client: Heimdallr?
+    var token: AccessToken?
+    /// `nil`: the request is not signed with keys.
+    var signing: Signing?
+    /// Trace mark of the request; `nil`: no span is recorded.
+    var mark: TraceMark?
+    var tunnel: Tunnel?
+
+    init(_ stream: any ClientStream, shard: ProxyShard) {
+        self.stream = stream
+        self.shard = shard
+        rules = shard.rules
+        let source = stream.source
+        caller.uid = source.peer?.user
+        let isLogged = (shard.observer.accessLog != nil || shard.observer.audit != nil) && source.peer == nil
+        address = isLogged ? source.address : nil
+        takeRole()
+    }
+
+    /// Sets the role and the caller's listener from the rules.
+    private mutating func takeRole() {
+        role = rules.role(of: stream.source.listener)
+        caller.listener = if case .forward(let listener) = role { listener } else { nil }
+    }
+
+    /// Begins with the next request.
+    mutating func begin() {
+        if rules !== shard.rules {
+            rules = shard.rules
+            takeRole()
+        }
+        admitted = Admitted(caller)
+        exchange = Exchange()
+        exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
+        ledger = Ledger(started: shard.loop.now)
+        mark = nil
+        if let sampler = shard.sampler { takeMark(sampler) }
+        rules.requestStarted()
+    }
+
+    /// Drops the request's secrets, and what belongs to its upstream.
+    mutating func settle() {
+        token = nil
+        signing = nil
+        client = nil
+        // The next request probably comes from another caller.
+        if let upstream, upstream.exchangesCallers { upstream.injected.forgetToken() }
+        upstream = nil
+        tunnel = nil
+        exchange.settle()
+    }
+}
+
+extension Exchange.Request {
+    init(_ head: RequestHead) {
+        isHead = head.methodKind == .head
+        isHTTP10 = head.version == .http10
+        isIdempotent = head.methodKind.isIdempotent
+        expectsContinue = head.expectsContinue
+        keepsAlive = head.keepAlive
+        framing = head.framing
+    }
+}

@@ -1,0 +1,185 @@
+import CurlTransport
+import HTTPMessage
+import Heimdallr
+
+// What the upstream says, and what becomes of it.
+extension Exchange {
+    /// What the phase *judge* has found out about an answer.
+    struct Findings {
+        /// A newer token may cure the 401 (rule 7).
+        var isTokenRefused = false
+        /// The nonce in the 401 may cure it (RFC 9449, section 9).
+        var wantsNonce = false
+        /// The session is over: the client gets the sign-in hint in place of the 401.
+        var needsPerson: Problem?
+        /// The body so far is kept.
+        var canSendAgain = false
+        var isRequestComplete = false
+    }
+
+    enum Verdict: Equatable {
+        case forward
+        /// Pass to the client before the final answer.
+        case forwardInterim
+        /// Neither pass it on nor end anything: an interim answer that the client can't read, or a 401 that is held.
+        case read
+        case switchProtocols
+        /// The upstream's side ends now; `ended` says what follows.
+        case stop
+    }
+
+    mutating func judge(_ answer: borrowing ResponseHead, _ findings: Findings) -> Verdict {
+        hasNewTime = true
+        if answer.isInterim {
+            if answer.status == 100, case .asked(var asked) = state {
+                asked.isContinued = true
+                state = .asked(asked)
+            }
+            return request.isHTTP10 ? .read : .forwardInterim
+        }
+        if let problem = findings.needsPerson { return refuse(problem) }
+        if answer.status == 101 { return request.offersUpgrade ? .switchProtocols : refuse(.unaskedUpgrade) }
+        let wantsNonce = findings.wantsNonce && !attempts.hasNonce
+        let wantsToken = findings.isTokenRefused && request.replaysUnauthorized && !attempts.isReplayed
+        if findings.canSendAgain, wantsNonce || wantsToken {
+            attempts.wantsNonce = wantsNonce
+            return hold(HeldAnswer(copy answer), findings)
+        }
+        // A retry would have to omit the expectation.
+        if answer.status == 417, request.expectsContinue { return refuse(.expectationFailed) }
+        return .forward
+    }
+
+    private mutating func refuse(_ problem: Problem) -> Verdict {
+        stop(problem)
+        return .stop
+    }
+
+    private mutating func hold(_ answer: HeldAnswer, _ findings: Findings) -> Verdict {
+        var answer = answer
+        // The rest of the body would go to an upstream that has refused it, and could not be sent again. The body of a
+        // mere nonce request says nothing.
+        let readsOn = findings.isRequestComplete && !attempts.wantsNonce
+        if !readsOn, !request.isHead, answer.head.framing != .none, answer.head.framing != .length(0) {
+            answer.isWhole = false
+        }
+        state = .refused(answer)
+        return readsOn ? .read : .stop
+    }
+
+    /// The answer's head goes out. Decides whether the client's connection stays.
+    /// - Parameters:
+    ///   - isRequestComplete: the request's body has been read.
+    ///   - mustClose: the listener or the process is ending.
+    /// - Returns: the framing of the answer's body for the client.
+    mutating func answer(
+        status: Int, framing: BodyFraming, isRequestComplete: Bool, mustClose: Bool
+    ) -> BodyFraming {
+        // The rest of the body is not read: sending stops at a refusal, and does not begin before 100.
+        var isContinued = false
+        if case .asked(let asked) = state { isContinued = asked.isContinued }
+        if !isRequestComplete, status >= 400 || request.expectsContinue && !isContinued { request.keepsAlive = false }
+        if mustClose { request.keepsAlive = false }
+        var framing = framing
+        if framing == .chunked || framing == .untilClose {
+            // To HTTP/1.0, only the connection's end marks the end of the body.
+            framing = request.isHTTP10 ? .untilClose : .chunked
+            if request.isHTTP10 { request.keepsAlive = false }
+        }
+        state = .answered(framing: framing)
+        return framing
+    }
+
+    mutating func switchProtocols() {
+        request.keepsAlive = false
+        state = .switched(Switched())
+    }
+
+    /// The client of another protocol ended its side.
+    /// - Parameter isTold: the upstream can be told.
+    mutating func clientEndedItsSide(isTold: Bool) {
+        hasNewTime = true
+        guard !isTold, case .switched(var switched) = state else { return }
+        switched.isLeaving = true
+        state = .switched(switched)
+    }
+
+    /// The upstream ended its side of another protocol.
+    mutating func upstreamEndedItsSide() {
+        hasNewTime = true
+        guard case .switched(var switched) = state else { return }
+        switched.hasUpstreamEnded = true
+        state = .switched(switched)
+    }
+
+    /// Keeps a piece of the held 401.
+    /// - Returns: whether to read on; `nil`: no 401 is held.
+    mutating func hold(_ piece: Span<UInt8>) -> Bool? {
+        guard case .refused(var answer) = state else { return nil }
+        // Moved out of the state while it grows, to avoid a copy.
+        state = .deciding
+        let goesOn = answer.append(piece)
+        state = .refused(answer)
+        return goesOn
+    }
+
+    // MARK: The end
+
+    /// - Parameters:
+    ///   - canSendAgain: the body is kept.
+    ///   - hasToken: the request has one.
+    mutating func ended(_ end: UpstreamEnd, canSendAgain: Bool, token: AccessToken?) -> Action {
+        if let outcome {
+            self.outcome = nil
+            return outcome
+        }
+        switch state {
+        case .refused(let answer): return sendAfterRefusal(answer, end, token)
+        case .answered, .switched:
+            guard let error = end.error else { return .finish }
+            return .cut(because: Problem(error).error)
+        case .deciding, .held, .collecting, .awaitingToken, .asked, .tunnelled: break
+        }
+        guard let error = end.error else { return .fail(Problem(TransportError(.responseTruncated, message: ""))) }
+        if error.kind == .http2Missing { return .sendByHTTP1 }
+        if error.kind == .withheld, attempts.renewals < Attempts.maxRenewals {
+            attempts.renewals += 1
+            return token == nil ? .fail(.noCredential) : .awaitToken(insteadOf: nil)
+        }
+        if error.kind == .connectionLost, end.wasReused, request.isIdempotent, canSendAgain, !attempts.isResent {
+            attempts.isResent = true
+            return .sendAgain(fresh: true)
+        }
+        return .fail(Problem(error))
+    }
+
+    private mutating func sendAfterRefusal(
+        _ held: HeldAnswer, _ end: UpstreamEnd, _ token: AccessToken?
+    ) -> Action {
+        if attempts.wantsNonce {
+            attempts.wantsNonce = false
+            attempts.hasNonce = true
+            return .sendAgain(fresh: false)
+        }
+        attempts.isReplayed = true
+        if end.error?.kind != .aborted {
+            var held = held
+            held.trailers = end.trailers
+            if end.error != nil { held.isWhole = false }
+            state = .refused(held)
+        }
+        return .awaitToken(insteadOf: token)
+    }
+
+    /// Whether the client's connection can carry another request behind this answer.
+    /// - Parameter isRequestComplete: the request's body has been read.
+    @inline(__always)
+    func keepsConnection(isRequestComplete: Bool) -> Bool { request.keepsAlive && isRequestComplete }
+
+    /// The same for an answer of the proxy. HTTP/1.0 needs a field that such answers lack, and an unread body would be
+    /// taken for the next request.
+    /// - Parameter closes: the answer itself ends the connection.
+    func keepsConnection(behindOwn closes: Bool, isRequestComplete: Bool, mustClose: Bool) -> Bool {
+        !closes && !mustClose && keepsConnection(isRequestComplete: isRequestComplete) && !request.isHTTP10
+    }
+}

@@ -1,0 +1,174 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+import Reactor
+import Reports
+
+// The upstream's side of the request: the shell of the phases from *edit head* to *answer*.
+extension Forwarder: UpstreamStreamDelegate {
+    // MARK: The request
+
+    /// Begins with the upstream, for the first attempt or a further one.
+    /// - Parameter fresh: whether to use a new connection.
+    func send(fresh: Bool) {
+        guard let destination = context.admitted.destination, let to = context.upstream else {
+            return perform(.fail(.internalError))
+        }
+        if context.exchange.isSentAgain {
+            guard stream.rewindBody() else {
+                let error = TransportError(.internal, message: "a part of the request's body is gone")
+                return perform(.fail(Problem(error)))
+            }
+            context.ledger.wasReplayed = true
+        }
+        if context.token != nil {
+            context.ledger.injection = context.exchange.attempts.isReplayed ? .replayed : .injected
+        }
+        let request = UpstreamRequest(destination.origin, context.exchange.request, isFresh: fresh)
+        context.exchange.ask()
+        context.ledger.times.ask(shard.loop.now)
+        context.ledger.isSent = true
+        keepTime()
+        let end = to.begin(request, for: self) {
+            upstream = $0
+            if context.mark != nil { context.ledger.isHTTP2 = $0.isHTTP2 }
+        }
+        if let end { upstreamEnded(end) }
+    }
+
+    /// Sends the request again. A token that expired or was rejected during the first attempt is not sent again (rule 1).
+    func sendAgain(fresh: Bool) {
+        if context.token != nil, let upstream = context.upstream {
+            guard let token = upstream.currentToken(of: context.client) else { return awaitToken(insteadOf: nil) }
+            context.token = token
+        }
+        send(fresh: fresh)
+    }
+
+    var isWanted: Bool { !stream.progress.hasClientEnded }
+
+    func lastLook(over pair: UInt64?) -> LastLook { TokenPhase.lastLook(over: pair, &context) }
+
+    var hasTokenEnded: Bool { context.token?.isExpired(at: .now) ?? false }
+
+    func upstreamConnected(isReused: Bool) {
+        context.ledger.times.connect(shard.loop.now, isReused: isReused)
+        if !context.admitted.entries.isEmpty { context.ledger.gaveCredential = true }
+    }
+
+    func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
+        EditHeadPhase.run(&context, form, to: &output)
+    }
+
+    func takeUpload(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
+        let step = context.exchange.request.offersUpgrade ? takeSwitched(into: &bytes) : takeBody(into: &bytes)
+        keepTime()
+        return step
+    }
+
+    private func takeBody(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
+        let reading: BodyReading
+        do throws(MessageError) { reading = try stream.readBody(into: &bytes) } catch {
+            return stop(Problem(inBody: error))
+        }
+        if let limit = context.rules.settings.maxBodyBytes, stream.progress.bodyTaken > limit {
+            return stop(.bodyTooLarge)
+        }
+        switch reading {
+        case .bytes(let count):
+            context.exchange.bodyAsked(isThere: true)
+            return .bytes(count)
+        case .wait:
+            context.exchange.bodyAsked(isThere: false)
+            return .wait
+        case .end: return .end
+        case .cut: return stop(.bodyCut)
+        case .gone:
+            context.exchange.clientGone()
+            return .abort
+        }
+    }
+
+    private func stop(_ problem: Problem) -> UploadStep {
+        context.exchange.stop(problem)
+        return .abort
+    }
+
+    /// The bytes of another protocol.
+    private func takeSwitched(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
+        // The upstream refused the upgrade: no bytes to send.
+        guard context.exchange.isSwitched else { return context.exchange.isAnswered ? .end : .wait }
+        switch try? stream.readBody(into: &bytes) {
+        case .bytes(let count):
+            context.ledger.bytesSwitched += UInt64(count)
+            RecordPhase.bytesPassed(context, sent: UInt64(count))
+            context.exchange.pieceCame()
+            return .bytes(count)
+        case .wait: return .wait
+        case .end, .cut, nil:
+            // Without a way to pass this end on, the rest ends soon.
+            context.exchange.clientEndedItsSide(isTold: upstream?.endsBySides ?? false)
+            return .end
+        case .gone:
+            context.exchange.clientGone()
+            return .abort
+        }
+    }
+
+    func takeTrailers() -> [(name: [UInt8], value: [UInt8])] { EditHeadPhase.trailers(context) }
+
+    // MARK: The answer
+
+    func upstreamAnswered(_ answer: borrowing ResponseHead) -> Bool {
+        defer { keepTime() }
+        switch JudgePhase.run(&context, answer) {
+        case .forward: AnswerPhase.writeHead(answer, &context)
+        case .forwardInterim: AnswerPhase.writeInterim(answer, context)
+        case .read: break
+        case .switchProtocols: return AnswerPhase.switchProtocols(answer, &context)
+        case .stop: return false
+        }
+        return true
+    }
+
+    func upstreamSent(_ body: Span<UInt8>, keepsRest: Bool) -> BodyTaking {
+        let taking = AnswerPhase.write(body, keepsRest: keepsRest, &context, &share)
+        keepTime()
+        return taking
+    }
+
+    /// Ends the output to the client. The other direction continues.
+    func upstreamEndedItsSide() {
+        context.exchange.upstreamEndedItsSide()
+        stream.endOutput()
+        keepTime()
+    }
+
+    func upstreamEnded(_ end: UpstreamEnd) {
+        upstream = nil
+        // A request that takes another route has not failed, and what ended here is told by its own problem.
+        if let error = end.error, ![.withheld, .http2Missing, .aborted].contains(error.kind) {
+            RecordPhase.report(error, &context)
+        }
+        let action = context.exchange.ended(
+            end, canSendAgain: stream.progress.canRewind, token: context.token)
+        if case .finish = action { finish(trailers: end.trailers) } else { perform(action) }
+    }
+}
+
+extension UpstreamRequest {
+    init(_ origin: Origin, _ request: Exchange.Request, isFresh: Bool) {
+        self.init(origin: origin)
+        isHead = request.isHead
+        expectsContinue = request.expectsContinue
+        self.isFresh = isFresh
+        upload =
+            switch request.framing {
+            case .length(let length) where length > 0: .length(length)
+            case .chunked: .chunked
+            default: request.offersUpgrade ? .upgrade : .none
+            }
+    }
+}

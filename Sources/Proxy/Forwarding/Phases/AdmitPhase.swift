@@ -1,0 +1,31 @@
+import HTTPMessage
+import HTTPServer
+
+/// Admits the request by its head, and finds its upstream: performs `Gate.admit`.
+enum AdmitPhase {
+    static func run(_ context: inout Context) -> Action {
+        guard let role = context.role else { return .fail(.draining) }
+        let (rules, stream) = (context.rules, context.stream)
+        let situation = Gate.Situation(role: role, hasBytesBehind: stream.hasInput(reading: false) == true)
+        let admission: Admission
+        do throws(Problem) {
+            admission = try stream.request.with { head, bytes throws(Problem) in
+                try rules.gate.admit(head, bytes, situation, &context.admitted)
+            }
+        } catch {
+            context.upstream = context.admitted.rules.flatMap { rules.upstream(for: $0) }
+            return .fail(error)
+        }
+        switch admission {
+        case .forward: break
+        case .tunnel(let authority): return .openTunnel(authority)
+        case .reply: return .answerAsLastRecipient
+        }
+        guard let upstream = context.admitted.rules.flatMap({ rules.upstream(for: $0) }) else {
+            return .fail(.internalError)
+        }
+        context.upstream = upstream
+        context.exchange.forward(context.admitted)
+        return .next
+    }
+}

@@ -1,0 +1,167 @@
+import Configuration
+import HTTPMessage
+import HTTPServer
+import Reactor
+import WireText
+
+/// Writes what the client gets: the upstream's answer, or one of the proxy.
+enum AnswerPhase {
+    // MARK: The upstream's answer
+
+    static func writeHead(_ answer: borrowing ResponseHead, _ context: inout Context) {
+        let progress = context.stream.progress
+        let framing = context.exchange.answer(
+            status: answer.status, framing: answer.framing, isRequestComplete: progress.isRequestComplete,
+            mustClose: progress.mustClose)
+        context.ledger.status = answer.status
+        let head = AnswerHead(answer.status, framing, keepsOpen: context.exchange.request.keepsAlive)
+        let count = write(answer, head, context) { output in
+            output.append("Via: ")
+            output.append(answer.isHTTP2 ? "2" : "1.1")
+            output.append(" heimdallr-proxy\r\n")
+        }
+        context.ledger.bytesSent += UInt64(count)
+    }
+
+    static func writeInterim(_ answer: borrowing ResponseHead, _ context: Context) {
+        _ = write(answer, AnswerHead(answer.status), context) { _ in }
+    }
+
+    private static func write(
+        _ answer: borrowing ResponseHead, _ head: AnswerHead, _ context: Context,
+        _ more: (inout ByteBuffer) -> Void
+    ) -> Int {
+        let bytes = answer.bytes
+        return context.stream.answer(head, reason: bytes.span[answer.reason]) { output in
+            answer.writeFields(to: &output, context.admitted.addressMap)
+            more(&output)
+        }
+    }
+
+    /// Passes an upgrade on (RFC 9110, section 7.8). The handshake is an ordinary request, with its token; after the 101,
+    /// upload and body are the bytes of the other protocol.
+    ///
+    /// The client's bytes before the 101 are not passed on: they could be meant for another server (RFC 9931). For the
+    /// same reason the connection ends after any other answer.
+    /// - Returns: whether the upstream's side goes on.
+    static func switchProtocols(_ answer: borrowing ResponseHead, _ context: inout Context) -> Bool {
+        guard answer.upgrades, let offer = context.admitted.upgrade,
+            let agreed = UpgradeList(answer.fields, in: answer.bytes.span),
+            agreed.isCovered(by: offer)
+        else {
+            context.exchange.stop(.unaskedUpgrade)
+            return false
+        }
+        guard let hasInput = context.stream.hasInput(reading: true) else {
+            context.exchange.clientGone()
+            return false
+        }
+        guard !hasInput else {
+            context.exchange.stop(.bytesBeforeUpgrade)
+            return false
+        }
+        context.exchange.switchProtocols()
+        context.ledger.status = 101
+        _ = write(answer, AnswerHead(101), context) { output in
+            output.append("Connection: Upgrade\r\nUpgrade: ")
+            output.append(agreed.value)
+            output.append("\r\n")
+        }
+        return true
+    }
+
+    /// Writes a piece of the answer's body, or keeps it with a held 401.
+    static func write(
+        _ body: Span<UInt8>, keepsRest: Bool, _ context: inout Context, _ share: inout TurnShare
+    ) -> BodyTaking {
+        context.exchange.resume()
+        guard share.takesMore(turn: context.shard.loop.now, now: .current()) else {
+            context.exchange.pause(for: .turn)
+            return .partly(0)
+        }
+        if let goesOn = context.exchange.hold(body) { return goesOn ? .taken : .abort }
+        context.exchange.pieceCame()
+        guard let count = context.stream.write(body, keepsRest ? .part : .allOrNone) else {
+            context.exchange.clientGone()
+            return .abort
+        }
+        noteSent(count, &context)
+        guard count < body.count else { return .taken }
+        context.exchange.pause(for: .room)
+        return .partly(count)
+    }
+
+    static func noteSent(_ count: Int, _ context: inout Context) {
+        context.ledger.bytesSent += UInt64(count)
+        if context.exchange.isSwitched { RecordPhase.bytesPassed(context, received: UInt64(count)) }
+    }
+
+    // MARK: An answer of the proxy
+
+    /// - Returns: whether the client is there to have it.
+    static func write(_ problem: Problem, keeping: Bool, _ context: inout Context) -> Bool {
+        context.ledger.note(problem)
+        let rules = context.admitted.rules
+        let requestID = context.shard.observer.accessLog == nil ? nil : RecordPhase.requestID(&context)
+        let answer = ProblemAnswer(
+            problem, client: rules?.settings.client, upstream: rules?.name, requestID: requestID)
+        return writeOwn(
+            problem.status, Array(problem.phrase.utf8), answer.body, keeping: keeping, &context, answer.appendFields)
+    }
+
+    /// Answers as the last recipient (Max-Forwards 0, RFC 9110, section 7.6.2): TRACE with its own head, without secrets
+    /// (section 9.3.8), OPTIONS with 200.
+    /// - Returns: whether the client is there to have it.
+    static func writeAsLastRecipient(keeping: Bool, _ context: inout Context) -> Bool {
+        let isTrace = context.stream.request.head.methodKind == .trace
+        var body = ByteBuffer()
+        if isTrace { appendHead(context, to: &body) }
+        context.ledger.status = 200
+        return writeOwn(200, Array("OK".utf8), [UInt8](copying: body.bytes), keeping: keeping, &context) { output in
+            if isTrace { output.append("Content-Type: message/http\r\n") }
+            output.append("Cache-Control: no-store\r\n")
+        }
+    }
+
+    private static func writeOwn(
+        _ status: Int, _ reason: [UInt8], _ body: [UInt8], keeping: Bool, _ context: inout Context,
+        _ fields: (inout ByteBuffer) -> Void
+    ) -> Bool {
+        let head = AnswerHead(status, keepsOpen: keeping, isOwn: true)
+        var count = context.stream.answer(head, reason: reason.span) { output in
+            fields(&output)
+            output.append("Content-Length: ")
+            output.append(decimal: UInt64(body.count))
+            output.append("\r\n")
+        }
+        var isThere = true
+        if !context.exchange.request.isHead {
+            isThere = context.stream.write(body.span, .all) != nil
+            count += body.count
+        }
+        context.ledger.bytesSent = UInt64(count)
+        return isThere
+    }
+
+    private static func appendHead(_ context: Context, to body: inout ByteBuffer) {
+        context.stream.request.with { head, bytes in
+            body.append(bytes[head.method])
+            body.append(" ")
+            body.append(bytes[head.target])
+            body.append(head.version == .http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n")
+            for field in head.fields where !isSecret(field, bytes) {
+                body.append(field: bytes[field.name], bytes[field.value])
+            }
+            body.append("\r\n")
+        }
+    }
+
+    private static func isSecret(_ field: Field, _ bytes: Span<UInt8>) -> Bool {
+        switch field.known {
+        case .authorization, .proxyAuthorization: true
+        default: bytes[field.name].equalsIgnoringCase(cookie)
+        }
+    }
+
+    private static let cookie = Array("cookie".utf8)
+}

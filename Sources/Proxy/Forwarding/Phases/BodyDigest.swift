@@ -1,0 +1,91 @@
+import Configuration
+import HTTPMessage
+import HTTPServer
+import Reactor
+import SigV4
+
+/// Keys of a signed request (`inject: {sigv4: …}`), and its body's value in the signature.
+struct Signing {
+    var keys: SigningKeys
+    /// `nil` while the body is read.
+    var payload: [UInt8]?
+    var digest: PayloadDigest?
+}
+
+/// Part of the token phase: reads the whole body where the signature needs its digest.
+enum BodyDigest {
+    static func begin(_ context: inout Context, _ signer: RequestSigner, _ keys: SigningKeys) -> Action {
+        context.signing = Signing(keys: keys)
+        let isSecure = context.admitted.destination?.scheme == .https
+        let verdict = context.stream.request.with { SignedPayload.judge($0, $1, signer, isSecure: isSecure) }
+        switch verdict {
+        case .known(let payload):
+            context.signing?.payload = payload
+            return .next
+        case .refused(let problem): return .fail(problem)
+        case .read: return collect(&context)
+        }
+    }
+
+    private static func collect(_ context: inout Context) -> Action {
+        guard let rules = context.admitted.rules else { return .fail(.internalError) }
+        let limit = rules.settings.maxReplayBytes
+        if case .length(let length) = context.exchange.request.framing, length > UInt64(limit) {
+            return .fail(.bodyNotSignable)
+        }
+        do { context.signing?.digest = try PayloadDigest() } catch { return .fail(.internalError) }
+        context.stream.keepBody(upTo: limit)
+        context.exchange.collect()
+        if context.exchange.request.expectsContinue {
+            // The proxy sends 100 itself: the upstream gets the request after the whole body.
+            context.exchange.request.expectsContinue = false
+            context.stream.answer(AnswerHead(100), reason: Array("Continue".utf8).span) { _ in }
+        }
+        return .collectBody
+    }
+
+    /// Reads on.
+    /// - Returns: `.next` when the digest is complete.
+    static func goOn(_ context: inout Context, _ share: inout TurnShare) -> Action {
+        context.exchange.resume()
+        var bytes: InlineArray<16384, UInt8> = .init(repeating: 0)
+        while true {
+            guard share.takesMore(turn: context.shard.loop.now, now: .current()) else {
+                context.exchange.pause(for: .turn)
+                return .wait
+            }
+            var span = bytes.mutableSpan
+            let reading: BodyReading
+            do throws(MessageError) { reading = try context.stream.readBody(into: &span) } catch {
+                return .fail(Problem(inBody: error))
+            }
+            switch reading {
+            case .bytes(let count):
+                do { try context.signing?.digest?.update(span.span.extracting(first: count)) } catch {
+                    return .fail(.internalError)
+                }
+                let progress = context.stream.progress
+                if let limit = context.rules.settings.maxBodyBytes, progress.bodyTaken > limit {
+                    return .fail(.bodyTooLarge)
+                }
+                guard progress.canRewind else { return .fail(.bodyNotSignable) }
+            case .wait:
+                context.exchange.bodyAwaited()
+                return .wait
+            case .cut: return .fail(.bodyCut)
+            case .gone: return .leave(closes: false)
+            case .end: return finish(&context)
+            }
+        }
+    }
+
+    private static func finish(_ context: inout Context) -> Action {
+        guard context.stream.rewindBody(), let payload = try? context.signing?.digest?.finish() else {
+            return .fail(.bodyNotSignable)
+        }
+        context.signing?.digest = nil
+        context.signing?.payload = payload
+        context.exchange.collected()
+        return .next
+    }
+}

@@ -1,0 +1,167 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+import Reactor
+import SigV4
+
+/// Writes the request's head as it goes upstream, in one pass. What is signed is read back from what was written
+/// (`OutgoingHead`), so it is what is sent.
+enum EditHeadPhase {
+    /// The rows, in their order. Framing and the blank line are the transport's.
+    static func run(_ context: inout Context, _ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
+        guard let upstream = context.upstream, let destination = context.admitted.destination,
+            TokenPhase.lastLook(over: form.pair, &context) != .withhold
+        else { return .withhold }
+        let entries = context.admitted.entries
+        guard upstream.injected.hasFixed(entries) else { return .withhold }
+        let signer = upstream.injected.signer(entries)
+        let start = output.count
+        let target = signer.map { _ in signedTarget(context, upstream) }
+        let dropped = upstream.rules.injection.dropped(entries)
+        writeRequestLine(context, form, upstream, destination, target, to: &output)
+        output.append(hostField(context, upstream, destination))
+        output.append("\r\n")
+        copyFields(context, upstream, dropped, to: &output)
+        output.append(upstream.rules.injection.setLines)
+        if let mark = context.mark { trace(mark, dropped, to: &output) }
+        if !entries.isEmpty { inject(entries, upstream, context.token, to: &output) }
+        var isSigned = true
+        if let token = context.token, let key = token.binding {
+            isSigned = prove(context, key, token, upstream, destination, from: start, to: &output)
+        }
+        if let signer, let target { isSigned = sign(context, signer, target, from: start, to: &output) }
+        if let offer = context.admitted.upgrade {
+            output.append("Connection: Upgrade\r\nUpgrade: ")
+            output.append(offer.value)
+            output.append("\r\n")
+        }
+        let isHTTP10 = context.exchange.request.isHTTP10
+        output.append(isHTTP10 ? "Via: 1.0 heimdallr-proxy\r\n" : "Via: 1.1 heimdallr-proxy\r\n")
+        return isSigned ? .send : .withhold
+    }
+
+    // MARK: Request line and Host
+
+    static func hostField(_ context: Context, _ upstream: Upstream, _ destination: Destination) -> [UInt8] {
+        guard upstream.rules.settings.keepsHost, let authority = context.admitted.asked?.authority else {
+            return destination.host
+        }
+        return Array(authority.description.utf8)
+    }
+
+    private static func writeRequestLine(
+        _ context: Context, _ form: HeadForm, _ upstream: Upstream, _ destination: Destination,
+        _ signed: SignableTarget?, to output: inout ByteBuffer
+    ) {
+        context.stream.request.with { head, bytes in
+            output.append(bytes[head.method])
+            output.append(" ")
+            if form.isAbsolute {
+                output.append(Array(destination.origin.scheme.rawValue.utf8))
+                output.append("://")
+                output.append(destination.host)
+            }
+            switch context.admitted.target {
+            case .asterisk: if !form.isAbsolute { output.append("*") }
+            case .path(let path):
+                if let signed {
+                    output.append(signed.text)
+                } else {
+                    writePath(bytes[path], context, upstream, to: &output)
+                }
+            }
+        }
+        output.append(" HTTP/1.1\r\nHost: ")
+    }
+
+    /// Writes path and query with the injected parameters.
+    static func writePath(
+        _ path: Span<UInt8>, _ context: Context, _ upstream: Upstream, to output: inout ByteBuffer
+    ) {
+        output.append(upstream.rules.pathPrefix)
+        if path.isEmpty || path[0] != UInt8(ascii: "/") { output.append("/") }
+        let (rules, entries) = (upstream.rules.injection, context.admitted.entries)
+        guard rules.changesQuery(path, for: entries) else { return output.append(path) }
+        QueryInjection.append(path, without: { rules.names($0, in: entries) }, &output)
+        var isFirst = true
+        for index in rules.targets.indices where entries.contains(index: index) {
+            guard case .parameter(let name) = rules.targets[index],
+                let value = upstream.injected.value(of: index, context.token)
+            else { continue }
+            if !isFirst { output.append(byte: UInt8(ascii: "&")) }
+            isFirst = false
+            QueryInjection.append(name, value, &output)
+        }
+    }
+
+    // MARK: Fields
+
+    /// Copies the program's fields without those that stay here, and rewrites those that name a place.
+    private static func copyFields(
+        _ context: Context, _ upstream: Upstream, _ dropped: FieldNames, to output: inout ByteBuffer
+    ) {
+        let expectsContinue = context.exchange.request.expectsContinue
+        let dropsAuthorization = upstream.exchangesCallers
+        let mark = context.mark
+        context.stream.request.with { head, bytes in
+            for field in head.fields {
+                if let mark, mark.replaces(field) { continue }
+                if field.isHopByHop || field.known == .host { continue }
+                if dropped.contains(bytes[field.name]) { continue }
+                if dropsAuthorization, field.known == .authorization { continue }
+                // No wait for 100 without a body; HTTP/1.0 has no 100 (RFC 9110, section 10.1.1).
+                if field.known == .expect, !expectsContinue { continue }
+                output.append(bytes[field.name])
+                output.append(": ")
+                if field.known == .maxForwards, let maxForwards = context.admitted.maxForwards {
+                    output.append(decimal: maxForwards)
+                } else if field.known == .destination, let map = context.admitted.addressMap {
+                    map.append(destination: bytes[field.value], to: &output)
+                } else {
+                    output.append(bytes[field.value])
+                }
+                output.append("\r\n")
+            }
+        }
+    }
+
+    private static let traceparent = Array("traceparent".utf8)
+
+    /// Writes the request's position in its trace (W3C Trace Context).
+    /// - Parameter dropped: fields that the configuration injects, which the proxy does not write here.
+    private static func trace(_ mark: TraceMark, _ dropped: FieldNames, to output: inout ByteBuffer) {
+        guard !dropped.contains(traceparent.span) else { return }
+        let text = mark.traceParent.text
+        output.append("traceparent: ")
+        output.append(text.span)
+        output.append("\r\n")
+    }
+
+    private static func inject(
+        _ entries: EntrySet, _ upstream: Upstream, _ token: AccessToken?, to output: inout ByteBuffer
+    ) {
+        let targets = upstream.rules.injection.targets
+        for index in targets.indices where entries.contains(index: index) {
+            guard case .field(_, let line) = targets[index],
+                let value = upstream.injected.value(of: index, token)
+            else { continue }
+            output.append(line)
+            value.withSpan { output.append($0) }
+            output.append("\r\n")
+        }
+    }
+
+    /// Trailers without the hop-by-hop ones and those named like fields that don't go out.
+    static func trailers(_ context: Context) -> [(name: [UInt8], value: [UInt8])] {
+        let trailers = context.stream.request.trailers
+        guard !trailers.isEmpty else { return [] }
+        let dropped = context.admitted.rules?.injection.dropped(context.admitted.entries) ?? FieldNames()
+        return context.stream.request.with { head, bytes in
+            trailers.filter { trailer in
+                !head.connectionNames(trailer.name.span, in: bytes) && !dropped.contains(trailer.name.span)
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import HTTPServer
+import Reactor
+import WireText
+
+/// Counts a request, and tells what is left of it: access log, audit stream and span are projections of one record.
+enum RecordPhase {
+    static func run(_ context: inout Context) {
+        let shard = context.shard
+        context.rules.requestEnded(result(context), slot: slot(context))
+        let mark = context.mark
+        let audit = audit(context) == nil ? nil : shard.observer.audit
+        guard shard.observer.accessLog != nil || audit != nil || mark != nil else { return }
+        let record = record(&context)
+        shard.observer.accessLog?(record)
+        audit?(record)
+        if let mark, let spans = shard.observer.spans { spans.ended(ExchangeSpan(mark, record)) }
+    }
+
+    // MARK: Counters
+
+    private static func result(_ context: Context) -> ProxyMetrics.Result {
+        let (now, bodyTaken) = (context.shard.loop.now, context.stream.progress.bodyTaken)
+        // Bytes of another protocol have been counted already.
+        let isSwitched = context.exchange.isSwitched
+        let isAnswered = context.exchange.isAnswered
+        return ProxyMetrics.Result(
+            status: context.ledger.status, duration: now.nanoseconds &- context.ledger.started.nanoseconds,
+            sent: isSwitched ? 0 : bodyTaken,
+            received: isAnswered && !isSwitched ? context.ledger.bytesSent : 0, injection: context.ledger.injection,
+            isOwn: context.ledger.refusal != nil && !context.ledger.isSent)
+    }
+
+    private static func slot(_ context: Context) -> Int {
+        context.rules.slot(
+            context.admitted.rules, isConnect: context.stream.request.head.methodKind == .connect)
+    }
+
+    /// Counts bytes of a tunnel or an upgraded connection as they pass, because it may last for days.
+    static func bytesPassed(_ context: Context, sent: UInt64 = 0, received: UInt64 = 0) {
+        context.rules.metrics.moved(slot: slot(context), sent: sent, received: received)
+    }
+
+    // MARK: The record
+
+    private static func record(_ context: inout Context) -> RequestRecord {
+        let id = requestID(&context)
+        let (admitted, ledger) = (context.admitted, context.ledger)
+        var record = RequestRecord()
+        describeTarget(context, in: &record)
+        record.status = ledger.loggedStatus
+        record.shownStatus = ledger.status
+        record.reason = ledger.refusal
+        record.cause = ledger.cause
+        record.errorClass = ledger.error
+        record.wasReplayed = ledger.wasReplayed
+        record.isHTTP2 = ledger.isHTTP2
+        record.isHTTP10 = context.exchange.request.isHTTP10
+        record.requestID = id
+        record.traceID = context.mark?.trace
+        record.bytesSent = ledger.bytesSent
+        record.bytesReceived =
+            (context.exchange.isSwitched ? 0 : context.stream.progress.bodyTaken) + ledger.bytesSwitched
+        if let tunnel = context.tunnel {
+            record.bytesSent = tunnel.toClient.count
+            record.bytesReceived = tunnel.toUpstream.count
+        }
+        describeTimes(context, in: &record)
+        record.audit = audit(context)
+        if let upstream = admitted.rules {
+            record.upstream = upstream.name
+            record.rule = upstream.index
+            record.client = upstream.settings.client
+            if record.client == nil, upstream.settings.injects { record.injection = upstream.settings.injectionText }
+        }
+        record.user = admitted.caller.user
+        record.peer = context.stream.source.peer
+        record.address = context.address ?? context.stream.source.address
+        record.listener = context.rules.address(of: context.stream.source.listener)
+        return record
+    }
+
+    private static func describeTarget(_ context: Context, in record: inout RequestRecord) {
+        let (admitted, isSent) = (context.admitted, context.ledger.isSent)
+        if isSent {
+            record.origin = admitted.destination?.origin
+            record.pathPrefix = context.upstream?.rules.pathPrefix ?? []
+        }
+        context.stream.request.with { head, bytes in
+            guard !bytes.isEmpty else { return }
+            record.method = Array(bytes[head.method].text.utf8)
+            if isSent, let destination = admitted.destination, case .path(let range) = admitted.target, !range.isEmpty {
+                record.host = destination.host
+                record.path = path(bytes[range], head)
+                return
+            }
+            // A refused request has no destination yet.
+            let asked = head.asked(in: bytes)
+            record.host = (isSent ? admitted.destination?.host : nil) ?? Array(bytes[asked.authority].text.utf8)
+            record.path = asked.isRoot ? [root(head)] : Array(bytes[asked.path].text.utf8)
+        }
+    }
+
+    private static func describeTimes(_ context: Context, in record: inout RequestRecord) {
+        let (times, start, now) = (context.ledger.times, context.ledger.started, context.shard.loop.now)
+        record.duration = now.since(start)
+        record.startedAt = WallTime.now - record.duration
+        record.tokenWait = times.tokenWait(now)
+        record.connect = times.connect
+        record.firstByte = times.firstByte
+        record.isReused = times.isReused
+        record.tokenCame = times.tokenCameAt?.since(start)
+        record.connected = times.connectedAt?.since(start)
+        record.answered = times.answeredAt?.since(start)
+    }
+
+    /// `nil` if the request was neither given a credential nor denied one.
+    private static func audit(_ context: Context) -> RequestRecord.Audit? {
+        if context.ledger.gaveCredential { return .given }
+        // The proxy refused a request for which it has a credential, or refused it before a route was known.
+        guard let error = context.ledger.error, context.ledger.refusal != nil else { return nil }
+        return !context.admitted.entries.isEmpty || error == "http_request_denied" ? .denied : nil
+    }
+
+    static func requestID(_ context: inout Context) -> [UInt8] {
+        let own: [UInt8]? = context.stream.request.with { head, bytes in
+            bytes.isEmpty ? nil : RequestID.read(head.fields, in: bytes)
+        }
+        if let own { return own }
+        let number = context.ledger.number ?? context.shard.nextRequestNumber()
+        context.ledger.number = number
+        return RequestID.own(context.shard.requestsBegin, number)
+    }
+
+    private static func path(_ target: Span<UInt8>, _ head: RequestHead) -> [UInt8] {
+        let end = target.position(of: UInt8(ascii: "?"))
+        // A query alone belongs to the root.
+        return end == 0 ? [root(head)] : Array(target.extracting(0..<end).text.utf8)
+    }
+
+    /// Path of a target without one: `*` for OPTIONS (RFC 9112, section 3.2.4).
+    private static func root(_ head: RequestHead) -> UInt8 {
+        head.methodKind == .options ? UInt8(ascii: "*") : UInt8(ascii: "/")
+    }
+
+    /// Reports a failed exchange, or a failed dial of a tunnel.
+    static func report(_ error: TransportError, _ context: inout Context) {
+        let problem = Problem(error)
+        let admitted = context.admitted
+        var failure = UpstreamFailure(error: error, reason: problem.title, advice: problem.detail)
+        failure.upstream = admitted.rules?.name ?? Tunnels.name
+        failure.client = admitted.rules?.settings.client
+        failure.requestID = requestID(&context)
+        context.stream.request.with { head, bytes in
+            guard let rules = admitted.rules, let destination = admitted.destination else {
+                failure.url = Array(bytes[head.asked(in: bytes).authority].text.utf8)
+                return
+            }
+            failure.url = Array("\(destination.origin.scheme.rawValue)://".utf8) + destination.host
+            guard case .path(let range) = admitted.target else { return failure.url.append(UInt8(ascii: "*")) }
+            failure.url += rules.pathPrefix + path(bytes[range], head)
+        }
+        context.shard.observer.upstreamFailed(failure)
+    }
+}

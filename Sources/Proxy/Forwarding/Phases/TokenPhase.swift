@@ -1,0 +1,116 @@
+import Configuration
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+import Reactor
+import Reports
+import WireText
+
+/// Finds what signs the request: nothing, the program's own credential, fixed values, keys, a token.
+enum TokenPhase {
+    static func run(_ context: inout Context) -> Action {
+        guard let upstream = context.upstream else { return .fail(.internalError) }
+        let entries = context.admitted.entries
+        if context.signing == nil, let signer = upstream.injected.signer(entries) {
+            guard let keys = upstream.injected.signingKeys else {
+                context.ledger.injection = .failed
+                return .fail(.noCredential)
+            }
+            let action = BodyDigest.begin(&context, signer, keys)
+            guard case .next = action else { return action }
+        }
+        switch context.admitted.credential {
+        case .none: return .next
+        case .kept:
+            context.ledger.injection = .kept
+            return .next
+        case .put(let entries): return find(entries, upstream, &context)
+        }
+    }
+
+    private static func find(_ entries: EntrySet, _ upstream: Upstream, _ context: inout Context) -> Action {
+        let rules = upstream.rules
+        guard upstream.injected.hasFixed(entries) else {
+            context.ledger.injection = .failed
+            return .fail(.noCredential)
+        }
+        guard !entries.isDisjoint(with: rules.injection.tokens) else {
+            // The upstream has a token, but the program's own one was kept.
+            context.ledger.injection = rules.injection.tokens.isEmpty ? .injected : .kept
+            return .next
+        }
+        let replays = rules.settings.onUnauthorized == .replay
+        context.exchange.request.replaysUnauthorized = replays
+        if replays || rules.settings.provesPossession {
+            context.stream.keepBody(upTo: rules.settings.maxReplayBytes)
+        }
+        context.ledger.injection = .failed
+        do throws(Problem) { context.client = try client(at: upstream, context) } catch { return .fail(error) }
+        guard let token = upstream.currentToken(of: context.client) else { return .awaitToken(insteadOf: nil) }
+        context.token = token
+        context.ledger.injection = .injected
+        return .next
+    }
+
+    /// The upstream's client, or one for the caller's own token (RFC 8693).
+    private static func client(at upstream: Upstream, _ context: Context) throws(Problem) -> Heimdallr? {
+        guard let client = upstream.client, client.exchangesCallers else { return upstream.client }
+        return try context.stream.request.with { head, bytes throws(Problem) in
+            guard let token = BearerToken.range(head, bytes) else { throw .callerTokenNeeded }
+            do throws(CallerRefusal) { return try client.client(of: bytes[token]) } catch { throw Problem(error) }
+        }
+    }
+
+    /// What the program hears of a token that did not come.
+    static func problem(_ error: HeimdallrError, _ context: Context) -> Problem {
+        guard let upstream = context.upstream else { return .internalError }
+        if upstream.exchangesCallers {
+            if error.refusesWhatWasShown { return .callerTokenRefused }
+            // The caller's token may have expired during the wait.
+            do throws(Problem) { _ = try client(at: upstream, context) } catch { return error }
+        }
+        return Problem(
+            error, client: upstream.rules.settings.client ?? "", signIn: context.shard.observer.signIn)
+    }
+
+    /// Looks at the token again after a wait for the connection. One that expired or was refused is not sent (rule 1).
+    static func lastLook(over pair: UInt64?, _ context: inout Context) -> LastLook {
+        let look = lookAgain(&context)
+        guard look != .withhold, let pair, let bound = context.token?.certificate, bound != pair else { return look }
+        // RFC 8705, section 3: the certificate was replaced after the token was issued.
+        return context.upstream?.rules.settings.showsForeignCertificate == true ? look : .withhold
+    }
+
+    private static func lookAgain(_ context: inout Context) -> LastLook {
+        // A request sent in the turn of its token has not waited.
+        guard context.ledger.times.asked != context.shard.loop.now, let token = context.token,
+            let client = context.client
+        else { return .unchanged }
+        guard let newest = client.currentToken() else { return .withhold }
+        guard newest.generation != token.generation else { return .unchanged }
+        context.token = newest
+        return .changed
+    }
+}
+
+/// The token in `Authorization: Bearer` (RFC 6750, section 2.1).
+enum BearerToken {
+    /// `nil` for none, several, another scheme, or a hop-by-hop field.
+    static func range(_ head: RequestHead, _ bytes: Span<UInt8>) -> ByteRange? {
+        var found: ByteRange?
+        for field in head.fields where field.known == .authorization && !field.isHopByHop {
+            guard found == nil else { return nil }
+            found = field.value
+        }
+        guard let found, found.count > scheme.count else { return nil }
+        let (start, end) = (Int(found.start), Int(found.end))
+        var index = start + scheme.count
+        guard bytes.extracting(start..<index).equalsIgnoringCase(scheme), bytes[index] == UInt8(ascii: " ") else {
+            return nil
+        }
+        while index < end, bytes[index] == UInt8(ascii: " ") { index += 1 }
+        return index < end ? ByteRange(index, end) : nil
+    }
+
+    private static let scheme = Array("bearer".utf8)
+}
