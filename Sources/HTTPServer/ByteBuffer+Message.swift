@@ -24,7 +24,7 @@ extension ByteBuffer {
         append("\r\n")
     }
 
-    /// Appends what stands before a chunk's bytes; a line end belongs behind them.
+    /// Appends the line before a chunk's bytes. A line end follows the bytes.
     mutating func append(chunkOf count: Int) {
         append(hexadecimal: UInt64(count))
         append("\r\n")

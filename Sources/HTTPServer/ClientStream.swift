@@ -25,7 +25,7 @@ public protocol ClientStream: AnyObject {
     func rewindBody() -> Bool
 
     /// Whether the client sent bytes behind the request without waiting for an answer.
-    /// - Parameter reading: whether to read what has arrived first.
+    /// - Parameter reading: whether to read the bytes that have arrived first.
     /// - Returns: `nil` when the client is gone.
     func hasInput(reading: Bool) -> Bool?
 
@@ -151,28 +151,34 @@ public struct HandedOver {
 
 /// A request as received: its head, the bytes that the head's ranges refer to, and its trailers. Reused.
 public final class ReceivedRequest {
+    /// Can't be copied, so that lending it costs nothing.
+    struct Content: ~Copyable {
+        var head = RequestHead()
+        var bytes = ByteBuffer()
+
+        @inline(__always) borrowing func with<Result, Failure: Error>(
+            _ read: (RequestHead, Span<UInt8>) throws(Failure) -> Result
+        ) throws(Failure) -> Result {
+            try read(head, bytes.bytes)
+        }
+    }
+
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    public internal(set) var head = RequestHead()
-    #if !DEBUG
-        @safe @exclusivity(unchecked)
-    #endif
-    var bytes = ByteBuffer()
+    var content = Content()
     /// Trailers that may be passed on; complete once the body is read.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     public internal(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
+
+    public var head: RequestHead { content.head }
 
     /// Lends the head and its bytes.
     @inline(__always) public func with<Result, Failure: Error>(
         _ read: (RequestHead, Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try Self.lend(head, bytes, read)
-    }
-
-    @inline(__always) private static func lend<Result, Failure: Error>(
-        _ head: RequestHead, _ bytes: borrowing ByteBuffer,
-        _ read: (RequestHead, Span<UInt8>) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        try read(head, bytes.bytes)
+        try content.with(read)
     }
 }

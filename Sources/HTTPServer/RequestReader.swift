@@ -42,7 +42,7 @@ struct RequestReader: ~Copyable {
                 return input.hasEnded ? .ended : .nothing
             }
             do throws(MessageError) {
-                if case .complete(let length) = try Self.parse(&request.head, input.buffer, limits) {
+                if case .complete(let length) = try Self.parse(&request.content.head, input.buffer, limits) {
                     return take(length)
                 }
             } catch {
@@ -61,11 +61,11 @@ struct RequestReader: ~Copyable {
     }
 
     private mutating func take(_ length: Int) -> Step {
-        request.bytes.removeAll()
-        request.bytes.append(first: length, of: input.buffer)
+        request.content.bytes.removeAll()
+        request.content.bytes.append(first: length, of: input.buffer)
         input.buffer.consume(length)
         input.settle()
-        body.begin(request.head.framing)
+        body.begin(request.content.head.framing)
         isComplete = body.isDone
         // Checked before the request is used: a body that is malformed from its first bytes reaches no upstream.
         do throws(MessageError) { try body.check(input.buffer) } catch { return .refused(error) }
@@ -76,8 +76,8 @@ struct RequestReader: ~Copyable {
     mutating func giveUp(maxBytes: Int) {
         // The bytes behind it are no request.
         isComplete = false
-        request.bytes.removeAll()
-        request.bytes.append(first: maxBytes, of: input.buffer)
+        request.content.bytes.removeAll()
+        request.content.bytes.append(first: maxBytes, of: input.buffer)
         body.begin(.none)
     }
 
@@ -144,7 +144,7 @@ struct RequestReader: ~Copyable {
     /// - Returns: whether the body was read to its end.
     mutating func finish() -> Bool {
         body.release(&input.buffer)
-        request.head.reset()
+        request.content.head.reset()
         if !request.trailers.isEmpty { request.trailers = [] }
         return isComplete
     }

@@ -1,27 +1,27 @@
 import HTTPMessage
 import Heimdallr
 
-/// What the shell does after an event or a phase.
+/// The shell's next step, after an event or a phase. Each request passes several, so rare data is kept apart.
 enum Action {
     /// The next phase.
     case next
     /// Nothing: the next event decides.
     case wait
-    case readUsers(BasicCredentials)
-    case refuseUser(BasicCredentials?)
+    indirect case readUsers(BasicCredentials)
+    indirect case refuseUser(BasicCredentials?)
     /// The delay of a wrong password's refusal is over.
     case refuseGuess
     case answerAsLastRecipient
-    case openTunnel(Authority)
+    indirect case openTunnel(Authority)
     case endTunnel
     case collectBody
     /// - Parameter insteadOf: a token that was answered with a 401.
-    case awaitToken(insteadOf: AccessToken?)
+    indirect case awaitToken(insteadOf: AccessToken?)
     /// - Parameter fresh: on a new connection.
     case send(fresh: Bool)
     /// With the current token, although it is suspect.
     case sendDoubted(fresh: Bool)
-    /// Once more; a token that ended or was refused meanwhile is not sent again (rule 1).
+    /// Sends the request once more, but not with a token that has ended or was refused (rule 1).
     case sendAgain(fresh: Bool)
     /// Nothing was sent yet, because the server does not offer HTTP/2.
     case sendByHTTP1

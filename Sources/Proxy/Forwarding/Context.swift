@@ -75,7 +75,7 @@ struct Context {
 }
 
 extension Exchange.Request {
-    init(_ head: RequestHead) {
+    init(_ head: borrowing RequestHead) {
         isHead = head.methodKind == .head
         isHTTP10 = head.version == .http10
         isIdempotent = head.methodKind.isIdempotent

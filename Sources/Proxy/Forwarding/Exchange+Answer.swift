@@ -2,16 +2,14 @@ import CurlTransport
 import HTTPMessage
 import Heimdallr
 
-// What the upstream says, and what becomes of it.
+// The upstream's answer, and the end of its side.
 extension Exchange {
-    /// What the phase *judge* has found out about an answer.
+    /// Findings of the phase *judge* about an answer.
     struct Findings {
         /// A newer token may cure the 401 (rule 7).
         var isTokenRefused = false
         /// The nonce in the 401 may cure it (RFC 9449, section 9).
         var wantsNonce = false
-        /// The session is over: the client gets the sign-in hint in place of the 401.
-        var needsPerson: Problem?
         /// The body so far is kept.
         var canSendAgain = false
         var isRequestComplete = false
@@ -37,7 +35,6 @@ extension Exchange {
             }
             return request.isHTTP10 ? .read : .forwardInterim
         }
-        if let problem = findings.needsPerson { return refuse(problem) }
         if answer.status == 101 { return request.offersUpgrade ? .switchProtocols : refuse(.unaskedUpgrade) }
         let wantsNonce = findings.wantsNonce && !attempts.hasNonce
         let wantsToken = findings.isTokenRefused && request.replaysUnauthorized && !attempts.isReplayed
@@ -50,7 +47,8 @@ extension Exchange {
         return .forward
     }
 
-    private mutating func refuse(_ problem: Problem) -> Verdict {
+    /// The client gets `problem` in place of the answer.
+    mutating func refuse(_ problem: Problem) -> Verdict {
         stop(problem)
         return .stop
     }

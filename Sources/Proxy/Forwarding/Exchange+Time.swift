@@ -31,7 +31,7 @@ extension Exchange {
         }
     }
 
-    /// Whose time begins anew now; `nil`: no deadline changes. While the client has to take some of the answer, its
+    /// The party whose time begins anew; `nil`: no deadline changes. While the client has to take some of the answer, its
     /// stream keeps the time.
     mutating func takeNewTime() -> Patience? {
         guard hasNewTime else { return nil }

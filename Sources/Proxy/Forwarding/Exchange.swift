@@ -51,7 +51,7 @@ struct Exchange {
         var hasUpstreamEnded = false
     }
 
-    /// What holds the request up beside the party that it waits for.
+    /// A wait beside the one for a party.
     enum Pause {
         case none
         /// The client must take some of the answer.
@@ -75,7 +75,7 @@ struct Exchange {
     var state = State.deciding
     var attempts = Attempts()
     var pause = Pause.none
-    /// Something happened that gives whoever is waited for new time.
+    /// The time of the party that is waited for begins anew.
     var hasNewTime = false
     /// The action that follows when the upstream's side has ended, because of a decision made here.
     var outcome: Action?

@@ -76,7 +76,7 @@ extension Forwarder {
     private func tunnelEnded() {
         guard let tunnel = context.tunnel else { return }
         RecordPhase.bytesPassed(context, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
-        settle()
+        settle(stream.progress)
         stream.close(cut: false)
     }
 }

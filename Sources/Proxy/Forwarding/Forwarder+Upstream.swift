@@ -123,8 +123,9 @@ extension Forwarder: UpstreamStreamDelegate {
 
     func upstreamAnswered(_ answer: borrowing ResponseHead) -> Bool {
         defer { keepTime() }
-        switch JudgePhase.run(&context, answer) {
-        case .forward: AnswerPhase.writeHead(answer, &context)
+        let progress = stream.progress
+        switch JudgePhase.run(&context, answer, progress) {
+        case .forward: AnswerPhase.writeHead(answer, progress, &context)
         case .forwardInterim: AnswerPhase.writeInterim(answer, context)
         case .read: break
         case .switchProtocols: return AnswerPhase.switchProtocols(answer, &context)
@@ -152,8 +153,8 @@ extension Forwarder: UpstreamStreamDelegate {
         if let error = end.error, ![.withheld, .http2Missing, .aborted].contains(error.kind) {
             RecordPhase.report(error, &context)
         }
-        let action = context.exchange.ended(
-            end, canSendAgain: stream.progress.canRewind, token: context.token)
+        let canSendAgain = end.error != nil && stream.progress.canRewind
+        let action = context.exchange.ended(end, canSendAgain: canSendAgain, token: context.token)
         if case .finish = action { finish(trailers: end.trailers) } else { perform(action) }
     }
 }

@@ -82,7 +82,8 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .refuseGuess: refuseGuess()
         case .answerAsLastRecipient:
             let keeps = keepsConnection(behindOwn: false)
-            return AnswerPhase.writeAsLastRecipient(keeping: keeps, &context) ? finish(keeping: keeps) : leave()
+            return AnswerPhase.writeAsLastRecipient(keeping: keeps, &context)
+                ? finish(keeping: keeps, stream.progress) : leave()
         case .openTunnel(let authority): openTunnel(to: authority)
         case .endTunnel: context.tunnel?.end(cut: true)
         case .collectBody:
@@ -143,11 +144,11 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         upstream?.cancel()
         upstream = nil
         let keeps = keepsConnection(behindOwn: problem.closes || stream.request.head.upgradeRequested)
-        AnswerPhase.write(problem, keeping: keeps, &context) ? finish(keeping: keeps) : leave()
+        AnswerPhase.write(problem, keeping: keeps, &context) ? finish(keeping: keeps, stream.progress) : leave()
     }
 
     private func pass(_ answer: HeldAnswer) {
-        AnswerPhase.writeHead(answer.head, &context)
+        AnswerPhase.writeHead(answer.head, stream.progress, &context)
         if !answer.body.isEmpty {
             AnswerPhase.noteSent(answer.body.count, &context)
             guard stream.write(answer.body.span, .all) != nil else { return leave() }
@@ -164,12 +165,15 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     /// Finishes the request; the output holds the whole answer.
     func finish(trailers: [(name: [UInt8], value: [UInt8])] = []) {
-        let isComplete = stream.progress.isRequestComplete
-        finish(trailers: trailers, keeping: context.exchange.keepsConnection(isRequestComplete: isComplete))
+        let progress = stream.progress
+        let keeps = context.exchange.keepsConnection(isRequestComplete: progress.isRequestComplete)
+        finish(trailers: trailers, keeping: keeps, progress)
     }
 
-    private func finish(trailers: [(name: [UInt8], value: [UInt8])] = [], keeping: Bool) {
-        settle()
+    private func finish(
+        trailers: [(name: [UInt8], value: [UInt8])] = [], keeping: Bool, _ progress: StreamProgress
+    ) {
+        settle(progress)
         stream.finish(trailers: trailers, keepsOpen: keeping)
     }
 
@@ -181,13 +185,13 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         if let tunnel = context.tunnel { return tunnel.end(cut: true) }
         upstream?.cancel()
         dialAttempt?.cancel()
-        settle()
+        settle(stream.progress)
     }
 
     /// Counts the request and drops its state, after any outcome.
-    func settle() {
-        if stream.progress.hasClientEnded { shard.endedClients.remove(self) }
-        RecordPhase.run(&context)
+    func settle(_ progress: StreamProgress) {
+        if progress.hasClientEnded { shard.endedClients.remove(self) }
+        RecordPhase.run(&context, progress)
         upstream = nil
         context.settle()
     }

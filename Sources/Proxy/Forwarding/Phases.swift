@@ -3,22 +3,23 @@
 ///
 /// A feature is a phase, or a row in one.
 enum Phase {
-    /// Who sends the request? `proxy.users`, and the caller that its connection shows.
+    /// Checks the sender: a user of `proxy.users`, and the caller of its connection.
     case identify
-    /// May it pass, and where to? `Gate.admit`: body limit, circle, route, Max-Forwards, upgrade, kind of credential.
+    /// Decides whether it may pass, and where to. `Gate.admit`: body limit, circle, route, Max-Forwards, upgrade, kind of
+    /// credential.
     case admit
-    /// What signs it? The client's token, or that of one caller; keys and the body's digest for SigV4.
+    /// Gets what signs it: the client's token or that of one caller, or keys and the body's digest for SigV4.
     case token
-    /// What does its head say upstream? `EditHeadPhase`, when there is a connection: strip, rewrite, set, trace, inject,
+    /// Writes the head for the upstream when there is a connection. `EditHeadPhase`: strip, rewrite, set, trace, inject,
     /// prove, sign, offer an upgrade. The token is looked at once more (rule 1).
     case editHead
-    /// Which connection carries it? `Forwarder.send` and `Upstream.begin`; the body follows.
+    /// Gets a connection and sends the request. `Forwarder.send` and `Upstream.begin`; the body follows.
     case send
-    /// What does the answer's head mean? `JudgePhase`: a nonce, a refused token (rule 7), a sign-in, an upgrade.
+    /// Finds out what the answer's head means. `JudgePhase`: a nonce, a refused token (rule 7), a sign-in, an upgrade.
     case judge
-    /// What does the client get? `AnswerPhase`: head, body, or a `Problem` of ours.
+    /// Writes the client's answer. `AnswerPhase`: head and body, or a `Problem` of the proxy.
     case answer
-    /// What is left of it? `RecordPhase`: counters, access log, audit stream, span.
+    /// Counts and records it. `RecordPhase`: counters, access log, audit stream, span.
     case record
 }
 

@@ -4,11 +4,11 @@ import Reactor
 
 extension ResponseHead {
     /// Writes the end-to-end fields.
-    /// - Parameter map: evaluated only for a field with addresses.
-    func writeFields(to output: inout ByteBuffer, _ map: @autoclosure () -> AddressMap?) {
+    /// - Parameter map: rewrites the upstream's addresses.
+    func writeFields(to output: inout ByteBuffer, _ map: AddressMap?) {
         let bytes = self.bytes.span
         for field in fields where !field.isHopByHop {
-            if RewrittenFields.ofAnswers & field.known.bit != 0, let map = map() {
+            if RewrittenFields.ofAnswers & field.known.bit != 0, let map {
                 RewrittenFields.append(field, of: bytes, map, to: &output)
                 continue
             }

@@ -7,6 +7,10 @@ enum RewrittenFields {
     static let ofAnswers =
         KnownField.location.bit | KnownField.contentLocation.bit | KnownField.setCookie.bit | KnownField.altSvc.bit
 
+    static func isIn(_ answer: borrowing ResponseHead) -> Bool {
+        answer.fields.contains { ofAnswers & $0.known.bit != 0 }
+    }
+
     /// Writes one of `ofAnswers` as a line.
     static func append(_ field: Field, of bytes: Span<UInt8>, _ map: AddressMap, to output: inout ByteBuffer) {
         // Alt-Svc would lead around the proxy (RFC 7838).

@@ -7,7 +7,7 @@ extension CarriedExchange {
     private enum Parsing {
         /// The bytes are used up.
         case needsMore
-        /// The delegate takes no more now.
+        /// The delegate is full, and says when to go on.
         case rests
         case over(Over)
     }
@@ -100,7 +100,7 @@ extension CarriedExchange {
                 return .needsMore
             case .head(let consumed):
                 index = consumed
-                guard delegate.upstreamAnswered(machine.head) else { return .over(Self.refused) }
+                guard machine.withHead({ delegate.upstreamAnswered($0) }) else { return .over(Self.refused) }
             case .content(let range, let consumed):
                 index = consumed
                 if let parsing = pass(range.range, of: &buffer, delegate) { return parsing }

@@ -81,7 +81,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     /// Begins, at once on an idle connection.
     /// - Returns: the end, in place of `upstreamEnded`, where the request was over at once.
     func start(
-        _ request: UpstreamRequest, over pool: CarrierPool, delegate: any UpstreamStreamDelegate
+        _ request: consuming UpstreamRequest, over pool: CarrierPool, delegate: any UpstreamStreamDelegate
     ) -> UpstreamEnd? {
         self.request = request
         self.delegate = delegate

@@ -2,8 +2,8 @@ import HTTPMessage
 import WireText
 
 /// One request and its answer on an HTTP/1.1 connection, without I/O: takes the answer's bytes, returns their meaning,
-/// and tracks the upload.
-struct HTTP1Exchange {
+/// and tracks the upload. Can't be copied, so that its head is lent at no cost.
+struct HTTP1Exchange: ~Copyable {
     enum Upload: Equatable {
         case none
         case length(UInt64)
@@ -70,6 +70,10 @@ struct HTTP1Exchange {
     static let maxHeadBytes = 1 << 20
 
     private(set) var head = ResponseHead()
+
+    @inline(__always) borrowing func withHead<Result>(_ read: (borrowing ResponseHead) -> Result) -> Result {
+        read(head)
+    }
 
     /// Frees the memory of an unusually large head, between two exchanges.
     mutating func shrink() { head.shrink() }

@@ -81,7 +81,8 @@ final class Upstream {
     /// Begins a request. Calls `began` with its stream before `delegate` gets any call.
     /// - Returns: the end, in place of `upstreamEnded`, where the request was over at once.
     func begin(
-        _ request: UpstreamRequest, for delegate: any UpstreamStreamDelegate, began: (any UpstreamStream) -> Void
+        _ request: consuming UpstreamRequest, for delegate: any UpstreamStreamDelegate,
+        began: (any UpstreamStream) -> Void
     ) -> UpstreamEnd? {
         guard let pool = http2Pool(for: request) else {
             let exchange = exchanges.exchange()

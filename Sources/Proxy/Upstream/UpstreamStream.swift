@@ -68,8 +68,8 @@ enum BodyTaking: Equatable {
     case abort
 }
 
-/// Receives a stream's events, on the loop's thread; must not block. No call may end the stream but by what it returns,
-/// `upstreamEnded` excepted.
+/// Receives a stream's events, on the loop's thread; must not block. Only the value that a call returns may end
+/// the stream.
 protocol UpstreamStreamDelegate: AnyObject {
     /// The connection is ready, and the request's head is about to be sent.
     /// - Parameter isReused: whether the connection has served others.

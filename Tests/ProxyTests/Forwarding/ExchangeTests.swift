@@ -29,7 +29,7 @@ struct ExchangeTests {
     private static let withheld = TransportError(.withheld, message: "")
     private static let late = HeimdallrError.deadlineExceeded(retryAfter: .zero)
 
-    /// Actions hold what is not compared: tokens, held answers.
+    /// Tokens and held answers within actions are not compared.
     private func text(_ action: Action) -> String {
         switch action {
         case .awaitToken: "awaitToken"
@@ -182,7 +182,7 @@ struct ExchangeTests {
         let doubted = text(first.tokenArrived(Self.late, hasDoubted: true, .internalError))
         #expect(doubted == "sendDoubted(fresh: false)", "a request fails because its token is doubted")
         var needing = exchange { $0.replaysUnauthorized = true }
-        #expect(needing.judge(try head(401), Exchange.Findings(needsPerson: .userRequired)) == .stop)
+        #expect(needing.refuse(.userRequired) == .stop)
         #expect(ended(&needing, TransportError(.aborted, message: "")) == text(.fail(.userRequired)))
     }
 

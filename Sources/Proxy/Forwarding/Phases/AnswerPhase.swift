@@ -8,8 +8,7 @@ import WireText
 enum AnswerPhase {
     // MARK: The upstream's answer
 
-    static func writeHead(_ answer: borrowing ResponseHead, _ context: inout Context) {
-        let progress = context.stream.progress
+    static func writeHead(_ answer: borrowing ResponseHead, _ progress: StreamProgress, _ context: inout Context) {
         let framing = context.exchange.answer(
             status: answer.status, framing: answer.framing, isRequestComplete: progress.isRequestComplete,
             mustClose: progress.mustClose)
@@ -32,8 +31,9 @@ enum AnswerPhase {
         _ more: (inout ByteBuffer) -> Void
     ) -> Int {
         let bytes = answer.bytes
+        let map = RewrittenFields.isIn(answer) ? context.admitted.addressMap : nil
         return context.stream.answer(head, reason: bytes.span[answer.reason]) { output in
-            answer.writeFields(to: &output, context.admitted.addressMap)
+            answer.writeFields(to: &output, map)
             more(&output)
         }
     }

@@ -11,10 +11,10 @@ extension EditHeadPhase {
     /// Appends the proof for the head behind `start`.
     /// - Returns: `false` when signing failed.
     static func prove(
-        _ context: Context, _ key: DPoPKey, _ token: AccessToken, _ upstream: Upstream,
+        _ context: inout Context, _ key: DPoPKey, _ token: AccessToken, _ upstream: Upstream,
         _ destination: Destination, from start: Int, to output: inout ByteBuffer
     ) -> Bool {
-        let host = hostField(context, upstream, destination)
+        let host = hostField(context.admitted.asked, upstream, destination)
         let (method, target) = requestLine(output.bytes.extracting(start...))
         let server = "\(destination.origin.scheme.rawValue)://\(host.span.text)"
         let url = target == "*" ? server : target.hasPrefix("/") ? server + target : target
@@ -31,10 +31,10 @@ extension EditHeadPhase {
         return (head.method.text, head.target.text)
     }
 
-    static func signedTarget(_ context: Context, _ upstream: Upstream) -> SignableTarget {
+    static func signedTarget(_ context: inout Context, _ upstream: Upstream) -> SignableTarget {
         var text = ByteBuffer(isSecret: true)
         if case .path(let path) = context.admitted.target {
-            context.stream.request.with { writePath($1[path], context, upstream, to: &text) }
+            context.stream.request.with { writePath($1[path], &context, upstream, to: &text) }
         }
         return SignableTarget(text.bytes)
     }
@@ -42,7 +42,7 @@ extension EditHeadPhase {
     /// Appends the fields of the signature. It covers the head behind `start`.
     /// - Returns: `false` when signing failed.
     static func sign(
-        _ context: Context, _ signer: RequestSigner, _ target: SignableTarget, from start: Int,
+        _ context: inout Context, _ signer: RequestSigner, _ target: SignableTarget, from start: Int,
         to output: inout ByteBuffer
     ) -> Bool {
         guard let signing = context.signing, let payload = signing.payload else { return false }

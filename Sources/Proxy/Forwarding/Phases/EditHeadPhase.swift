@@ -6,8 +6,8 @@ import Heimdallr
 import Reactor
 import SigV4
 
-/// Writes the request's head as it goes upstream, in one pass. What is signed is read back from what was written
-/// (`OutgoingHead`), so it is what is sent.
+/// Writes the request's head for the upstream in one pass. Signatures read the written head (`OutgoingHead`), so they
+/// always match it.
 enum EditHeadPhase {
     /// The rows, in their order. Framing and the blank line are the transport's.
     static func run(_ context: inout Context, _ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
@@ -18,20 +18,20 @@ enum EditHeadPhase {
         guard upstream.injected.hasFixed(entries) else { return .withhold }
         let signer = upstream.injected.signer(entries)
         let start = output.count
-        let target = signer.map { _ in signedTarget(context, upstream) }
+        let target = signer.map { _ in signedTarget(&context, upstream) }
         let dropped = upstream.rules.injection.dropped(entries)
-        writeRequestLine(context, form, upstream, destination, target, to: &output)
-        output.append(hostField(context, upstream, destination))
+        writeRequestLine(&context, form, upstream, destination, target, to: &output)
+        output.append(hostField(context.admitted.asked, upstream, destination))
         output.append("\r\n")
-        copyFields(context, upstream, dropped, to: &output)
+        copyFields(&context, upstream, dropped, to: &output)
         output.append(upstream.rules.injection.setLines)
         if let mark = context.mark { trace(mark, dropped, to: &output) }
         if !entries.isEmpty { inject(entries, upstream, context.token, to: &output) }
         var isSigned = true
         if let token = context.token, let key = token.binding {
-            isSigned = prove(context, key, token, upstream, destination, from: start, to: &output)
+            isSigned = prove(&context, key, token, upstream, destination, from: start, to: &output)
         }
-        if let signer, let target { isSigned = sign(context, signer, target, from: start, to: &output) }
+        if let signer, let target { isSigned = sign(&context, signer, target, from: start, to: &output) }
         if let offer = context.admitted.upgrade {
             output.append("Connection: Upgrade\r\nUpgrade: ")
             output.append(offer.value)
@@ -44,15 +44,15 @@ enum EditHeadPhase {
 
     // MARK: Request line and Host
 
-    static func hostField(_ context: Context, _ upstream: Upstream, _ destination: Destination) -> [UInt8] {
-        guard upstream.rules.settings.keepsHost, let authority = context.admitted.asked?.authority else {
+    static func hostField(_ asked: AskedAddress?, _ upstream: Upstream, _ destination: Destination) -> [UInt8] {
+        guard upstream.rules.settings.keepsHost, let authority = asked?.authority else {
             return destination.host
         }
         return Array(authority.description.utf8)
     }
 
     private static func writeRequestLine(
-        _ context: Context, _ form: HeadForm, _ upstream: Upstream, _ destination: Destination,
+        _ context: inout Context, _ form: HeadForm, _ upstream: Upstream, _ destination: Destination,
         _ signed: SignableTarget?, to output: inout ByteBuffer
     ) {
         context.stream.request.with { head, bytes in
@@ -69,7 +69,7 @@ enum EditHeadPhase {
                 if let signed {
                     output.append(signed.text)
                 } else {
-                    writePath(bytes[path], context, upstream, to: &output)
+                    writePath(bytes[path], &context, upstream, to: &output)
                 }
             }
         }
@@ -78,7 +78,7 @@ enum EditHeadPhase {
 
     /// Writes path and query with the injected parameters.
     static func writePath(
-        _ path: Span<UInt8>, _ context: Context, _ upstream: Upstream, to output: inout ByteBuffer
+        _ path: Span<UInt8>, _ context: inout Context, _ upstream: Upstream, to output: inout ByteBuffer
     ) {
         output.append(upstream.rules.pathPrefix)
         if path.isEmpty || path[0] != UInt8(ascii: "/") { output.append("/") }
@@ -100,7 +100,7 @@ enum EditHeadPhase {
 
     /// Copies the program's fields without those that stay here, and rewrites those that name a place.
     private static func copyFields(
-        _ context: Context, _ upstream: Upstream, _ dropped: FieldNames, to output: inout ByteBuffer
+        _ context: inout Context, _ upstream: Upstream, _ dropped: FieldNames, to output: inout ByteBuffer
     ) {
         let expectsContinue = context.exchange.request.expectsContinue
         let dropsAuthorization = upstream.exchangesCallers

@@ -6,18 +6,19 @@ import Reactor
 
 /// Finds out what an answer's head means; `Exchange.judge` decides what follows.
 enum JudgePhase {
-    static func run(_ context: inout Context, _ answer: borrowing ResponseHead) -> Exchange.Verdict {
+    static func run(
+        _ context: inout Context, _ answer: borrowing ResponseHead, _ progress: StreamProgress
+    ) -> Exchange.Verdict {
         if !answer.isInterim { context.ledger.times.answer(context.shard.loop.now) }
-        let progress = context.stream.progress
         var findings = Exchange.Findings(
             canSendAgain: progress.canRewind, isRequestComplete: progress.isRequestComplete)
         if context.token != nil {
-            findings.wantsNonce = takesNonce(answer, context)
-            if !findings.wantsNonce { findings.isTokenRefused = isTokenSuspect(answer, context) }
-            if answer.status == 401, !findings.isTokenRefused, !findings.wantsNonce, isPersonNeeded(answer, context) {
+            findings.wantsNonce = takesNonce(answer, &context)
+            if !findings.wantsNonce { findings.isTokenRefused = isTokenSuspect(answer, &context) }
+            if answer.status == 401, !findings.isTokenRefused, !findings.wantsNonce, isPersonNeeded(answer, &context) {
                 let client = context.upstream?.rules.settings.client ?? ""
-                findings.needsPerson = Problem(
-                    .needsAuthentication, client: client, signIn: context.shard.observer.signIn)
+                return context.exchange.refuse(
+                    Problem(.needsAuthentication, client: client, signIn: context.shard.observer.signIn))
             }
         }
         return context.exchange.judge(answer, findings)
@@ -27,7 +28,7 @@ enum JudgePhase {
 
     /// Reports the answer to the token's client.
     /// - Returns: whether a newer token may cure a 401.
-    private static func isTokenSuspect(_ answer: borrowing ResponseHead, _ context: Context) -> Bool {
+    private static func isTokenSuspect(_ answer: borrowing ResponseHead, _ context: inout Context) -> Bool {
         guard let token = context.token, let upstream = context.upstream else { return false }
         let isReplay = context.exchange.attempts.isReplayed
         switch answer.status {
@@ -42,7 +43,7 @@ enum JudgePhase {
     }
 
     /// The upstream refused the token, and the session is over. The client gets the sign-in hint in place of the 401.
-    private static func isPersonNeeded(_ answer: borrowing ResponseHead, _ context: Context) -> Bool {
+    private static func isPersonNeeded(_ answer: borrowing ResponseHead, _ context: inout Context) -> Bool {
         guard let token = context.token, context.exchange.request.replaysUnauthorized,
             context.client?.awaitsPerson == true
         else { return false }
@@ -74,7 +75,7 @@ enum JudgePhase {
 
     /// Stores an answer's nonce.
     /// - Returns: whether the answer is a 401 that only asks for the nonce.
-    private static func takesNonce(_ answer: borrowing ResponseHead, _ context: Context) -> Bool {
+    private static func takesNonce(_ answer: borrowing ResponseHead, _ context: inout Context) -> Bool {
         guard context.token?.binding != nil, let upstream = context.upstream,
             let destination = context.admitted.destination
         else { return false }
@@ -85,7 +86,7 @@ enum JudgePhase {
             nonce = DPoPNonce.read(bytes[field.value])
         }
         guard let nonce else { return false }
-        upstream.nonces.note(nonce, of: EditHeadPhase.hostField(context, upstream, destination))
+        upstream.nonces.note(nonce, of: EditHeadPhase.hostField(context.admitted.asked, upstream, destination))
         return answer.status == 401 && Challenge.wantNonce(challenges(answer))
     }
 }

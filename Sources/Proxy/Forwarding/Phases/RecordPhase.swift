@@ -5,11 +5,11 @@ import HTTPServer
 import Reactor
 import WireText
 
-/// Counts a request, and tells what is left of it: access log, audit stream and span are projections of one record.
+/// Counts a request and makes its record. Access log, audit stream and span are parts of that record.
 enum RecordPhase {
-    static func run(_ context: inout Context) {
+    static func run(_ context: inout Context, _ progress: StreamProgress) {
         let shard = context.shard
-        context.rules.requestEnded(result(context), slot: slot(context))
+        context.rules.requestEnded(result(context, progress), slot: slot(context))
         let mark = context.mark
         let audit = audit(context) == nil ? nil : shard.observer.audit
         guard shard.observer.accessLog != nil || audit != nil || mark != nil else { return }
@@ -21,8 +21,8 @@ enum RecordPhase {
 
     // MARK: Counters
 
-    private static func result(_ context: Context) -> ProxyMetrics.Result {
-        let (now, bodyTaken) = (context.shard.loop.now, context.stream.progress.bodyTaken)
+    private static func result(_ context: Context, _ progress: StreamProgress) -> ProxyMetrics.Result {
+        let (now, bodyTaken) = (context.shard.loop.now, progress.bodyTaken)
         // Bytes of another protocol have been counted already.
         let isSwitched = context.exchange.isSwitched
         let isAnswered = context.exchange.isAnswered
@@ -34,8 +34,8 @@ enum RecordPhase {
     }
 
     private static func slot(_ context: Context) -> Int {
-        context.rules.slot(
-            context.admitted.rules, isConnect: context.stream.request.head.methodKind == .connect)
+        let isConnect = context.stream.request.with { head, _ in head.methodKind == .connect }
+        return context.rules.slot(context.admitted.rules, isConnect: isConnect)
     }
 
     /// Counts bytes of a tunnel or an upgraded connection as they pass, because it may last for days.

@@ -45,7 +45,7 @@ enum TokenPhase {
             context.stream.keepBody(upTo: rules.settings.maxReplayBytes)
         }
         context.ledger.injection = .failed
-        do throws(Problem) { context.client = try client(at: upstream, context) } catch { return .fail(error) }
+        do throws(Problem) { context.client = try client(at: upstream, context.stream) } catch { return .fail(error) }
         guard let token = upstream.currentToken(of: context.client) else { return .awaitToken(insteadOf: nil) }
         context.token = token
         context.ledger.injection = .injected
@@ -53,21 +53,21 @@ enum TokenPhase {
     }
 
     /// The upstream's client, or one for the caller's own token (RFC 8693).
-    private static func client(at upstream: Upstream, _ context: Context) throws(Problem) -> Heimdallr? {
+    private static func client(at upstream: Upstream, _ stream: any ClientStream) throws(Problem) -> Heimdallr? {
         guard let client = upstream.client, client.exchangesCallers else { return upstream.client }
-        return try context.stream.request.with { head, bytes throws(Problem) in
+        return try stream.request.with { head, bytes throws(Problem) in
             guard let token = BearerToken.range(head, bytes) else { throw .callerTokenNeeded }
             do throws(CallerRefusal) { return try client.client(of: bytes[token]) } catch { throw Problem(error) }
         }
     }
 
-    /// What the program hears of a token that did not come.
+    /// The program's answer when no token has come.
     static func problem(_ error: HeimdallrError, _ context: Context) -> Problem {
         guard let upstream = context.upstream else { return .internalError }
         if upstream.exchangesCallers {
             if error.refusesWhatWasShown { return .callerTokenRefused }
             // The caller's token may have expired during the wait.
-            do throws(Problem) { _ = try client(at: upstream, context) } catch { return error }
+            do throws(Problem) { _ = try client(at: upstream, context.stream) } catch { return error }
         }
         return Problem(
             error, client: upstream.rules.settings.client ?? "", signIn: context.shard.observer.signIn)
