@@ -43,10 +43,7 @@ public final class Administration: Sendable {
         let addresses = LoginAddresses(host: settings.host, origins: origins)
         let model = AdminModel(
             sources: sources, tokens: tokens, addresses: addresses, pendingLogins: settings.pendingLogins)
-        let forms: FormTokens
-        do { forms = try FormTokens() } catch {
-            throw .listen(address: settings.shown, reason: "the machine gives no random numbers")
-        }
+        let forms = FormTokens()
         let streams = sources.clients.map { $0.heimdallr.events() }
         let listeners = try AdminListeners(settings, socketPath: path)
         let port = listeners.port.address.port

@@ -17,12 +17,17 @@ enum Main {
         }
         let words = Array(arguments.dropFirst())
         do {
-            try HeimdallrProxyCommand.checkHelp(words)
-            var command = try HeimdallrProxyCommand.parseAsRoot(words)
-            if var command = command as? any AsyncParsableCommand {
-                try await command.run()
+            if let configuration = ServeCommand.plain(words) {
+                try await ServeCommand.serve(configuration)
             } else {
-                try command.run()
+                try HeimdallrProxyCommand.checkHelp(words)
+                var command = try HeimdallrProxyCommand.parseAsRoot(words)
+                if var command = command as? any AsyncParsableCommand {
+                    try await command.run()
+                } else {
+                    // On the main thread: other threads block signals, and what `exec` runs would inherit that.
+                    try command.run()
+                }
             }
         } catch {
             end(with: error, words)

@@ -10,7 +10,11 @@ struct FormTokens: Sendable {
 
     private let key: [UInt8]
 
-    init() throws(CryptographyError) { key = try RandomBytes.make(32) }
+    /// The key comes from the kernel: at the start, libcrypto's generator has not been seeded yet.
+    init() {
+        var generator = SystemRandomNumberGenerator()
+        key = (0..<32).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
+    }
 
     static func newCookie() throws(CryptographyError) -> String { try RandomBytes.identifier() }
 

@@ -1,4 +1,3 @@
-import Cryptography
 import FileSystem
 import Synchronization
 
@@ -8,8 +7,8 @@ final class ConfigurationFreshness: Sendable {
 
     /// `nil`: the configuration comes from the environment.
     private let path: String?
-    /// Of the file's content when it was read.
-    private let digest = Mutex<[UInt8]?>(nil)
+    /// Hash of the file's content when it was read.
+    private let hash = Mutex<Int?>(nil)
 
     init(_ source: ConfigurationSource) {
         path = if case .file(let path) = source { path } else { nil }
@@ -18,18 +17,18 @@ final class ConfigurationFreshness: Sendable {
     /// To be called before each reading: a change in between is one that the proxy may not know. Blocks.
     func note() {
         let now = current()
-        digest.withLock { $0 = now }
+        hash.withLock { $0 = now }
     }
 
     /// Blocks.
     func hasChanged() -> Bool {
-        guard path != nil, let noted = digest.withLock({ $0 }) else { return false }
+        guard path != nil, let noted = hash.withLock({ $0 }) else { return false }
         return current() != noted
     }
 
     /// `nil`: the file can't be read.
-    private func current() -> [UInt8]? {
+    private func current() -> Int? {
         guard let path, let bytes = try? FileSystem.read(path, limit: Self.limit) else { return nil }
-        return try? Digest.sha256(bytes)
+        return bytes.hashValue
     }
 }

@@ -61,7 +61,7 @@ struct AdminOptions: ParsableArguments {
     /// Does the same as `ask`. In a file that is no longer valid it guesses the socket.
     func askTheOldOne(_ method: String, _ target: String) throws -> AdminClient.Answer {
         guard socket == nil else { return try ask(method, target) }
-        let (source, environment) = try options.choose()
+        let (source, environment) = try options.named.choose()
         do throws(ConfigurationError) { _ = try source.admin(environment) } catch {
             guard case .file(let file) = source else { return try ask(method, target) }
             let paths = AdminGuess.sockets(file: file, environment: environment)
@@ -74,7 +74,7 @@ struct AdminOptions: ParsableArguments {
     /// Possible paths of the running proxy's socket, the likeliest first. Prints faults of the configuration.
     func candidates() throws -> [String] {
         if let socket { return [socket] }
-        let (source, environment) = try options.choose()
+        let (source, environment) = try options.named.choose()
         let settings: AdminSettings?
         do throws(ConfigurationError) { settings = try source.admin(environment) } catch {
             for problem in error.problems { Complaint.error("\(problem)") }

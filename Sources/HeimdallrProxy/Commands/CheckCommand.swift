@@ -21,7 +21,7 @@ struct CheckCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        let (source, environment) = try options.chooseWithoutPlayground()
+        let (source, environment) = try options.named.chooseWithoutPlayground()
         let passed = try ServiceManager.take().passed
         if json {
             let report = try await Self.report(source, environment, passed)

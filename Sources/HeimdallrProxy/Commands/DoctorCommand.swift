@@ -34,7 +34,7 @@ struct DoctorCommand: AsyncParsableCommand {
     var asksForNoToken = false
 
     func run() async throws {
-        let (source, environment, playground) = try await options.chooseWithPlayground()
+        let (source, environment, playground) = try await options.named.chooseWithPlayground()
         let settings = try source.load(environment: environment)
         var diagnoses: [Diagnosis]
         do {

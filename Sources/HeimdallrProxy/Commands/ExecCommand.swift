@@ -46,7 +46,7 @@ struct ExecCommand: ParsableCommand {
     private var program: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
 
     func run() throws {
-        let (source, environment) = try options.chooseWithoutPlayground()
+        let (source, environment) = try options.named.chooseWithoutPlayground()
         let settings = try source.load(environment: environment)
         guard let authority = Self.authority(settings) else {
             let onlySockets = settings.proxy.listen.allSatisfy { if case .unix = $0 { true } else { false } }

@@ -95,11 +95,18 @@ struct ConfigurationOptions: ParsableArguments {
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
+    var named: NamedConfiguration { NamedConfiguration(path: config) }
+}
+
+/// The configuration that a command line names; `nil`: none, so it is looked for.
+struct NamedConfiguration {
+    let path: String?
+
     /// The source and this process's environment.
     /// - Throws: a usage error with advice, when there is none.
     func choose() throws(ValidationError) -> (source: ConfigurationSource, environment: [String: String]) {
         let environment = ProcessEnvironment.all
-        return (try ConfigurationSource.choose(named: config, environment: environment), environment)
+        return (try ConfigurationSource.choose(named: path, environment: environment), environment)
     }
 
     /// Does the same as `choose`, and starts the playground where the configuration wants it.

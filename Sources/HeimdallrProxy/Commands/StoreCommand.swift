@@ -111,7 +111,7 @@ struct ConfiguredStore {
 
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
     init(_ options: ConfigurationOptions) throws {
-        let (source, environment) = try options.chooseWithoutPlayground()
+        let (source, environment) = try options.named.chooseWithoutPlayground()
         settings = try source.load(environment: environment)
         secrets = SecretCache(settings)
         assembly = StoreAssembly(settings, secrets, logger: Logger(label: "heimdallr-proxy"))
