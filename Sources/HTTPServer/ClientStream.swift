@@ -4,11 +4,11 @@ import Reactor
 /// A program's requests and their answers, one at a time, in any version of HTTP. `ServerConnection` is the form of
 /// HTTP/1.1. Loop's thread only.
 ///
-/// No call here calls the handler. A call that finds the client gone says so, and the stream is then closed.
+/// No call here calls the handler. A call that finds the client gone closes the stream and returns that.
 public protocol ClientStream: AnyObject {
     var source: ClientSource { get }
 
-    /// The current request's head, and behind its body the trailers.
+    /// The current request's head and, once the body is read, its trailers.
     var request: ReceivedRequest { get }
 
     var progress: StreamProgress { get }
@@ -32,14 +32,15 @@ public protocol ClientStream: AnyObject {
     /// Writes the head of an answer, with its framing: an interim one, 101 or the final one. 101 changes the protocol.
     /// - Parameters:
     ///   - reason: without line ends.
-    ///   - fields: appends whole lines; none that frames the answer, but a Content-Length.
+    ///   - fields: appends whole lines: those of the answer without Transfer-Encoding and Connection, which follow by
+    ///     themselves.
     /// - Returns: number of bytes written.
     @discardableResult
     func answer(_ head: AnswerHead, reason: Span<UInt8>, fields: (inout ByteBuffer) -> Void) -> Int
 
     /// Writes a piece of the answer's body, unframed.
-    /// - Returns: number of bytes taken; if fewer than all, `roomCame` follows, or the client is cut off after the idle
-    ///   timeout. `nil` when the client is gone.
+    /// - Returns: number of bytes taken; if fewer than all, `roomCame` follows, or the client is cut off after the
+    ///   server's stall timeout. `nil` when the client is gone.
     func write(_ piece: Span<UInt8>, _ taking: PieceTaking) -> Int?
 
     /// Ends our side of another protocol; the client's bytes still arrive.
@@ -53,8 +54,8 @@ public protocol ClientStream: AnyObject {
     /// - Parameter cut: whether the client must see that the answer is incomplete.
     func close(cut: Bool)
 
-    /// Calls `deadlinePassed` after the timeout, unless the request ends or another deadline is set first. `.off`: no
-    /// deadline.
+    /// Calls `deadlinePassed` after the timeout, unless the request ends or another deadline is set first; a `write` that
+    /// takes less than all sets one, too. `.off`: no deadline.
     func setDeadline(after timeout: Timeout)
 
     /// Hands the byte stream over, for bytes that are not HTTP. The stream stays in the server's count until `close`.
@@ -94,7 +95,7 @@ public struct StreamProgress {
     public var isRequestComplete: Bool
     /// The body can be read again from its first byte.
     public var canRewind: Bool
-    /// The client has ended its side, though earlier bytes may be unread. A client that is gone looks the same.
+    /// The client has ended its side, though earlier bytes may be unread. Whether it is gone does not show in that.
     public var hasClientEnded: Bool
     /// No output waits for the client.
     public var isOutputTaken: Bool
@@ -120,11 +121,13 @@ public struct AnswerHead {
     }
 }
 
-/// How much of a piece is taken while the client is slower.
+/// The part to take of a piece for a slow client.
 public enum PieceTaking {
     /// All of it, although it has to wait. For small pieces.
     case all
+    /// Nothing while much output waits; else all.
     case allOrNone
+    /// As much as goes out at once; all of it where the answer is chunked.
     case part
 }
 

@@ -5,7 +5,7 @@ import Heimdallr
 enum Action {
     /// The next phase.
     case next
-    /// Nothing: the next event decides.
+    /// Nothing: an event follows.
     case wait
     indirect case readUsers(BasicCredentials)
     indirect case refuseUser(BasicCredentials?)
@@ -21,7 +21,7 @@ enum Action {
     case send(fresh: Bool)
     /// With the current token, although it is suspect.
     case sendDoubted(fresh: Bool)
-    /// Sends the request once more, but not with a token that has ended or was refused (rule 1).
+    /// Sends the request once more, but not with a token that has ended (rule 1) or was refused (rule 7).
     case sendAgain(fresh: Bool)
     /// Nothing was sent yet, because the server does not offer HTTP/2.
     case sendByHTTP1
@@ -36,7 +36,7 @@ enum Action {
     /// The client has part of an answer: close the connection to show that it is incomplete.
     /// - Parameter because: a Proxy Error Type (RFC 9209, section 2.3); `nil`: the client is the cause.
     case cut(because: String?)
-    /// No byte reaches the client any more.
-    /// - Parameter closes: the connection is still to be closed, in order.
+    /// The client is gone, or gets no further byte.
+    /// - Parameter closes: its connection is still open, and is closed without a reset.
     case leave(closes: Bool)
 }

@@ -12,9 +12,9 @@ struct Context {
     private(set) var rules: RuleSet
     /// Role of the client's listener; `nil` after the listener closed.
     private(set) var role: ListenerRole?
-    /// Address of a TCP client, for the access log and the audit stream.
+    /// Address of a TCP client, if something records it; read once for each connection.
     let address: SocketAddress?
-    /// Caller, as far as its connection shows it.
+    /// The caller without its user, which each request names.
     private var caller = Caller()
     var admitted = Admitted()
     var exchange = Exchange()
@@ -66,7 +66,7 @@ struct Context {
         token = nil
         signing = nil
         client = nil
-        // The next request probably comes from another caller.
+        // The next request probably comes from another caller, so the line made of this token is of no use.
         if let upstream, upstream.exchangesCallers { upstream.injected.forgetToken() }
         upstream = nil
         tunnel = nil

@@ -17,7 +17,7 @@ extension Exchange {
 
     enum Verdict: Equatable {
         case forward
-        /// Pass to the client before the final answer.
+        /// An interim answer, which the client gets.
         case forwardInterim
         /// Neither pass it on nor end anything: an interim answer that the client can't read, or a 401 that is held.
         case read
@@ -42,7 +42,7 @@ extension Exchange {
             attempts.wantsNonce = wantsNonce
             return hold(HeldAnswer(copy answer), findings)
         }
-        // A retry would have to omit the expectation.
+        // The program expects 100 and would wait for it again; only it can leave the expectation out.
         if answer.status == 417, request.expectsContinue { return refuse(.expectationFailed) }
         return .forward
     }
@@ -55,8 +55,8 @@ extension Exchange {
 
     private mutating func hold(_ answer: HeldAnswer, _ findings: Findings) -> Verdict {
         var answer = answer
-        // The rest of the body would go to an upstream that has refused it, and could not be sent again. The body of a
-        // mere nonce request says nothing.
+        // The rest of the request's body would go to an upstream that has refused the request, and could not be sent
+        // again. The body of a 401 that only asks for a nonce is of no use.
         let readsOn = findings.isRequestComplete && !attempts.wantsNonce
         if !readsOn, !request.isHead, answer.head.framing != .none, answer.head.framing != .length(0) {
             answer.isWhole = false
@@ -73,10 +73,10 @@ extension Exchange {
     mutating func answer(
         status: Int, framing: BodyFraming, isRequestComplete: Bool, mustClose: Bool
     ) -> BodyFraming {
-        // The rest of the body is not read: sending stops at a refusal, and does not begin before 100.
-        var isContinued = false
-        if case .asked(let asked) = state { isContinued = asked.isContinued }
-        if !isRequestComplete, status >= 400 || request.expectsContinue && !isContinued { request.keepsAlive = false }
+        // The rest of the body is not read: the upstream has refused it, or answered before its first byte was sent.
+        var hasBegun = !request.expectsContinue
+        if case .asked(let asked) = state, asked.isContinued || asked.hasBody { hasBegun = true }
+        if !isRequestComplete, status >= 400 || !hasBegun { request.keepsAlive = false }
         if mustClose { request.keepsAlive = false }
         var framing = framing
         if framing == .chunked || framing == .untilClose {
@@ -111,7 +111,7 @@ extension Exchange {
     }
 
     /// Keeps a piece of the held 401.
-    /// - Returns: whether to read on; `nil`: no 401 is held.
+    /// - Returns: `nil` if no 401 is held; else whether the rest is still wanted.
     mutating func hold(_ piece: Span<UInt8>) -> Bool? {
         guard case .refused(var answer) = state else { return nil }
         // Moved out of the state while it grows, to avoid a copy.
@@ -151,7 +151,7 @@ extension Exchange {
         return .fail(Problem(error))
     }
 
-    private mutating func sendAfterRefusal(
+    mutating func sendAfterRefusal(
         _ held: HeldAnswer, _ end: UpstreamEnd, _ token: AccessToken?
     ) -> Action {
         if attempts.wantsNonce {
@@ -174,8 +174,8 @@ extension Exchange {
     @inline(__always)
     func keepsConnection(isRequestComplete: Bool) -> Bool { request.keepsAlive && isRequestComplete }
 
-    /// The same for an answer of the proxy. HTTP/1.0 needs a field that such answers lack, and an unread body would be
-    /// taken for the next request.
+    /// The same for an answer of the proxy. Clients of HTTP/1.0 are not kept behind one, nor is an unread body, which would
+    /// be taken for the next request.
     /// - Parameter closes: the answer itself ends the connection.
     func keepsConnection(behindOwn closes: Bool, isRequestComplete: Bool, mustClose: Bool) -> Bool {
         !closes && !mustClose && keepsConnection(isRequestComplete: isRequestComplete) && !request.isHTTP10

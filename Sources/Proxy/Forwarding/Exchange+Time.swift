@@ -1,6 +1,9 @@
+import CurlTransport
+import Heimdallr
+
 // Deadlines and pauses of a request.
 extension Exchange {
-    /// The party that the request waits for, which decides the deadline.
+    /// The party that the request waits for. `Forwarder.keepTime` has the deadline of each.
     enum Patience: Equatable {
         /// Nothing, or a task with its own deadline.
         case none
@@ -20,7 +23,7 @@ extension Exchange {
         case .deciding, .awaitingToken: .none
         case .collecting: .requestBody
         case .held: .guess
-        // A client that may wait for 100 waits for the upstream.
+        // A client that expects 100 may send nothing before it: then the upstream is waited for.
         case .asked(let asked):
             asked.awaitsBody && (asked.hasBody || asked.isContinued || !request.expectsContinue)
                 ? .requestBody : .response
@@ -31,8 +34,8 @@ extension Exchange {
         }
     }
 
-    /// The party whose time begins anew; `nil`: no deadline changes. While the client has to take some of the answer, its
-    /// stream keeps the time.
+    /// The party whose deadline has to be set now; `nil`: none. A client that has to take some of the answer gets its deadline
+    /// from its stream (`ServerConnection.waitForClient`).
     mutating func takeNewTime() -> Patience? {
         guard hasNewTime else { return nil }
         hasNewTime = false
@@ -42,17 +45,21 @@ extension Exchange {
     /// Error type of an upstream that stalls (RFC 9209, section 2.3.8).
     private static let silent = "connection_read_timeout"
 
-    func deadlinePassed() -> Action {
+    /// - Parameter token: the request's; `nil`: it has none.
+    mutating func deadlinePassed(_ token: AccessToken?) -> Action {
         switch state {
-        case .deciding, .awaitingToken: .wait
-        case .held: .refuseGuess
-        case .collecting: .fail(.slowBody)
-        case .asked: .fail(patience == .requestBody ? .slowBody : .responseTimeout)
-        case .refused: .fail(.responseTimeout)
-        case .answered: .cut(because: Self.silent)
+        case .deciding, .awaitingToken: return .wait
+        case .held: return .refuseGuess
+        case .collecting: return .fail(.slowBody)
+        case .asked: return .fail(patience == .requestBody ? .slowBody : .responseTimeout)
+        // The rest of a held 401 is not waited for.
+        case .refused(let held):
+            return sendAfterRefusal(held, UpstreamEnd(error: TransportError(.responseTruncated, message: "")), token)
+        case .answered: return .cut(because: Self.silent)
         case .switched(let switched):
-            switched.isLeaving ? .leave(closes: true) : .cut(because: switched.hasUpstreamEnded ? nil : Self.silent)
-        case .tunnelled: .endTunnel
+            if switched.isLeaving { return .leave(closes: true) }
+            return .cut(because: switched.hasUpstreamEnded ? nil : Self.silent)
+        case .tunnelled: return .endTunnel
         }
     }
 
@@ -64,7 +71,7 @@ extension Exchange {
 
     // MARK: Pauses
 
-    /// A piece of the answer is about to go to the client.
+    /// Bytes pass, in either direction.
     mutating func pieceCame() { hasNewTime = true }
 
     mutating func pause(for cause: Pause) { pause = cause }

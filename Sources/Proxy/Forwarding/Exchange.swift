@@ -20,7 +20,7 @@ struct Exchange {
         var replaysUnauthorized = false
     }
 
-    /// Progress of the request, with the data of each state. A held answer is rare and large, so it is kept apart.
+    /// Progress of the request, with the data of each state. Held answers are `indirect`, because they are rare and large.
     enum State {
         /// The phases before *send*; nothing is waited for.
         case deciding
@@ -42,6 +42,7 @@ struct Exchange {
         var isContinued = false
         /// The upstream waits for the client's next bytes.
         var awaitsBody = false
+        /// A piece of the body has gone out.
         var hasBody = false
     }
 
@@ -75,9 +76,9 @@ struct Exchange {
     var state = State.deciding
     var attempts = Attempts()
     var pause = Pause.none
-    /// The time of the party that is waited for begins anew.
+    /// Set when the deadline has to be set again.
     var hasNewTime = false
-    /// The action that follows when the upstream's side has ended, because of a decision made here.
+    /// A decision made within a call of the upstream's stream. `ended` returns it.
     var outcome: Action?
 
     // MARK: What is asked of it
@@ -95,7 +96,7 @@ struct Exchange {
 
     var isSwitched: Bool { if case .switched = state { true } else { false } }
     var isCollecting: Bool { if case .collecting = state { true } else { false } }
-    /// Whether an HTTP answer is due from others than the client: no other protocol, no tunnel, no delayed refusal.
+    /// Whether nothing but the proxy, the upstream or the token endpoint holds up an HTTP answer.
     var awaitsOthers: Bool {
         switch state {
         case .deciding, .collecting, .awaitingToken, .asked, .refused, .answered: pause != .room
@@ -148,8 +149,8 @@ struct Exchange {
 
     /// A token has come, or `error` says why not.
     /// - Parameters:
-    ///   - hasDoubted: a token exists that is only suspect at this upstream. It is better than an error, unless a sign-in
-    ///     is needed.
+    ///   - hasDoubted: a token exists that is only suspect at this upstream. It is better than an error, but not than a
+    ///     sign-in in place of a held 401.
     ///   - problem: what the client hears of the error.
     mutating func tokenArrived(
         _ error: HeimdallrError?, hasDoubted: Bool, _ problem: Problem
@@ -185,9 +186,9 @@ struct Exchange {
 
     func failed(_ problem: Problem) -> Action { isAnswered ? .cut(because: problem.error) : .fail(problem) }
 
-    /// The upstream's side is to end now, and `failed` follows.
+    /// Notes a problem within a call of the upstream's stream, which then ends.
     mutating func stop(_ problem: Problem) { outcome = failed(problem) }
 
-    /// The client was found gone while the upstream's side was at work.
+    /// Notes within such a call that the client is gone.
     mutating func clientGone() { outcome = .leave(closes: false) }
 }

@@ -5,9 +5,9 @@ import Heimdallr
 import Reactor
 
 /// Answers the requests of one client: the shell of the phases. It hands events to them and to `Exchange`, and performs
-/// the actions that they return; it has no rules. Loop's thread only.
+/// the actions that they return. Loop's thread only.
 final class Forwarder: ClientStreamHandler, NextTurnHandler {
-    /// Owns this object until it is closed.
+    /// Holds this object until the stream is closed.
     let stream: any ClientStream
     #if !DEBUG
         @safe @exclusivity(unchecked)
@@ -19,10 +19,10 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     #endif
     var upstream: (any UpstreamStream)?
     var dialAttempt: DialAttempt?
-    /// Tells the end of an earlier wait from that of the current one.
+    /// Number of the latest wait for a token, users or a dial. An end with another number comes too late.
     var waitNumber = 0
     var tokenWait: Task<Void, Never>?
-    /// Source address of the failed login whose 407 is delayed.
+    /// Source (address or user) of the failed login whose 407 is delayed.
     var heldGuess: String?
     #if !DEBUG
         @safe @exclusivity(unchecked)
@@ -65,7 +65,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         leave()
     }
 
-    func deadlinePassed() { perform(context.exchange.deadlinePassed()) }
+    func deadlinePassed() { perform(context.exchange.deadlinePassed(context.token)) }
 
     func nextTurn() {
         isTurnScheduled = false
@@ -90,15 +90,19 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
             let next = BodyDigest.goOn(&context, &share)
             if case .next = next { return run(from: .token) }
             return perform(next)
-        case .awaitToken(let refused): awaitToken(insteadOf: refused)
+        case .awaitToken(let refused):
+            endUpstream()
+            awaitToken(insteadOf: refused)
         case .send(let isFresh): send(fresh: isFresh)
         case .sendDoubted(let isFresh):
             context.token = context.client?.currentToken()
             send(fresh: isFresh)
-        case .sendAgain(let isFresh): sendAgain(fresh: isFresh)
+        case .sendAgain(let isFresh):
+            endUpstream()
+            sendAgain(fresh: isFresh)
         case .sendByHTTP1:
             context.upstream?.noteLackOfHTTP2(shard.loop.now)
-            send(fresh: false)
+            sendAgain(fresh: false)
         case .resumeAnswer:
             context.exchange.resume()
             if let end = upstream?.resumeBody() { upstreamEnded(end) }
@@ -135,14 +139,18 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         }
     }
 
-    /// Idle timeout of the upstream after the client ended its side, if that end can't be passed on.
+    /// Time for the upstream's last bytes after an end of the client's side that can't be passed on.
     private static let endingTimeout = Timeout(.milliseconds(500))
 
     // MARK: The end
 
-    private func fail(_ problem: Problem) {
+    private func endUpstream() {
         upstream?.cancel()
         upstream = nil
+    }
+
+    private func fail(_ problem: Problem) {
+        endUpstream()
         let keeps = keepsConnection(behindOwn: problem.closes || stream.request.head.upgradeRequested)
         AnswerPhase.write(problem, keeping: keeps, &context) ? finish(keeping: keeps, stream.progress) : leave()
     }

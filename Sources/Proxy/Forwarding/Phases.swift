@@ -1,5 +1,5 @@
-/// The phases of a request, in their order. Each is a type with one function over the request's `Context`; it decides
-/// and changes nothing else, and the shell (`Forwarder`) performs the `Action` that it returns.
+/// The phases of a request, in their order. Each is a type in the folder `Phases` that works on the request's `Context`. The
+/// shell (`Forwarder`) performs the `Action` that it returns.
 ///
 /// A feature is a phase, or a row in one.
 enum Phase {
@@ -10,14 +10,14 @@ enum Phase {
     case admit
     /// Gets what signs it: the client's token or that of one caller, or keys and the body's digest for SigV4.
     case token
-    /// Writes the head for the upstream when there is a connection. `EditHeadPhase`: strip, rewrite, set, trace, inject,
+    /// Writes the head for the upstream. `Forwarder.writeHead` calls it once *send* has a connection. `EditHeadPhase`: strip, rewrite, set, trace, inject,
     /// prove, sign, offer an upgrade. The token is looked at once more (rule 1).
     case editHead
     /// Gets a connection and sends the request. `Forwarder.send` and `Upstream.begin`; the body follows.
     case send
-    /// Finds out what the answer's head means. `JudgePhase`: a nonce, a refused token (rule 7), a sign-in, an upgrade.
+    /// Finds out what the answer's head means. `JudgePhase`: a nonce, a refused token (rule 7), a sign-in.
     case judge
-    /// Writes the client's answer. `AnswerPhase`: head and body, or a `Problem` of the proxy.
+    /// Writes the client's answer. `AnswerPhase`: head and body, an upgrade, or a `Problem` of the proxy.
     case answer
     /// Counts and records it. `RecordPhase`: counters, access log, audit stream, span.
     case record
@@ -25,7 +25,7 @@ enum Phase {
 
 extension Forwarder {
     /// Runs the phases that a request passes before its upstream is asked, from `phase` on, until one of them has to wait
-    /// or ends the request. Events of the upstream bring about the others.
+    /// or ends the request. The other phases are called by `Forwarder+Upstream`, and *record* by `Forwarder.settle`.
     func run(from phase: Phase) {
         var phase = phase
         while true {

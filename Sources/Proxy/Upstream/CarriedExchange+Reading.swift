@@ -131,8 +131,8 @@ extension CarriedExchange {
     private static let refused = Over(.aborted, "the answer was refused")
 
     private func closed(_ isClean: Bool, _ delegate: any UpstreamStreamDelegate) -> Over? {
-        // A clean end of one side of another protocol: the other side continues.
-        if machine.isSwitched, isClean, !flow.isUploadOver {
+        // A clean end of one side of another protocol: the other side continues, or its last bytes still go out.
+        if machine.isSwitched, isClean, !flow.isUploadOver || !output.isEmpty {
             delegate.upstreamEndedItsSide()
             return nil
         }

@@ -12,7 +12,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     static let share = 256 * 1024
     /// Bytes of one read. A large read becomes one large write, with fewer acknowledgements and wake-ups.
     static let readLimit = 256 * 1024
-    /// Size of one piece of a body. The next one is taken when at most `lowWater` bytes wait.
+    /// Size of one piece of the request's body. The next one is taken when `output` holds at most `lowWater` bytes.
     static let pieceLimit = 64 * 1024
     static let lowWater = 16 * 1024
 
@@ -22,11 +22,11 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         var held = 0
         var isBodyPaused = false
         var isUploadPaused = false
-        /// End of the connection, after the bytes in `input`.
+        /// End of the connection, found behind bytes that have not been handled yet.
         var last: CarrierReceived?
-        /// Whether the peer's end was clean; `nil` before its end.
+        /// Whether the peer's end was clean; `nil` until all bytes before it have been handled.
         var end: Bool?
-        /// Whether the connection refuses further bytes.
+        /// Writing has failed; the peer's last bytes may still be read.
         var isDeaf = false
         /// The client ended its side of another protocol, after the bytes in `output`.
         var isUploadOver = false
@@ -88,8 +88,8 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         return connect(over: pool).map(leave)
     }
 
-    /// Writes the head on an idle connection, or requests a new one. Closes a connection that ended or sent bytes while
-    /// idle: its bytes would be taken for the answer.
+    /// Writes the head on an idle connection, or requests a new one. An idle connection that has ended is closed; so is one
+    /// that has sent bytes, which would be taken for the answer.
     private func connect(over pool: CarrierPool) -> Over? {
         do throws(TransportError) {
             while let carrier = try pool.connect(
@@ -136,7 +136,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         head.isSecret = true
         let step = write(&head, carrier, delegate)
         if step != .send { head.removeAll() }
-        // The body after the head is not wiped.
+        // Only the head is wiped, not the body behind it.
         head.isSecret = false
         swap(&head, &output)
         switch step {
@@ -158,7 +158,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         let form = HeadForm(isAbsolute: carrier.needsAbsoluteForm, pair: carrier.pair)
         guard delegate.writeHead(form, to: &head) == .send else { return .withhold }
         frame(&head, carrier)
-        // The last check: a later byte is taken for the answer.
+        // The connection's last check: a later byte is taken for the answer.
         guard carrier.isUntouched() else { return nil }
         return delegate.hasTokenEnded ? .withhold : .send
     }
@@ -222,7 +222,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         delegate.upstreamEnded(leave(over))
     }
 
-    /// Lets go of the connection, the owner and the request's secrets. It is then free for another request.
+    /// Lets go of the connection, the owner and the request's secrets. The exchange is then free for another request.
     private func leave(_ over: Over) -> UpstreamEnd {
         var end = UpstreamEnd(error: over.error)
         if let carrier {

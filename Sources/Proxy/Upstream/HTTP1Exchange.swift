@@ -108,7 +108,10 @@ struct HTTP1Exchange: ~Copyable {
     mutating func next(_ bytes: Span<UInt8>, from: Int) throws(MessageError) -> Event {
         switch reading {
         case .heads(var heads):
-            if from < bytes.count { heads.sawBytes = true }
+            if from < bytes.count, !heads.sawBytes {
+                heads.sawBytes = true
+                reading = .heads(heads)
+            }
             return try readHead(bytes, from, &heads)
         case .content(let left):
             guard left > 0 else {
@@ -189,7 +192,7 @@ struct HTTP1Exchange: ~Copyable {
             return
         }
         if head.status == 101, offersUpgrade { return reading = .switched }
-        // The rest of a refused request is not wanted, nor a body that waits for 100.
+        // The rest of a refused request is not wanted, nor a body that still waits for 100.
         if head.status >= 400 || expectsContinue { stopUpload() }
         switch head.framing {
         case .none: reading = .done
@@ -233,8 +236,9 @@ struct HTTP1Exchange: ~Copyable {
         return Int(min(UInt64(limit), left))
     }
 
-    /// Counts sent bytes of a body of known length.
+    /// A piece of the body goes out.
     mutating func sent(_ count: Int) {
+        expectsContinue = false
         guard case .content(let left) = sending else { return }
         sending = left <= UInt64(count) ? .finished : .content(left: left - UInt64(count))
     }

@@ -70,7 +70,7 @@ struct ExchangeTests {
             var whole = exchange()
             _ = whole.answer(status: 200, framing: framing, isRequestComplete: true, mustClose: false)
             #expect(whole.isAnswered)
-            #expect(text(whole.deadlinePassed()).hasPrefix("cut"))
+            #expect(text(whole.deadlinePassed(nil)).hasPrefix("cut"))
             #expect(text(whole.failed(.bodyCut)).hasPrefix("cut"))
             #expect(ended(&whole) == "finish")
             var broken = exchange()
@@ -148,6 +148,25 @@ struct ExchangeTests {
         #expect(ended(&uploading, TransportError(.aborted, message: "")) == "awaitToken")
     }
 
+    @Test func `a held 401 whose body stalls is not waited for`() throws {
+        var exchange = exchange { $0.replaysUnauthorized = true }
+        let findings = Exchange.Findings(isTokenRefused: true, canSendAgain: true, isRequestComplete: true)
+        _ = exchange.judge(try head(401, "Content-Length: 9"), findings)
+        #expect(text(exchange.deadlinePassed(nil)) == "awaitToken")
+        exchange.awaitToken()
+        let refusal = text(exchange.tokenArrived(Self.late, hasDoubted: true, .userRequired))
+        #expect(refusal == text(.fail(.userRequired)), "a part of a 401 passes")
+    }
+
+    @Test func `an early answer to a body under way keeps the connection, and to one that waits for 100 it does not`() {
+        for (begins, keeps) in [(true, true), (false, false)] {
+            var exchange = exchange { $0.expectsContinue = true }
+            exchange.bodyAsked(isThere: begins)
+            _ = exchange.answer(status: 200, framing: .length(0), isRequestComplete: false, mustClose: false)
+            #expect(exchange.request.keepsAlive == keeps)
+        }
+    }
+
     @Test func `a nonce is used once, at once, and its 401 is not read`() throws {
         let refusal = try head(401, "Content-Length: 2")
         let findings = Exchange.Findings(wantsNonce: true, canSendAgain: true, isRequestComplete: true)
@@ -219,12 +238,12 @@ struct ExchangeTests {
     @Test func `whom a request waits for`() throws {
         var plain = exchange()
         #expect(plain.patience == .response)
-        #expect(text(plain.deadlinePassed()) == text(.fail(.responseTimeout)))
+        #expect(text(plain.deadlinePassed(nil)) == text(.fail(.responseTimeout)))
         plain.bodyAsked(isThere: true)
         #expect(plain.patience == .response)
         plain.bodyAsked(isThere: false)
         #expect(plain.patience == .requestBody)
-        #expect(text(plain.deadlinePassed()) == text(.fail(.slowBody)))
+        #expect(text(plain.deadlinePassed(nil)) == text(.fail(.slowBody)))
         // Who may wait for 100 with the body waits for the upstream, until it has come.
         var expecting = exchange { $0.expectsContinue = true }
         expecting.bodyAsked(isThere: false)

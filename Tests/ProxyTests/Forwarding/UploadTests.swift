@@ -224,6 +224,23 @@ struct UploadTests {
         #expect(try await client.response().text == "hello")
     }
 
+    @Test(arguments: [false, true])
+    func `a body under way arrives whole behind an early 200, although 100 was asked for`(chunked: Bool) async throws {
+        let proxy = try await ProxyInProcess { exchange in
+            try exchange.send("HTTP/1.1 200 Early\r\nContent-Length: 5\r\n\r\nearly")
+            try exchange.readBody()
+        }
+        let client = try await proxy.connect()
+        let head = Self.head(
+            chunked ? "Transfer-Encoding: chunked" : "Content-Length: 10", more: "Expect: 100-continue\r\n")
+        try await client.send(head + (chunked ? "5\r\nfirst\r\n" : "first"))
+        #expect(try await client.response().text == "early")
+        try await client.send(chunked ? "5\r\nthen.\r\n0\r\n\r\n" : "then.")
+        #expect(try await proxy.origin.completeRequests(1).first?.text == "firstthen.")
+        try await client.send(message())
+        #expect(try await client.response().text == "early")
+    }
+
     @Test func `who does not wait for 100 is served too`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 100 Continue\r\n\r\n")

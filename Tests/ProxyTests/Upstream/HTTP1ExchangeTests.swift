@@ -147,7 +147,7 @@ struct HTTP1ExchangeTests {
             (200, false, true), (302, false, true), (400, false, false), (200, true, false),
         ] {
             var exchange = exchange(.length(10), expects: expects)
-            exchange.sent(3)
+            if !expects { exchange.sent(3) }
             _ = feed(&exchange, "HTTP/1.1 \(status) X\r\nContent-Length: 0\r\n\r\n", by: 1000)
             #expect(exchange.wantsUpload == goesOn)
             #expect(exchange.isUploadStopped == !goesOn)
@@ -155,6 +155,15 @@ struct HTTP1ExchangeTests {
         var waiting = exchange(.length(10), expects: true)
         _ = feed(&waiting, "HTTP/1.1 100 Go\r\n\r\n", by: 1000)
         #expect(waiting.wantsUpload == true)
+    }
+
+    @Test func `a body that is under way without 100 is sent to its end, though the answer comes early`() {
+        for begins in [true, false] {
+            var exchange = exchange(.chunked, expects: true)
+            if begins { exchange.sent(5) }
+            _ = feed(&exchange, "HTTP/1.1 200 X\r\nContent-Length: 2\r\n\r\nok", by: 1000)
+            #expect(exchange.wantsUpload == begins)
+        }
     }
 
     @Test func `how a body is framed`() {

@@ -134,11 +134,13 @@ struct SecureAnswerTests {
                 """)
         let client = try await proxy.connect()
         try await client.send("GET http://secure.test/ HTTP/1.1\r\nHost: secure.test\r\n\r\n")
-        _ = try await client.read(until: "hello")
-        // More tickets wait then than 10 ms are enough for.
-        proxy.holdLoop(for: 0.5)
-        // A chunked answer that is whole ends in its last chunk; one that is cut by a reset.
-        let rest = try? await client.readToEnd()
+        // A chunked answer that is whole ends in its last chunk; one that is cut ends in a reset, perhaps before "hello" is read.
+        var rest: [UInt8]?
+        if (try? await client.read(until: "hello")) != nil {
+            // More tickets wait then than 10 ms are enough for.
+            proxy.holdLoop(for: 0.5)
+            rest = try? await client.readToEnd()
+        }
         #expect(rest.map { !String(decoding: $0, as: UTF8.self).contains("0\r\n\r\n") } ?? true)
         try await server.process.stop()
     }

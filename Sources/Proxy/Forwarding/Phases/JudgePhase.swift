@@ -4,7 +4,7 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-/// Finds out what an answer's head means; `Exchange.judge` decides what follows.
+/// Finds out what an answer's head means for the token; `Exchange.judge` decides what follows.
 enum JudgePhase {
     static func run(
         _ context: inout Context, _ answer: borrowing ResponseHead, _ progress: StreamProgress
@@ -36,7 +36,7 @@ enum JudgePhase {
             guard let saysInvalid = tokenRefusal(answer, of: token) else { return false }
             return upstream.refused(token, of: context.client, saysInvalid: saysInvalid, isReplay: isReplay)
         case 101, 200..<500: upstream.accepted(token, of: context.client, isReplay: isReplay)
-        // An answer from before the token check says nothing.
+        // A 5xx may come from in front of the server that checks tokens.
         default: break
         }
         return false
@@ -50,8 +50,9 @@ enum JudgePhase {
         return tokenRefusal(answer, of: token) != nil
     }
 
-    /// No challenge, or one of the token's scheme without an error or with `invalid_token` (RFC 6750, section 3.1).
-    /// - Returns: whether the answer says `invalid_token`; `nil`: another error.
+    /// A 401 refuses the token if it has no challenge, or if a challenge of the token's scheme has no error or `invalid_token`
+    /// (RFC 6750, section 3.1).
+    /// - Returns: `nil` if it refuses something else; else whether it says `invalid_token`.
     private static func tokenRefusal(_ answer: borrowing ResponseHead, of token: AccessToken) -> Bool? {
         let values = challenges(answer)
         let scheme = token.binding == nil ? Challenge.bearer : Challenge.dpop
