@@ -136,14 +136,12 @@ final class TLSFileCache: Sendable {
             note(certificate, .clientCertificate, files.certificate)
             note(anchors, .trustAnchors, files.anchors)
             guard !isSame(next, as: files) else { return recovered(files) }
-            reading.replacements.append(try Self.replacement(of: material, by: [certificate, key, anchors]))
-            last.withLock { $0[files] = next }
-            if !isFirst {
-                for file in files.all { counts.record(.file(file), isGood: true) }
-                logger?.info(
-                    "certificates, keys or trust anchors have changed; new connections use them",
-                    metadata: ["files": "\(files.all.joined(separator: " "))"])
+            let replace = try Self.replacement(of: material, by: [certificate, key, anchors])
+            reading.replacements.append { [self] in
+                replace()
+                if !isFirst { replaced(files) }
             }
+            last.withLock { $0[files] = next }
             faults.withLock { faults in for file in files.all { faults[file] = nil } }
         } catch {
             guard faults.withLock({ $0.updateValue(error.reason, forKey: error.file) }) != error.reason else { return }
@@ -153,6 +151,13 @@ final class TLSFileCache: Sendable {
                     ? "a file of TLS can't be used" : "a file of TLS can't be used; what it held last stays in use",
                 metadata: ["file": "\(error.file)", "reason": "\(error.reason)"])
         }
+    }
+
+    private func replaced(_ files: TLSMaterial.Files) {
+        for file in files.all { counts.record(.file(file), isGood: true) }
+        logger?.info(
+            "certificates, keys or trust anchors have changed; new connections use them",
+            metadata: ["files": "\(files.all.joined(separator: " "))"])
     }
 
     private func note(_ pem: SecretBytes?, _ kind: CertificateEnd.Kind, _ path: String?) {
