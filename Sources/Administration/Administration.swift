@@ -14,20 +14,20 @@ public final class Administration: Sendable {
     private let model: AdminModel
     private let servers: [HTTPServer]
     private let loop: EventLoop
-    private let helpers: Mutex<[Task<Void, Never>]>
+    private let heart: Task<Void, Never>
     private let page: PortRoutes
     private let stopping = Mutex<Task<Void, Never>?>(nil)
 
     private init(
         address: String, socketPath: String, model: AdminModel, servers: [HTTPServer], loop: EventLoop,
-        helpers: [Task<Void, Never>], page: PortRoutes
+        heart: Task<Void, Never>, page: PortRoutes
     ) {
         self.address = address
         self.socketPath = socketPath
         self.model = model
         self.servers = servers
         self.loop = loop
-        self.helpers = Mutex(helpers)
+        self.heart = heart
         self.page = page
     }
 
@@ -54,11 +54,12 @@ public final class Administration: Sendable {
         let (servers, loop) = try await serve(
             listeners, page: page, command: CommandRoutes.router(model), shown: settings.shown, logger)
         model.watch(loop)
+        watch(streams, model)
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         return Administration(
             address: "\(host):\(port)", socketPath: listeners.command.address.host, model: model, servers: servers,
             loop: loop,
-            helpers: watchers(model, streams) + [heart(model)], page: page)
+            heart: heart(model), page: page)
     }
 
     /// Finds what would keep `start` from listening, and changes nothing. An address in use is no fault.
@@ -125,8 +126,7 @@ public final class Administration: Sendable {
             .map { $0.heimdallr.events() }
         model.replace(sources)
         page.makeAgain()
-        let watchers = Self.watchers(model, streams)
-        helpers.withLock { $0 += watchers }
+        Self.watch(streams, model)
     }
 
     /// Makes the readiness probe fail from now on.
@@ -136,7 +136,7 @@ public final class Administration: Sendable {
     public func stop() async {
         model.feed.finish()
         model.logins.close()
-        for helper in helpers.withLock({ $0 }) { helper.cancel() }
+        heart.cancel()
         let work = stopping.withLock { stopping in
             let work =
                 stopping
@@ -152,9 +152,9 @@ public final class Administration: Sendable {
         await work.value
     }
 
-    /// Tasks that count and stream the clients' events.
-    private static func watchers(_ model: AdminModel, _ streams: [AsyncStream<HeimdallrEvent>]) -> [Task<Void, Never>] {
-        streams.map { stream in
+    /// Counts and passes on the clients' events. The task of each client ends with it.
+    private static func watch(_ streams: [AsyncStream<HeimdallrEvent>], _ model: AdminModel) {
+        for stream in streams {
             Task {
                 for await event in stream {
                     model.tokens.record(event)

@@ -145,6 +145,9 @@ public final class ChildProcess: Sendable {
     /// Resident memory now, in bytes (`VmRSS` of proc(5)).
     public func residentMemory() throws -> Int { try memory("VmRSS") }
 
+    /// Resident memory without pages of files, in bytes (`RssAnon` of proc(5)).
+    public func anonymousMemory() throws -> Int { try memory("RssAnon") }
+
     /// The highest resident memory so far, in bytes (`VmHWM` of proc(5)).
     public func peakResidentMemory() throws -> Int { try memory("VmHWM") }
 
