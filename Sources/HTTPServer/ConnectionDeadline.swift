@@ -20,6 +20,8 @@ struct ConnectionDeadline {
 
     private(set) var kind = Kind.none
     private(set) var time = Self.never
+    /// When it was set.
+    private(set) var since = Self.never
 
     static let never = LoopTime(nanoseconds: .max)
 
@@ -27,8 +29,9 @@ struct ConnectionDeadline {
 
     private init() {}
 
-    init(_ kind: Kind, at time: LoopTime) {
+    init(_ kind: Kind, at time: LoopTime, since: LoopTime) {
         self.kind = kind
         self.time = time
+        self.since = since
     }
 }

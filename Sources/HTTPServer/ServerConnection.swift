@@ -192,7 +192,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
         guard let nanoseconds = timeout.nanoseconds else { return clearDeadline() }
         let time = server.loop.now.advanced(by: nanoseconds)
-        deadline = ConnectionDeadline(kind, at: time)
+        deadline = ConnectionDeadline(kind, at: time, since: server.loop.now)
         server.noteDeadline(time)
     }
 

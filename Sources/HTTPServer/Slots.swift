@@ -53,7 +53,7 @@ extension ServerConnection {
     /// Time since which the connection waits for a request; `nil` during a request or unsent output.
     var idleSince: LoopTime? {
         guard phase == .readingHead, deadline.kind == .idle, reader.input.isEmpty, output.isEmpty else { return nil }
-        return LoopTime(nanoseconds: deadline.time.nanoseconds &- (server.settings.idleTimeout.nanoseconds ?? 0))
+        return deadline.since
     }
 
     /// Claim on the connection's slot; `nil` while its request is answered, or may be on its way.

@@ -344,8 +344,22 @@ struct ReloadTests {
         #expect(place.endpoint.requests.count == 2)
     }
 
+    @Test func `connections that idled before idle_timeout became shorter still make room`() async throws {
+        let place = try await Place()
+        try place.write(proxy: "idle_timeout: 1h\nmax_connections: 1")
+        try await place.reload()
+        let request = "GET http://api.test/x HTTP/1.1\r\nHost: api.test\r\n\r\n"
+        let idle = try await RawClient.connect(port: place.proxy.port)
+        try await idle.send(request)
+        #expect(try await idle.response().status == 200)
+        try place.write(proxy: "idle_timeout: 60s\nmax_connections: 1")
+        try await place.reload()
+        #expect(try await RawClient.exchange(port: place.proxy.port, request).status == 200)
+        #expect(try await idle.readToEnd().isEmpty)
+    }
+
     @Test(.enabled(if: geteuid() == 0, "only root may look into the proxy, which forbids dumps"))
-    func `a hundred reloads leave nothing behind`() async throws {
+    func `many reloads leave nothing behind`() async throws {
         let place = try await Place()
         func round(_ number: Int) async throws {
             try place.write(
