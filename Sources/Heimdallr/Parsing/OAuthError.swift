@@ -77,8 +77,9 @@ package enum ServerText {
 
     /// `ForeignText` of at most 256 characters, with secrets in any spelling replaced by `<redacted>`.
     package static func sanitize(_ text: String, hiding secrets: [Secret]) -> String {
+        let start = Array(text.utf8.prefix(16 * 1024))
         let bytes = SecretSpelling.replacing(
-            secrets, in: Array(text.utf8.prefix(16 * 1024)), by: mark, enough: 4 * (maxCharacters + 1))
+            secrets, in: start, by: mark, enough: 4 * (maxCharacters + 1), isCut: start.count < text.utf8.count)
         return ForeignText.printable(String(decoding: bytes, as: UTF8.self), most: maxCharacters)
     }
 

@@ -6,7 +6,10 @@ enum SecretSpelling {
     /// - Parameters:
     ///   - mark: stands for each stretch that spellings cover. It is not searched itself: a secret may be a letter of it.
     ///   - limit: so many bytes of the result are enough.
-    static func replacing(_ secrets: [Secret], in text: [UInt8], by mark: [UInt8], enough limit: Int) -> [UInt8] {
+    ///   - isCut: more text followed, so a secret may begin in `text` and end behind it.
+    static func replacing(
+        _ secrets: [Secret], in text: [UInt8], by mark: [UInt8], enough limit: Int, isCut: Bool = false
+    ) -> [UInt8] {
         var output: [UInt8] = []
         /// Where the last spelling that was found ends.
         var covered = 0
@@ -16,7 +19,7 @@ enum SecretSpelling {
             var end = covered
             // Within a spelling, too: another secret may begin in it and end behind it.
             for secret in secrets {
-                if let found = secret.withSpan({ Self.end(of: $0, in: text, from: index, &steps) }) {
+                if let found = secret.withSpan({ Self.end(of: $0, in: text, isCut, from: index, &steps) }) {
                     end = max(end, found)
                 }
             }
@@ -33,7 +36,9 @@ enum SecretSpelling {
     private static let maxSteps = 500_000
 
     /// End of the longest spelling that begins at `start`. Follows all readings at once: a `%` may begin an escape or not.
-    private static func end(of secret: Span<UInt8>, in text: [UInt8], from start: Int, _ steps: inout Int) -> Int? {
+    private static func end(
+        of secret: Span<UInt8>, in text: [UInt8], _ isCut: Bool, from start: Int, _ steps: inout Int
+    ) -> Int? {
         // As it stands, up to the first byte that could be read in two ways.
         var plain = 0
         while plain < secret.count, start + plain < text.count, !isEscape(text[start + plain]) {
@@ -43,6 +48,7 @@ enum SecretSpelling {
         guard plain < secret.count else { return secret.isEmpty ? nil : start + plain }
         var places = [start + plain]
         for position in plain..<secret.count {
+            if isCut, places.contains(where: { $0 + maxSpelling > text.count }) { return text.count }
             let byte = secret[position]
             var next: [Int] = []
             steps -= places.count
@@ -55,6 +61,9 @@ enum SecretSpelling {
         }
         return places.max()
     }
+
+    /// Bytes of the longest spelling of a byte, but for those that are encoded more than three times.
+    private static let maxSpelling = 10
 
     private static func isEscape(_ byte: UInt8) -> Bool {
         switch byte {

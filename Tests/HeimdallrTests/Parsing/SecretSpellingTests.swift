@@ -55,6 +55,16 @@ struct SecretSpellingTests {
         #expect(ServerText.sanitize("x1y", hiding: [Secret("1"), Secret("e"), Secret("e")]) == "x<redacted>y")
     }
 
+    @Test(arguments: ["", "x", "%41"])
+    func `a secret longer than what is searched is hidden`(_ before: String) {
+        let secret = (0..<5000).map { String($0) }.joined(separator: "/")
+        let text = String(repeating: before, count: 60) + secret + " is wrong"
+        for spelling in [text, text.replacing("/", with: "%2F"), text.replacing("/", with: "\\/")] {
+            let shown = ServerText.sanitize(spelling, hiding: [Secret(secret)])
+            #expect(shown.hasSuffix("<redacted>"))
+        }
+    }
+
     @Test func `secrets that overlap are hidden whole`() {
         #expect(ServerText.sanitize("abcdefg", hiding: [Secret("abc"), Secret("cdef")]) == "<redacted>g")
     }
