@@ -3,88 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-private func tokenEndpoint() throws -> RecordingOrigin {
-    try RecordingOrigin {
-        try $0.respond(
-            200, fields: [("Content-Type", "application/json"), ("Cache-Control", "no-store")],
-            body: #"{"access_token":"\#(TokenEndpoint.plainToken)","token_type":"Bearer","expires_in":3600}"#)
-    }
-}
-
 @Suite("the configuration is read again while the proxy runs", .timeLimit(.minutes(5)))
 struct ReloadTests {
-    /// Token endpoint, origin and proxy; the proxy's file can be written anew.
-    private struct Place {
-        let endpoint: RecordingOrigin
-        let origin: RecordingOrigin
-        let proxy: RunningProxy
-
-        /// - Parameters:
-        ///   - listen: further addresses of `proxy.listen`.
-        ///   - clients: further entries, and so on.
-        static func text(
-            _ endpoint: RecordingOrigin, _ origin: RecordingOrigin, proxy: String = "", client: String = "",
-            clients: String = "", upstreams: String = "", more: String = ""
-        ) -> String {
-            """
-            proxy:
-              listen: 127.0.0.1:0
-            \(proxy.indented(2))
-            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
-            clients:
-              api:
-                token_endpoint: \(endpoint.url)
-                client_id: end-to-end
-                client_secret: {file: FOLDER/secret}
-                allow_plaintext: true
-            \(client.indented(4))
-            \(clients.indented(2))
-            upstreams:
-            \(ProxyConfiguration.upstream(url: origin.url))
-            \(upstreams)
-            \(more)
-            """
-        }
-
-        init(client: String = "", upstreams: String = "") async throws {
-            endpoint = try tokenEndpoint()
-            origin = try RecordingOrigin()
-            proxy = try await RunningProxy(
-                Self.text(endpoint, origin, client: client, upstreams: upstreams), files: ["secret": clientSecret])
-        }
-
-        func write(
-            proxy settings: String = "", client: String = "", clients: String = "", upstreams: String = "",
-            more: String = ""
-        ) throws {
-            let text = Self.text(
-                endpoint, origin, proxy: settings, client: client, clients: clients, upstreams: upstreams, more: more)
-            try write(text: text)
-        }
-
-        func write(text: String) throws {
-            try proxy.directory.write(text.replacing("FOLDER", with: proxy.directory.path), to: "config.yaml")
-        }
-
-        /// The command to its end.
-        @discardableResult
-        func reload(expecting ending: ChildProcess.Ending = .exited(0)) async throws -> ChildProcess {
-            let command = try await RunningProxy.run(["reload", "--config", proxy.directory.path + "/config.yaml"])
-            #expect(command.ending == ending, "\(command.transcript)\n\(proxy.log)")
-            return command
-        }
-
-        func status(_ url: String = "http://api.test/x") async throws -> Int { try await proxy.get(url).status }
-
-        func metrics() async throws -> String {
-            let page = try #require(proxy.log.firstMatch(of: /administration address=(\S+)/)?.1)
-            let port = try #require(UInt16(page.split(separator: ":").last ?? ""))
-            return try await RawClient.exchange(
-                port: port, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n\r\n"
-            ).text
-        }
-    }
-
     /// Clients that ask without a pause.
     private final class Load: Sendable {
         let port: UInt16
@@ -123,7 +43,7 @@ struct ReloadTests {
 
     @Test func `a new upstream works, one that is gone gets 403, and what did not change keeps its token`() async throws
     {
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         #expect(try await place.status() == 200)
         #expect(try await place.status("http://other.test/") == 403)
         try place.write(upstreams: Self.other(place.origin.url))
@@ -144,7 +64,7 @@ struct ReloadTests {
     }
 
     @Test func `SIGHUP does the same`() async throws {
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         try place.write(upstreams: Self.other(place.origin.url))
         place.proxy.process.signal(SIGHUP)
         try await eventually("it is taken up") {
@@ -171,7 +91,7 @@ struct ReloadTests {
     func `a wrong one leaves the one before in use, and is said wherever one looks`(text: String, place where_: String)
         async throws
     {
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         let good = try place.proxy.directory.read("config.yaml")
         try place.write(text: text)
         let refused = try await place.reload(expecting: .exited(78))
@@ -198,7 +118,7 @@ struct ReloadTests {
     }
 
     @Test func `what can't change while it runs is refused with its name`() async throws {
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         try place.write(proxy: "threads: 2", more: "log: {format: json}\nplayground: true")
         let refused = try await place.reload(expecting: .exited(78))
         for key in ["proxy.threads", "log.format", "playground"] {
@@ -208,7 +128,7 @@ struct ReloadTests {
     }
 
     @Test func `a changed client gets a new token, and another one keeps its own`() async throws {
-        let second = try tokenEndpoint()
+        let second = try ReloadedProxy.tokenEndpoint()
         let others = """
             second:
               token_endpoint: \(second.url)
@@ -216,7 +136,7 @@ struct ReloadTests {
               client_secret: {file: FOLDER/secret}
               allow_plaintext: true
             """
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         try place.write(clients: others, upstreams: Self.other(place.origin.url, client: "second"))
         try await place.reload()
         #expect(try await place.status() == 200)
@@ -244,7 +164,7 @@ struct ReloadTests {
     }
 
     @Test func `listeners come and go, and one that stays loses nobody`() async throws {
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         let kept = try await RawClient.connect(port: place.proxy.port)
         try await kept.send("GET http://api.test/1 HTTP/1.1\r\nHost: api.test\r\n\r\n")
         #expect(try await kept.response().status == 200)
@@ -270,7 +190,7 @@ struct ReloadTests {
 
     @Test func `a listener that can't be had is refused as a whole`() async throws {
         let taken = try RecordingOrigin()
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         let port = taken.url.split(separator: ":").last ?? ""
         try place.write(
             upstreams: Self.other(place.origin.url) + "\n"
@@ -287,7 +207,7 @@ struct ReloadTests {
             gate.wait()
             try exchange.respond(body: "whole")
         }
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         try place.write(upstreams: Self.other(slow.url))
         try await place.reload()
         let client = try await RawClient.connect(port: place.proxy.port)
@@ -303,7 +223,7 @@ struct ReloadTests {
     }
 
     @Test func `under load, across twenty reloads, no request fails`() async throws {
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         #expect(try await place.status() == 200)
         let load = Load(port: place.proxy.port)
         let clients = [true, true, false, false].map { keeps in Task { try await load.run(keeping: keeps) } }
@@ -321,7 +241,7 @@ struct ReloadTests {
     }
 
     @Test func `a client that comes back as somebody else gets a token of its own`() async throws {
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         #expect(try await place.status() == 200)
         let without = """
             proxy: {listen: 127.0.0.1:0}
@@ -331,7 +251,7 @@ struct ReloadTests {
         try place.write(text: without)
         try await place.reload()
         #expect(try await place.status() == 403)
-        let text = Place.text(place.endpoint, place.origin)
+        let text = ReloadedProxy.text(place.endpoint, place.origin)
         try place.write(text: text)
         try await place.reload()
         #expect(try await place.status() == 200)
@@ -345,7 +265,7 @@ struct ReloadTests {
     }
 
     @Test func `connections that idled before idle_timeout became shorter still make room`() async throws {
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         try place.write(proxy: "idle_timeout: 1h\nmax_connections: 1")
         try await place.reload()
         let request = "GET http://api.test/x HTTP/1.1\r\nHost: api.test\r\n\r\n"
@@ -360,7 +280,7 @@ struct ReloadTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root may look into the proxy, which forbids dumps"))
     func `many reloads leave nothing behind`() async throws {
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         func round(_ number: Int) async throws {
             try place.write(
                 client: "timeout: \(3 + number % 5)s",
@@ -389,10 +309,10 @@ struct ReloadTests {
     }
 
     @Test func `a secret that a command prints is used, and its last good value stays`() async throws {
-        let place = try await Place()
+        let place = try await ReloadedProxy()
         // Not run itself: a file that was written a moment ago may still be open in a child of another test.
         try place.proxy.directory.write("cat \"$1\"\n", to: "print.sh")
-        let text = Place.text(place.endpoint, place.origin).replacing(
+        let text = ReloadedProxy.text(place.endpoint, place.origin).replacing(
             "{file: FOLDER/secret}", with: "{command: [sh, FOLDER/print.sh, FOLDER/printed], refresh: 1s}")
         try place.proxy.directory.write("printed-one-123\n", to: "printed")
         try place.write(text: text)
