@@ -15,8 +15,9 @@ struct RequestBody {
     private(set) var taken: UInt64 = 0
     /// All content was delivered in this pass.
     private(set) var isDone = true
-    /// Limit of content kept for another pass, in bytes.
+    /// Limit of content kept for another pass, in bytes. Its framing may take as much and `maxKeptFraming` more.
     private var keepLimit = 0
+    private static let maxKeptFraming = 4096
     /// The first bytes are gone: the body can't be read again.
     private(set) var isSpent = false
 
@@ -97,7 +98,7 @@ struct RequestBody {
             if !isDone { count = try takeChunks(input, &room) }
         }
         taken &+= UInt64(count)
-        if isSpent || taken > UInt64(keepLimit) {
+        if isSpent || taken > UInt64(keepLimit) || offset > keepLimit * 2 + Self.maxKeptFraming {
             if offset > 0 { isSpent = true }
             release(&input)
         }

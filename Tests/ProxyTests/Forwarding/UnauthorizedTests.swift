@@ -99,6 +99,16 @@ struct UnauthorizedTests {
         #expect(try await proxy.request().text == "welcome ")
     }
 
+    @Test(arguments: [("1", 500, true), ("1", 5000, false), ("0000000000000001", 1000, false)])
+    func `the framing of a kept body is limited, too`(size: String, chunks: Int, replayed: Bool) async throws {
+        let proxy = try await ProxyInProcess(upstream: "max_replay_bytes: 5000", answer: Self.refusing("Bearer"))
+        let client = try await proxy.connect()
+        try await client.send(
+            "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + String(repeating: "\(size)\r\nx\r\n", count: chunks) + "0\r\n\r\n")
+        #expect(try await client.response().status == (replayed ? 200 : 401))
+    }
+
     @Test func `in the middle of an upload, whose beginning is sent again`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.field("Authorization") == "Bearer T1" else {
