@@ -32,8 +32,7 @@ public protocol ClientStream: AnyObject {
     /// Writes the head of an answer, with its framing: an interim one, 101 or the final one. 101 changes the protocol.
     /// - Parameters:
     ///   - reason: without line ends.
-    ///   - fields: appends whole lines: those of the answer without Transfer-Encoding and Connection, which follow by
-    ///     themselves.
+    ///   - fields: appends the answer's field lines. The stream adds Transfer-Encoding and Connection itself.
     /// - Returns: number of bytes written.
     @discardableResult
     func answer(_ head: AnswerHead, reason: Span<UInt8>, fields: (inout ByteBuffer) -> Void) -> Int
@@ -95,7 +94,7 @@ public struct StreamProgress {
     public var isRequestComplete: Bool
     /// The body can be read again from its first byte.
     public var canRewind: Bool
-    /// The client has ended its side, though earlier bytes may be unread. Whether it is gone does not show in that.
+    /// The client has ended its side, though earlier bytes may be unread. This does not show whether it is gone.
     public var hasClientEnded: Bool
     /// No output waits for the client.
     public var isOutputTaken: Bool

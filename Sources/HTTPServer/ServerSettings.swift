@@ -37,8 +37,8 @@ public struct ServerSettings: Sendable {
         /// The new connection waits for a free slot. Connections that were idle for `shortIdle` are ended, more with
         /// each check.
         case wait
-        /// The new connection replaces one whose request is incomplete, or else one whose client does not take its
-        /// answer: the one whose deadline is next. While there is none, it waits.
+        /// The new connection replaces one with an incomplete request, else one whose client takes nothing of its answer;
+        /// among several, the one whose deadline is next. While there is none, it waits.
         case replace
     }
 }

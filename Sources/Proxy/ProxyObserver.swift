@@ -14,7 +14,7 @@ public struct ProxyObserver: Sendable {
     /// Called when a connection could not be accepted, most likely for want of descriptors.
     public var acceptFailed: @Sendable (SystemError) -> Void = { _ in }
 
-    /// Called off the loops when a user's secret can't be read any more, so that the user is refused; the name first.
+    /// Called off the loops when the secret of a user, named first, can't be read any more. The user is then refused.
     public var userSecretLost: @Sendable (String, any Error) -> Void = { _, _ in }
 
     /// Called off the loops when an entry of `inject` has no usable value; the entry's name first. The last good value

@@ -12,9 +12,9 @@ final class ProxyShard {
     private(set) var observer: ProxyObserver
     /// `nil`: no spans.
     private(set) var sampler: TraceSampler?
-    /// Which traces are recorded.
+    /// For the sampler.
     var random = FastRandom()
-    /// What requests that begin now go by.
+    /// Rules of new requests.
     private(set) var rules: RuleSet
     private let exchanges: ExchangePool
     let endedClients: EndedClients

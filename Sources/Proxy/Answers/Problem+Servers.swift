@@ -94,7 +94,7 @@ extension Problem {
             self.init(
                 502, "http_response_incomplete", .responseCut, "The upstream's answer was cut short",
                 phrase: "Check the upstream: it cut its answer short",
-                "The connection ended within the head of the answer.")
+                "The connection ended before the answer was whole.")
         case .responseMalformed, .aborted:
             self = .malformedResponse
         case .http2Missing, .internal: self = .internalError

@@ -3,8 +3,7 @@ import HTTPMessage
 import Heimdallr
 import Reports
 
-/// An answer of the proxy itself: the error, its cause, and the remedy. Listed in docs/architecture.md, "The proxy's
-/// own answers", and explained in docs/errors.md.
+/// An answer of the proxy itself: the error, its cause, and the remedy. All are listed in docs/errors.md.
 struct Problem: Error, Equatable, Sendable {
     let status: Int
     let error: String

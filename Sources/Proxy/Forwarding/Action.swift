@@ -1,7 +1,7 @@
 import HTTPMessage
 import Heimdallr
 
-/// The shell's next step, after an event or a phase. Each request passes several, so rare data is kept apart.
+/// The shell's next step, after an event or a phase. Rare data is `indirect`, because each request passes several actions.
 enum Action {
     /// The next phase.
     case next

@@ -19,7 +19,7 @@ extension Exchange {
         case forward
         /// An interim answer, which the client gets.
         case forwardInterim
-        /// Neither pass it on nor end anything: an interim answer that the client can't read, or a 401 that is held.
+        /// The client gets nothing, and reading goes on: an interim answer for HTTP/1.0, or a 401 that is held.
         case read
         case switchProtocols
         /// The upstream's side ends now; `ended` says what follows.
@@ -55,8 +55,8 @@ extension Exchange {
 
     private mutating func hold(_ answer: HeldAnswer, _ findings: Findings) -> Verdict {
         var answer = answer
-        // The rest of the request's body would go to an upstream that has refused the request, and could not be sent
-        // again. The body of a 401 that only asks for a nonce is of no use.
+        // To read on would send the rest of the request's body to an upstream that has refused it, past
+        // `max_replay_bytes`. A 401 that only asks for a nonce is rarely passed on, so its body is not read.
         let readsOn = findings.isRequestComplete && !attempts.wantsNonce
         if !readsOn, !request.isHead, answer.head.framing != .none, answer.head.framing != .length(0) {
             answer.isWhole = false

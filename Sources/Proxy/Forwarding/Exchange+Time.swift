@@ -23,7 +23,7 @@ extension Exchange {
         case .deciding, .awaitingToken: .none
         case .collecting: .requestBody
         case .held: .guess
-        // A client that expects 100 may send nothing before it: then the upstream is waited for.
+        // A client may wait for 100 before it sends its body. Until then the upstream's deadline counts.
         case .asked(let asked):
             asked.awaitsBody && (asked.hasBody || asked.isContinued || !request.expectsContinue)
                 ? .requestBody : .response

@@ -96,7 +96,8 @@ struct Exchange {
 
     var isSwitched: Bool { if case .switched = state { true } else { false } }
     var isCollecting: Bool { if case .collecting = state { true } else { false } }
-    /// Whether nothing but the proxy, the upstream or the token endpoint holds up an HTTP answer.
+    /// Whether an HTTP answer waits for the proxy, the upstream or the token endpoint, and not for room at the client.
+    /// Asked only about clients that send no more.
     var awaitsOthers: Bool {
         switch state {
         case .deciding, .collecting, .awaitingToken, .asked, .refused, .answered: pause != .room
@@ -112,7 +113,7 @@ struct Exchange {
         hasNewTime = true
     }
 
-    /// The delay is over, or the users' secrets have been read.
+    /// The delay is over.
     mutating func goOn() { state = .deciding }
 
     /// The request goes to an upstream.
@@ -134,7 +135,7 @@ struct Exchange {
         hasNewTime = true
     }
 
-    /// No more of the body is there yet.
+    /// Starts the deadline for the next bytes of the body.
     mutating func bodyAwaited() { hasNewTime = true }
 
     /// Waits for a token: for the first try, another try, or in place of a 401.
@@ -149,8 +150,8 @@ struct Exchange {
 
     /// A token has come, or `error` says why not.
     /// - Parameters:
-    ///   - hasDoubted: a token exists that is only suspect at this upstream. It is better than an error, but not than a
-    ///     sign-in in place of a held 401.
+    ///   - hasDoubted: a token exists, but it is suspect at this upstream. It is sent rather than an error, but not in
+    ///     place of a held 401.
     ///   - problem: what the client hears of the error.
     mutating func tokenArrived(
         _ error: HeimdallrError?, hasDoubted: Bool, _ problem: Problem

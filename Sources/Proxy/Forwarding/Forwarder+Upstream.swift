@@ -108,7 +108,7 @@ extension Forwarder: UpstreamStreamDelegate {
             return .bytes(count)
         case .wait: return .wait
         case .end, .cut, nil:
-            // Without a way to pass this end on, the rest ends soon.
+            // An upstream that can't be told has 500 ms for its last bytes.
             context.exchange.clientEndedItsSide(isTold: upstream?.endsBySides ?? false)
             return .end
         case .gone:
@@ -149,7 +149,7 @@ extension Forwarder: UpstreamStreamDelegate {
 
     func upstreamEnded(_ end: UpstreamEnd) {
         upstream = nil
-        // A request that takes another route has not failed, and what ended here is told by its own problem.
+        // No failure: the request is sent another way (`withheld`, `http2Missing`), or a `Problem` says the cause (`aborted`).
         if let error = end.error, ![.withheld, .http2Missing, .aborted].contains(error.kind) {
             RecordPhase.report(error, &context)
         }

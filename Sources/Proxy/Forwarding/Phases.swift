@@ -1,20 +1,19 @@
-/// The phases of a request, in their order. Each is a type in the folder `Phases` that works on the request's `Context`. The
-/// shell (`Forwarder`) performs the `Action` that it returns.
+/// The phases of a request. All but *send* are types in the folder `Phases` that work on the request's `Context`. The shell
+/// (`Forwarder`) performs what they return.
 ///
 /// A feature is a phase, or a row in one.
 enum Phase {
     /// Checks the sender: a user of `proxy.users`, and the caller of its connection.
     case identify
-    /// Decides whether it may pass, and where to. `Gate.admit`: body limit, circle, route, Max-Forwards, upgrade, kind of
-    /// credential.
+    /// Decides by the head whether it may pass, and where to: `Gate.admit`.
     case admit
-    /// Gets what signs it: the client's token or that of one caller, or keys and the body's digest for SigV4.
+    /// Gets its credential: the client's token or that of one caller, or keys and the body's digest for SigV4.
     case token
-    /// Writes the head for the upstream. `Forwarder.writeHead` calls it once *send* has a connection. `EditHeadPhase`: strip, rewrite, set, trace, inject,
-    /// prove, sign, offer an upgrade. The token is looked at once more (rule 1).
-    case editHead
-    /// Gets a connection and sends the request. `Forwarder.send` and `Upstream.begin`; the body follows.
+    /// Sends it: `Forwarder.send` and `Upstream.begin`. The body follows.
     case send
+    /// Writes the head for the upstream when *send* asks for it, and looks at the token once more (rule 1). `EditHeadPhase`:
+    /// strip, rewrite, set, trace, inject, prove, sign, offer an upgrade.
+    case editHead
     /// Finds out what the answer's head means. `JudgePhase`: a nonce, a refused token (rule 7), a sign-in.
     case judge
     /// Writes the client's answer. `AnswerPhase`: head and body, an upgrade, or a `Problem` of the proxy.
@@ -39,8 +38,8 @@ extension Forwarder {
                 phase = .token
             case .token:
                 action = TokenPhase.run(&context)
-                phase = .editHead
-            case .editHead, .send, .judge, .answer, .record: return send(fresh: false)
+                phase = .send
+            case .send, .editHead, .judge, .answer, .record: return send(fresh: false)
             }
             guard case .next = action else { return perform(action) }
         }
