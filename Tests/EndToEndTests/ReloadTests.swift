@@ -35,7 +35,7 @@ struct ReloadTests {
         """
           - host: other.test
             url: \(url)
-            \(client.map { "client: \($0)" } ?? "on_existing: replace")
+            \(client.map { "client: \($0)" } ?? "")
             allow_plaintext: true
         \(more.indented(4))
         """
@@ -220,6 +220,29 @@ struct ReloadTests {
         #expect(try await client.response().text == "whole")
         let metrics = try await place.metrics()
         #expect(metrics.contains("heimdallr_requests_in_flight 0"), "\(metrics)")
+    }
+
+    @Test func `a token request that hangs holds up neither reloads nor the end`() async throws {
+        let gate = Gate()
+        let hanging = try RecordingOrigin { _ in gate.wait() }
+        let place = try await ReloadedProxy()
+        func text(_ id: String) -> String {
+            ReloadedProxy.text(
+                hanging, place.origin, proxy: "drain_timeout: 1s", client: "timeout: 1h",
+                upstreams: Self.other(place.origin.url, client: nil)
+            ).replacing("client_id: end-to-end", with: "client_id: \(id)")
+        }
+        try place.write(text: text("first"))
+        try await place.reload()
+        try await eventually("a token request") { hanging.requests.count == 1 }
+        // The first one replaces the client, the next one replaces a client that waits for its start.
+        for id in ["second", "third"] {
+            try place.write(text: text(id))
+            try await place.reload()
+        }
+        #expect(try await place.status("http://other.test/") == 200)
+        #expect(try await place.proxy.terminate() == .exited(0))
+        gate.open()
     }
 
     @Test func `under load, across twenty reloads, no request fails`() async throws {

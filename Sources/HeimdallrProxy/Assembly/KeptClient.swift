@@ -3,6 +3,29 @@ import Configuration
 import CurlTransport
 import Heimdallr
 import Proxy
+import Synchronization
+
+/// The start of a client that a reload made. It waits for the former client's token request, which may hang, so the reload
+/// does not wait for it. Any thread.
+final class Beginning: Sendable {
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    func start(_ work: @escaping @Sendable () async -> Void) { task.withLock { $0 = Task { await work() } } }
+
+    /// Returns when the client has started; at once if no reload made it. From `deadline` on, the former client's request is
+    /// not waited for.
+    func end(by deadline: ContinuousClock.Instant? = nil) async {
+        guard let task = task.withLock({ $0 }) else { return }
+        let alarm = deadline.map { deadline in
+            Task {
+                try await Task.sleep(until: deadline, clock: .continuous)
+                task.cancel()
+            }
+        }
+        await task.value
+        alarm?.cancel()
+    }
+}
 
 /// One OAuth client of the running proxy, with its settings.
 struct KeptClient: Sendable {
@@ -13,6 +36,7 @@ struct KeptClient: Sendable {
     /// Connections to its authorization server.
     let connections: ConnectionCounts
     let store: ClientStore
+    let beginning = Beginning()
 
     /// Makes the client; it sends nothing yet.
     /// - Parameter isHeld: see `ClientStore`.

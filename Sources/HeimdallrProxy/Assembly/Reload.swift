@@ -132,15 +132,16 @@ extension RunningApp {
         administration?.change(
             to: AdministrationAssembly(shared: shared, configuration: next, clients: clients, server: server).sources)
         for client in made { shared.watch.add(client) }
-        await withDiscardingTaskGroup { group in
-            for client in made {
-                let name = client.settings.name
-                let former = (gone + before.leaving).filter { $0.settings.name == name }
-                let earlier = before.departed[name] ?? former.first?.settings
-                group.addTask { await Self.begin(client, after: former, earlier) }
-            }
+        for client in made {
+            let name = client.settings.name
+            let former = (gone + before.leaving).filter { $0.settings.name == name }
+            let earlier = before.departed[name] ?? former.first?.settings
+            client.beginning.start { await Self.begin(client, after: former, earlier) }
         }
-        Task { await self.release(gone, after: over) }
+        Task {
+            for client in gone + made { await client.beginning.end() }
+            await self.release(gone, after: over)
+        }
         let level = shared.logLevel.level
         return ReloadSummary(
             kept: clients.count - made.count, made: made.count, gone: gone.count, upstreams: next.upstreams.count,
@@ -156,6 +157,7 @@ extension RunningApp {
     private static func begin(_ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?) async {
         var unsaved: TokenRecord?
         // A retired one has given its record away, and may still hold an older copy.
+        for former in former { await former.beginning.end() }
         for former in former where !former.store.isRetired {
             let hasSameRecord = former.heimdallr.recordName == client.heimdallr.recordName
             if hasSameRecord, !former.settings.losesTokens(to: client.settings) {

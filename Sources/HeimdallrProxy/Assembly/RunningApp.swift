@@ -53,10 +53,15 @@ final class RunningApp: Sendable {
         await server.drain(within: drainTimeout, after: delay)
         shared.files.end()
         // No request waits for these any more, but a rotated refresh token that is on its way must not be lost.
-        let left = max(.seconds(1), drainTimeout + delay - (ContinuousClock.now - begin))
+        let end = max(begin + drainTimeout + delay, .now + .seconds(1))
         let clients = clients
         await withDiscardingTaskGroup { group in
-            for client in clients { group.addTask { await client.heimdallr.drain(within: left) } }
+            for client in clients {
+                group.addTask {
+                    await client.beginning.end(by: end)
+                    await client.heimdallr.drain(within: end - .now)
+                }
+            }
         }
         let rest = drainTimeout + delay - (ContinuousClock.now - begin)
         await shared.traces.end(within: min(Self.lastSpans, max(.seconds(1), rest)))
