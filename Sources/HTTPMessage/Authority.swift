@@ -23,6 +23,8 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
             }
         }
 
+        public var isAddress: Bool { if case .name = self { false } else { true } }
+
         /// 127.0.0.0/8, ::1, IPv4-mapped loopback addresses, `localhost` and names below it (RFC 6761 6.3). Not 0.0.0.0
         /// and `::`, which listen on every interface.
         public var isLoopback: Bool {

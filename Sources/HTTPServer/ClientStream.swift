@@ -29,6 +29,10 @@ public protocol ClientStream: AnyObject {
     /// - Returns: `nil` when the client is gone.
     func hasInput(reading: Bool) -> Bool?
 
+    /// Looks at the client's next byte behind the request, which stays unread.
+    /// - Returns: `.wait`: `bodyArrived` reports the first one.
+    func peek() -> Peeked
+
     /// Writes the head of an answer, with its framing: an interim one, 101 or the final one. 101 changes the protocol.
     /// - Parameters:
     ///   - reason: without line ends.
@@ -138,6 +142,15 @@ public enum BodyReading: Sendable, Equatable {
     case end
     /// The client ended its side in the middle of the body.
     case cut
+    /// The client is gone.
+    case gone
+}
+
+public enum Peeked: Sendable, Equatable {
+    case byte(UInt8)
+    case wait
+    /// The client has ended its side.
+    case end
     /// The client is gone.
     case gone
 }

@@ -22,6 +22,14 @@ extension ServerConnection {
         return !reader.input.isEmpty
     }
 
+    public func peek() -> Peeked {
+        guard let hasInput = hasInput(reading: true) else { return .gone }
+        if hasInput { return .byte(reader.input.buffer.withBytes { $0[0] }) }
+        if reader.input.hasEnded { return .end }
+        waits.forBody = true
+        return .wait
+    }
+
     public func keepBody(upTo limit: Int) { reader.keep(upTo: limit) }
 
     public func rewindBody() -> Bool { reader.rewind() }

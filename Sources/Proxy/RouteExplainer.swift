@@ -111,10 +111,11 @@ struct RouteExplainer {
             throw Problem(error)
         }
         let situation = Gate.Situation(role: role, isOperator: true)
-        guard case .tunnel(let destination) = try gate.admit(head, bytes.span, situation, &admitted) else {
-            throw .internalError
+        switch try gate.admit(head, bytes.span, situation, &admitted) {
+        case .tunnel(let destination), .connect(let destination, tunnelsTLS: true): return destination
+        case .connect(let destination, tunnelsTLS: false): throw Problem.connectRefused.connecting(to: destination)
+        case .forward, .reply: throw .internalError
         }
-        return destination
     }
 
     /// Judges the address policy, without a name look-up.

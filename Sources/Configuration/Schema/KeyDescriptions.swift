@@ -23,7 +23,7 @@ enum KeyDescriptions {
         proxy.open	Whether listeners may be reachable from other machines without `users`.
         proxy.users	Mapping of names to secrets.
         proxy.unmatched	Requests for hosts that no upstream names: `reject` (403) or `forward` (unsigned).
-        proxy.connect	What `CONNECT` gets: `reject` (403, which says to use `http://`), or `tunnel` to the places in `tunnels`.
+        proxy.connect	What `CONNECT` for TLS gets: `reject` (403, which says to use `http://`), or `tunnel` to the places in `tunnels`.
         proxy.tunnels	With `connect: tunnel`: `HOST:PORT` pairs that may be reached, `"*"` for any public address.
         proxy.private_networks	Address blocks (`10.0.0.0/8`, `fd00::/8`) that `unmatched: forward` and `tunnels: ["*"]` may reach; without, they never reach loopback, link-local, private, multicast or metadata addresses, nor an address of this machine's own interfaces, also when those change.
         proxy.header_timeout	The whole request head must arrive in this time, else 408.

@@ -37,6 +37,11 @@ final class Watch: Sendable {
             failures.note(failure)
             EventLog.write(failure, to: logger)
         }
+        observer.connectEnded = { [logger] target, advice in
+            logger.warning(
+                "a CONNECT was closed",
+                metadata: ["target": "\(String(decoding: target, as: UTF8.self))", "what_to_do": "\(advice)"])
+        }
         observer.acceptFailed = { [logger] error in
             logger.error("a connection could not be accepted", metadata: ["reason": "\(error)"])
         }

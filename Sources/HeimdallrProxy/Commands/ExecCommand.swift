@@ -12,8 +12,8 @@ struct ExecCommand: ParsableCommand {
         usage: "heimdallr-proxy exec [--config <path>] [--user <name>] -- <command> [<argument> ...]",
         discussion: """
             Sets http_proxy for the program. Adds this machine and the proxy's listeners to no_proxy. Sets \
-            NODE_USE_ENV_PROXY=1, so that Node reads both, and an empty grpc_proxy, because gRPC sends CONNECT, which the \
-            proxy refuses. Removes the environment variables of the configuration's secrets, and all that begin with \
+            NODE_USE_ENV_PROXY=1, so that Node reads both, and an empty grpc_proxy, because gRPC would send \
+            HTTP/2 inside CONNECT, which the proxy does not serve. Removes the environment variables of the configuration's secrets, and all that begin with \
             HEIMDALLR_. The program replaces this process. \
             Where the configuration has proxy.users, --user names the one that the program is. Its name and password \
             become part of the variables. Example:
@@ -67,8 +67,8 @@ struct ExecCommand: ParsableCommand {
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
             "NODE_USE_ENV_PROXY": "1",
         ]
-        // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set, and sends CONNECT. An empty value keeps
-        // its former way: direct, or by https_proxy.
+        // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set, and sends HTTP/2 inside CONNECT. An
+        // empty value keeps its former way: direct, or by https_proxy.
         if environment["grpc_proxy"] == nil, environment["https_proxy"] == nil { variables["grpc_proxy"] = "" }
         let failure = ProgramExecution.replaceProcess(
             program, setting: variables, removing: ChildEnvironment.withheld(from: environment.keys, settings))

@@ -45,6 +45,8 @@ struct Admitted {
 enum Admission: Equatable {
     case forward
     case tunnel(Authority)
+    /// CONNECT to a listed host, or to an address that may be one's. The client's first bytes decide: HTTP is served.
+    case connect(Authority, tunnelsTLS: Bool)
     /// Max-Forwards is 0: the proxy answers.
     case reply
 }

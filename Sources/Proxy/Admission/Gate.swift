@@ -30,6 +30,8 @@ struct Gate {
         var hasBytesBehind = false
         /// Result of the callers' rules, for a caller that `why` assumes.
         var assumed: RouteTable.Match?
+        /// Target of the CONNECT that the request came inside of.
+        var inside: Authority?
         /// `why` asks: the operator may see all hosts of the configuration.
         var isOperator = false
     }
@@ -50,7 +52,7 @@ struct Gate {
         // Route.
         if head.methodKind == .connect {
             let caller = situation.isOperator ? nil : admitted.caller
-            return .tunnel(try TunnelRules.admit(head, bytes, situation.role, by: tunnels, routes, caller))
+            return try TunnelRules.admit(head, bytes, situation, by: tunnels, routes, caller)
         }
         try route(head, bytes, situation, &admitted)
         guard let rules = admitted.rules else { throw .internalError }
@@ -100,6 +102,12 @@ struct Gate {
         }
         if authority.isEmpty { throw .hostMissing }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
+        if let inside = situation.inside {
+            let isNamed = known.authority.host == inside.host || inside.host.isAddress
+            guard known.rules != nil, isNamed, known.authority.port(for: scheme) == inside.port else {
+                throw .otherAuthority
+            }
+        }
         guard let rules = known.rules else {
             // A program may also send requests for its base URL through the proxy.
             if case .absolute = parsed, scheme == .http,
@@ -124,8 +132,8 @@ struct Gate {
         admitted.asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
         if scheme == .https, destination.scheme != .https { throw .schemeNotSupported }
         // With redirected ports, the program may be a browser, and any page could use the token. In absolute form, the
-        // browser was told to use this proxy.
-        if case .origin = parsed, upstream.settings.injects, !upstream.settings.browsers {
+        // browser was told to use this proxy; the same inside CONNECT.
+        if case .origin = parsed, situation.inside == nil, upstream.settings.injects, !upstream.settings.browsers {
             try WebPage.refuse(bytes, head)
         }
     }

@@ -17,14 +17,13 @@ struct TunnelRules: Sendable {
     func isListed(_ authority: Authority) -> Bool { listed.contains(authority) }
 
     /// - Parameters:
-    ///   - rules: `nil`: CONNECT is refused.
-    ///   - routes: show whether the same host, or a similar one, is signed over http.
+    ///   - rules: `nil`: nothing is tunnelled.
+    ///   - routes: show whether the host is listed, or a similar one.
     ///   - caller: no host is suggested that this caller can't use; `nil`: for the operator.
-    /// - Returns: the target, which has a port.
     static func admit(
-        _ head: RequestHead, _ bytes: Span<UInt8>, _ role: ListenerRole, by rules: TunnelRules?,
+        _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Gate.Situation, by rules: TunnelRules?,
         _ routes: RouteTable, _ caller: Caller?
-    ) throws(Problem) -> Authority {
+    ) throws(Problem) -> Admission {
         let authority: Authority
         do throws(MessageError) {
             _ = try RequestTarget(parsing: bytes, head: head)
@@ -32,12 +31,29 @@ struct TunnelRules: Sendable {
         } catch {
             throw Problem(error)
         }
-        guard case .forward = role else { throw .connectRefused }
-        if let rules, rules.admitsAny || rules.isListed(authority), authority.port != nil { return authority }
+        guard case .forward = situation.role, situation.inside == nil, let port = authority.port else {
+            throw .connectRefused
+        }
+        let isTunnelled = rules.map { $0.admitsAny || $0.isListed(authority) } ?? false
+        // After a 200, no program could be told that its TLS is refused. Port 443 is for TLS, so it gets the 403.
+        if routes.rules(for: authority, scheme: .http) != nil, isTunnelled || port != 443 {
+            return .connect(authority, tunnelsTLS: isTunnelled)
+        }
+        if isTunnelled { return .tunnel(authority) }
+        // Some programs look the name up themselves. Their requests still name it.
+        if authority.host.isAddress, port != 443, routes.ports.contains(port) {
+            return .connect(authority, tunnelsTLS: false)
+        }
+        throw refusal(of: authority, by: rules, routes, caller)
+    }
+
+    static func refusal(
+        of authority: Authority, by rules: TunnelRules?, _ routes: RouteTable, _ caller: Caller?
+    ) -> Problem {
         let problem = rules == nil ? Problem.connectRefused : .tunnelNotListed
         guard routes.rules(for: authority.byHTTP, scheme: .http) == nil else {
-            throw problem.connecting(to: authority)
+            return problem.connecting(to: authority)
         }
-        throw problem.connecting(to: authority, near: routes.near.nearest(to: authority.byHTTP, caller: caller))
+        return problem.connecting(to: authority, near: routes.near.nearest(to: authority.byHTTP, caller: caller))
     }
 }

@@ -66,16 +66,10 @@ extension Problem {
     /// The problem for CONNECT to a host that is signed over http.
     func connecting(to authority: Authority) -> Problem {
         var problem = self
-        // Some programs send CONNECT also for http:// URLs.
-        let hosted =
-            authority.port == 80
-            ? "Ask for http://\(authority.host) without CONNECT: a tunnel is not signed"
-            : "Use http://\(authority.byHTTP) instead of https: CONNECT is not signed"
-        let plain =
-            authority.port == 80
-            ? "Ask for the URL without CONNECT: a tunnel is not signed"
-            : "Use http:// instead of https://: CONNECT is not signed"
-        problem.phrase = Self.phrase([hosted, plain])
+        problem.phrase = Self.phrase([
+            "Use http://\(authority.byHTTP) instead of https: TLS hides the request",
+            "Use http:// instead of https://: TLS hides the request",
+        ])
         return problem
     }
 }

@@ -79,14 +79,28 @@ extension Problem {
     static let connectRefused = Problem(
         403, "http_request_denied", .connectRefused, "CONNECT is not allowed",
         phrase: "Use http:// URLs of upstreams, or set proxy.connect: tunnel",
-        "A token can't be put on a request inside a CONNECT tunnel. Use an http:// URL for hosts that the "
+        "No token can be put on a request that TLS hides inside CONNECT. Use an http:// URL for hosts that the "
             + "configuration names: the proxy connects to them over https. For tunnels without a token, set "
             + "`proxy.connect: tunnel` and list HOST:PORT under `proxy.tunnels`.", closes: true)
     static let tunnelNotListed = Problem(
         403, "http_request_denied", .tunnelNotListed, "No tunnel to this host and port",
         phrase: "Add this host and port to proxy.tunnels",
-        "Add HOST:PORT to `proxy.tunnels`. For hosts that the configuration names, use an http:// URL: inside a tunnel "
-            + "no token can be put on a request.", closes: true)
+        "Add HOST:PORT to `proxy.tunnels`. For hosts that the configuration names, use an http:// URL: no token can be "
+            + "put on a request that TLS hides inside CONNECT.", closes: true)
+    static let otherAuthority = Problem(
+        403, "http_request_denied", .otherAuthority, "The request names another host than its CONNECT",
+        phrase: "Send the host and port of the CONNECT in Host",
+        "Inside CONNECT, requests go to the host and port that the CONNECT names. Where it names an address, requests "
+            + "may go to any host of `upstreams` with that port.", closes: true)
+    static let http2Inside = Problem(
+        505, "http_request_error", .malformedRequest, "The request can't be understood",
+        phrase: "Use HTTP/1.1 or HTTP/1.0",
+        "HTTP/2 came inside CONNECT. The proxy serves HTTP/1.1 there: set the program to that, or let it go past the proxy.",
+        closes: true)
+    static let nothingInside = Problem(
+        408, "http_request_error", .slowRequest, "The request took too long",
+        phrase: "Send the first bytes within proxy.header_timeout, or raise that",
+        "Nothing came inside CONNECT within proxy.header_timeout.", closes: true)
     static let schemeNotSupported = Problem(
         400, "http_request_error", .schemeNotSupported, "The target's scheme is not supported",
         phrase: "Use an http:// URL: the proxy connects to the API over https",

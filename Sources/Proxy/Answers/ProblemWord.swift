@@ -7,6 +7,7 @@ enum ProblemWord: String, Sendable, CaseIterable {
     case bodyTooLarge = "body-too-large"
     case connectRefused = "connect-refused"
     case tunnelNotListed = "tunnel-not-listed"
+    case otherAuthority = "other-authority"
     case schemeNotSupported = "scheme-not-supported"
     case hostMissing = "host-missing"
     case noUpstream = "no-upstream"

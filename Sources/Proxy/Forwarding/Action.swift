@@ -12,6 +12,13 @@ enum Action {
     /// The delay of a wrong password's refusal is over.
     case refuseGuess
     case answerAsLastRecipient
+    /// Answers CONNECT before anything is dialled.
+    indirect case connect(Authority, tunnelsTLS: Bool)
+    case lookInside
+    /// Requests follow, inside a CONNECT to this authority.
+    indirect case serveInside(Authority)
+    /// Nothing can be served inside CONNECT.
+    indirect case endConnect(Problem)
     indirect case openTunnel(Authority)
     case endTunnel
     case collectBody

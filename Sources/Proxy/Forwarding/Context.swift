@@ -12,10 +12,7 @@ struct Context {
     private(set) var rules: RuleSet
     /// Role of the client's listener; `nil` after the listener closed.
     private(set) var role: ListenerRole?
-    /// Address of a TCP client, if something records it; read once for each connection.
-    let address: SocketAddress?
-    /// The caller without its user, which each request names.
-    private var caller = Caller()
+    var sender: Sender
     var admitted = Admitted()
     var exchange = Exchange()
     var ledger = Ledger(started: LoopTime(nanoseconds: 0))
@@ -34,16 +31,16 @@ struct Context {
         self.shard = shard
         rules = shard.rules
         let source = stream.source
-        caller.uid = source.peer?.user
         let isLogged = (shard.observer.accessLog != nil || shard.observer.audit != nil) && source.peer == nil
-        address = isLogged ? source.address : nil
+        sender = Sender(address: isLogged ? source.address : nil)
+        sender.caller.uid = source.peer?.user
         takeRole()
     }
 
     /// Sets the role and the caller's listener from the rules.
     private mutating func takeRole() {
         role = rules.role(of: stream.source.listener)
-        caller.listener = if case .forward(let listener) = role { listener } else { nil }
+        sender.caller.listener = if case .forward(let listener) = role { listener } else { nil }
     }
 
     /// Begins with the next request.
@@ -52,7 +49,7 @@ struct Context {
             rules = shard.rules
             takeRole()
         }
-        admitted = Admitted(caller)
+        admitted = Admitted(sender.caller)
         exchange = Exchange()
         exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
         ledger = Ledger(started: shard.loop.now)
@@ -72,6 +69,23 @@ struct Context {
         tunnel = nil
         exchange.settle()
     }
+}
+
+/// The client behind a connection.
+struct Sender {
+    /// Address of a TCP client, if something records it; read once for each connection.
+    let address: SocketAddress?
+    /// Without its user, which each request names.
+    var caller = Caller()
+    /// The CONNECT whose bytes the requests are; `nil`: they came without one.
+    var inside: Inside?
+}
+
+/// A CONNECT that was answered with 200, and is followed by requests.
+struct Inside {
+    let authority: Authority
+    /// User of the requests inside.
+    let credentials: BasicCredentials?
 }
 
 extension Exchange.Request {

@@ -15,6 +15,8 @@ extension Exchange {
         /// The client's bytes of another protocol, or its end.
         case client
         case upstreamEnd
+        /// The client's first bytes inside CONNECT.
+        case firstBytes
         case tunnel
     }
 
@@ -30,6 +32,7 @@ extension Exchange {
         case .refused, .answered: .upstream
         case .switched(let switched):
             switched.isLeaving ? .upstreamEnd : switched.hasUpstreamEnded ? .client : .upstream
+        case .connected: .firstBytes
         case .tunnelled: .tunnel
         }
     }
@@ -59,6 +62,7 @@ extension Exchange {
         case .switched(let switched):
             if switched.isLeaving { return .leave(closes: true) }
             return .cut(because: switched.hasUpstreamEnded ? nil : Self.silent)
+        case .connected: return .endConnect(.nothingInside)
         case .tunnelled: return .endTunnel
         }
     }

@@ -35,7 +35,11 @@ struct Exchange {
         /// - Parameter framing: of the answer's body for the client.
         case answered(framing: BodyFraming)
         case switched(Switched)
-        case tunnelled
+        /// CONNECT was answered, and the client's first bytes decide.
+        /// - Parameter tunnelsTLS: else TLS is refused.
+        indirect case connected(Authority, tunnelsTLS: Bool)
+        /// - Parameter isAnswered: the client has the 200.
+        case tunnelled(isAnswered: Bool)
     }
 
     struct Asked {
@@ -86,8 +90,9 @@ struct Exchange {
     /// Whether the head of the final answer, or of 101, was written to the client.
     @inline(__always) var isAnswered: Bool {
         switch state {
-        case .answered, .switched: true
-        case .deciding, .held, .collecting, .awaitingToken, .asked, .refused, .tunnelled: false
+        case .answered, .switched, .connected: true
+        case .tunnelled(let isAnswered): isAnswered
+        case .deciding, .held, .collecting, .awaitingToken, .asked, .refused: false
         }
     }
 
@@ -101,7 +106,7 @@ struct Exchange {
     var awaitsOthers: Bool {
         switch state {
         case .deciding, .collecting, .awaitingToken, .asked, .refused, .answered: pause != .room
-        case .held, .switched, .tunnelled: false
+        case .held, .switched, .connected, .tunnelled: false
         }
     }
 
@@ -122,9 +127,23 @@ struct Exchange {
         if admitted.isLast { request.keepsAlive = false }
     }
 
+    /// CONNECT is answered with 200 before anything is dialled.
+    mutating func connect(to authority: Authority, tunnelsTLS: Bool) {
+        state = .connected(authority, tunnelsTLS: tunnelsTLS)
+        hasNewTime = true
+    }
+
+    /// The client's first byte inside CONNECT has come: the type of a TLS handshake's record (RFC 8446, section 5.1), or
+    /// HTTP.
+    func firstByteCame(_ byte: UInt8) -> Action {
+        guard case .connected(let authority, let tunnelsTLS) = state else { return .wait }
+        guard byte == 0x16 else { return .serveInside(authority) }
+        return tunnelsTLS ? .openTunnel(authority) : .endConnect(.connectRefused)
+    }
+
     mutating func tunnel() {
         request.keepsAlive = false
-        state = .tunnelled
+        state = .tunnelled(isAnswered: isAnswered)
     }
 
     /// The whole body is read and kept first.
@@ -183,7 +202,10 @@ struct Exchange {
     }
 
     /// More of the body has come, or its end.
-    func bodyArrived() -> Action { isCollecting ? .collectBody : .resumeUpload }
+    func bodyArrived() -> Action {
+        if case .connected = state { return .lookInside }
+        return isCollecting ? .collectBody : .resumeUpload
+    }
 
     func failed(_ problem: Problem) -> Action { isAnswered ? .cut(because: problem.error) : .fail(problem) }
 

@@ -2,15 +2,63 @@ import CurlTransport
 import HTTPMessage
 import HTTPServer
 import Reactor
+import WireText
 
-// CONNECT (RFC 9110, section 9.3.6): never with a token, and answered after the connection is ready. A refusal closes
-// the client's connection: the next bytes may be meant for the target (RFC 9931, section 3).
+// CONNECT (RFC 9110, section 9.3.6). A refusal closes the client's connection: the next bytes may be meant for the target
+// (RFC 9931, section 3).
 extension Forwarder {
+    // MARK: To a listed host
+
+    func answerConnect() {
+        context.ledger.status = 200
+        context.ledger.bytesSent = UInt64(
+            stream.answer(AnswerHead(200), reason: Self.established.span, fields: { _ in }))
+        lookInside()
+    }
+
+    func lookInside() {
+        switch stream.peek() {
+        case .byte(let byte): perform(context.exchange.firstByteCame(byte))
+        case .wait: break
+        case .end: perform(.leave(closes: true))
+        case .gone: perform(.leave(closes: false))
+        }
+    }
+
+    /// The next request comes from inside the CONNECT.
+    func serveInside(_ authority: Authority) {
+        context.sender.inside = Inside(
+            authority: authority, credentials: stream.request.with { BasicCredentials($0, $1) })
+        settle(stream.progress)
+        stream.finish(trailers: [], keepsOpen: true)
+    }
+
+    /// Closes the connection. Only TLS has an answer that says why.
+    func endConnect(_ problem: Problem) {
+        let status = context.ledger.status
+        context.ledger.note(problem)
+        context.ledger.cause = problem.detail
+        if context.exchange.isAnswered { context.ledger.status = status }
+        let target = context.sender.inside.map { Array("\($0.authority)".utf8) }
+        shard.observer.connectEnded(
+            target ?? stream.request.with { Array($1[$0.target].text.utf8) }, problem.detail)
+        if problem == .connectRefused, stream.write(Self.accessDenied.span, .all) == nil { return leave() }
+        settle(stream.progress)
+        stream.finish(trailers: [], keepsOpen: false)
+    }
+
+    private static let established = Array("Connection established".utf8)
+    /// A fatal alert (RFC 8446, section 6).
+    private static let accessDenied: [UInt8] = [0x15, 3, 3, 0, 2, 2, 49]
+
+    // MARK: Tunnels
+
+    /// Dials, then answers with 200. No byte inside gets a token.
     func openTunnel(to authority: Authority) {
         context.exchange.tunnel()
         context.ledger.times.ask(shard.loop.now)
         guard let dialer = context.rules.tunnels?.dialer(for: authority), let port = authority.port else {
-            return perform(.fail(.connectRefused))
+            return perform(context.exchange.failed(.connectRefused))
         }
         waitNumber += 1
         let number = waitNumber
@@ -34,7 +82,7 @@ extension Forwarder {
             try join(result.get())
         } catch {
             RecordPhase.report(error, &context)
-            perform(.fail(Problem(tunnel: error)))
+            perform(context.exchange.failed(Problem(tunnel: error)))
         }
     }
 
@@ -49,7 +97,7 @@ extension Forwarder {
                 try upstream.register(tunnel)
                 var head = ByteBuffer()
                 head.append(unsent)
-                head.append("HTTP/1.1 200 Connection established\r\n\r\n")
+                if !context.exchange.isAnswered { head.append("HTTP/1.1 200 Connection established\r\n\r\n") }
                 tunnel.toClient.begin(with: head.bytes, counts: false)
                 tunnel.toUpstream.begin(with: received, counts: true)
                 context.tunnel = tunnel

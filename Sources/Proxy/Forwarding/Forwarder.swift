@@ -46,8 +46,14 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     func requestRefused(_ error: MessageError) {
         begin()
+        if context.sender.inside != nil, stream.request.with({ $1.starts(with: Self.prefaceOfHTTP2) }) {
+            return endConnect(.http2Inside)
+        }
         perform(.fail(error.status == Problem.slowHead.status ? .slowHead : Problem(error)))
     }
+
+    /// RFC 9113, section 3.4.
+    private static let prefaceOfHTTP2 = Array("PRI * HTTP/2.0\r\n".utf8)
 
     private func begin() {
         context.begin()
@@ -84,6 +90,12 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
             let keeps = keepsConnection(behindOwn: false)
             return AnswerPhase.writeAsLastRecipient(keeping: keeps, &context)
                 ? finish(keeping: keeps, stream.progress) : leave()
+        case .connect(let authority, let tunnelsTLS):
+            context.exchange.connect(to: authority, tunnelsTLS: tunnelsTLS)
+            answerConnect()
+        case .lookInside: lookInside()
+        case .serveInside(let authority): serveInside(authority)
+        case .endConnect(let problem): endConnect(problem)
         case .openTunnel(let authority): openTunnel(to: authority)
         case .endTunnel: context.tunnel?.end(cut: true)
         case .collectBody:
@@ -133,6 +145,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .none: stream.setDeadline(after: .off)
         case .guess: stream.setDeadline(after: Self.guessDelay)
         case .response: stream.setDeadline(after: context.upstream?.responseTimeout ?? .off)
+        case .firstBytes: stream.setDeadline(after: context.rules.headerTimeout)
         case .requestBody, .client, .tunnel: stream.setDeadline(after: context.rules.idleTimeout)
         case .upstream: stream.setDeadline(after: context.upstream?.idleTimeout ?? .off)
         case .upstreamEnd: stream.setDeadline(after: Self.endingTimeout)

@@ -41,6 +41,8 @@ struct RouteTable: Sendable {
     private var wildcards: [Key: Rules] = [:]
     /// For requests that no pattern names.
     let near: NearHosts
+    /// Ports at which some host is listed.
+    let ports: Set<UInt16>
 
     init(_ upstreams: [UpstreamSettings]) {
         near = NearHosts(upstreams)
@@ -55,6 +57,7 @@ struct RouteTable: Sendable {
         }
         Self.finish(&exact)
         Self.finish(&wildcards)
+        ports = Set(exact.keys.compactMap(\.port) + wildcards.keys.compactMap(\.port))
     }
 
     /// Sorts each host's rules. Rules with a port come before rules without one, which also hold for 80 and 443.

@@ -97,13 +97,14 @@ async def by_aiohttp(url, proxy):
         print("end", connection.close_code)
 
 
-def by_websocket_client(url):
+def by_websocket_client(url, proxy):
     import websocket
 
-    # By itself it says that a page at the server's own address sent it.
-
+    if proxy != "-":
+        os.environ["http_proxy"] = proxy.removeprefix("proxy=")
+    # By itself it says that a page at the server's own address sent it. Only a proxy can't be asked by a page.
     connection = websocket.create_connection(
-        url, timeout=20, subprotocols=["talk"], suppress_origin=True)
+        url, timeout=20, subprotocols=["talk"], suppress_origin=proxy == "-")
     print("saw", connection.recv())
     connection.send_binary(b"x" * 100_000)
     print("same", connection.recv() == b"x" * 100_000)
@@ -129,7 +130,7 @@ match sys.argv[1:]:
         asyncio.run(by_websockets(url, proxy))
     case ["talk", "aiohttp", url, proxy]:
         asyncio.run(by_aiohttp(url, proxy))
-    case ["talk", "websocket-client", url, "-"]:
-        by_websocket_client(url)
+    case ["talk", "websocket-client", url, proxy]:
+        by_websocket_client(url, proxy)
     case ["hold", url]:
         asyncio.run(hold(url))

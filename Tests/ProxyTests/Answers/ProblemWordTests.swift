@@ -34,7 +34,7 @@ struct ProblemWordTests {
             Problem(MessageError(status: 400, detail: "The request line is malformed.")), .slowHead, .bodyCut,
             .bodyTooLarge,
             .connectRefused.connecting(to: Authority(host: .name("api.example.com"), port: 443)),
-            .tunnelNotListed, .schemeNotSupported, .hostMissing,
+            .tunnelNotListed, .otherAuthority, .schemeNotSupported, .hostMissing,
             .unknownHost(Authority(host: .name("api.exmaple.com"), port: nil), .http, near: near), .notCovered,
             .notForCaller, .userRequired, .ambiguousPath, .wholeServer, .foreignHost, .webPage, .ownCredential,
             .methodOverride, .pathOverride, .destinationNotCovered, .queryNeeded, .bodyNotSignable, .signedChunks,

@@ -63,7 +63,6 @@ struct ReasonPhraseTests {
             Problem.unknownHost(asked, .http, near: nil), .unknownHost(asked, .https, near: near),
             .connectRefused.connecting(to: asked),
             .tunnelNotListed.connecting(to: asked),
-            .connectRefused.connecting(to: Authority(host: asked.host, port: 80)),
         ] {
             check(problem.phrase)
             #expect(problem.phrase.contains(asked.host.description) == (host.utf8.count < 40), "\(problem.phrase)")
@@ -81,8 +80,7 @@ struct ReasonPhraseTests {
             "GET http://nobody.example/ HTTP/1.1", 403,
             "Add nobody.example to upstreams, or set proxy.unmatched: forward"
         ),
-        ("CONNECT api.test:443 HTTP/1.1", 403, "Use http://api.test instead of https: CONNECT is not signed"),
-        ("CONNECT api.test:80 HTTP/1.1", 403, "Ask for http://api.test without CONNECT: a tunnel is not signed"),
+        ("CONNECT api.test:443 HTTP/1.1", 403, "Use http://api.test instead of https: TLS hides the request"),
         ("CONNECT api.tset:443 HTTP/1.1", 403, "No upstream for api.tset:443: did you mean http://api.test?"),
         ("CONNECT nobody.test:443 HTTP/1.1", 403, "Use http:// URLs of upstreams, or set proxy.connect: tunnel"),
         ("GET http://api.test/ HTTP/3.0", 505, "Use HTTP/1.1 or HTTP/1.0"),

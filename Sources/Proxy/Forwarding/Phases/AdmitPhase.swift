@@ -6,7 +6,9 @@ enum AdmitPhase {
     static func run(_ context: inout Context) -> Action {
         guard let role = context.role else { return .fail(.draining) }
         let (rules, stream) = (context.rules, context.stream)
-        let situation = Gate.Situation(role: role, hasBytesBehind: stream.hasInput(reading: false) == true)
+        let situation = Gate.Situation(
+            role: role, hasBytesBehind: stream.hasInput(reading: false) == true,
+            inside: context.sender.inside?.authority)
         let admission: Admission
         do throws(Problem) {
             admission = try stream.request.with { head, bytes throws(Problem) in
@@ -19,6 +21,7 @@ enum AdmitPhase {
         switch admission {
         case .forward: break
         case .tunnel(let authority): return .openTunnel(authority)
+        case .connect(let authority, let tunnelsTLS): return .connect(authority, tunnelsTLS: tunnelsTLS)
         case .reply: return .answerAsLastRecipient
         }
         guard let upstream = context.admitted.rules.flatMap({ rules.upstream(for: $0) }) else {

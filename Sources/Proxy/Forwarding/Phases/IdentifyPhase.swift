@@ -6,7 +6,10 @@ import Reactor
 enum IdentifyPhase {
     static func run(_ context: inout Context) -> Action {
         guard let users = context.rules.users else { return .next }
-        guard let offered = context.stream.request.with({ BasicCredentials($0, $1) }) else { return .refuseUser(nil) }
+        guard
+            let offered = context.sender.inside?.credentials
+                ?? context.stream.request.with({ BasicCredentials($0, $1) })
+        else { return .refuseUser(nil) }
         switch users.judge(offered, now: context.shard.loop.now) {
         case .accepted:
             context.admitted.caller.user = offered.user

@@ -77,7 +77,7 @@ enum RecordPhase {
         }
         record.user = admitted.caller.user
         record.peer = context.stream.source.peer
-        record.address = context.address ?? context.stream.source.address
+        record.address = context.sender.address ?? context.stream.source.address
         record.listener = context.rules.address(of: context.stream.source.listener)
         return record
     }
