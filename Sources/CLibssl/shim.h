@@ -42,8 +42,6 @@ static inline int heimdallr_add_chain_certificate(SSL_CTX *context, X509 *certif
     return (int)SSL_CTX_add0_chain_cert(context, certificate);
 }
 
-typedef void (*heimdallr_message_callback)(int, int, int, const void *, size_t, SSL *, void *);
-
 // The object behind a connection, which both callbacks of the connection find again. SSL_set_app_data(3).
 static inline int heimdallr_set_owner(SSL *ssl, void *owner) { return SSL_set_app_data(ssl, owner); }
 static inline void *heimdallr_owner(const SSL *ssl) { return SSL_get_app_data(ssl); }
@@ -51,5 +49,22 @@ static inline void *heimdallr_owner(const SSL *ssl) { return SSL_get_app_data(ss
 // BIO_set_retry_read(3).
 static inline void heimdallr_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
 static inline void heimdallr_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
+
+// Swift does not read this macro, which is put together of others.
+static const unsigned long heimdallr_name_format_rfc2253 = XN_FLAG_RFC2253;
+
+// The alternative name at `index` of a certificate: its kind (GEN_DNS, GEN_URI, GEN_EMAIL) and its text; 0 for other kinds, and
+// -1 behind the last one. GENERAL_NAME_get0_value(3).
+static inline int heimdallr_alternative_name(const GENERAL_NAMES *names, int index, const unsigned char **text, int *count) {
+    const GENERAL_NAME *name;
+    int kind;
+    if (index >= sk_GENERAL_NAME_num(names)) return -1;
+    name = sk_GENERAL_NAME_value(names, index);
+    ASN1_STRING *value = (ASN1_STRING *)GENERAL_NAME_get0_value(name, &kind);
+    if (kind != GEN_DNS && kind != GEN_URI && kind != GEN_EMAIL) return 0;
+    *text = ASN1_STRING_get0_data(value);
+    *count = ASN1_STRING_length(value);
+    return kind;
+}
 
 #endif

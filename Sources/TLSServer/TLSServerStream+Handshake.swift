@@ -32,6 +32,12 @@ extension TLSServerStream {
         handler?.ready(wire.isEnding ? [.readable, .writable, .peerClosed] : [.readable, .writable])
     }
 
+    /// The client's certificate; `nil` before the end of the handshake, and for a client that has shown none.
+    public var clientCertificate: ClientCertificate? {
+        guard case .open = phase else { return nil }
+        return unsafe ClientCertificate(of: tls)
+    }
+
     /// SSL_get0_alpn_selected(3)
     private var applicationProtocol: String? {
         var name: UnsafePointer<UInt8>?

@@ -17,9 +17,11 @@ import TestSupport
     ///   - version: the only one, `TLS1_2_VERSION` or another; `nil`: 1.2 and 1.3.
     ///   - session: of an earlier client, to be resumed.
     ///   - trusts: `false`: refuses every certificate.
+    ///   - identity: files of our own certificate and its key.
     init(
         name: String? = "one.test", protocols: [String] = ["http/1.1"], version: Int32? = nil,
-        session: MemorySession? = nil, trusts: Bool = true
+        session: MemorySession? = nil, trusts: Bool = true,
+        identity: (certificate: String, key: String)? = nil
     ) throws {
         guard let context = unsafe SSL_CTX_new(TLS_client_method()), let tls = unsafe SSL_new(context),
             let input = unsafe BIO_new(BIO_s_mem()), let output = unsafe BIO_new(BIO_s_mem())
@@ -41,6 +43,10 @@ import TestSupport
         let list = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
         if !list.isEmpty { _ = unsafe SSL_set_alpn_protos(tls, list, UInt32(list.count)) }
         if let session { _ = unsafe SSL_set_session(tls, session.session) }
+        if let identity {
+            unsafe SSL_use_certificate_file(tls, identity.certificate, SSL_FILETYPE_PEM)
+            unsafe SSL_use_PrivateKey_file(tls, identity.key, SSL_FILETYPE_PEM)
+        }
         if !trusts { unsafe SSL_set_verify(tls, SSL_VERIFY_PEER, nil) }
     }
 

@@ -23,10 +23,12 @@ struct Hosts: Sendable {
         two = try Self.context(try await authority.server(["DNS:two.test"]), session: "two.test")
     }
 
-    static func context(_ certificate: PrivateCA.Certificate, session: String) throws -> TLSServerContext {
+    static func context(
+        _ certificate: PrivateCA.Certificate, session: String, clients: ClientVerification? = nil
+    ) throws -> TLSServerContext {
         try TLSServerContext(
             certificates: [try der(certificate.certificateFile)], key: try key(certificate.keyFile),
-            session: Array(session.utf8))
+            session: Array(session.utf8), clients: clients)
     }
 
     /// Those without a name get `one`.
