@@ -27,6 +27,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CLibssl", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibqrencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
         .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CLibpq", providers: [.apt(["libpq-dev"])]),
@@ -59,6 +60,7 @@ let package = Package(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
             swiftSettings: strict),
         .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage", "WireText"], swiftSettings: strict),
+        .target(name: "TLSServer", dependencies: ["CLibssl", "Cryptography", "Reactor"], swiftSettings: strict),
         .target(
             name: "Proxy",
             dependencies: [
@@ -89,7 +91,9 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
-        .target(name: "TestSupport", path: "Tests/TestSupport", exclude: ["Fixtures"], swiftSettings: strict),
+        .target(
+            name: "TestSupport", dependencies: ["Reactor"], path: "Tests/TestSupport", exclude: ["Fixtures"],
+            swiftSettings: strict),
         .testTarget(name: "FileSystemTests", dependencies: ["FileSystem", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "SigV4Tests", dependencies: ["SigV4", "TestSupport", "WireText"], swiftSettings: strict),
         .testTarget(name: "HTMLTests", dependencies: ["HTML"], swiftSettings: strict),
@@ -129,6 +133,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "TLSServerTests",
+            dependencies: ["CLibssl", "Cryptography", "HTTPServer", "Reactor", "TestSupport", "TLSServer"],
             swiftSettings: strict),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "TestSupport"], swiftSettings: strict),
         .testTarget(

@@ -3,9 +3,9 @@ import CLibcrypto
 /// The one place that turns libcrypto's return codes into errors, with the library's own messages.
 ///
 /// Manual: ERR_get_error(3), ERR_error_string_n(3).
-enum Libcrypto {
+package enum Libcrypto {
     /// - Throws: `CryptographyError.libcrypto` unless `code` is 1, libcrypto's success.
-    static func check(_ operation: String, _ code: Int32) throws(CryptographyError) {
+    package static func check(_ operation: String, _ code: Int32) throws(CryptographyError) {
         guard code != 1 else { return }
         var messages: [String] = []
         while messages.count < 8 {

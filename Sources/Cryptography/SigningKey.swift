@@ -42,6 +42,13 @@ import WireText
 
     deinit { unsafe EVP_PKEY_free(key) }
 
+    /// Lends the EVP_PKEY, to be read only. Its borrower may keep it by a reference of libcrypto's own.
+    @unsafe package func withUnsafeKey<Result, Failure: Error>(
+        _ body: (OpaquePointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try unsafe body(key)
+    }
+
     /// Generates a P-256 key. EVP_PKEY_generate(3).
     public static func generate() throws(CryptographyError) -> SigningKey {
         guard let context = unsafe EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else {

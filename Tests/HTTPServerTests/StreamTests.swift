@@ -1,6 +1,7 @@
 import HTTPMessage
 import HTTPServer
 import Reactor
+import TestSupport
 import Testing
 import WireText
 

@@ -2,7 +2,7 @@ import Reactor
 
 /// A client in memory: its bytes come as they are delivered, and faults come where the test wants them. Readiness is by
 /// edges, like a socket's. Loop's thread only.
-final class MemoryStream: ByteStream {
+public final class MemoryStream: ByteStream {
     /// Number of the call of `read` or `write` that fails, from 1; `nil`: none.
     private let failing: Int?
     /// Bytes of one write; then the stream is full until `giveRoom`.
@@ -12,44 +12,48 @@ final class MemoryStream: ByteStream {
     private var hasEnded = false
     private var isFull = false
     private weak var handler: (any ReadinessHandler)?
-    private(set) var written: [UInt8] = []
-    private(set) var isClosed = false
+    public private(set) var written: [UInt8] = []
+    public private(set) var isClosed = false
+    /// Our side was ended, in order.
+    public private(set) var isShutDown = false
+    /// `close` cuts the connection.
+    public private(set) var isCut = false
 
-    init(failing: Int? = nil, room: Int = .max) {
+    public init(failing: Int? = nil, room: Int = .max) {
         self.failing = failing
         self.room = room
     }
 
     // MARK: For the test
 
-    func deliver(_ bytes: some Sequence<UInt8>) {
+    public func deliver(_ bytes: some Sequence<UInt8>) {
         incoming += bytes
         tell(.readable)
     }
 
-    func end() {
+    public func end() {
         hasEnded = true
         tell([.readable, .peerClosed])
     }
 
-    func giveRoom() {
+    public func giveRoom() {
         isFull = false
         tell(.writable)
     }
 
     /// Reports readiness, perhaps without a reason.
-    func tell(_ readiness: Readiness) { if !isClosed { handler?.ready(readiness) } }
+    public func tell(_ readiness: Readiness) { if !isClosed { handler?.ready(readiness) } }
 
     // MARK: ByteStream
 
-    func register(_ handler: any ReadinessHandler) throws(SystemError) { self.handler = handler }
+    public func register(_ handler: any ReadinessHandler) throws(SystemError) { self.handler = handler }
 
     private func fault(_ call: String) -> Transferred? {
         calls += 1
         return isClosed || calls == failing ? .failed(SystemError(call, code: 104)) : nil
     }
 
-    func read(into buffer: inout ByteBuffer, limit: Int) -> Transferred {
+    public func read(into buffer: inout ByteBuffer, limit: Int) -> Transferred {
         if let fault = fault("recv") { return fault }
         guard !incoming.isEmpty else { return hasEnded ? .endOfStream : .wouldBlock }
         let count = min(limit, incoming.count)
@@ -58,12 +62,12 @@ final class MemoryStream: ByteStream {
         return .bytes(count)
     }
 
-    func write(from buffer: inout ByteBuffer) -> Transferred {
+    public func write(from buffer: inout ByteBuffer) -> Transferred {
         let nothing: [UInt8] = []
         return write(from: &buffer, then: nothing.span)
     }
 
-    func write(from buffer: inout ByteBuffer, then body: Span<UInt8>) -> Transferred {
+    public func write(from buffer: inout ByteBuffer, then body: Span<UInt8>) -> Transferred {
         if let fault = fault("send") { return fault }
         guard !isFull else { return .wouldBlock }
         let first = min(room, buffer.count)
@@ -75,12 +79,12 @@ final class MemoryStream: ByteStream {
         return .bytes(first + second)
     }
 
-    var unacknowledged: Int { 0 }
-    func probePeer() {}
-    func shutdownWriting() {}
-    func resetOnClose() {}
-    func close() { isClosed = true }
-    var peerCredentials: PeerCredentials? { nil }
-    var peerAddress: SocketAddress? { nil }
-    var localAddress: SocketAddress? { nil }
+    public var unacknowledged: Int { 0 }
+    public func probePeer() {}
+    public func shutdownWriting() { isShutDown = true }
+    public func resetOnClose() { isCut = true }
+    public func close() { isClosed = true }
+    public var peerCredentials: PeerCredentials? { nil }
+    public var peerAddress: SocketAddress? { nil }
+    public var localAddress: SocketAddress? { nil }
 }

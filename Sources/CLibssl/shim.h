@@ -1,0 +1,70 @@
+// libssl for a server: macros that Swift can't read, and the settings that all contexts share.
+#ifndef HEIMDALLR_CLIBSSL_H
+#define HEIMDALLR_CLIBSSL_H
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/tls1.h>
+#include <openssl/x509v3.h>
+
+// SSL_CTX_set_alpn_select_cb(3): http/1.1 wherever it is offered, else the alert no_application_protocol.
+static inline int heimdallr_choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *size,
+                                            const unsigned char *offered, unsigned int count, void *context) {
+    static const unsigned char served[] = "\x08http/1.1";
+    (void)ssl, (void)context;
+    if (SSL_select_next_proto((unsigned char **)chosen, size, served, sizeof served - 1, offered, count) !=
+        OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+// A context with the settings of every connection; NULL on failure. TLS 1.2 with forward secrecy and AEAD only, and 1.3.
+// Sessions are kept by clients, in tickets; early data stays off, which is libssl's default. SSL_CTX_set_options(3),
+// SSL_CTX_set_mode(3), SSL_CTX_set_session_cache_mode(3), SSL_CTX_set_cipher_list(3).
+static inline SSL_CTX *heimdallr_server_context(void) {
+    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+    if (!context) return NULL;
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CLEANSE_PLAINTEXT);
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_alpn_select_cb(context, heimdallr_choose_protocol, NULL);
+    if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
+        SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
+        SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1)
+        return context;
+    SSL_CTX_free(context);
+    return NULL;
+}
+
+// Takes the certificate over on success. SSL_CTX_add0_chain_cert(3).
+static inline int heimdallr_add_chain_certificate(SSL_CTX *context, X509 *certificate) {
+    return (int)SSL_CTX_add0_chain_cert(context, certificate);
+}
+
+// The object behind a connection, which both callbacks of the connection find again. SSL_set_app_data(3).
+static inline int heimdallr_set_owner(SSL *ssl, void *owner) { return SSL_set_app_data(ssl, owner); }
+static inline void *heimdallr_owner(const SSL *ssl) { return SSL_get_app_data(ssl); }
+
+// BIO_set_retry_read(3).
+static inline void heimdallr_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
+static inline void heimdallr_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
+
+// Swift does not read this macro, which is put together of others.
+static const unsigned long heimdallr_name_format_rfc2253 = XN_FLAG_RFC2253;
+
+// The alternative name at `index` of a certificate: its kind (GEN_DNS, GEN_URI, GEN_EMAIL) and its text; 0 for other kinds, and
+// -1 behind the last one. GENERAL_NAME_get0_value(3).
+static inline int heimdallr_alternative_name(const GENERAL_NAMES *names, int index, const unsigned char **text, int *count) {
+    const GENERAL_NAME *name;
+    int kind;
+    if (index >= sk_GENERAL_NAME_num(names)) return -1;
+    name = sk_GENERAL_NAME_value(names, index);
+    ASN1_STRING *value = (ASN1_STRING *)GENERAL_NAME_get0_value(name, &kind);
+    if (kind != GEN_DNS && kind != GEN_URI && kind != GEN_EMAIL) return 0;
+    *text = ASN1_STRING_get0_data(value);
+    *count = ASN1_STRING_length(value);
+    return kind;
+}
+
+#endif

@@ -1,0 +1,68 @@
+import CLibssl
+
+/// The certificates that a server takes from its clients.
+public struct ClientVerification: Sendable {
+    /// DER of the authorities.
+    public var anchors: [[UInt8]]
+    /// Whether a client without a certificate is refused.
+    public var isRequired: Bool
+
+    public init(anchors: [[UInt8]], isRequired: Bool) {
+        self.anchors = anchors
+        self.isRequired = isRequired
+    }
+}
+
+/// A client's verified certificate.
+public struct ClientCertificate: Sendable, Equatable {
+    /// RFC 2253, with escapes for characters outside ASCII: `CN=worker,O=Example`. Empty for a longer one than 4096 bytes.
+    public let subject: String
+    /// Alternative names: `DNS:worker.example`, `URI:spiffe://example/worker`, `email:a@example`. Names of other kinds, and
+    /// those with bytes outside visible ASCII, are left out.
+    public let names: [String]
+
+    private static let maxSubject = 4096
+
+    /// The certificate of a connection's client, verified by libssl; `nil` if the client showed none.
+    /// SSL_get0_peer_certificate(3), SSL_get_verify_result(3).
+    init?(of tls: OpaquePointer) {
+        guard let certificate = unsafe SSL_get0_peer_certificate(tls), unsafe SSL_get_verify_result(tls) == X509_V_OK
+        else { return nil }
+        subject = unsafe Self.subject(of: certificate)
+        names = unsafe Self.names(of: certificate)
+        ERR_clear_error()
+    }
+
+    /// X509_NAME_print_ex(3)
+    private static func subject(of certificate: OpaquePointer) -> String {
+        guard let output = unsafe BIO_new(BIO_s_mem()) else { return "" }
+        defer { unsafe BIO_free(output) }
+        let count = unsafe X509_NAME_print_ex(
+            output, X509_get_subject_name(certificate), 0, heimdallr_name_format_rfc2253)
+        guard count > 0, count <= maxSubject else { return "" }
+        return unsafe String(
+            decoding: [UInt8](unsafeUninitializedCapacity: maxSubject) { buffer, initialized in
+                initialized = max(0, Int(unsafe BIO_read(output, buffer.baseAddress, count)))
+            }, as: UTF8.self)
+    }
+
+    /// X509_get_ext_d2i(3)
+    private static func names(of certificate: OpaquePointer) -> [String] {
+        guard let list = unsafe X509_get_ext_d2i(certificate, NID_subject_alt_name, nil, nil) else { return [] }
+        let names = OpaquePointer(list)
+        defer { unsafe GENERAL_NAMES_free(names) }
+        var found: [String] = []
+        var index: Int32 = 0
+        while true {
+            var text: UnsafePointer<UInt8>?
+            var count: Int32 = 0
+            let kind = unsafe heimdallr_alternative_name(names, index, &text, &count)
+            guard kind >= 0 else { return found }
+            index += 1
+            let bytes = unsafe UnsafeBufferPointer(start: text, count: max(0, Int(count)))
+            guard kind > 0, !bytes.isEmpty, unsafe bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else { continue }
+            let prefix = kind == GEN_DNS ? "DNS:" : kind == GEN_URI ? "URI:" : "email:"
+            found.append(unsafe prefix + String(decoding: bytes, as: UTF8.self))
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import CLibssl
+import Cryptography
+
+/// libssl's calls whose failure has a message.
+enum Libssl {
+    /// - Parameter call: a call of libssl, which returns 1 for success.
+    /// - Throws: `CryptographyError.libcrypto` with libssl's own messages.
+    static func check(_ operation: String, _ call: () -> Int32) throws(CryptographyError) {
+        ERR_clear_error()
+        try Libcrypto.check(operation, call())
+    }
+
+    /// An SSL_CTX, owned by the caller.
+    static func newContext() throws(CryptographyError) -> OpaquePointer {
+        ERR_clear_error()
+        guard let context = unsafe heimdallr_server_context() else { throw failure("SSL_CTX_new") }
+        return unsafe context
+    }
+
+    /// An X509, owned by the caller. d2i_X509(3).
+    /// - Throws: `CryptographyError.key(.notACertificate)`
+    static func certificate(_ der: [UInt8]) throws(CryptographyError) -> OpaquePointer {
+        let certificate = unsafe der.withUnsafeBufferPointer { bytes in
+            var position = bytes.baseAddress
+            return unsafe d2i_X509(nil, &position, bytes.count)
+        }
+        ERR_clear_error()
+        guard let certificate = unsafe certificate else { throw .key(.notACertificate) }
+        return unsafe certificate
+    }
+
+    /// The error of a call that returned no object.
+    static func failure(_ operation: String) -> CryptographyError {
+        do throws(CryptographyError) { try Libcrypto.check(operation, 0) } catch { return error }
+        return .libcrypto(operation: operation, messages: [])
+    }
+}

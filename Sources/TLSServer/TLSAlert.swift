@@ -1,0 +1,18 @@
+import CLibssl
+
+/// An alert of TLS (RFC 8446 section 6).
+public struct TLSAlert: Sendable, Hashable, CustomStringConvertible {
+    public let number: UInt8
+
+    public init(number: UInt8) { self.number = number }
+
+    static let closeNotify = TLSAlert(number: UInt8(SSL3_AD_CLOSE_NOTIFY))
+
+    /// The name in the RFC: `unknown_ca`. SSL_alert_desc_string_long(3).
+    public var description: String {
+        guard let words = unsafe SSL_alert_desc_string_long(Int32(number)) else { return "alert_\(number)" }
+        let name = unsafe String(cString: words)
+        guard name != "unknown" else { return "alert_\(number)" }
+        return String(name.lowercased().map { $0 == " " ? "_" : $0 })
+    }
+}

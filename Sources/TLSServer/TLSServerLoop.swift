@@ -1,0 +1,43 @@
+import Reactor
+
+/// The TLS connections of one loop that must make progress: those in a handshake, and those closed with unsent bytes. Limits
+/// their time and their number. Loop's thread only.
+public final class TLSServerLoop {
+    let loop: EventLoop
+    let spares = SpareBuffers()
+    private let limit: Int
+    private let patience: Duration
+    /// Next deadline first.
+    private var waiting: [(stream: TLSServerStream, deadline: LoopTime)] = []
+    private var timer: LoopTimer?
+
+    /// - Parameters:
+    ///   - limit: number of connections; at least 1. One more ends the oldest.
+    ///   - patience: time for a handshake, or for the client to take some of the last bytes.
+    public init(on loop: EventLoop, limit: Int = 256, patience: Duration = .seconds(10)) {
+        self.loop = loop
+        self.limit = limit
+        self.patience = patience
+        timer = LoopTimer(on: loop) { [unowned self] in deadlinePassed() }
+    }
+
+    /// Gives a connection its time, from now on.
+    func await(_ stream: TLSServerStream) {
+        forget(stream)
+        if waiting.count >= limit { waiting.removeFirst().stream.giveUp() }
+        waiting.append((stream, loop.now + patience))
+        if waiting.count == 1 { timer?.schedule(at: waiting[0].deadline) }
+    }
+
+    func forget(_ stream: TLSServerStream) {
+        if let index = waiting.firstIndex(where: { $0.stream === stream }) { waiting.remove(at: index) }
+    }
+
+    private func deadlinePassed() {
+        while let first = waiting.first, first.deadline <= loop.now {
+            waiting.removeFirst()
+            first.stream.giveUp()
+        }
+        if let first = waiting.first { timer?.schedule(at: first.deadline) }
+    }
+}

@@ -1,0 +1,79 @@
+import CLibssl
+import Reactor
+
+// How a connection ends, and what only its carrier knows.
+extension TLSServerStream {
+    public func shutdownWriting() {
+        guard writing == .open else { return }
+        writing = .ending
+        guard case .open = phase else { return }
+        sayEnd()
+        flush()
+    }
+
+    /// Sends close_notify. SSL_shutdown(3)
+    func sayEnd() {
+        ERR_clear_error()
+        _ = unsafe SSL_shutdown(tls)
+        ERR_clear_error()
+    }
+
+    public func resetOnClose() {
+        writing = .ended
+        wire.isCut = true
+        wire.carrier.resetOnClose()
+    }
+
+    public func close() {
+        if wire.isEnding { leftBehind() }
+        report = nil
+        switch phase {
+        case .leaving, .closed: return
+        case .open where !wire.isCut:
+            if writing == .open { sayEnd() }
+            wire.flush()
+            guard wire.unsent > 0 else { return finish() }
+            phase = .leaving
+            handler = nil
+            server.await(self)
+        case .handshaking, .open, .failed: finish()
+        }
+    }
+
+    func finish() {
+        phase = .closed
+        handler = nil
+        server.forget(self)
+        wire.carrier.close()
+    }
+
+    /// Ends a connection that has used up its time, or has to make room.
+    func giveUp() {
+        switch phase {
+        case .handshaking: fail(.abandoned, SystemError("SSL_accept", code: ETIMEDOUT))
+        case .leaving:
+            wire.carrier.resetOnClose()
+            finish()
+        case .open, .failed, .closed: break
+        }
+    }
+
+    /// Notes that the client has ended the connection, perhaps before its first byte.
+    func leftBehind() {
+        guard case .open = phase, let report else { return }
+        self.report = nil
+        report(received.map { .alert($0) } ?? .silent)
+    }
+
+    // MARK: The carrier's
+
+    public var unacknowledged: Int { wire.carrier.unacknowledged + wire.unsent }
+
+    public func probePeer() { wire.carrier.probePeer() }
+
+    public var peerCredentials: PeerCredentials? { wire.carrier.peerCredentials }
+
+    public var peerAddress: SocketAddress? { wire.carrier.peerAddress }
+
+    public var localAddress: SocketAddress? { wire.carrier.localAddress }
+}

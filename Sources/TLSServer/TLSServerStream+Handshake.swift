@@ -1,0 +1,95 @@
+import CLibssl
+import Reactor
+
+// The handshake, driven by the carrier's readiness.
+extension TLSServerStream {
+    /// Goes on until the handshake is done or needs more of the client. SSL_accept(3), SSL_get_error(3).
+    func advance() {
+        ERR_clear_error()
+        let code = unsafe SSL_accept(tls)
+        let error = code == 1 ? SSL_ERROR_NONE : unsafe SSL_get_error(tls, code)
+        wire.flush()
+        switch error {
+        case SSL_ERROR_NONE: opened()
+        case SSL_ERROR_WANT_READ: break
+        default: fail(howItFailed, fault("SSL_accept"))
+        }
+    }
+
+    private func opened() {
+        phase = .open
+        server.forget(self)
+        report?(
+            .done(
+                version: unsafe String(cString: SSL_get_version(tls)), applicationProtocol: applicationProtocol,
+                serverName: serverName))
+        // The report may have closed the stream.
+        guard case .open = phase else { return }
+        if writing == .ending {
+            sayEnd()
+            flush()
+        }
+        handler?.ready(wire.isEnding ? [.readable, .writable, .peerClosed] : [.readable, .writable])
+    }
+
+    /// The client's certificate; `nil` before the end of the handshake, and for a client that has shown none.
+    public var clientCertificate: ClientCertificate? {
+        guard case .open = phase else { return nil }
+        return unsafe ClientCertificate(of: tls)
+    }
+
+    /// SSL_get0_alpn_selected(3)
+    private var applicationProtocol: String? {
+        var name: UnsafePointer<UInt8>?
+        var count: UInt32 = 0
+        unsafe SSL_get0_alpn_selected(tls, &name, &count)
+        guard let name = unsafe name else { return nil }
+        return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
+    }
+
+    private var howItFailed: HandshakeEnd {
+        if let received { return .alert(received) }
+        return switch wire.end {
+        case .endOfStream: .ended
+        case .failed: .reset
+        default: .refused(sent)
+        }
+    }
+
+    /// Ends the handshake. The handler hears of it in the next turn.
+    func fail(_ end: HandshakeEnd, _ error: SystemError) {
+        phase = .failed(error)
+        server.forget(self)
+        notice()
+        let report = report
+        self.report = nil
+        report?(end)
+    }
+
+    // MARK: Called by libssl
+
+    /// Chooses the context by the ClientHello. SSL_client_hello_get0_ext(3)
+    /// - Returns: `nil`, or the alert for the client.
+    func heardHello() -> Int32? {
+        var bytes: UnsafePointer<UInt8>?
+        var count = 0
+        if unsafe SSL_client_hello_get0_ext(tls, UInt32(TLSEXT_TYPE_server_name), &bytes, &count) == 1 {
+            serverName = ServerName.parse(unsafe Span(_unsafeStart: bytes.unsafelyUnwrapped, count: count))
+            if serverName == nil { return SSL_AD_DECODE_ERROR }
+        }
+        guard let context = choose(serverName) else { return SSL_AD_UNRECOGNIZED_NAME }
+        return unsafe context.serve(tls) ? nil : SSL_AD_INTERNAL_ERROR
+    }
+
+    /// A message in one direction. SSL_set_msg_callback(3)
+    func heard(_ type: Int32, isSent: Bool, _ bytes: UnsafeRawBufferPointer) {
+        switch type {
+        case SSL3_RT_ALERT where bytes.count == 2:
+            let alert = TLSAlert(number: unsafe bytes[1])
+            guard alert != .closeNotify else { return }
+            if isSent { sent = alert } else { received = alert }
+        case SSL3_RT_HANDSHAKE where !isSent: heardSilence()
+        default: break
+        }
+    }
+}

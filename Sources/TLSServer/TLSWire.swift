@@ -1,0 +1,131 @@
+import CLibssl
+import Reactor
+
+/// The encrypted side of a connection: libssl's BIO on a byte stream (BIO_meth_new(3)). Bytes of libssl that the stream does
+/// not take wait here, so libssl never waits with a record half written. Loop's thread only.
+final class TLSWire {
+    /// Bytes of one read, and of records made before one write.
+    static let batch = SpareBuffers.size
+    /// A client that makes libssl answer more than this without reading it is cut off.
+    private static let maxWaiting = 256 * 1024
+
+    let carrier: any ByteStream
+    private let spares: SpareBuffers
+    private var incoming: ByteBuffer
+    private var outgoing = ByteBuffer()
+    private var canRead = true
+    private var canWrite = true
+    /// The client's end has been announced, so a short read is not the last one.
+    private(set) var isEnding = false
+    /// The carrier's end or failure.
+    private(set) var end: Transferred?
+    /// libssl gets no more bytes.
+    var isStopped = false
+    /// The owner wants the connection cut.
+    var isCut = false
+
+    /// - Parameter received: the first bytes of the client, already read from the carrier.
+    init(_ carrier: any ByteStream, received: consuming ByteBuffer, spares: SpareBuffers) {
+        self.carrier = carrier
+        self.spares = spares
+        incoming = received
+    }
+
+    /// Number of bytes that the carrier has not taken yet.
+    var unsent: Int { outgoing.count }
+
+    func note(_ readiness: Readiness) {
+        if !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }
+        if !readiness.isDisjoint(with: [.writable, .failed]) { canWrite = true }
+        if !readiness.isDisjoint(with: [.peerClosed, .failed]) { isEnding = true }
+    }
+
+    /// Gives the waiting bytes to the carrier. Gives the memory of empty buffers back.
+    func flush() {
+        while canWrite, !outgoing.isEmpty {
+            switch carrier.write(from: &outgoing) {
+            // A short write: room is a new edge.
+            case .bytes: canWrite = outgoing.isEmpty
+            case .wouldBlock: canWrite = false
+            case .endOfStream: fail(.endOfStream)
+            case .failed(let error): fail(.failed(error))
+            }
+        }
+        if outgoing.isEmpty { outgoing.giveBack(to: spares) }
+        if incoming.isEmpty { incoming.giveBack(to: spares) }
+    }
+
+    private func fail(_ end: Transferred) {
+        self.end = end
+        outgoing.removeAll()
+    }
+
+    // MARK: For libssl
+
+    /// - Returns: the number of bytes; `nil` when there are none.
+    private func read(into room: UnsafeMutableRawBufferPointer) -> Int? {
+        guard !isStopped else { return nil }
+        if incoming.isEmpty { fill() }
+        let count = min(room.count, incoming.count)
+        guard count > 0 else { return nil }
+        incoming.withBytes { bytes in
+            unsafe bytes.extracting(first: count).withUnsafeBytes { unsafe room.copyMemory(from: $0) }
+        }
+        incoming.consume(count)
+        return count
+    }
+
+    private func fill() {
+        guard canRead, end == nil else { return }
+        incoming.borrow(from: spares)
+        switch carrier.read(into: &incoming, limit: Self.batch) {
+        // A short read: the next byte is a new edge.
+        case .bytes(let count): canRead = count == Self.batch || isEnding
+        case .wouldBlock: canRead = false
+        case .endOfStream: end = .endOfStream
+        case .failed(let error): fail(.failed(error))
+        }
+    }
+
+    /// - Returns: whether the bytes were taken.
+    private func write(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard outgoing.count <= Self.maxWaiting else { return false }
+        if case .failed = end { return false }
+        outgoing.borrow(from: spares, makes: false)
+        outgoing.append(unsafe Span(_unsafeBytes: bytes))
+        return true
+    }
+
+    /// A BIO on this object, which must outlive it.
+    func makeBIO() -> OpaquePointer? {
+        guard let method = unsafe Self.method, let bio = unsafe BIO_new(method) else { return nil }
+        unsafe BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
+        unsafe BIO_set_init(bio, 1)
+        return unsafe bio
+    }
+
+    private static func of(_ bio: OpaquePointer?) -> TLSWire? {
+        unsafe BIO_get_data(bio).map { unsafe Unmanaged<TLSWire>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// BIO_METHOD of all connections, never freed.
+    nonisolated(unsafe) private static let method: OpaquePointer? = {
+        guard let method = unsafe BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "byte stream") else {
+            return nil
+        }
+        unsafe BIO_meth_set_read(method) { bio, room, count in
+            unsafe heimdallr_clear_retry(bio)
+            guard let wire = unsafe TLSWire.of(bio) else { return -1 }
+            if let count = unsafe wire.read(into: .init(start: room, count: max(0, Int(count)))) { return Int32(count) }
+            if wire.end == nil, !wire.isStopped { unsafe heimdallr_retry_read(bio) }
+            return -1
+        }
+        unsafe BIO_meth_set_write(method) { bio, bytes, count in
+            unsafe heimdallr_clear_retry(bio)
+            guard let wire = unsafe TLSWire.of(bio) else { return -1 }
+            return unsafe wire.write(.init(start: bytes, count: max(0, Int(count)))) ? count : -1
+        }
+        unsafe BIO_meth_set_ctrl(method) { _, command, _, _ in command == BIO_CTRL_FLUSH ? 1 : 0 }
+        return unsafe method
+    }()
+}
