@@ -103,8 +103,12 @@ let package = Package(
             name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage", "TestSupport", "WireText"],
             swiftSettings: strict),
         .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
+        .executableTarget(
+            name: "AuthorityHolder", dependencies: ["Cryptography", "WireText"], path: "Tests/AuthorityHolder",
+            swiftSettings: strict),
         .testTarget(
-            name: "CryptographyTests", dependencies: ["Cryptography", "TestSupport", "WireText"], swiftSettings: strict),
+            name: "CryptographyTests", dependencies: ["AuthorityHolder", "Cryptography", "TestSupport", "WireText"],
+            swiftSettings: strict),
         .executableTarget(
             name: "StoreContender", dependencies: ["Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor"],
             path: "Tests/StoreContender", swiftSettings: strict),

@@ -1,4 +1,5 @@
 import Glibc
+import WireText
 
 /// Errors of this module: faults of the machine, or of the files in use. Messages name paths, never contents.
 public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -18,11 +19,13 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
     case seal(SealFault)
     /// A key or a certificate that can't be used.
     case key(KeyFault)
+    /// A host that no certificate can name.
+    case certificateHost(String)
 
     /// Whether a retry is useless until the configuration or the file system changes.
     public var isLasting: Bool {
         switch self {
-        case .untrusted, .keySize, .key: true
+        case .untrusted, .keySize, .key, .certificateHost: true
         case .system(_, _, let number): number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG
         case .libcrypto, .unreadableFile, .fileTooLarge, .seal: false
         }
@@ -39,6 +42,9 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
         case .keySize(let count): "a key of \(SealingKey.size) bytes is needed, and this one has \(count)"
         case .seal(let fault): fault.description
         case .key(let fault): "the key \(fault)"
+        case .certificateHost(let host):
+            "no certificate can name \"\(ForeignText.printable(host))\": write a numeric address, or a name of lower-case "
+                + "ASCII letters (IDNs as punycode), digits, hyphens and dots, with 253 bytes at most"
         }
     }
 }

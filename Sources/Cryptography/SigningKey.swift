@@ -63,6 +63,27 @@ import WireText
         return try unsafe SigningKey(owning: key)
     }
 
+    /// Lends the EVP_PKEY to libssl, which takes a reference of its own (SSL_CTX_use_PrivateKey(3)). The pointer is valid
+    /// only within `body`.
+    package func withEVPKey<Result, Failure: Error>(
+        _ body: (OpaquePointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result { try unsafe body(key) }
+
+    /// SubjectPublicKeyInfo of RFC 5280 section 4.1, as DER. i2d_PUBKEY(3).
+    func encodedPublicKey() throws(CryptographyError) -> [UInt8] {
+        let size = unsafe i2d_PUBKEY(key, nil)
+        try Libcrypto.check("i2d_PUBKEY", size > 0 ? 1 : 0)
+        var written: Int32 = 0
+        let encoded = unsafe [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, initialized in
+            unsafe buffer.initialize(repeating: 0)
+            var position = buffer.baseAddress
+            written = unsafe i2d_PUBKEY(key, &position)
+            initialized = Int(size)
+        }
+        try Libcrypto.check("i2d_PUBKEY", written == size ? 1 : 0)
+        return encoded
+    }
+
     /// The algorithm for signatures: the wanted one, or the JWK's own, or the usual one of the key's kind.
     /// - Throws: `CryptographyError.key` when the wanted one does not fit the key, or its JWK names another.
     public func algorithm(wanted: SigningAlgorithm? = nil) throws(CryptographyError) -> SigningAlgorithm {

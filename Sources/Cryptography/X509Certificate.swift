@@ -5,7 +5,7 @@ import Glibc
 /// safe on any thread.
 @safe public final class X509Certificate: Sendable {
     /// Made in `init`, freed in `deinit`.
-    private nonisolated(unsafe) let certificate: OpaquePointer
+    nonisolated(unsafe) let certificate: OpaquePointer
     /// RFC 2253, at most 256 characters.
     public let subject: String
     public let issuer: String
@@ -45,6 +45,23 @@ import Glibc
         let isAtEnd = ERR_GET_REASON(last) == PEM_R_NO_START_LINE || certificates.count == maxCertificates
         guard !certificates.isEmpty, isAtEnd else { throw .key(.notACertificate) }
         return certificates
+    }
+
+    /// From DER without further bytes. d2i_X509(3).
+    /// - Throws: `CryptographyError.key(.notACertificate)`
+    public convenience init(der: [UInt8]) throws(CryptographyError) {
+        let parsed = unsafe der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
+            var position = bytes.baseAddress
+            guard let parsed = unsafe d2i_X509(nil, &position, bytes.count) else { return nil }
+            guard unsafe position == bytes.baseAddress?.advanced(by: bytes.count) else {
+                unsafe X509_free(parsed)
+                return nil
+            }
+            return unsafe parsed
+        }
+        Libcrypto.forgetErrors()
+        guard let parsed = unsafe parsed else { throw .key(.notACertificate) }
+        try unsafe self.init(owning: parsed)
     }
 
     private init(owning certificate: OpaquePointer) throws(CryptographyError) {
