@@ -24,6 +24,8 @@ enum Main {
                 var command = try HeimdallrProxyCommand.parseAsRoot(words)
                 if var command = command as? any AsyncParsableCommand {
                     try await command.run()
+                } else if let command = command as? ExecCommand, command.serve {
+                    try await command.runServed(StartState())
                 } else {
                     // On the main thread: other threads block signals, and what `exec` runs would inherit that.
                     try command.run()

@@ -39,6 +39,8 @@ final class RunningApp: Sendable {
     /// All clients, including leaving ones.
     var clients: [KeptClient] { current.withLock { $0.clients + $0.leaving } }
     var addresses: [String] { server.addresses.map(\.description) }
+    /// Port of the first listener; 0 for a Unix socket.
+    var port: UInt16 { server.addresses.first?.port ?? 0 }
     /// Address of the administration's page, `HOST:PORT`.
     var page: String? { administration?.address }
 

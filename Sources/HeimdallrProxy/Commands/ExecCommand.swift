@@ -9,7 +9,10 @@ struct ExecCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "exec",
         abstract: "Run a program that uses the proxy, without the variables of its secrets.",
-        usage: "heimdallr-proxy exec [--config <path>] [--user <name>] -- <command> [<argument> ...]",
+        usage: """
+            heimdallr-proxy exec [--config <path>] [--serve [--log-level <level>]] [--user <name>] -- <command> \
+            [<argument> ...]
+            """,
         discussion: """
             Sets http_proxy for the program. Adds this machine and the proxy's listeners to no_proxy. Sets \
             NODE_USE_ENV_PROXY=1, so that Node reads both, and an empty grpc_proxy, because gRPC would send \
@@ -20,14 +23,33 @@ struct ExecCommand: ParsableCommand {
 
               heimdallr-proxy exec -- curl http://api.example.com/
 
+            With --serve no proxy needs to run: one starts for this program, at a free port of 127.0.0.1 instead of \
+            proxy.listen. Other listeners stay as configured. The program begins once the proxy listens. Signals go to the \
+            program. When it ends, the proxy finishes the requests under way and ends, too. For jobs, CI and containers:
+
+              heimdallr-proxy exec --serve --config config.yaml -- ./job
+
             The exit code is the program's own; 127 when there is no such program, and 126 when it can't be run, as \
-            shells have it.
+            shells have it. With --serve it is 128 and the signal's number for a program that a signal has ended, and that \
+            of serve when the proxy can't start: then the program does not begin.
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
     @Option(help: ArgumentHelp("The user of proxy.users that the program is.", valueName: "name"))
     var user: String?
+
+    @Flag(help: "Start a proxy for this program alone.")
+    var serve = false
+
+    @Option(
+        help: ArgumentHelp(
+            "With --serve: the level of the proxy's log.",
+            discussion:
+                "Default: warning, without lines of requests. With info they are written, if log.access says so.",
+            valueName: "level"),
+        completion: .list(LogSettings.Level.allCases.map(\.rawValue)))
+    var logLevel: String?
 
     @Argument(parsing: .captureForPassthrough, help: "The program and its arguments, after --.")
     var command: [String] = []
@@ -40,10 +62,16 @@ struct ExecCommand: ParsableCommand {
         if let first = command.first, first.hasPrefix("-"), first != "--" {
             throw ValidationError("Unknown option '\(first)'. Write -- in front of the program: exec -- COMMAND…")
         }
+        if let logLevel {
+            guard serve else { throw ValidationError("--log-level is for the proxy of --serve") }
+            do throws(LogLevelControl.Fault) { _ = try LogLevelControl.read(logLevel, for: nil) } catch {
+                throw ValidationError(error.sentence)
+            }
+        }
         if program.isEmpty { throw ValidationError("Name a program: heimdallr-proxy exec -- COMMAND…") }
     }
 
-    private var program: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
+    var program: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
 
     func run() throws {
         let (source, environment) = try options.named.chooseWithoutPlayground()
@@ -56,7 +84,19 @@ struct ExecCommand: ParsableCommand {
                         + "127.0.0.1:8080 to proxy.listen"
                     : "proxy.listen has no port that is known before the proxy runs; give it one")
         }
-        let proxy = "http://\(try credentials(settings, environment))\(authority)"
+        let failure = ProgramExecution.replaceProcess(
+            program,
+            setting: Self.variables(
+                proxy: try credentials(settings, environment) + authority, settings, environment),
+            removing: ChildEnvironment.withheld(from: environment.keys, settings))
+        throw exitCode(of: failure)
+    }
+
+    /// - Parameter proxy: the proxy's authority.
+    static func variables(
+        proxy: String, _ settings: Configuration, _ environment: [String: String]
+    ) -> [String: String] {
+        let proxy = "http://\(proxy)"
         // curl reads http_proxy only in lower case (httpoxy), other programs in upper case. https is left as it is: it can get
         // no token.
         let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
@@ -70,14 +110,17 @@ struct ExecCommand: ParsableCommand {
         // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set, and sends HTTP/2 inside CONNECT. An
         // empty value keeps its former way: direct, or by https_proxy.
         if environment["grpc_proxy"] == nil, environment["https_proxy"] == nil { variables["grpc_proxy"] = "" }
-        let failure = ProgramExecution.replaceProcess(
-            program, setting: variables, removing: ChildEnvironment.withheld(from: environment.keys, settings))
-        throw (failure.isNoSuchFile ? ExitStatus.noSuchProgram : .notExecutable).error(
+        return variables
+    }
+
+    /// The exit code for a program that can't be run. Prints the fault.
+    func exitCode(of failure: SystemCallError) -> ExitCode {
+        (failure.isNoSuchFile ? ExitStatus.noSuchProgram : .notExecutable).error(
             "can't run \(program[0]): \(failure.sentence)")
     }
 
     /// `alice:secret@`, percent-encoded; empty where the proxy wants none.
-    private func credentials(_ settings: Configuration, _ environment: [String: String]) throws -> String {
+    func credentials(_ settings: Configuration, _ environment: [String: String]) throws -> String {
         let users = settings.proxy.users
         guard let user else {
             guard !users.isEmpty else { return "" }

@@ -4,6 +4,7 @@ import Configuration
 import Logging
 import Playground
 import Proxy
+import Reactor
 import Reports
 
 struct ServeCommand: AsyncParsableCommand {
@@ -68,12 +69,22 @@ struct ServeCommand: AsyncParsableCommand {
         } catch {
             log.logger.error("the proxy stopped", metadata: ["reason": "\(error)"])
             await playground?.stop()
-            // `check` judges the same faults. An address or a socket's folder may be there at the next start.
-            let mayPass = error is ProxyServer.ListenError || error is AdministrationError
-            let faults = await source.startFaults(settings, passed: manager.passed).problems
-            throw (mayPass || faults.isEmpty ? ExitStatus.failure : .badConfiguration).error
+            throw await ExitStatus(ofStart: error, settings, from: source, passed: manager.passed).error
         }
         await playground?.stop()
+    }
+}
+
+extension ExitStatus {
+    /// The exit code of a proxy that could not start.
+    init(
+        ofStart error: any Error, _ settings: Configuration, from source: ConfigurationSource,
+        passed: [PassedSocket] = []
+    ) async {
+        // `check` judges the same faults. An address or a socket's folder may be there at the next start.
+        let mayPass = error is ProxyServer.ListenError || error is AdministrationError
+        let faults = await source.startFaults(settings, passed: passed).problems
+        self = mayPass || faults.isEmpty ? .failure : .badConfiguration
     }
 }
 

@@ -1,9 +1,10 @@
 // Child programs, all in this file: posix_spawn(3) takes pointers, which strict memory safety wants marked. Every pointer
 // here lives for the one call it is passed to, but the buffer of `ChildOutput`, which lives as long as its owner.
 import CLinux
+import FileSystem
 import Glibc
 
-/// A program in a new process group. posix_spawn(3), waitpid(2).
+/// A program that this process has started. posix_spawn(3), waitpid(2).
 struct ChildProgram {
     enum Ending: Equatable {
         case exited(Int32)
@@ -12,6 +13,7 @@ struct ChildProgram {
 
     let pid: Int32
 
+    /// A program in a new process group.
     /// - Parameters:
     ///   - arguments: the program first, searched in `PATH`; never a shell.
     ///   - environment: all of it.
@@ -28,6 +30,7 @@ struct ChildProgram {
         try self.init(arguments, environment: environment, input: ends.0, output: output)
     }
 
+    /// A program in a new process group.
     /// - Parameters:
     ///   - executable: the file to be run; `nil`: the one that the first argument names.
     ///   - input: the descriptor that becomes standard input.
@@ -59,22 +62,82 @@ struct ChildProgram {
         unsafe posix_spawnattr_setflags(
             &attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
 
-        var argv: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) }
-        unsafe argv.append(nil)
         var envp: [UnsafeMutablePointer<CChar>?] = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") }
         unsafe envp.append(nil)
-        defer { unsafe (argv + envp).forEach { unsafe free($0) } }
+        pid = try unsafe Self.spawn(executable, arguments, &envp, &actions, &attributes)
+    }
+
+    /// A program in the place of this process: in its process group, so that the terminal serves both alike, with its
+    /// standard descriptors and environment.
+    /// - Parameters:
+    ///   - arguments: the program first, searched in `PATH`.
+    ///   - setting: variables that are added to this process's, or replace them; `removing`: taken from them.
+    init(
+        _ arguments: [String], setting: [String: String], removing: Set<String>, as start: StartState
+    ) throws(SystemCallError) {
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        let end = (start.descriptors.last ?? STDERR_FILENO) + 1
+        for number in (STDERR_FILENO + 1)..<end where !start.descriptors.contains(number) {
+            unsafe posix_spawn_file_actions_addclose(&actions, number)
+        }
+        // Some libraries open descriptors that a child inherits.
+        unsafe posix_spawn_file_actions_addclosefrom_np(&actions, end)
+
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var ignoredHere = sigset_t()
+        unsafe sigemptyset(&ignoredHere)
+        for number in [SIGPIPE, SIGXFSZ] { unsafe sigaddset(&ignoredHere, number) }
+        var mask = start.mask
+        unsafe posix_spawnattr_setsigdefault(&attributes, &ignoredHere)
+        unsafe posix_spawnattr_setsigmask(&attributes, &mask)
+        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
+
+        var envp = unsafe ProcessEnvironment.entries(setting: setting, removing: removing)
+        ProcessHygiene.restoreFileLimit()
+        defer { ProcessHygiene.raiseFileLimit() }
+        pid = try unsafe Self.spawn(nil, arguments, &envp, &actions, &attributes)
+    }
+
+    /// - Parameter environment: a list that ends with `nil`. Its strings are freed here.
+    private static func spawn(
+        _ executable: String?, _ arguments: [String], _ environment: inout [UnsafeMutablePointer<CChar>?],
+        _ actions: inout posix_spawn_file_actions_t, _ attributes: inout posix_spawnattr_t
+    ) throws(SystemCallError) -> Int32 {
+        var argv: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) }
+        unsafe argv.append(nil)
+        defer { unsafe (argv + environment).forEach { unsafe free($0) } }
         var pid: Int32 = 0
         guard let program = executable ?? arguments.first else { throw SystemCallError(number: ENOENT) }
-        let failure = unsafe posix_spawnp(&pid, program, &actions, &attributes, argv, envp)
+        let failure = unsafe posix_spawnp(&pid, program, &actions, &attributes, argv, environment)
         guard failure == 0 else { throw SystemCallError(number: failure) }
-        self.pid = pid
+        return pid
     }
 
     /// `nil` while it runs. Only the first call after the end returns it.
     func ending() -> Ending? {
         var status: Int32 = 0
         guard unsafe waitpid(pid, &status, WNOHANG) == pid else { return nil }
+        return Self.ending(status)
+    }
+
+    /// Does the same, and reaps the orphans in this process's group, which are its children where it is the first process
+    /// of a container. All other children have groups of their own.
+    func endingAmongOrphans() -> Ending? {
+        // The program may have left the group.
+        if let ending = ending() { return ending }
+        var status: Int32 = 0
+        while true {
+            let found = unsafe waitpid(0, &status, WNOHANG)
+            guard found > 0 else { return nil }
+            if found == pid { return Self.ending(status) }
+        }
+    }
+
+    private static func ending(_ status: Int32) -> Ending {
         let signal = status & 0x7F
         return signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
     }
@@ -91,6 +154,26 @@ struct ChildProgram {
 
     /// Signals the program and its descendants in the process group.
     func kill(_ signal: Int32) { _ = Glibc.kill(-pid, signal) }
+
+    /// Signals the program alone. Not called after its end was returned: the number may belong to another process then.
+    func pass(_ signal: Int32) { _ = Glibc.kill(pid, signal) }
+}
+
+/// The part of this process's state at its start that a program inherits. sigprocmask(2), proc_pid_fd(5).
+struct StartState: Sendable {
+    let mask: sigset_t
+    /// Open descriptors beyond the standard ones, below 1024, in order.
+    let descriptors: [Int32]
+
+    /// Called on the main thread, before anything else opens files: other threads block signals.
+    init() {
+        var mask = sigset_t()
+        unsafe pthread_sigmask(SIG_SETMASK, nil, &mask)
+        self.mask = mask
+        // Descriptors with FD_CLOEXEC are this process's own.
+        descriptors = FileSystem.names(in: "/proc/self/fd").compactMap { Int32($0) }
+            .filter { $0 > STDERR_FILENO && $0 < 1024 && fcntl($0, F_GETFD) == 0 }.sorted()
+    }
 }
 
 /// Children of this process that no `ChildProgram` waits for.

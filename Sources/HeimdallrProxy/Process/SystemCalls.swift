@@ -17,13 +17,13 @@ enum ProcessHygiene {
 
     /// Each request in flight takes two descriptors; the soft limit of 1024 is for programs that use select(2).
     /// getrlimit(2).
-    private static func raiseFileLimit() {
+    static func raiseFileLimit() {
         guard var limit = initialFileLimit else { return }
         limit.rlim_cur = limit.rlim_max
         _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
-    /// Called before another program replaces this process.
+    /// Called before another program replaces this process, or inherits from it.
     static func restoreFileLimit() {
         guard var limit = initialFileLimit else { return }
         _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -97,6 +97,29 @@ enum SignalPipe {
         _ = unsafe sigaction(number, &action, nil)
     }
 
+    /// Mark of a number in the pipe: the kernel has sent the signal, such as for a key of the terminal.
+    static let kernelMark: UInt8 = 0x80
+
+    /// Does the same, and marks signals of the kernel. An ignored signal stays ignored, as nohup(1) and shells want it.
+    /// `si_code` of sigaction(2).
+    static func catchWithSender(_ number: Int32) {
+        var former = sigaction()
+        // SIG_IGN is the address 1.
+        guard unsafe sigaction(number, nil, &former) == 0,
+            unsafe unsafeBitCast(former.__sigaction_handler.sa_handler, to: Int.self) != 1
+        else { return }
+        var action = sigaction()
+        unsafe action.__sigaction_handler.sa_sigaction = { number, information, _ in
+            let before = errno
+            let mark = unsafe information.map { unsafe $0.pointee.si_code > 0 } ?? false ? SignalPipe.kernelMark : 0
+            var byte = UInt8(truncatingIfNeeded: number) | mark
+            _ = unsafe Glibc.write(SignalPipe.writeEnd.load(ordering: .relaxed), &byte, 1)
+            errno = before
+        }
+        action.sa_flags = Int32(bitPattern: UInt32(SA_RESTART | SA_SIGINFO))
+        _ = unsafe sigaction(number, &action, nil)
+    }
+
     /// The numbers of the signals since the last call.
     static func take() -> [UInt8] {
         var chunk = [UInt8](repeating: 0, count: 64)
@@ -121,6 +144,18 @@ enum ProcessEnvironment {
             unsafe next += 1
         }
         return all
+    }
+
+    /// A list for exec(3): this process's variables, byte for byte, with these changes. The caller frees the strings.
+    static func entries(setting: [String: String], removing: Set<String>) -> [UnsafeMutablePointer<CChar>?] {
+        var entries: [UnsafeMutablePointer<CChar>?] = unsafe setting.map { unsafe strdup("\($0.key)=\($0.value)") }
+        var next = unsafe heimdallr_environment()
+        while let entry = unsafe next?.pointee {
+            let name = unsafe String(String(cString: entry).prefix { $0 != "=" })
+            if setting[name] == nil, !removing.contains(name) { unsafe entries.append(strdup(entry)) }
+            unsafe next = next.map { unsafe $0 + 1 }
+        }
+        return unsafe entries + [nil]
     }
 
     /// Called before the first thread starts: the C library's environment has no lock.

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Configuration
+import Logging
+import Playground
+
+extension ExecCommand {
+    /// Runs the program beside a proxy of its own in this process, and ends the process with the program's exit code.
+    /// - Throws: when the proxy can't start, or the program.
+    func runServed(_ start: StartState) async throws {
+        let (source, environment, playground) = try await options.named.chooseWithPlayground()
+        let freshness = ConfigurationFreshness(source)
+        freshness.note()
+        let level = try logLevel.map { try LogLevelControl.read($0, for: nil).level }
+        let settings = try source.load(environment: environment, logs: true).forOneProgram(level)
+        let credentials = try credentials(settings, environment)
+        let log = LogSetUp.bootstrap(settings.log)
+        defer { log.writer.flush() }
+        let served = ServedProgram()
+        do {
+            let app = App(
+                configuration: settings, logger: log.logger, logWriter: log.writer, logLevel: log.level,
+                quit: served.terminate, freshness: freshness)
+            try await app.run(
+                until: served.stops, reloading: AsyncStream { $0.finish() },
+                reading: { [environment] () throws(ConfigurationError) in
+                    freshness.note()
+                    let (settings, warnings) = try source.readAgain(environment: environment, passed: [])
+                    return (settings.forOneProgram(level), warnings)
+                }
+            ) { running in
+                var known = settings
+                known.proxy.listen = [.tcp(host: "127.0.0.1", port: running.port)]
+                served.start(
+                    program,
+                    setting: Self.variables(
+                        proxy: "\(credentials)127.0.0.1:\(running.port)", known, environment),
+                    removing: ChildEnvironment.withheld(from: environment.keys, settings), as: start)
+            }
+        } catch {
+            log.logger.error("the proxy could not start", metadata: ["reason": "\(error)"])
+            await playground?.stop()
+            throw await ExitStatus(ofStart: error, settings, from: source).error
+        }
+        await playground?.stop()
+        log.writer.flush()
+        do throws(SystemCallError) {
+            ProcessHygiene.end(try served.exitCode())
+        } catch {
+            throw exitCode(of: error)
+        }
+    }
+}
+
+extension Configuration {
+    /// The same for a proxy that one program alone uses: at a free port, and with a quiet log.
+    /// - Parameter level: of the log; `nil`: `warning`, or a configured higher one.
+    fileprivate func forOneProgram(_ level: LogSettings.Level?) -> Configuration {
+        var settings = self
+        let own = ListenAddress.tcp(host: "127.0.0.1", port: 0)
+        // Rules for the listener that the program would use without --serve.
+        if let former = proxy.listen.first(where: { if case .tcp = $0 { true } else { false } }) {
+            for index in upstreams.indices {
+                settings.upstreams[index].callers.listeners = upstreams[index].callers.listeners.map {
+                    $0 == former ? own : $0
+                }
+            }
+        }
+        settings.proxy.listen = [own]
+        // No load balancer sends anything here.
+        settings.proxy.drainDelay = .zero
+        settings.log.level = level ?? (Logger.Level(log.level) < .warning ? .warning : log.level)
+        settings.log.access = log.access && Logger.Level(settings.log.level) <= .info
+        return settings
+    }
+}

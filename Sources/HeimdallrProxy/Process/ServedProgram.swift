@@ -1,0 +1,84 @@
+import Dispatch
+import Glibc
+import Synchronization
+
+/// The one program of `exec --serve`: its start, the signals for it, its end. Any thread.
+final class ServedProgram: Sendable {
+    private enum State {
+        case waiting
+        case running(ChildProgram)
+        case ended(ChildProgram.Ending)
+        case notStarted(SystemCallError)
+    }
+
+    /// One element for the end of the program, and one for each SIGTERM and SIGINT after it.
+    let stops: AsyncStream<Void>
+    private let stopped: AsyncStream<Void>.Continuation
+    private let state = Mutex(State.waiting)
+
+    /// All signals that end a process by default and that it can handle, but those of its own faults. signal(7).
+    private static let passed: [Int32] =
+        [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT]
+        + SignalPipe.realTime
+    /// Signals for keys that the terminal sends to the program, too.
+    private static let keys = [SIGINT, SIGQUIT]
+
+    init() { (stops, stopped) = AsyncStream.makeStream() }
+
+    /// Starts the program, and passes signals to it from now on. Before this call they have their usual effect on the
+    /// proxy. The parameters are those of `ChildProgram`.
+    func start(_ words: [String], setting: [String: String], removing: Set<String>, as start: StartState) {
+        _ = signal(SIGXFSZ, SIG_IGN)
+        SignalPipe.open()
+        let reading = DispatchSource.makeReadSource(fileDescriptor: SignalPipe.readEnd)
+        reading.setEventHandler { [self] in
+            note(SignalPipe.take())
+            // Lasts as long as the process.
+            withExtendedLifetime(reading) {}
+        }
+        for number in Self.passed { SignalPipe.catchWithSender(number) }
+        SignalPipe.catchSignal(SIGCHLD)
+        state.withLock { state in
+            do throws(SystemCallError) {
+                state = .running(try ChildProgram(words, setting: setting, removing: removing, as: start))
+            } catch {
+                state = .notStarted(error)
+                stopped.yield()
+            }
+        }
+        reading.activate()
+    }
+
+    /// Asks the program to end.
+    var terminate: @Sendable () -> Void { { [self] in note([UInt8(SIGTERM)]) } }
+
+    /// The exit code of shells: the program's own, or 128 and the number of the signal that ended it.
+    /// - Throws: the reason why it could not be started.
+    func exitCode() throws(SystemCallError) -> Int32 {
+        switch state.withLock({ $0 }) {
+        case .waiting, .running: ExitStatus.failure.rawValue
+        case .ended(.exited(let code)): code
+        case .ended(.signalled(let number)): 128 + number
+        case .notStarted(let error): throw error
+        }
+    }
+
+    /// - Parameter signals: as `SignalPipe.take` returns them.
+    private func note(_ signals: [UInt8]) {
+        state.withLock { state in
+            for byte in signals {
+                let number = Int32(byte & ~SignalPipe.kernelMark)
+                switch state {
+                case .running(let program):
+                    let isKey = byte & SignalPipe.kernelMark != 0 && Self.keys.contains(number)
+                    if number != SIGCHLD, !isKey { program.pass(number) }
+                default:
+                    if number == SIGTERM || number == SIGINT { stopped.yield() }
+                }
+            }
+            guard case .running(let program) = state, let ending = program.endingAmongOrphans() else { return }
+            state = .ended(ending)
+            stopped.yield()
+        }
+    }
+}
