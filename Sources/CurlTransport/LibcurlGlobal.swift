@@ -26,11 +26,11 @@ package enum LibcurlGlobal {
 }
 
 /// Where this libcurl looks for the system's trust anchors (curl_version_info(3)).
-struct SystemTrust: Sendable {
-    let bundle: String?
+package struct SystemTrust: Sendable {
+    package let bundle: String?
     let directory: String?
 
-    static let current: SystemTrust = {
+    package static let current: SystemTrust = {
         LibcurlGlobal.initialize()
         guard let info = unsafe curl_version_info(CURLVERSION_TENTH) else {
             return SystemTrust(bundle: nil, directory: nil)

@@ -37,6 +37,15 @@ import WireText
         #expect(shown.joined() == expected)
     }
 
+    @Test("SHA-1 as in FIPS 180-4, example of one block")
+    func sha1() throws {
+        let expected: [UInt8] = [
+            0xA9, 0x99, 0x3E, 0x36, 0x47, 0x06, 0x81, 0x6A, 0xBA, 0x3E, 0x25, 0x71, 0x78, 0x50, 0xC2, 0x6C, 0x9C, 0xD0,
+            0xD8, 0x9D,
+        ]
+        #expect(try Digest.sha1(Array("abc".utf8)) == expected)
+    }
+
     @Test("random identifiers differ and are 22 characters of base64url")
     func identifiers() throws {
         let all = try (0..<1000).map { _ in try RandomBytes.identifier() }

@@ -35,6 +35,24 @@ struct FileSystemTests {
         #expect(!FileSystem.exists(folder.path(of: "dangling")))
     }
 
+    @Test func `a file is replaced in one step, with its mode, or not at all`() throws {
+        let folder = try TemporaryDirectory()
+        let path = folder.path(of: "f")
+        try FileSystem.replace(path, with: [], mode: 0o600)
+        #expect(try FileStatus(of: path)?.mode == 0o600 && FileSystem.read(path, limit: 0).isEmpty)
+        let before = try #require(FileStatus(of: path)?.number)
+        let bytes = [UInt8](repeating: 7, count: 300_000)
+        try FileSystem.replace(path, with: bytes, mode: 0o666)
+        #expect(try FileSystem.read(path, limit: 300_000) == bytes)
+        // A reader of the old one keeps it.
+        #expect(FileStatus(of: path)?.number != before && FileStatus(of: path)?.mode == 0o666)
+        #expect(FileSystem.makeFolder(folder.path(of: "g"), mode: 0o700))
+        for path in [folder.path(of: "g"), folder.path(of: "none/f"), path + "\0"] {
+            #expect(throws: FileSystem.WriteError.self) { try FileSystem.replace(path, with: bytes, mode: 0o600) }
+        }
+        #expect(Set(FileSystem.names(in: folder.path)) == ["f", "g"])
+    }
+
     @Test func `a folder is made once, listed and removed when empty`() throws {
         let folder = try TemporaryDirectory()
         let path = folder.path(of: "new")

@@ -1,0 +1,74 @@
+import Cryptography
+import CurlTransport
+import FileSystem
+import WireText
+
+/// Certificates in order, without duplicates. Nothing else of their files is kept, such as private keys and remarks.
+struct CertificateBundle: Sendable, Equatable {
+    /// DER, each valid X.509.
+    private(set) var certificates: [[UInt8]] = []
+    private var known: Set<[UInt8]> = []
+
+    /// Limit of one file in bytes. A system's bundle has some hundred KB.
+    private static let limit = 16 << 20
+    private static let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----")
+
+    /// The bundle of the system: that of libcurl, else the first of the usual places; `nil` without one.
+    static let systemPath: String? = {
+        let usual = [
+            "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+            "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
+        ]
+        return SystemTrust.current.bundle ?? usual.first(where: FileSystem.isReadable)
+    }()
+
+    /// Adds the certificates of a PEM file, or of all files in a folder. Skips the rest, also damaged ones. Blocks.
+    mutating func add(at path: String) {
+        guard let status = FileStatus(of: path) else { return }
+        let files = status.kind == .folder ? FileSystem.names(in: path).sorted().map { "\(path)/\($0)" } : [path]
+        for file in files where FileStatus(of: file)?.kind == .regular {
+            if let bytes = try? FileSystem.read(file, limit: Self.limit) { add(pem: bytes) }
+        }
+    }
+
+    /// RFC 7468.
+    mutating func add(pem bytes: [UInt8]) {
+        var lines: [UInt8]?
+        for line in bytes.split(whereSeparator: { $0 == 10 || $0 == 13 }) {
+            let line = line.prefix(through: line.lastIndex { !ASCII.isBlank($0) } ?? line.startIndex)
+            if line.elementsEqual(Self.begin.utf8) {
+                lines = []
+            } else if line.elementsEqual(Self.end.utf8) {
+                if let found = lines, let certificate = Base64.decode(found, as: .padded) { add(certificate) }
+                lines = nil
+            } else {
+                lines?.append(contentsOf: line)
+            }
+        }
+    }
+
+    mutating func add(_ other: CertificateBundle) {
+        for certificate in other.certificates { insert(certificate) }
+    }
+
+    var pem: [UInt8] { certificates.flatMap(Self.pem) }
+
+    private mutating func add(_ certificate: [UInt8]) {
+        // One certificate that a program can't read would have it refuse the whole file.
+        if (try? X509Certificate.all(pem: Self.pem(certificate))) != nil { insert(certificate) }
+    }
+
+    private mutating func insert(_ certificate: [UInt8]) {
+        if known.insert(certificate).inserted { certificates.append(certificate) }
+    }
+
+    private static func pem(_ certificate: [UInt8]) -> [UInt8] {
+        let text = Array(Base64.encode(certificate).utf8)
+        var pem = Array("\(begin)\n".utf8)
+        for start in stride(from: 0, to: text.count, by: 64) {
+            pem += text[start..<min(start + 64, text.count)]
+            pem.append(10)
+        }
+        return pem + Array("\(end)\n".utf8)
+    }
+}

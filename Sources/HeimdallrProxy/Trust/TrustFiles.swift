@@ -1,0 +1,188 @@
+import Cryptography
+import FileSystem
+import WireText
+
+/// Files and variables by which a program trusts our roots beside what it trusted before. All calls block.
+///
+/// The proxy calls `writeDefaults` at its start and whenever its roots change, `exec` calls `variables` for each program,
+/// and the proxy calls `remove` at its end. Several processes of one user may do so at the same time.
+///
+/// Others can read the certificates only where the user is root: apt reads them as the user `_apt`.
+struct TrustFiles: Sendable {
+    /// A folder that can't be used, or certificates that can't be read; with the remedy.
+    struct Fault: Error, Equatable, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Absolute. Only this user can list and change it.
+    let folder: String
+    private let roots: CertificateBundle
+    private let systemBundle: String?
+
+    private static let bundle = "bundle.pem"
+    private static let addition = "roots.pem"
+    private static let javaStore = "truststore.jks"
+    private static let phpFolder = "php"
+    private static let trustStoreOption = "-Djavax.net.ssl.trustStore="
+    private static let settingsLimit = 1 << 20
+    /// Permissions of certificates, and of settings: a user's may hold passwords.
+    private static let (readable, secret): (UInt32, UInt32) = (0o644, 0o600)
+
+    /// - Parameters:
+    ///   - pem: our root certificates.
+    ///   - folder: made if it is missing, which lets root's apt into it. Its parent exists.
+    ///   - systemBundle: the file of the system's certificates; `nil` without one.
+    /// - Throws: `Fault`
+    init(
+        roots pem: [UInt8], folder: String, systemBundle: String? = CertificateBundle.systemPath
+    ) throws(Fault) {
+        // These mean something else in none of the files and variables that name a path here.
+        let isPlain = folder.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "/._-+@~".utf8.contains($0) }
+        guard folder.hasPrefix("/"), isPlain else {
+            throw Fault(
+                description: "the folder \(folder) has characters that some programs can't read in a path: "
+                    + "use letters, digits and ._-+@~")
+        }
+        var roots = CertificateBundle()
+        roots.add(pem: pem)
+        guard !roots.certificates.isEmpty else { throw Fault(description: "there is no certificate to be trusted") }
+        self.folder = folder
+        self.roots = roots
+        self.systemBundle = systemBundle
+        if FileSystem.makeFolder(folder, mode: 0o700), Self.isRoot { FileSystem.setMode(folder, 0o711) }
+        guard Self.isOwn(folder) else {
+            throw Fault(
+                description: "\(folder) can't be made, or others can list or change it: name a folder that is missing")
+        }
+    }
+
+    private static var isRoot: Bool { ProcessIdentity.user == 0 }
+
+    private static func isOwn(_ folder: String) -> Bool {
+        guard let status = FileStatus(ofLinkAt: folder), status.kind == .folder else { return false }
+        return status.owner == ProcessIdentity.user && status.mode & (isRoot ? 0o066 : 0o077) == 0
+    }
+
+    /// The files that a running proxy of this user has written; `nil` without them.
+    /// - Throws: `Fault`
+    static func written(in folder: String) throws(Fault) -> TrustFiles? {
+        guard isOwn(folder), let roots = try? FileSystem.read("\(folder)/\(addition)", limit: settingsLimit) else {
+            return nil
+        }
+        return try TrustFiles(roots: roots, folder: folder)
+    }
+
+    /// Writes the files for programs without values of their own, or replaces them.
+    func writeDefaults() throws(Fault) {
+        var whole = CertificateBundle()
+        if let systemBundle { whole.add(at: systemBundle) }
+        whole.add(roots)
+        try write(whole.pem, to: Self.bundle, mode: Self.readable)
+        let store: [UInt8]
+        do throws(CryptographyError) { store = try JavaTrustStore.bytes(whole.certificates) } catch {
+            throw Fault(description: "\(error)")
+        }
+        try write(store, to: Self.javaStore, mode: Self.readable)
+        for settings in [SettingsFile.wget, .wget2, .apt] {
+            try write(Array(settings.line(naming: path(Self.bundle)).utf8), to: settings.name)
+        }
+        if !FileSystem.exists(path(Self.phpFolder)) { FileSystem.makeFolder(path(Self.phpFolder), mode: 0o700) }
+        let lines = ["curl.cainfo", "openssl.cafile"].map { "\($0)=\"\(path(Self.bundle))\"\n" }
+        try write(Array(lines.joined().utf8), to: "\(Self.phpFolder)/heimdallr-proxy.ini")
+        // The last one: it shows that all are there.
+        try write(roots.pem, to: Self.addition, mode: Self.readable)
+    }
+
+    /// Values for a program with this environment. Writes files of its own only where the environment leads to files of its
+    /// own.
+    /// - Returns: no value for a variable that already leads into the folder, for Java with a trust store of its own, and for
+    ///   root's apt where its user `_apt` can't come to the folder. These programs trust what they trusted before.
+    func variables(for environment: [String: String]) throws(Fault) -> [String: String] {
+        var values: [String: String] = [:]
+        for variable in TrustVariable.all {
+            let own = environment[variable.name] ?? ""
+            if !own.contains("\(folder)/") { values[variable.name] = try value(of: variable, own, environment) }
+        }
+        return values
+    }
+
+    /// Removes the folder and its files.
+    func remove() {
+        for name in FileSystem.names(in: path(Self.phpFolder)) { FileSystem.remove(path("\(Self.phpFolder)/\(name)")) }
+        for name in FileSystem.names(in: folder) { FileSystem.remove(path(name)) }
+        FileSystem.remove(folder)
+    }
+
+    // MARK: One variable
+
+    private func value(
+        of variable: TrustVariable, _ own: String, _ environment: [String: String]
+    ) throws(Fault) -> String? {
+        let former = variable.former.compactMap { environment[$0] }.first { !$0.isEmpty }
+        switch variable.target {
+        case .bundle: return try bundle(after: former, else: Self.bundle)
+        case .addition: return try bundle(after: former, else: Self.addition)
+        case .settings(.apt) where Self.isRoot && !isReachable: return nil
+        case .settings(let file): return try settings(file, after: former ?? Self.place(of: file, environment))
+        case .phpFolders: return "\(own):\(path(Self.phpFolder))"
+        case .javaOptions:
+            // A store of another format can't be extended. Its program refuses the proxy's certificates.
+            guard !own.contains(Self.trustStoreOption) else { return nil }
+            return (own.isEmpty ? "" : own + " ") + Self.trustStoreOption + path(Self.javaStore)
+        }
+    }
+
+    /// The path of a bundle that has the certificates of a former one, too.
+    private func bundle(after former: String?, else name: String) throws(Fault) -> String {
+        guard let former, !former.hasPrefix("\(folder)/") else { return path(name) }
+        var bundle = CertificateBundle()
+        bundle.add(at: former)
+        bundle.add(roots)
+        return try writeByContent(bundle.pem, name: name, mode: Self.readable)
+    }
+
+    private func settings(_ file: SettingsFile, after former: String?) throws(Fault) -> String {
+        guard let former, !former.hasPrefix("\(folder)/"),
+            let text = try? FileSystem.read(former, limit: Self.settingsLimit)
+        else { return path(file.name) }
+        let bundle = try bundle(after: file.bundle(in: String(decoding: text, as: UTF8.self)), else: Self.bundle)
+        return try writeByContent(
+            text + Array("\n\(file.line(naming: bundle))".utf8), name: file.name, mode: Self.secret)
+    }
+
+    /// Whether other users can come to the folder's files, such as `_apt`, which would else refuse all servers.
+    private var isReachable: Bool {
+        var path = folder
+        while !path.isEmpty {
+            guard let status = FileStatus(of: path), status.mode & 0o001 != 0 else { return false }
+            path = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+        }
+        return true
+    }
+
+    private static func place(of file: SettingsFile, _ environment: [String: String]) -> String? {
+        file.places.compactMap { place in environment[place.variable].map { "\($0)/\(place.path)" } }
+            .first(where: FileSystem.exists)
+    }
+
+    // MARK: Files
+
+    /// Writes a file whose name has the digest of its content, so that each content is there once.
+    private func writeByContent(_ bytes: [UInt8], name: String, mode: UInt32) throws(Fault) -> String {
+        let digest: [UInt8]
+        do throws(CryptographyError) { digest = try Digest.sha256(bytes) } catch {
+            throw Fault(description: "\(error)")
+        }
+        let name = "\(Base64.encode(Array(digest.prefix(12)), alphabet: .url))-\(name)"
+        if !FileSystem.exists(path(name)) { try write(bytes, to: name, mode: mode) }
+        return path(name)
+    }
+
+    private func write(_ bytes: [UInt8], to name: String, mode: UInt32 = secret) throws(Fault) {
+        do throws(FileSystem.WriteError) { try FileSystem.replace(path(name), with: bytes, mode: mode) } catch {
+            throw Fault(description: "\(error)")
+        }
+    }
+
+    private func path(_ name: String) -> String { "\(folder)/\(name)" }
+}

@@ -1,0 +1,105 @@
+/// An environment variable by which programs find the certificates that they trust.
+struct TrustVariable: Sendable {
+    /// What the variable leads to.
+    enum Target: Sendable {
+        /// PEM: the former file's certificates, else the system's, and our roots. For programs that trust nothing else then.
+        case bundle
+        /// PEM: the former file's certificates, and our roots. For programs that always trust their own roots, too.
+        case addition
+        /// A configuration file with a line that names a bundle. It begins with the text of the former file.
+        case settings(SettingsFile)
+        /// A list of folders. The last one has settings of PHP that name the bundle.
+        case phpFolders
+        /// Options of Java, the last of which names a JKS file of the system's certificates and our roots. Java reads it
+        /// instead of its own file, `cacerts`.
+        case javaOptions
+    }
+
+    let name: String
+    let target: Target
+    /// Variables that the programs read for the same purpose. The first one with a value names the former file.
+    let former: [String]
+
+    private init(_ name: String, _ target: Target, or others: String...) {
+        self.name = name
+        self.target = target
+        former = [name] + others
+    }
+
+    /// Each of them was tried with the programs in the remark.
+    static let all = [
+        // OpenSSL, Go, Ruby, Perl's HTTP::Tiny, Python's urllib, httpx and aiohttp, uv, PHP's streams.
+        TrustVariable("SSL_CERT_FILE", .bundle),
+        // The command curl; not libcurl in other programs.
+        TrustVariable("CURL_CA_BUNDLE", .bundle, or: "SSL_CERT_FILE"),
+        TrustVariable("REQUESTS_CA_BUNDLE", .bundle, or: "CURL_CA_BUNDLE"),
+        TrustVariable("AWS_CA_BUNDLE", .bundle, or: "REQUESTS_CA_BUNDLE"),
+        TrustVariable("PIP_CERT", .bundle, or: "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"),
+        TrustVariable("GIT_SSL_CAINFO", .bundle),
+        TrustVariable("CARGO_HTTP_CAINFO", .bundle, or: "SSL_CERT_FILE"),
+        TrustVariable("npm_config_cafile", .bundle, or: "NPM_CONFIG_CAFILE"),
+        TrustVariable("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", .bundle),
+        // Perl's LWP.
+        TrustVariable("PERL_LWP_SSL_CA_FILE", .bundle, or: "HTTPS_CA_FILE"),
+        TrustVariable("HTTPS_CA_FILE", .bundle, or: "PERL_LWP_SSL_CA_FILE"),
+        // Node.js and Bun.
+        TrustVariable("NODE_EXTRA_CA_CERTS", .addition),
+        TrustVariable("DENO_CERT", .addition),
+        TrustVariable("WGETRC", .settings(.wget)),
+        TrustVariable("WGET2RC", .settings(.wget2)),
+        TrustVariable("APT_CONFIG", .settings(.apt)),
+        TrustVariable("PHP_INI_SCAN_DIR", .phpFolders),
+        TrustVariable("JAVA_TOOL_OPTIONS", .javaOptions),
+    ]
+}
+
+/// A program's configuration file that can name a bundle.
+struct SettingsFile: Sendable, Equatable {
+    /// A path below the folder that a variable names.
+    struct Place: Sendable, Equatable {
+        let variable: String
+        let path: String
+
+        init(_ variable: String, _ path: String) { (self.variable, self.path) = (variable, path) }
+    }
+
+    let name: String
+    /// Places in which the program looks without the variable. The first existing one counts.
+    let places: [Place]
+    /// The text in front of the bundle's path.
+    let key: String
+    /// The text around the path.
+    let opening: String
+    let closing: String
+
+    /// wget's manual, "Wgetrc Location".
+    static let wget = SettingsFile(
+        name: "wgetrc", places: [Place("HOME", ".wgetrc")], key: "ca_certificate", opening: " = ", closing: "")
+    /// wget2(1), "Files".
+    static let wget2 = SettingsFile(
+        name: "wget2rc",
+        places: [
+            Place("XDG_CONFIG_HOME", "wget/wget2rc"), Place("HOME", ".config/wget/wget2rc"), Place("HOME", ".wget2rc"),
+        ],
+        key: "ca-certificate", opening: " = ", closing: "")
+    /// apt.conf(5), apt-transport-https(1).
+    static let apt = SettingsFile(
+        name: "apt.conf", places: [], key: "Acquire::https::CaInfo", opening: " \"", closing: "\";")
+
+    func line(naming bundle: String) -> String { "\(key)\(opening)\(bundle)\(closing)\n" }
+
+    /// The bundle that the text names so far. The last line counts.
+    func bundle(in text: String) -> String? {
+        var found: String?
+        for line in text.split(whereSeparator: \.isNewline) {
+            let words = line.split { " \t=\";".contains($0) }
+            if words.count > 1, Self.plain(words[0]) == Self.plain(key[...]) { found = String(words[1]) }
+        }
+        return found
+    }
+
+    /// wget takes `CA-Certificate` for `ca_certificate`. apt takes any case, and `CaInfo` alone within braces.
+    private static func plain(_ key: Substring) -> String {
+        (key.split(separator: "::").last ?? key).lowercased().filter { $0 != "_" && $0 != "-" }
+    }
+}
