@@ -7,6 +7,7 @@ public struct TLSAlert: Sendable, Hashable, CustomStringConvertible {
     public init(number: UInt8) { self.number = number }
 
     static let closeNotify = TLSAlert(number: UInt8(SSL3_AD_CLOSE_NOTIFY))
+    static let noRenegotiation = TLSAlert(number: UInt8(TLS1_AD_NO_RENEGOTIATION))
 
     /// The name in the RFC: `unknown_ca`. SSL_alert_desc_string_long(3).
     public var description: String {

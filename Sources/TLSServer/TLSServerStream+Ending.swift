@@ -11,8 +11,9 @@ extension TLSServerStream {
         flush()
     }
 
-    /// Sends close_notify. SSL_shutdown(3)
+    /// Sends close_notify, but not after a failure. SSL_shutdown(3)
     func sayEnd() {
+        if case .failed = readEnd { return }
         ERR_clear_error()
         _ = unsafe SSL_shutdown(tls)
         ERR_clear_error()

@@ -12,6 +12,7 @@ extension TLSServerStream {
         switch error {
         case SSL_ERROR_NONE: opened()
         case SSL_ERROR_WANT_READ: break
+        case SSL_ERROR_ZERO_RETURN: fail(.ended, fault("SSL_accept"))
         default: fail(howItFailed, fault("SSL_accept"))
         }
     }
@@ -74,7 +75,7 @@ extension TLSServerStream {
         var bytes: UnsafePointer<UInt8>?
         var count = 0
         if unsafe SSL_client_hello_get0_ext(tls, UInt32(TLSEXT_TYPE_server_name), &bytes, &count) == 1 {
-            serverName = ServerName.parse(unsafe Span(_unsafeStart: bytes.unsafelyUnwrapped, count: count))
+            serverName = ServerName.parse(unsafe UnsafeBufferPointer(start: bytes, count: count).span)
             if serverName == nil { return SSL_AD_DECODE_ERROR }
         }
         guard let context = choose(serverName) else { return SSL_AD_UNRECOGNIZED_NAME }
@@ -88,7 +89,9 @@ extension TLSServerStream {
             let alert = TLSAlert(number: unsafe bytes[1])
             guard alert != .closeNotify else { return }
             if isSent { sent = alert } else { received = alert }
-        case SSL3_RT_HANDSHAKE where !isSent: heardSilence()
+            // libssl would answer any number of attempts to renegotiate, within one read.
+            if isSent, alert == .noRenegotiation { wire.isStopped = true }
+        case SSL3_RT_HANDSHAKE where !isSent: heardKeyUpdate()
         default: break
         }
     }

@@ -22,8 +22,7 @@ import Reactor
         case ended
     }
 
-    /// Records without application data, one after the other, that a client may send: key updates, attempts to
-    /// renegotiate.
+    /// Key updates, one after the other without application data, that a client may send.
     private static let maxSilence = 32
     /// Records read at most in one call, since a record may hold a single byte.
     private static let maxRecords = 64
@@ -36,7 +35,7 @@ import Reactor
     var phase = Phase.handshaking
     var writing = Writing.open
     /// The last answer of all reads to come.
-    private var readEnd: Transferred?
+    private(set) var readEnd: Transferred?
     /// `nil` after the last call.
     var report: ((HandshakeEnd) -> Void)?
     let choose: (String?) -> TLSServerContext?
@@ -49,16 +48,18 @@ import Reactor
     /// - Parameters:
     ///   - carrier: carries the encrypted bytes. Belongs to this stream from now on.
     ///   - received: bytes that were read from the carrier already.
+    ///   - isEnding: whether the carrier has announced the client's end already.
     ///   - server: of the carrier's loop.
     ///   - choose: the context for the client's server name, in lower case; `nil` refuses the client with the alert
     ///     unrecognized_name. Called once, within the handshake, and must not use this stream.
     ///   - report: hears how the handshake ended, unless the owner closes the stream before.
     /// - Throws: `CryptographyError.libcrypto` without memory.
     public init(
-        on carrier: any ByteStream, received: consuming ByteBuffer = ByteBuffer(), server: TLSServerLoop,
-        choose: @escaping (String?) -> TLSServerContext?, report: @escaping (HandshakeEnd) -> Void = { _ in }
+        on carrier: any ByteStream, received: consuming ByteBuffer = ByteBuffer(), isEnding: Bool = false,
+        server: TLSServerLoop, choose: @escaping (String?) -> TLSServerContext?,
+        report: @escaping (HandshakeEnd) -> Void = { _ in }
     ) throws(CryptographyError) {
-        wire = TLSWire(carrier, received: received, spares: server.spares)
+        wire = TLSWire(carrier, received: received, isEnding: isEnding, spares: server.spares)
         self.server = server
         self.choose = choose
         self.report = report
@@ -162,8 +163,8 @@ import Reactor
         }
     }
 
-    /// A message that came after the handshake, and is neither data nor an alert.
-    func heardSilence() {
+    /// A message of the handshake protocol that came after the handshake.
+    func heardKeyUpdate() {
         guard case .open = phase else { return }
         silence += 1
         if silence > Self.maxSilence { wire.isStopped = true }
@@ -205,7 +206,7 @@ import Reactor
                 guard count > 0 else { return .failed(fault("SSL_write")) }
                 if done < first { buffer.consume(count) }
                 done += count
-            } while done < total && wire.unsent < TLSWire.batch
+            } while done < total && wire.hasRoom
             flush()
         }
         if case .failed(let error) = wire.end { return .failed(error) }

@@ -4,8 +4,8 @@ import Reactor
 /// The encrypted side of a connection: libssl's BIO on a byte stream (BIO_meth_new(3)). Bytes of libssl that the stream does
 /// not take wait here, so libssl never waits with a record half written. Loop's thread only.
 final class TLSWire {
-    /// Bytes of one read, and of records made before one write.
-    static let batch = SpareBuffers.size
+    /// Bytes of one read.
+    private static let batch = SpareBuffers.size
     /// A client that makes libssl answer more than this without reading it is cut off.
     private static let maxWaiting = 256 * 1024
 
@@ -16,7 +16,7 @@ final class TLSWire {
     private var canRead = true
     private var canWrite = true
     /// The client's end has been announced, so a short read is not the last one.
-    private(set) var isEnding = false
+    private(set) var isEnding: Bool
     /// The carrier's end or failure.
     private(set) var end: Transferred?
     /// libssl gets no more bytes.
@@ -25,14 +25,18 @@ final class TLSWire {
     var isCut = false
 
     /// - Parameter received: the first bytes of the client, already read from the carrier.
-    init(_ carrier: any ByteStream, received: consuming ByteBuffer, spares: SpareBuffers) {
+    init(_ carrier: any ByteStream, received: consuming ByteBuffer, isEnding: Bool, spares: SpareBuffers) {
         self.carrier = carrier
         self.spares = spares
+        self.isEnding = isEnding
         incoming = received
     }
 
     /// Number of bytes that the carrier has not taken yet.
     var unsent: Int { outgoing.count }
+
+    /// Whether one more record fits into a spare buffer.
+    var hasRoom: Bool { outgoing.count <= SpareBuffers.size - Int(SSL3_RT_MAX_PACKET_SIZE) }
 
     func note(_ readiness: Readiness) {
         if !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }

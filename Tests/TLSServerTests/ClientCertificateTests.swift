@@ -10,7 +10,9 @@ struct ClientCertificateTests {
         let authority = try await PrivateCA()
         let context = try await context(for: authority, isRequired: true)
         let worker = try await authority.client("worker")
-        let first = try await talk(context) { try MemoryClient(version: version, identity: (worker.certificateFile, worker.keyFile)) }
+        let first = try await talk(context) {
+            try MemoryClient(version: version, identity: (worker.certificateFile, worker.keyFile))
+        }
         try await first.go("the handshake") { $0.ends.count == 1 && $0.client.isDone }
         let session = try await first.now { talk in
             for _ in 0..<3 { talk.step() }
@@ -81,7 +83,9 @@ struct ClientCertificateTests {
     }
 
     private func end(_ context: TLSServerContext, _ identity: PrivateCA.Certificate?) async throws -> HandshakeEnd? {
-        let talk = try await talk(context) { try MemoryClient(identity: identity.map { ($0.certificateFile, $0.keyFile) }) }
+        let talk = try await talk(context) {
+            try MemoryClient(identity: identity.map { ($0.certificateFile, $0.keyFile) })
+        }
         try await talk.go("the end") { !$0.ends.isEmpty }
         return try await talk.now { $0.ends.first }
     }

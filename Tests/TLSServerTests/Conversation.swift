@@ -21,14 +21,16 @@ final class Conversation {
 
     init(
         _ client: MemoryClient, _ carrier: MemoryStream = MemoryStream(), on loop: EventLoop, limit: Int = 65536,
-        patience: Duration = .seconds(60), received: [UInt8] = [], contexts: @escaping (String?) -> TLSServerContext?
+        patience: Duration = .seconds(60), received: [UInt8] = [], isEnding: Bool = false,
+        contexts: @escaping (String?) -> TLSServerContext?
     ) throws {
         self.client = client
         self.carrier = carrier
         var first = ByteBuffer()
         first.append(received)
         stream = try TLSServerStream(
-            on: carrier, received: first, server: TLSServerLoop(on: loop, patience: patience), choose: contexts,
+            on: carrier, received: first, isEnding: isEnding, server: TLSServerLoop(on: loop, patience: patience),
+            choose: contexts,
             report: { [heard] in heard.ends.append($0) })
         peer = EchoPeer(stream, limit: limit)
         try stream.register(peer)

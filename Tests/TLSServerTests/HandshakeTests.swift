@@ -80,10 +80,32 @@ struct HandshakeTests {
         }
         try await reset.go("the end") { !$0.ends.isEmpty }
         #expect(try await reset.now { $0.ends } == [.reset])
+        let closed = try await end(
+            of: MemoryClient(),
+            after: { talk in
+                talk.deliver(talk.client.take())
+                // close_notify, before any key.
+                talk.carrier.deliver([21, 3, 3, 0, 2, 1, 0])
+            })
+        #expect(closed == .ended)
         let plain = try await MemoryTalk { try Conversation(MemoryClient(), on: $0, contexts: Self.nobody) }
         try await plain.now { $0.deliver(Array("GET / HTTP/1.1\r\n\r\n".utf8)) }
         try await plain.go("the end") { !$0.ends.isEmpty }
         #expect(try await plain.now { $0.ends } == [.refused(nil)])
+    }
+
+    @Test func `an end that was announced before is seen`() async throws {
+        let hosts = try await Hosts.make()
+        let talk = try await MemoryTalk { loop in
+            let client = try MemoryClient()
+            client.goOn()
+            let carrier = MemoryStream()
+            carrier.deliver(client.take())
+            carrier.end()
+            return try Conversation(client, carrier, on: loop, isEnding: true, contexts: hosts.context)
+        }
+        try await talk.go("the end") { !$0.ends.isEmpty }
+        #expect(try await talk.now { $0.ends } == [.ended])
     }
 
     @Test func `a client that leaves before its first byte is told, another one is not`() async throws {

@@ -154,8 +154,82 @@ struct StreamTests {
         let talk = try await talk(try await Hosts.make(), version: TLS1_2_VERSION)
         try await echo(Self.message, talk)
         try await talk.now { $0.client.renegotiate() }
-        try await talk.go("the refusal") { $0.client.hasFailed }
-        #expect(try await talk.now { $0.ends.count } == 1)
+        try await talk.go("the refusal") { $0.client.hasFailed && $0.peer.end != nil }
+        #expect(try await talk.now { $0.peer.end } == .failed(SystemError("SSL_read", code: 71)))
+    }
+
+    @Test func `TLS within TLS`() async throws {
+        let hosts = try await Hosts.make()
+        let outer = try await talk(hosts)
+        try await outer.go("the outer handshake") { $0.client.isDone }
+        let inner = try await outer.loop.run { [loop = outer.loop] in
+            LoopBound(try MemoryClient(name: "two.test"), on: loop)
+        }
+        let peer = try await outer.now { talk in
+            let stream = try TLSServerStream(
+                on: talk.stream, server: TLSServerLoop(on: outer.loop), choose: hosts.context)
+            let peer = EchoPeer(stream, limit: 65536)
+            try stream.register(peer)
+            return LoopBound(peer, on: outer.loop)
+        }
+        var (isSent, steps) = (false, 0)
+        while try await outer.loop.run({ inner.value.received }) != Self.message {
+            steps += 1
+            try #require(steps < 1000)
+            let wasSent = isSent
+            isSent = try await outer.now { talk in
+                let isSent = inner.value.isDone
+                if isSent, !wasSent { inner.value.write(Self.message) }
+                inner.value.goOn()
+                let bytes = inner.value.take()
+                if !bytes.isEmpty { talk.client.write(bytes) }
+                let before = talk.client.received.count
+                talk.step()
+                inner.value.deliver(Array(talk.client.received[before...]))
+                return isSent
+            }
+        }
+        #expect(try await outer.loop.run { peer.value.received } == Self.message)
+    }
+
+    @Test func `a closed stream is freed, whatever it was doing`() async throws {
+        let hosts = try await Hosts.make()
+        for stage in 0..<4 {
+            let loop = try EventLoop.start(name: "freed")
+            let talk = try await loop.run {
+                LoopBound(
+                    Kept(
+                        try Conversation(
+                            MemoryClient(), MemoryStream(room: 1000), on: loop, patience: .milliseconds(500),
+                            contexts: hosts.context)), on: loop)
+            }
+            try await eventually("stage \(stage)") {
+                try await loop.run {
+                    guard let conversation = talk.value.conversation else { return true }
+                    if stage == 1 || stage == 2 { conversation.step() }
+                    guard stage == 0 || stage == 3 || conversation.client.isDone else { return false }
+                    if stage == 2 { conversation.peer.write([UInt8](repeating: 1, count: 20_000)) }
+                    // The handshake of stage 3 times out.
+                    if stage == 3 { return conversation.carrier.isClosed }
+                    conversation.stream.close()
+                    talk.value.conversation = nil
+                    return false
+                }
+            }
+            try await loop.run { talk.value.conversation = nil }
+            try await eventually("the end of stage \(stage)") { try await loop.run { talk.value.stream == nil } }
+            loop.stop()
+        }
+    }
+
+    /// A conversation to let go of, and what should go with it.
+    private final class Kept {
+        var conversation: Conversation?
+        weak var stream: TLSServerStream?
+        init(_ conversation: Conversation) {
+            self.conversation = conversation
+            stream = conversation.stream
+        }
     }
 
     // MARK: Helpers
