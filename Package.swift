@@ -64,8 +64,8 @@ let package = Package(
         .target(
             name: "Proxy",
             dependencies: [
-                "FileSystem", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration",
-                "Reports", "SigV4", "WireText",
+                "Cryptography", "FileSystem", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport",
+                "Configuration", "Reports", "SigV4", "TLSServer", "WireText",
             ],
             swiftSettings: strict),
         .target(
@@ -149,8 +149,8 @@ let package = Package(
         .testTarget(
             name: "ProxyTests",
             dependencies: [
-                "Proxy", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport", "Heimdallr", "HeimdallrCurl",
-                "Reactor", "SigV4", "Reports", "TestSupport", "WireText",
+                "Cryptography", "Proxy", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport", "Heimdallr",
+                "HeimdallrCurl", "Reactor", "SigV4", "Reports", "TLSServer", "TestSupport", "WireText",
             ], swiftSettings: strict),
         .testTarget(
             name: "AdministrationTests",

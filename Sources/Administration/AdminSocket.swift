@@ -15,13 +15,17 @@ public enum AdminSocket {
 
     /// Possible paths of the socket: the command line may have a runtime folder although the proxy has none. Includes only
     /// folders that no other user may enter.
-    /// - Parameter base: parent folder of all users' folders.
-    public static func candidates(port: UInt16, runtimeDirectory: String?, base: String = "/tmp") -> [String] {
+    /// - Parameters:
+    ///   - kind: another one for what stands beside the socket, with the port of another listener.
+    ///   - base: parent folder of all users' folders.
+    public static func candidates(
+        port: UInt16, kind: String = "sock", runtimeDirectory: String?, base: String = "/tmp"
+    ) -> [String] {
         var folders = runtimeFolder(runtimeDirectory).map { [$0] } ?? []
         let own = ownFolder(in: base)
         // Includes a folder that does not exist, so that the message names it.
         if ownFolderFault(in: base) == nil { folders.append(own) }
-        return (folders + privateFolders(in: base)).map { $0 + "/" + name(port) }
+        return (folders + privateFolders(in: base)).map { $0 + "/" + name(port, kind) }
     }
 
     /// Fault of the usual folder in `base`; `nil` when it is ours, or does not exist.
@@ -30,7 +34,7 @@ public enum AdminSocket {
         return fault == missing ? nil : fault
     }
 
-    private static func name(_ port: UInt16) -> String { "heimdallr-proxy-\(port).sock" }
+    private static func name(_ port: UInt16, _ kind: String = "sock") -> String { "heimdallr-proxy-\(port).\(kind)" }
 
     private static func runtimeFolder(_ path: String?) -> String? {
         guard let path, path.hasPrefix("/"), folderFault(path) == nil else { return nil }
@@ -49,21 +53,21 @@ public enum AdminSocket {
     /// Makes the folder of the default path. If another user's folder has that name, makes a private one with a random name.
     /// `candidates` finds it by its owner.
     /// - Returns: the path, and the fault of the usual folder.
-    static func prepareDefault(
-        port: UInt16, runtimeDirectory: String?, base: String = "/tmp"
+    public static func prepareDefault(
+        port: UInt16, kind: String = "sock", runtimeDirectory: String?, base: String = "/tmp"
     ) throws(AdministrationError) -> (path: String, passedOver: String?) {
-        if let folder = runtimeFolder(runtimeDirectory) { return (folder + "/" + name(port), nil) }
+        if let folder = runtimeFolder(runtimeDirectory) { return (folder + "/" + name(port, kind), nil) }
         let own = ownFolder(in: base)
         FileSystem.makeFolder(own, mode: 0o700)
-        guard let fault = folderFault(own) else { return (own + "/" + name(port), nil) }
+        guard let fault = folderFault(own) else { return (own + "/" + name(port, kind), nil) }
         let reason = "\(own) can't be used: \(fault)"
-        if let folder = privateFolders(in: base).first { return (folder + "/" + name(port), reason) }
+        if let folder = privateFolders(in: base).first { return (folder + "/" + name(port, kind), reason) }
         let folder = own + "-" + String(UInt64.random(in: .min ... .max), radix: 36)
         FileSystem.makeFolder(folder, mode: 0o700)
         if let fault = folderFault(folder) {
-            throw .socket(path: own + "/" + name(port), reason: "\(reason), and neither can \(folder): \(fault)")
+            throw .socket(path: own + "/" + name(port, kind), reason: "\(reason), and neither can \(folder): \(fault)")
         }
-        return (folder + "/" + name(port), reason)
+        return (folder + "/" + name(port, kind), reason)
     }
 
     /// Reason not to send a password to a socket in this folder: another user could replace it. `nil` when only this user or

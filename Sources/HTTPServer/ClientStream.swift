@@ -61,6 +61,11 @@ public protocol ClientStream: AnyObject {
     /// takes less than all sets one, too. `.off`: no deadline.
     func setDeadline(after timeout: Timeout)
 
+    /// Puts a stream upon the one so far, such as TLS. Requests are read from it once the current one is finished.
+    /// - Parameter make: receives the stream so far, and the bytes read from it behind the request's head.
+    /// - Returns: `false` when that is not possible. Then the stream can only be closed.
+    func layStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool
+
     /// Hands the byte stream over, for bytes that are not HTTP. The stream stays in the server's count until `close`.
     /// - Parameter take: receives the stream, the bytes read behind the request's head, and the unsent output. If it
     ///   throws, nothing changes.

@@ -28,6 +28,9 @@ struct RequestReader: ~Copyable {
 
     init(_ spares: SpareBuffers) { input = StreamInput(spares) }
 
+    /// Drops the unread input: what follows comes from another stream.
+    mutating func restart() { input.restart() }
+
     // MARK: Heads
 
     /// Reads and parses until a head is complete or the stream is empty.

@@ -86,6 +86,17 @@ extension ServerConnection {
 
     // MARK: Given away
 
+    public func layStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool {
+        guard phase == .busy, output.flush(to: stream) == 0 else { return false }
+        var received = ByteBuffer()
+        received.append(reader.input.buffer.bytes)
+        guard let laid = make(stream, received) else { return false }
+        stream = laid
+        reader.restart()
+        do throws(SystemError) { try laid.register(self) } catch { return false }
+        return true
+    }
+
     public func handOver(
         _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
     ) throws(SystemError) {

@@ -37,7 +37,10 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     /// Keeps this connection alive until it is closed.
     let server: ServerLoop
     public let source: ClientSource
-    let stream: any ByteStream
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    var stream: any ByteStream
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif

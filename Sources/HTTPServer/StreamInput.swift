@@ -14,6 +14,12 @@ struct StreamInput: ~Copyable {
     /// - Parameter spares: lends memory while there is input.
     init(_ spares: SpareBuffers) { self.spares = spares }
 
+    mutating func restart() {
+        buffer.removeAll()
+        settle()
+        (canRead, hasEnded, isEnding) = (true, false, false)
+    }
+
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
     /// No bytes are there, and the loop will report new ones.

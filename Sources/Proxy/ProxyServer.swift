@@ -25,13 +25,14 @@ struct ProxyPlan: Sendable {
     /// Injected values other than tokens, by upstream and entry.
     let fixed: [[FixedCredential?]]
     let material: ProxyServer.TLSLookUp
+    let interception: Interception?
     /// `proxy.listen` first, then upstreams' own, in the order of the configuration.
     let listeners: [Listener]
 
     init(
         _ configuration: Configuration, clients: [String: Heimdallr], observer: ProxyObserver, own: OwnListeners,
         users: UserDirectory?, fixed: [[FixedCredential?]], material: @escaping ProxyServer.TLSLookUp,
-        listeners: [Listener]
+        interception: Interception?, listeners: [Listener]
     ) {
         self.configuration = configuration
         self.clients = clients
@@ -40,6 +41,7 @@ struct ProxyPlan: Sendable {
         self.users = users
         self.fixed = fixed
         self.material = material
+        self.interception = interception
         self.listeners = listeners
         routes = RouteTable(configuration.upstreams)
         layout = MetricsLayout(configuration)
@@ -78,6 +80,8 @@ public final class ProxyServer: Sendable {
     var current: Current { state.withLock { $0 } }
     var currentShards: [LoopBound<ProxyShard>] { state.withLock { $0.shards } }
     var configuration: Configuration { state.withLock { $0.plan.configuration } }
+    /// Certificates of the hosts whose TLS is opened.
+    public var interception: Interception? { state.withLock { $0.plan.interception } }
     /// Actual addresses: `proxy.listen` first, then upstreams' own, in the order of the configuration.
     public var addresses: [SocketAddress] { state.withLock { $0.plan.listeners.map(\.bound) } }
     var baseURLs: [UpstreamListener] {
@@ -91,12 +95,13 @@ public final class ProxyServer: Sendable {
     ///   - loops: running loops, one per `proxy.threads`.
     ///   - users: the secrets of all `proxy.users`.
     ///   - credentials: sources of injected values other than tokens.
+    ///   - interception: certificates of the hosts whose TLS is opened.
     ///   - passed: listening sockets given to the process at start.
     /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory.
     public init(
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
         users: [String: any SecretProvider] = [:], credentials: CredentialSources = .none,
-        material: @escaping TLSLookUp = { _, _ in nil }, passed: [PassedSocket] = []
+        material: @escaping TLSLookUp = { _, _ in nil }, interception: Interception? = nil, passed: [PassedSocket] = []
     ) async throws {
         self.material = material
         self.passed = passed
@@ -111,8 +116,7 @@ public final class ProxyServer: Sendable {
         _ = InterfaceAddresses.shared
         let plan = ProxyPlan(
             configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
-            material: material,
-            listeners: change.listeners
+            material: material, interception: interception, listeners: change.listeners
         )
         state = Mutex(Current(plan: plan, lastNumber: change.lastNumber))
         for (index, loop) in loops.enumerated() {
@@ -133,7 +137,7 @@ public final class ProxyServer: Sendable {
     /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory. Then nothing has changed.
     public func change(
         to configuration: Configuration, clients: [String: Heimdallr], observer: ProxyObserver,
-        users: [String: any SecretProvider] = [:]
+        users: [String: any SecretProvider] = [:], interception: Interception? = nil
     ) async throws -> Task<Void, Never> {
         let former = current
         let fixed = await Self.fixed(configuration, credentials, observer, on: loops, former: former.plan)
@@ -146,8 +150,7 @@ public final class ProxyServer: Sendable {
             ListenWay(loops: loops.count, passed: passed))
         let plan = ProxyPlan(
             configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
-            material: material,
-            listeners: change.listeners
+            material: material, interception: interception, listeners: change.listeners
         )
         var prepared: [LoopBound<RuleSet>] = []
         do {

@@ -5,6 +5,7 @@ import HTTPServer
 import Heimdallr
 import Reactor
 import Reports
+import TLSServer
 
 /// The proxy's objects on one loop: its clients, and the current rules.
 final class ProxyShard {
@@ -23,6 +24,7 @@ final class ProxyShard {
     /// Counters of former rules, by upstream and client.
     private var retired: [UpstreamTraffic] = []
     private var server: ServerLoop?
+    private(set) lazy var tls = TLSServerLoop(on: loop)
     /// Prefix of this loop's request IDs.
     let requestsBegin = UInt32.random(in: .min ... .max)
     private var requestCount: UInt64 = 0

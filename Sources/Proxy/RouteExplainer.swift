@@ -26,7 +26,13 @@ struct RouteExplainer {
     /// - Parameter url: absolute URL, as a program sends it to the proxy.
     mutating func explain(method: String, url: String) -> RouteExplanation {
         do throws(Problem) {
-            if method != "CONNECT", let authority = try Self.tunnelled(url) { return try explainTunnel(to: authority) }
+            if method != "CONNECT", let authority = try Self.tunnelled(url) {
+                guard case .connect(_, tls: .intercepted)? = try? admitConnect(to: authority.description) else {
+                    return try explainTunnel(to: authority)
+                }
+                let inside = Inside(authority: authority, scheme: .https, credentials: nil)
+                return try explain("\(method) \(url) HTTP/1.1\r\nHost: localhost\r\n\r\n", inside: inside)
+            }
             return try explain("\(method) \(url) HTTP/1.1\r\nHost: localhost\r\n\r\n")
         } catch {
             return RouteExplanation(error)
@@ -58,10 +64,10 @@ struct RouteExplainer {
         }
     }
 
-    private mutating func explain(_ text: String) throws(Problem) -> RouteExplanation {
+    private mutating func explain(_ text: String, inside: Inside? = nil) throws(Problem) -> RouteExplanation {
         let bytes = Array(text.utf8)
         let head = try parse(bytes)
-        var situation = Gate.Situation(role: role, isOperator: true)
+        var situation = Gate.Situation(role: role, inside: inside, isOperator: true)
         guard let choices = gate.choices(head, bytes.span), !choices.some.isEmpty else {
             return try ask(head, bytes, situation)
         }
@@ -102,6 +108,14 @@ struct RouteExplainer {
     mutating func admitsTunnel(to authority: String) -> Bool { (try? admitTunnel(to: authority)) != nil }
 
     private mutating func admitTunnel(to authority: String) throws(Problem) -> Authority {
+        switch try admitConnect(to: authority) {
+        case .tunnel(let destination), .connect(let destination, tls: .tunnelled): return destination
+        case .connect(let destination, tls: _): throw Problem.connectRefused.connecting(to: destination)
+        case .forward, .reply: throw .internalError
+        }
+    }
+
+    private mutating func admitConnect(to authority: String) throws(Problem) -> Admission {
         let bytes = Array("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n".utf8)
         var head = RequestHead()
         var admitted = Admitted()
@@ -111,11 +125,7 @@ struct RouteExplainer {
             throw Problem(error)
         }
         let situation = Gate.Situation(role: role, isOperator: true)
-        switch try gate.admit(head, bytes.span, situation, &admitted) {
-        case .tunnel(let destination), .connect(let destination, tunnelsTLS: true): return destination
-        case .connect(let destination, tunnelsTLS: false): throw Problem.connectRefused.connecting(to: destination)
-        case .forward, .reply: throw .internalError
-        }
+        return try gate.admit(head, bytes.span, situation, &admitted)
     }
 
     /// Judges the address policy, without a name look-up.

@@ -27,7 +27,7 @@ final class RuleSet {
     let layout: MetricsLayout
     /// Role of requests on each listener, and its actual address.
     private let listeners: [Int: (role: ListenerRole, address: SocketAddress?)]
-    private let trustAnchors: String?
+    private let plan: ProxyPlan
     /// Counters of connections, by the layout's rows; kept by the successor.
     private let connections: [ConnectionCounts]
     private var underWay = 0
@@ -47,7 +47,7 @@ final class RuleSet {
         users = plan.users
         layout = plan.layout
         metrics = ProxyMetrics(slots: plan.layout.slots)
-        trustAnchors = configuration.trustAnchorsFile
+        self.plan = plan
         connections = plan.layout.empty.map { part in
             former?.layout.empty.firstIndex { $0.isOf(part) }.flatMap { former?.connections[$0] } ?? ConnectionCounts()
         }
@@ -56,7 +56,8 @@ final class RuleSet {
         gate = Gate(
             configuration, routes: plan.routes,
             baseURLs: listeners.compactMap { $0.1.role.baseURL })
-        let keepsAnchors = former?.trustAnchors == trustAnchors
+        let trustAnchors = configuration.trustAnchorsFile
+        let keepsAnchors = former.map { $0.plan.configuration.trustAnchorsFile == trustAnchors } ?? false
         let own = plan.own
         if let former, former.settings.hasSameTunnels(as: settings) {
             tunnels = former.tunnels
@@ -94,6 +95,8 @@ final class RuleSet {
 
     deinit { whenOver?() }
 
+    /// `nil`: no TLS is opened.
+    var interception: Interception? { plan.interception }
     var headerTimeout: Timeout { Timeout(settings.headerTimeout) }
 
     func upstream(for rules: UpstreamRules) -> Upstream? { rules.index.map { upstreams[$0] } ?? unmatched }

@@ -110,7 +110,7 @@ struct WhyTests {
         #expect(
             why.output.contains(
                 "The proxy itself would answer 403: For an https:// URL, programs send CONNECT api.test:443. "
-                    + "Use http://api.test instead of https: TLS hides the request.\n"), "\(why.output)")
+                    + "Use http://api.test instead of https, or set intercept: true.\n"), "\(why.output)")
         let answer = try await RawClient.exchange(
             port: admin.proxy.port, "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n", method: "CONNECT")
         #expect(answer.status == 403)

@@ -65,7 +65,7 @@ struct ReasonPhraseTests {
             command + ["https://api.test/"],
             environment: ["https_proxy": proxy.url, "HTTPS_PROXY": proxy.url, "no_proxy": nil, "NO_PROXY": nil])
         #expect(
-            child.transcript.contains("Use http://api.test instead of https: TLS hides the request"),
+            child.transcript.contains("Use http://api.test instead of https, or set intercept: true"),
             "\(child.transcript)")
     }
 

@@ -1,4 +1,5 @@
 import Configuration
+import Cryptography
 import CurlTransport
 import Foundation
 import Heimdallr
@@ -94,7 +95,9 @@ final class ProxyInProcess: Sendable {
                 case .literal(let text): Secret(text)
                 default: SecretClosureProvider { throw TestFailure("no such secret here") }
                 }
-            })
+            },
+            interception: configuration.interceptedHosts.isEmpty
+                ? nil : Interception(try CertificateAuthority.issue(for: configuration.interceptedHosts)))
         guard let keeper = Keeper.current else { throw TestFailure("the suite lacks the trait .stopsProxies") }
         keeper.proxies.withLock { $0.append(self) }
     }

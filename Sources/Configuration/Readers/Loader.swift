@@ -119,7 +119,7 @@ struct Loader {
             guard
                 let upstream = Section(
                     element, path: "upstreams[\(index)]", pattern: "upstreams", diagnostics),
-                let result = UpstreamReader.read(upstream)
+                let result = UpstreamReader.read(upstream, intercepts: configuration.proxy.intercepts)
             else { continue }
             upstreams.append(result)
             configuration.upstreams.append(result.settings)

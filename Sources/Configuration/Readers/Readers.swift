@@ -23,6 +23,7 @@ extension Section {
         read("unmatched", into: &settings.unmatched) { text throws(Misfit) in try Grammar.word(text) }
         read("connect", into: &settings.connect) { text throws(Misfit) in try Grammar.word(text) }
         tunnels(into: &settings)
+        read("intercept", into: &settings.intercepts, Grammar.boolean)
         if let blocks = list("private_networks", Grammar.addressBlock) {
             settings.privateNetworks = blocks
             if settings.unmatched == .reject, !settings.tunnels.contains(.any), !blocks.isEmpty {

@@ -17,12 +17,14 @@ struct UpstreamReader {
     private let section: Section
     private var settings: UpstreamSettings
 
-    /// `nil` without a usable host. Then no further checks of the entry make sense.
-    static func read(_ section: Section) -> Result? {
+    /// - Parameter intercepts: `proxy.intercept`.
+    /// - Returns: `nil` without a usable host. Then no further checks of the entry make sense.
+    static func read(_ section: Section, intercepts: Bool = false) -> Result? {
         let host = section.value("host", Grammar.hostPattern)
         section.need("host", saying: "\(section.path): `host` is missing: write api.example.com")
         let stand = HostPattern(wildcard: false, host: .name("invalid"), port: nil)
         var reader = UpstreamReader(section: section, settings: UpstreamSettings(host: host ?? stand))
+        reader.readInterception(usually: intercepts)
         let listener = reader.readMatching()
         reader.readInjection()
         reader.readHeaders()
@@ -50,6 +52,16 @@ struct UpstreamReader {
         }
         settings.listen = listener?.address
         return listener
+    }
+
+    /// A certificate names an exact host.
+    private mutating func readInterception(usually: Bool) {
+        let isWildcard = settings.host.wildcard
+        settings.intercepts = section.value("intercept", Grammar.boolean) ?? (usually && !isWildcard)
+        if settings.intercepts, isWildcard {
+            section.error(
+                "intercept", "each certificate is for one exact host: list the hosts in place of \(settings.host)")
+        }
     }
 
     // MARK: Which token, and how

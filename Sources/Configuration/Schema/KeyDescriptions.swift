@@ -25,6 +25,7 @@ enum KeyDescriptions {
         proxy.unmatched	Requests for hosts that no upstream names: `reject` (403) or `forward` (unsigned).
         proxy.connect	What `CONNECT` for TLS gets: `reject` (403, which says to use `http://`), or `tunnel` to the places in `tunnels`.
         proxy.tunnels	With `connect: tunnel`: `HOST:PORT` pairs that may be reached, `"*"` for any public address.
+        proxy.intercept	Default of `intercept` at upstreams with an exact host.
         proxy.private_networks	Address blocks (`10.0.0.0/8`, `fd00::/8`) that `unmatched: forward` and `tunnels: ["*"]` may reach; without, they never reach loopback, link-local, private, multicast or metadata addresses, nor an address of this machine's own interfaces, also when those change.
         proxy.header_timeout	The whole request head must arrive in this time, else 408.
         proxy.idle_timeout	Connections kept alive, and bodies that stall.
@@ -152,6 +153,7 @@ enum KeyDescriptions {
         upstreams.listen	A separate listener, where every request is for this upstream: a base URL for programs that know no proxies.
         upstreams.hosts	With `listen`: further `Host` values that it answers to, beside loopback and its own address.
         upstreams.browsers	Whether requests that a browser sent get through at `listen`, and where the program's port is redirected to the proxy.
+        upstreams.intercept	Whether the proxy opens the TLS of programs that ask for this host by `https://`, so that they get the token (more).
         upstreams.connect_timeout	To the upstream, TLS included.
         upstreams.response_timeout	Until the response head; may be `off`.
         upstreams.idle_timeout	Between two pieces of the response; may be `off`.

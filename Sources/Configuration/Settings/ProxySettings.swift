@@ -10,6 +10,8 @@ public struct ProxySettings: Sendable, Equatable {
     public var unmatched = Unmatched.reject
     public var connect = Connect.reject
     public var tunnels: [TunnelRule] = []
+    /// Default of `intercepts` at upstreams with an exact host.
+    public var intercepts = false
     public var privateNetworks: [AddressBlock] = []
     public var headerTimeout = Duration.seconds(10)
     public var idleTimeout = Duration.seconds(60)

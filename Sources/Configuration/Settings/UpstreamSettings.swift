@@ -20,6 +20,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// Additional `Host` values for the upstream's own `listen`.
     public var hosts: [Authority] = []
     public var browsers = false
+    /// Whether TLS inside CONNECT is opened, so that its requests can be signed. Also set by `proxy.intercept`.
+    public var intercepts = false
     /// The target. `nil` for a wildcard host without `url`: https to the requested host.
     public var url: UpstreamURL?
     /// The injected values, including the client's token; empty when requests are forwarded unsigned.

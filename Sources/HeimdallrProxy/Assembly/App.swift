@@ -18,6 +18,8 @@ struct App {
     var manager = ServiceManager.none
     /// Of the file that `configuration` was read from.
     var freshness: ConfigurationFreshness?
+    /// For `exec --serve`: no other process looks for this one's files.
+    var isForOneProgram = false
 
     /// Starts everything: clients fetch their tokens, and the listeners accept.
     /// - Parameter read: reads the configuration again on request.
@@ -32,7 +34,7 @@ struct App {
         let server = try await ProxyServer(
             configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
             users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
-            material: { tls.material($0, extra: $1) }, passed: manager.passed)
+            material: { tls.material($0, extra: $1) }, interception: assembled.interception, passed: manager.passed)
         let administration: Administration?
         do {
             administration = try await AdministrationAssembly(
@@ -84,10 +86,13 @@ struct App {
     func run(
         until stops: AsyncStream<Void>, reloading reloads: AsyncStream<Void>,
         reading read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration,
-        onListening: (RunningApp) -> Void
+        onListening: (RunningApp) throws -> Void
     ) async throws {
         let running = try await start(reading: read)
-        onListening(running)
+        do { try onListening(running) } catch {
+            await running.stop()
+            throw error
+        }
         manager.isReady(at: running.addresses)
         let watchdog = manager.watch { [server = running.server] in await server.pulse() }
         let settling = Task {

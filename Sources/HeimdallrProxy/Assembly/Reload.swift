@@ -112,7 +112,8 @@ extension RunningApp {
                 throw ConfigurationError(problems: [.init(file: "configuration", message: "the proxy stops")])
             }
             over = try await server.change(
-                to: next, clients: clients.byName, observer: assembled.observer, users: assembled.users)
+                to: next, clients: clients.byName, observer: assembled.observer, users: assembled.users,
+                interception: assembled.interception)
         } catch {
             await shared.discard(assembled)
             throw error

@@ -70,6 +70,7 @@ final class RunningApp: Sendable {
         await administration?.stop()
         for client in clients { client.heimdallr.shutdown() }
         await shared.watch.end()
+        await shared.interception.end()
         await BlockingWork.run { [audit = shared.audit] in audit.close() }
         for loop in shared.loops { loop.stop() }
     }

@@ -15,6 +15,7 @@ struct SharedObjects: Sendable {
     let watch: Watch
     let audit: AuditTrail
     let traces: Traces
+    let interception: InterceptionKeeper
     let tokens: TokenMetrics?
     let reloads: ReloadCounts
     let reloadQueue = ReloadQueue()
@@ -37,6 +38,7 @@ struct SharedObjects: Sendable {
         watch = Watch(logger: logger, logWriter: app.logWriter)
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)
+        interception = InterceptionKeeper(isForOneProgram: app.isForOneProgram, logger: logger)
         // Only an admin port shows them.
         tokens = configuration.admin.map { _ in TokenMetrics(clients: configuration.grantTypes) }
         freshness = app.freshness
@@ -49,6 +51,7 @@ struct SharedObjects: Sendable {
         let clients: [KeptClient]
         let observer: ProxyObserver
         let users: [String: any SecretProvider]
+        let interception: Interception?
         fileprivate let audit: AuditStream?
         fileprivate let tracing: Traces.Plan
     }
@@ -78,12 +81,18 @@ struct SharedObjects: Sendable {
             await BlockingWork.run { [audit] in audit.discard(stream) }
             throw error
         }
+        let opened: Interception?
+        do { opened = try await interception.prepare(configuration) } catch {
+            traces.discard(tracing)
+            await BlockingWork.run { [audit] in audit.discard(stream) }
+            throw error
+        }
         let users = configuration.proxy.users.mapValues { secrets.accessSecret($0) }
         var observer = watch.observer(configuration, audit: stream)
         observer.spans = traces.spans(tracing)
         return Assembled(
-            configuration: configuration, clients: clients, observer: observer, users: users, audit: stream,
-            tracing: tracing)
+            configuration: configuration, clients: clients, observer: observer, users: users,
+            interception: opened, audit: stream, tracing: tracing)
     }
 
     func discard(_ assembled: Assembled) async {
@@ -96,6 +105,7 @@ struct SharedObjects: Sendable {
         let configuration = assembled.configuration
         await BlockingWork.run { [audit] in audit.install(assembled.audit) }
         traces.use(assembled.tracing)
+        await interception.use(assembled.interception, configuration)
         logLevel.level.configure(configuration.log.level)
         files.tls.keep(configuration)
         files.update()

@@ -42,6 +42,13 @@ final class Watch: Sendable {
                 "a CONNECT was closed",
                 metadata: ["target": "\(String(decoding: target, as: UTF8.self))", "what_to_do": "\(advice)"])
         }
+        observer.handshakeFailed = { [logger] failure in
+            var fields: Logger.Metadata = [
+                "target": "\(failure.target)", "reason": "\(failure.reason)", "what_to_do": "\(failure.advice)",
+            ]
+            if let user = failure.user { fields["user"] = "\(user)" }
+            logger.warning("a program got no TLS from the proxy", metadata: fields)
+        }
         observer.acceptFailed = { [logger] error in
             logger.error("a connection could not be accepted", metadata: ["reason": "\(error)"])
         }

@@ -19,7 +19,7 @@ extension ExecCommand {
         do {
             let app = App(
                 configuration: settings, logger: log.logger, logWriter: log.writer, logLevel: log.level,
-                quit: served.terminate, freshness: freshness)
+                quit: served.terminate, freshness: freshness, isForOneProgram: true)
             try await app.run(
                 until: served.stops, reloading: AsyncStream { $0.finish() },
                 reading: { [environment] () throws(ConfigurationError) in
@@ -32,8 +32,9 @@ extension ExecCommand {
                 known.proxy.listen = [.tcp(host: "127.0.0.1", port: running.port)]
                 served.start(
                     program,
-                    setting: Self.variables(
-                        proxy: "\(credentials)127.0.0.1:\(running.port)", known, environment),
+                    setting: try Self.variables(
+                        proxy: "\(credentials)127.0.0.1:\(running.port)", known, environment,
+                        trust: running.shared.interception.files),
                     removing: ChildEnvironment.withheld(from: environment.keys, settings), as: start)
             }
         } catch {

@@ -3,6 +3,7 @@ import Configuration
 import Cryptography
 import HTTPMessage
 import Heimdallr
+import Proxy
 import WireText
 
 struct ExecCommand: ParsableCommand {
@@ -86,19 +87,20 @@ struct ExecCommand: ParsableCommand {
         }
         let failure = ProgramExecution.replaceProcess(
             program,
-            setting: Self.variables(
+            setting: try Self.variables(
                 proxy: try credentials(settings, environment) + authority, settings, environment),
             removing: ChildEnvironment.withheld(from: environment.keys, settings))
         throw exitCode(of: failure)
     }
 
-    /// - Parameter proxy: the proxy's authority.
+    /// - Parameters:
+    ///   - proxy: the proxy's authority.
+    ///   - trust: of the running proxy; `nil`: where it usually is.
     static func variables(
-        proxy: String, _ settings: Configuration, _ environment: [String: String]
-    ) -> [String: String] {
+        proxy: String, _ settings: Configuration, _ environment: [String: String], trust: TrustFiles? = nil
+    ) throws -> [String: String] {
         let proxy = "http://\(proxy)"
-        // curl reads http_proxy only in lower case (httpoxy), other programs in upper case. https is left as it is: it can get
-        // no token.
+        // curl reads http_proxy only in lower case (httpoxy), other programs in upper case.
         let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
         if direct.takesEverything {
             Complaint.warning("no_proxy has *, so the program will not use the proxy: unset it")
@@ -109,8 +111,19 @@ struct ExecCommand: ParsableCommand {
         ]
         // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set, and sends HTTP/2 inside CONNECT. An
         // empty value keeps its former way: direct, or by https_proxy.
-        if environment["grpc_proxy"] == nil, environment["https_proxy"] == nil { variables["grpc_proxy"] = "" }
-        return variables
+        let former = environment["https_proxy"]
+        if environment["grpc_proxy"] == nil, former == nil { variables["grpc_proxy"] = "" }
+        // Without interception, https can get no token.
+        guard !settings.interceptedHosts.isEmpty else { return variables }
+        if environment["grpc_proxy"] == nil { variables["grpc_proxy"] = former ?? "" }
+        variables["https_proxy"] = proxy
+        variables["HTTPS_PROXY"] = proxy
+        do {
+            let trust = try trust ?? .written(for: settings, environment)
+            return variables.merging(try trust.variables(for: environment)) { $1 }
+        } catch {
+            throw ExitStatus.failure.error("the proxy's certificates: \(error)")
+        }
     }
 
     /// The exit code for a program that can't be run. Prints the fault.

@@ -46,7 +46,15 @@ enum Admission: Equatable {
     case forward
     case tunnel(Authority)
     /// CONNECT to a listed host, or to an address that may be one's. The client's first bytes decide: HTTP is served.
-    case connect(Authority, tunnelsTLS: Bool)
+    case connect(Authority, tls: TLSInside)
     /// Max-Forwards is 0: the proxy answers.
     case reply
+}
+
+/// What becomes of TLS inside CONNECT.
+enum TLSInside: Equatable {
+    case refused
+    case tunnelled
+    /// Opened, and its requests are served.
+    case intercepted
 }

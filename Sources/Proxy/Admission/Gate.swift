@@ -30,8 +30,8 @@ struct Gate {
         var hasBytesBehind = false
         /// Result of the callers' rules, for a caller that `why` assumes.
         var assumed: RouteTable.Match?
-        /// Target of the CONNECT that the request came inside of.
-        var inside: Authority?
+        /// The CONNECT that the request came inside of.
+        var inside: Inside?
         /// `why` asks: the operator may see all hosts of the configuration.
         var isOperator = false
     }
@@ -85,7 +85,7 @@ struct Gate {
         do throws(MessageError) { parsed = try RequestTarget(parsing: bytes, head: head) } catch {
             throw Problem(error)
         }
-        var scheme = Scheme.http
+        var scheme = situation.inside?.scheme ?? .http
         var authority = head.host
         switch parsed {
         case .origin(let path): admitted.target = .path(path)
@@ -103,10 +103,10 @@ struct Gate {
         if authority.isEmpty { throw .hostMissing }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
         if let inside = situation.inside {
-            let isNamed = known.authority.host == inside.host || inside.host.isAddress
-            guard known.rules != nil, isNamed, known.authority.port(for: scheme) == inside.port else {
-                throw .otherAuthority
-            }
+            let isNamed = known.authority.host == inside.authority.host || inside.authority.host.isAddress
+            guard known.rules != nil, isNamed, scheme == inside.scheme,
+                known.authority.port(for: scheme) == inside.authority.port
+            else { throw .otherAuthority }
         }
         guard let rules = known.rules else {
             // A program may also send requests for its base URL through the proxy.
@@ -130,7 +130,7 @@ struct Gate {
         guard let destination = memory.destination(at: upstream) else { throw .internalError }
         admitted.destination = destination
         admitted.asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
-        if scheme == .https, destination.scheme != .https { throw .schemeNotSupported }
+        if scheme == .https, destination.scheme != .https, situation.inside == nil { throw .schemeNotSupported }
         // With redirected ports, the program may be a browser, and any page could use the token. In absolute form, the
         // browser was told to use this proxy; the same inside CONNECT.
         if case .origin = parsed, situation.inside == nil, upstream.settings.injects, !upstream.settings.browsers {

@@ -36,13 +36,17 @@ struct TunnelRules: Sendable {
         }
         let isTunnelled = rules.map { $0.admitsAny || $0.isListed(authority) } ?? false
         // After a 200, no program could be told that its TLS is refused. Port 443 is for TLS, so it gets the 403.
-        if routes.rules(for: authority, scheme: .http) != nil, isTunnelled || port != 443 {
-            return .connect(authority, tunnelsTLS: isTunnelled)
+        if let listed = routes.rules(for: authority, scheme: .http) {
+            let tls: TLSInside = listed.intercepts ? .intercepted : isTunnelled ? .tunnelled : .refused
+            if tls != .refused || port != 443 { return .connect(authority, tls: tls) }
         }
         if isTunnelled { return .tunnel(authority) }
-        // Some programs look the name up themselves. Their requests still name it.
-        if authority.host.isAddress, port != 443, routes.ports.contains(port) {
-            return .connect(authority, tunnelsTLS: false)
+        // Some programs look the name up themselves. Their requests, and TLS, still name it.
+        if authority.host.isAddress {
+            let tls: TLSInside = routes.interceptedPorts.contains(port) ? .intercepted : .refused
+            if tls != .refused || port != 443 && routes.ports.contains(port) {
+                return .connect(authority, tls: tls)
+            }
         }
         throw refusal(of: authority, by: rules, routes, caller)
     }

@@ -67,8 +67,8 @@ extension Problem {
     func connecting(to authority: Authority) -> Problem {
         var problem = self
         problem.phrase = Self.phrase([
-            "Use http://\(authority.byHTTP) instead of https: TLS hides the request",
-            "Use http:// instead of https://: TLS hides the request",
+            "Use http://\(authority.byHTTP) instead of https, or set intercept: true",
+            "Use http:// instead of https://, or set intercept: true on the upstream",
         ])
         return problem
     }

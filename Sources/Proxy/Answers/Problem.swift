@@ -80,7 +80,8 @@ extension Problem {
         403, "http_request_denied", .connectRefused, "CONNECT is not allowed",
         phrase: "Use http:// URLs of upstreams, or set proxy.connect: tunnel",
         "No token can be put on a request that TLS hides inside CONNECT. Use an http:// URL for hosts that the "
-            + "configuration names: the proxy connects to them over https. For tunnels without a token, set "
+            + "configuration names: the proxy connects to them over https. Or set `intercept: true` at the upstream, and "
+            + "start the program by `heimdallr-proxy exec`. For tunnels without a token, set "
             + "`proxy.connect: tunnel` and list HOST:PORT under `proxy.tunnels`.", closes: true)
     static let tunnelNotListed = Problem(
         403, "http_request_denied", .tunnelNotListed, "No tunnel to this host and port",

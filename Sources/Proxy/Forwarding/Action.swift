@@ -13,10 +13,10 @@ enum Action {
     case refuseGuess
     case answerAsLastRecipient
     /// Answers CONNECT before anything is dialled.
-    indirect case connect(Authority, tunnelsTLS: Bool)
+    indirect case connect(Authority, tls: TLSInside)
     case lookInside
-    /// Requests follow, inside a CONNECT to this authority.
-    indirect case serveInside(Authority)
+    /// Requests follow, inside a CONNECT to this authority: with `.https` inside TLS.
+    indirect case serveInside(Authority, Scheme)
     /// Nothing can be served inside CONNECT.
     indirect case endConnect(Problem)
     indirect case openTunnel(Authority)

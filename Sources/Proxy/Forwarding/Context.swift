@@ -84,6 +84,8 @@ struct Sender {
 /// A CONNECT that was answered with 200, and is followed by requests.
 struct Inside {
     let authority: Authority
+    /// Of the requests inside: `.https` where their TLS is opened.
+    let scheme: Scheme
     /// User of the requests inside.
     let credentials: BasicCredentials?
 }

@@ -36,8 +36,7 @@ struct Exchange {
         case answered(framing: BodyFraming)
         case switched(Switched)
         /// CONNECT was answered, and the client's first bytes decide.
-        /// - Parameter tunnelsTLS: else TLS is refused.
-        indirect case connected(Authority, tunnelsTLS: Bool)
+        indirect case connected(Authority, tls: TLSInside)
         /// - Parameter isAnswered: the client has the 200.
         case tunnelled(isAnswered: Bool)
     }
@@ -128,17 +127,21 @@ struct Exchange {
     }
 
     /// CONNECT is answered with 200 before anything is dialled.
-    mutating func connect(to authority: Authority, tunnelsTLS: Bool) {
-        state = .connected(authority, tunnelsTLS: tunnelsTLS)
+    mutating func connect(to authority: Authority, tls: TLSInside) {
+        state = .connected(authority, tls: tls)
         hasNewTime = true
     }
 
     /// The client's first byte inside CONNECT has come: the type of a TLS handshake's record (RFC 8446, section 5.1), or
     /// HTTP.
     func firstByteCame(_ byte: UInt8) -> Action {
-        guard case .connected(let authority, let tunnelsTLS) = state else { return .wait }
-        guard byte == 0x16 else { return .serveInside(authority) }
-        return tunnelsTLS ? .openTunnel(authority) : .endConnect(.connectRefused)
+        guard case .connected(let authority, let tls) = state else { return .wait }
+        guard byte == 0x16 else { return .serveInside(authority, .http) }
+        return switch tls {
+        case .refused: .endConnect(.connectRefused)
+        case .tunnelled: .openTunnel(authority)
+        case .intercepted: .serveInside(authority, .https)
+        }
     }
 
     mutating func tunnel() {

@@ -2,6 +2,7 @@ import CurlTransport
 import HTTPMessage
 import HTTPServer
 import Reactor
+import TLSServer
 import WireText
 
 // CONNECT (RFC 9110, section 9.3.6). A refusal closes the client's connection: the next bytes may be meant for the target
@@ -26,11 +27,43 @@ extension Forwarder {
     }
 
     /// The next request comes from inside the CONNECT.
-    func serveInside(_ authority: Authority) {
+    func serveInside(_ authority: Authority, _ scheme: Scheme) {
         context.sender.inside = Inside(
-            authority: authority, credentials: stream.request.with { BasicCredentials($0, $1) })
+            authority: authority, scheme: scheme, credentials: stream.request.with { BasicCredentials($0, $1) })
         settle(stream.progress)
+        guard scheme == .http || layTLS() else { return stream.close(cut: true) }
         stream.finish(trailers: [], keepsOpen: true)
+    }
+
+    /// - Returns: `false` without memory, or when the client is gone.
+    private func layTLS() -> Bool {
+        stream.layStream { carrier, received in
+            try? TLSServerStream(
+                on: carrier, received: received, server: shard.tls,
+                choose: { [weak self] in self?.certificate(for: $0) },
+                report: { [weak self] in self?.handshakeEnded($0) })
+        }
+    }
+
+    /// - Parameter name: from the ClientHello (RFC 6066, section 3).
+    /// - Returns: `nil` for another host than the CONNECT's. Where that names an address, any host may be named.
+    private func certificate(for name: String?) -> TLSServerContext? {
+        guard let inside = context.sender.inside, let interception = shard.rules.interception else { return nil }
+        var host = inside.authority.host
+        if let name {
+            guard host.isAddress || host == .name(name) else { return nil }
+            host = .name(name)
+        }
+        context.sender.inside = Inside(
+            authority: Authority(host: host, port: inside.authority.port), scheme: .https,
+            credentials: inside.credentials)
+        return interception.context(for: host, listener: stream.source.listener)
+    }
+
+    private func handshakeEnded(_ end: HandshakeEnd) {
+        if case .done = end { return }
+        let target = context.sender.inside.map { "\($0.authority)" } ?? ""
+        shard.observer.handshakeFailed(FailedHandshake(target: target, user: context.admitted.caller.user, end: end))
     }
 
     /// Closes the connection. Only TLS has an answer that says why.

@@ -90,11 +90,11 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
             let keeps = keepsConnection(behindOwn: false)
             return AnswerPhase.writeAsLastRecipient(keeping: keeps, &context)
                 ? finish(keeping: keeps, stream.progress) : leave()
-        case .connect(let authority, let tunnelsTLS):
-            context.exchange.connect(to: authority, tunnelsTLS: tunnelsTLS)
+        case .connect(let authority, let tls):
+            context.exchange.connect(to: authority, tls: tls)
             answerConnect()
         case .lookInside: lookInside()
-        case .serveInside(let authority): serveInside(authority)
+        case .serveInside(let authority, let scheme): serveInside(authority, scheme)
         case .endConnect(let problem): endConnect(problem)
         case .openTunnel(let authority): openTunnel(to: authority)
         case .endTunnel: context.tunnel?.end(cut: true)

@@ -26,10 +26,13 @@ struct RouteTable: Sendable {
             let methods: [[UInt8]]
             /// `nil`: every caller.
             let callers: CallerRule?
+            let intercepts: Bool
         }
         fileprivate var rules: [Rule] = []
         fileprivate var hasPaths: Bool { rules.contains { $0.path != nil } }
         fileprivate var judgesPaths = false
+        /// Whether TLS inside CONNECT to the host is opened.
+        var intercepts: Bool { rules.contains(where: \.intercepts) }
     }
 
     private struct Key: Hashable {
@@ -43,6 +46,8 @@ struct RouteTable: Sendable {
     let near: NearHosts
     /// Ports at which some host is listed.
     let ports: Set<UInt16>
+    /// Those of hosts whose TLS is opened.
+    let interceptedPorts: Set<UInt16>
 
     init(_ upstreams: [UpstreamSettings]) {
         near = NearHosts(upstreams)
@@ -58,6 +63,7 @@ struct RouteTable: Sendable {
         Self.finish(&exact)
         Self.finish(&wildcards)
         ports = Set(exact.keys.compactMap(\.port) + wildcards.keys.compactMap(\.port))
+        interceptedPorts = Set(exact.filter(\.value.intercepts).keys.compactMap(\.port))
     }
 
     /// Sorts each host's rules. Rules with a port come before rules without one, which also hold for 80 and 443.
@@ -82,10 +88,15 @@ struct RouteTable: Sendable {
         let methods = upstream.methods.map { Array($0.utf8) }
         let callers = CallerRule(upstream.callers)
         guard !upstream.paths.isEmpty else {
-            return [Rules.Rule(upstream: index, path: nil, methods: methods, callers: callers)]
+            return [
+                Rules.Rule(
+                    upstream: index, path: nil, methods: methods, callers: callers, intercepts: upstream.intercepts)
+            ]
         }
         return upstream.paths.map {
-            Rules.Rule(upstream: index, path: Array($0.utf8), methods: methods, callers: callers)
+            Rules.Rule(
+                upstream: index, path: Array($0.utf8), methods: methods, callers: callers,
+                intercepts: upstream.intercepts)
         }
     }
 

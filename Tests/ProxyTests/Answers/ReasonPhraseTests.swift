@@ -80,7 +80,7 @@ struct ReasonPhraseTests {
             "GET http://nobody.example/ HTTP/1.1", 403,
             "Add nobody.example to upstreams, or set proxy.unmatched: forward"
         ),
-        ("CONNECT api.test:443 HTTP/1.1", 403, "Use http://api.test instead of https: TLS hides the request"),
+        ("CONNECT api.test:443 HTTP/1.1", 403, "Use http://api.test instead of https, or set intercept: true"),
         ("CONNECT api.tset:443 HTTP/1.1", 403, "No upstream for api.tset:443: did you mean http://api.test?"),
         ("CONNECT nobody.test:443 HTTP/1.1", 403, "Use http:// URLs of upstreams, or set proxy.connect: tunnel"),
         ("GET http://api.test/ HTTP/3.0", 505, "Use HTTP/1.1 or HTTP/1.0"),

@@ -8,7 +8,7 @@ enum AdmitPhase {
         let (rules, stream) = (context.rules, context.stream)
         let situation = Gate.Situation(
             role: role, hasBytesBehind: stream.hasInput(reading: false) == true,
-            inside: context.sender.inside?.authority)
+            inside: context.sender.inside)
         let admission: Admission
         do throws(Problem) {
             admission = try stream.request.with { head, bytes throws(Problem) in
@@ -21,7 +21,7 @@ enum AdmitPhase {
         switch admission {
         case .forward: break
         case .tunnel(let authority): return .openTunnel(authority)
-        case .connect(let authority, let tunnelsTLS): return .connect(authority, tunnelsTLS: tunnelsTLS)
+        case .connect(let authority, let tls): return .connect(authority, tls: tls)
         case .reply: return .answerAsLastRecipient
         }
         guard let upstream = context.admitted.rules.flatMap({ rules.upstream(for: $0) }) else {

@@ -1,0 +1,141 @@
+import Cryptography
+import Foundation
+import Proxy
+import TLSServer
+import TestSupport
+import Testing
+
+@Suite("TLS inside CONNECT is opened where intercept says so", .stopsProxies, .timeLimit(.minutes(2)))
+struct InterceptionTests {
+    /// `api.test` and `two.test` are intercepted, `plain.test` is listed only.
+    private static func proxy(_ proxy: String = "", _ failed: Recorder<FailedHandshake>? = nil) async throws
+        -> ProxyInProcess
+    {
+        var observer = ProxyObserver()
+        if let failed { observer.handshakeFailed = { failed.append($0) } }
+        return try await ProxyInProcess(
+            upstream: "intercept: true", proxy: proxy,
+            more: """
+                - {host: two.test, url: ORIGIN, client: api, allow_plaintext: true, intercept: true}
+                - {host: plain.test, url: ORIGIN, client: api, allow_plaintext: true}
+                """, observer: observer)
+    }
+
+    /// Runs curl by the proxy. It trusts the proxy's roots, or those of another one.
+    private func curl(
+        _ proxy: ProxyInProcess, _ arguments: [String], trusts: Bool = true
+    ) async throws -> ChildProcess {
+        let folder = try TemporaryDirectory()
+        let certificates =
+            try trusts
+            ? #require(proxy.server.interception).certificates : CertificateAuthority.issue(for: ["api.test"])
+        let file = try folder.write(certificates.rootsPEM, to: "roots.pem")
+        return try await ChildProcess.run(
+            ["curl", "-sS", "--cacert", file, "-x", "http://127.0.0.1:\(proxy.port)"] + arguments,
+            environment: ["no_proxy": nil, "NO_PROXY": nil, "SSL_CERT_FILE": nil])
+    }
+
+    @Test(arguments: ["1.2", "1.3"])
+    func `the token is put on a request inside it`(version: String) async throws {
+        let proxy = try await Self.proxy()
+        let run = try await curl(
+            proxy,
+            [
+                "--tlsv\(version)", "--tls-max", version, "https://api.test/a", "https://api.test/b",
+            ])
+        #expect(run.output == "okok", "\(run.transcript)")
+        #expect(proxy.origin.requests.map(\.target) == ["/a", "/b"])
+        #expect(proxy.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
+    }
+
+    @Test func `large bodies pass both ways`() async throws {
+        let folder = try TemporaryDirectory()
+        let large = pattern(5 << 20, step: 31)
+        let text = String(repeating: "0123456789abcdef", count: 300_000)
+        let proxy = try await ProxyInProcess(upstream: "intercept: true") { try $0.respond(body: text) }
+        let file = try folder.write(large, to: "large")
+        let run = try await curl(
+            proxy, ["--data-binary", "@\(file)", "-o", folder.path(of: "back"), "https://api.test/"])
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        #expect(try folder.read("back") == text)
+        #expect(proxy.origin.requests.map(\.bodyCount) == [large.count])
+    }
+
+    @Test func `each host has its own certificate, and a session is not resumed for another`() async throws {
+        let proxy = try await Self.proxy()
+        for host in ["api.test", "two.test"] {
+            let run = try await curl(proxy, ["-v", "https://\(host)/"])
+            #expect(run.output == "ok", "\(run.transcript)")
+            #expect(run.errors.contains("subjectAltName: host \"\(host)\" matched"), "\(run.errors)")
+        }
+    }
+
+    @Test func `a request inside it names the CONNECT's host`() async throws {
+        let proxy = try await Self.proxy()
+        for host in ["two.test", "plain.test", "nobody.test", "api.test:80"] {
+            let run = try await curl(
+                proxy, ["-w", "%{http_code}", "-o", "/dev/null", "-H", "Host: \(host)", "https://api.test/"])
+            #expect(run.output == "403", "\(host) \(run.transcript)")
+        }
+        let same = try await curl(proxy, ["-H", "Host: api.test:443", "https://api.test/"])
+        #expect(same.output == "ok", "\(same.transcript)")
+        #expect(proxy.origin.requests.count == 1)
+    }
+
+    @Test func `a listed host without it keeps its 403`() async throws {
+        let proxy = try await Self.proxy()
+        let run = try await curl(proxy, ["-v", "https://plain.test/"])
+        #expect(run.errors.contains("403 Use http://plain.test instead of https"), "\(run.errors)")
+        #expect(proxy.origin.requests.isEmpty)
+    }
+
+    @Test func `where CONNECT names an address, the server name picks among intercepted hosts`() async throws {
+        let proxy = try await Self.proxy()
+        let to = ["--connect-to", "::192.0.2.1:443"]
+        let run = try await curl(proxy, to + ["https://two.test/"])
+        #expect(run.output == "ok", "\(run.transcript)")
+        for host in ["plain.test", "nobody.test"] {
+            let refused = try await curl(proxy, to + ["https://\(host)/"])
+            #expect(refused.ending == .exited(35), "\(refused.transcript)")
+        }
+        #expect(proxy.origin.requests.count == 1)
+    }
+
+    @Test func `another server name than the CONNECT's is refused`() async throws {
+        let failed = Recorder<FailedHandshake>()
+        let proxy = try await Self.proxy("", failed)
+        let run = try await curl(proxy, ["--connect-to", "::api.test:443", "https://two.test/"])
+        #expect(run.ending == .exited(35), "\(run.transcript)")
+        try await eventually("its event") { failed.all.count == 1 }
+        #expect(failed.all[0].target == "api.test:443")
+    }
+
+    @Test func `it comes before tunnels`() async throws {
+        let proxy = try await Self.proxy("connect: tunnel\ntunnels: ['api.test:443', '*']")
+        let run = try await curl(proxy, ["https://api.test/"])
+        #expect(run.output == "ok", "\(run.transcript)")
+    }
+
+    @Test func `plain HTTP inside the same CONNECT's port is no way around TLS`() async throws {
+        let proxy = try await Self.proxy()
+        let client = try await proxy.connect()
+        try await client.send(connectRequest("api.test:443") + "GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        #expect(try await client.response(to: "CONNECT").status == 200)
+        #expect(try await client.response().status == 403)
+    }
+
+    @Test func `a program that does not trust it is named`() async throws {
+        let failed = Recorder<FailedHandshake>()
+        let proxy = try await Self.proxy("", failed)
+        let run = try await curl(proxy, ["https://api.test/"], trusts: false)
+        #expect(run.ending != .exited(0))
+        try await eventually("its event") { failed.all.count == 1 }
+        guard case .alert(let alert) = failed.all[0].end else {
+            Issue.record("\(failed.all[0].end)")
+            return
+        }
+        #expect("\(alert)" == "unknown_ca")
+        #expect(failed.all[0].target == "api.test:443")
+        #expect(proxy.origin.requests.isEmpty)
+    }
+}
