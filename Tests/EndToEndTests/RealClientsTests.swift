@@ -216,7 +216,7 @@ func fixture(_ name: String) -> String { "\(Repository.root)/Tests/EndToEndTests
 
 extension OriginExchange {
     /// Answers with a file of that folder, or 404.
-    fileprivate func serve(folder: String) throws {
+    func serve(folder: String) throws {
         let path = head.target.split(separator: "?").first.map(String.init) ?? "/"
         let name = path.hasSuffix("/") ? path + "index.html" : path
         guard !name.contains(".."), let content = FileManager.default.contents(atPath: folder + name) else {

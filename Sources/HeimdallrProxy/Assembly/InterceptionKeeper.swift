@@ -1,6 +1,7 @@
 import Administration
 import Configuration
 import Cryptography
+import FileSystem
 import Glibc
 import Logging
 import Proxy
@@ -78,13 +79,13 @@ final class InterceptionKeeper: Sendable {
 
     var files: TrustFiles? { state.withLock { $0.files } }
 
-    /// In the runtime folder, named after the port of `proxy.listen`, or after this process.
+    /// Named after the port of `proxy.listen`. Where no other process looks for it, named after this process, too.
     private func folder(_ configuration: Configuration) throws -> String {
+        let port = configuration.trustPort
+        let kind = isForOneProgram || port == 0 ? "\(getpid()).\(TrustFiles.kind)" : TrustFiles.kind
+        if let folder = TrustFiles.systemFolder(port: port, kind: kind) { return folder }
         let runtime = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
-        let kind = isForOneProgram ? "\(getpid()).\(TrustFiles.kind)" : TrustFiles.kind
-        return try AdminSocket.prepareDefault(
-            port: configuration.trustPort, kind: kind, runtimeDirectory: runtime
-        ).path
+        return try AdminSocket.prepareDefault(port: port, kind: kind, runtimeDirectory: runtime).path
     }
 
     func end() async {
@@ -99,13 +100,24 @@ final class InterceptionKeeper: Sendable {
 extension TrustFiles {
     fileprivate static let kind = "trust"
 
+    /// The folder of root's files. Other users can't enter the runtime folder, but apt reads the files as its user `_apt`.
+    /// - Returns: `nil` for other users, and where /run can't be written or is not root's alone.
+    fileprivate static func systemFolder(port: UInt16, kind: String) -> String? {
+        let parent = "/run"
+        guard ProcessIdentity.user == 0, let status = FileStatus(of: parent), status.owner == 0,
+            status.mode & 0o022 == 0, FileSystem.isWritable(parent)
+        else { return nil }
+        return "\(parent)/heimdallr-proxy-\(port).\(kind)"
+    }
+
     /// Those that a running proxy with this configuration has written.
     static func written(
         for configuration: Configuration, _ environment: [String: String]
     ) throws(Fault) -> TrustFiles {
+        let port = configuration.trustPort
         let folders = AdminSocket.candidates(
-            port: configuration.trustPort, kind: Self.kind, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
-        for folder in folders {
+            port: port, kind: Self.kind, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
+        for folder in [systemFolder(port: port, kind: Self.kind)].compactMap({ $0 }) + folders {
             if let roots = Self.roots(in: folder) { return try TrustFiles(roots: roots, folder: folder) }
         }
         throw Fault(description: "there is no running proxy that has some: start it first, or add --serve")

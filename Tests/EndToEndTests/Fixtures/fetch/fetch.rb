@@ -1,0 +1,3 @@
+# GETs a URL and prints the answer.
+require 'net/http'
+puts Net::HTTP.get(URI(ARGV[0]))
