@@ -16,11 +16,7 @@ struct HandshakeCrowdTests {
             to: origin, upstream: "intercept: true", more: "log: {access: false}",
             environment: ["XDG_RUNTIME_DIR": directory.path])
         (self.directory, self.proxy) = (directory, proxy)
-        roots = try await eventually("the trust files") {
-            proxy.log.split { $0 == " " || $0 == "\n" }.first { $0.hasPrefix("trust=") }.map {
-                "\($0.dropFirst("trust=".count))/roots.pem"
-            }
-        }
+        roots = try await eventually("the trust files") { proxy.trustFolder } + "/roots.pem"
     }
 
     private func handshakes(_ lines: String) async throws -> String {

@@ -28,10 +28,7 @@ struct StolenKeyTests {
     }
 
     private func trustFolder() async throws -> String {
-        try await eventually("the trust files") {
-            let word = proxy.log.split { $0 == " " || $0 == "\n" }.first { $0.hasPrefix("trust=") }
-            return word.map { String($0.dropFirst("trust=".count)) }
-        }
+        try await eventually("the trust files") { proxy.trustFolder }
     }
 
     private struct Loot {

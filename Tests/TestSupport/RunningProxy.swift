@@ -100,7 +100,16 @@ public final class RunningProxy: Sendable {
         }
     }
 
-    deinit { process.kill() }
+    deinit {
+        process.kill()
+        if let trustFolder { try? FileManager.default.removeItem(atPath: trustFolder) }
+    }
+
+    /// Folder of the files by which programs trust it, once they are written.
+    public var trustFolder: String? {
+        log.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+            .first { $0.contains(" info TLS of programs is opened ") }.flatMap { Self.metadata("trust", in: $0) }
+    }
 
     /// How many token requests have come to `tokenEndpoint`.
     public var tokenRequests: Int { tokenEndpoint?.requests.count ?? 0 }
