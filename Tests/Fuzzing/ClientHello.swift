@@ -89,6 +89,6 @@ func check(_ input: [UInt8]) {
     guard let first = input.first else { return }
     let bytes = Array(input.dropFirst())
     let whole = end(bytes, [bytes.count], room: .max)
-    let split = end(bytes, cuts(bytes), room: first == 0 ? .max : Int(first))
-    require(split == whole, "split feeding ends as whole feeding")
+    require(
+        end(bytes, cuts(bytes), room: first == 0 ? .max : Int(first)) == whole, "split feeding ends as whole feeding")
 }
