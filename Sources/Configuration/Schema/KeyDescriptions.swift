@@ -50,6 +50,8 @@ enum KeyDescriptions {
         store.space	with `kind: postgres`: one installation among several in one database.
         store.key	with `kind: file` or `postgres`: a secret of 32 bytes, raw or base64, as `heimdallr-proxy keygen` makes it.
         store.keys	with `kind: postgres`, in the place of `key`, while keys change: `[NEW, OLD]`.
+        interception.directory	Folder for the sealed certificates and the public `roots.pem`, made if it is missing.
+        interception.key	Secret: the key that seals them.
         hooks.webhook	URL that each event is sent to by `POST`, as JSON.
         hooks.command	List: a program, by its absolute path or searched in `PATH`, and its arguments.
         hooks.allow_plaintext	Whether `webhook` may be an `http://` URL.

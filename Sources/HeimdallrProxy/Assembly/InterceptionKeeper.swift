@@ -2,6 +2,7 @@ import Administration
 import Configuration
 import Cryptography
 import Glibc
+import Heimdallr
 import Logging
 import Proxy
 import Synchronization
@@ -13,16 +14,18 @@ final class InterceptionKeeper: Sendable {
         var files: TrustFiles?
     }
 
-    /// Programs trust it only until the process ends, so that it may outlive every process.
+    /// 397 days, in seconds: a process that runs for longer is an exception, and a reload renews them before.
     private static let lifetime: Int64 = 397 * 86_400
 
     private let isForOneProgram: Bool
+    private let secrets: SecretCache
     private let logger: Logger
     private let state = Mutex(State())
 
     /// - Parameter isForOneProgram: no other process looks for the files.
-    init(isForOneProgram: Bool, logger: Logger) {
+    init(isForOneProgram: Bool = false, secrets: SecretCache, logger: Logger) {
         self.isForOneProgram = isForOneProgram
+        self.secrets = secrets
         self.logger = logger
     }
 
@@ -33,15 +36,41 @@ final class InterceptionKeeper: Sendable {
         guard !hosts.isEmpty else { return nil }
         if let current = state.withLock({ $0.current }), current.certificates.fits(hosts) { return current }
         do {
-            return Interception(
-                try await BlockingWork.run {
-                    Result { () throws(CryptographyError) in
-                        try CertificateAuthority.issue(for: hosts, lifetime: Self.lifetime)
-                    }
-                }.get())
+            guard let settings = configuration.interception else {
+                return try await Self.issue(hosts, keeping: nil)
+            }
+            let text = try await StoreAssembly(configuration, secrets).secret(settings.key, "interception.key")
+            return try await Self.issue(hosts, keeping: (settings.directory, TokenStoreKey(text).sealing))
         } catch {
-            throw ConfigurationError(problems: [.init(file: "intercept", message: "\(error)")])
+            var problem = configuration.keyUses.opened["interception"] ?? .init(file: "interception", message: "")
+            problem.message = "interception: \(error)"
+            throw ConfigurationError(problems: [problem])
         }
+    }
+
+    private static let (stored, storedLimit, storedRoots) = ("certificates", 64 << 20, "roots.pem")
+
+    /// Reads the stored certificates if they are for these hosts; else makes new ones.
+    /// - Parameter store: the folder that keeps them, and the key that seals them.
+    private static func issue(_ hosts: Set<String>, keeping store: (path: String, key: SealingKey)?) async throws
+        -> Interception
+    {
+        try await BlockingWork.run {
+            Result { () throws(CryptographyError) -> Interception in
+                guard let store else {
+                    return Interception(try CertificateAuthority.issue(for: hosts, lifetime: lifetime))
+                }
+                let folder = try PrivateDirectory(path: store.path)
+                if let bytes = try folder.read(stored, limit: storedLimit) {
+                    let former = try IssuedCertificates(sealed: bytes, key: store.key)
+                    if former.fits(hosts) { return Interception(former) }
+                }
+                let made = try CertificateAuthority.issue(for: hosts, lifetime: lifetime)
+                try folder.replace(stored, with: try made.seal(key: store.key))
+                try folder.replace(storedRoots, with: Array(made.rootsPEM.utf8))
+                return Interception(made)
+            }
+        }.get()
     }
 
     /// Begins to use these, and writes the files. Without the files requests are served, but `exec` has nothing to name.
@@ -78,10 +107,11 @@ final class InterceptionKeeper: Sendable {
 
     var files: TrustFiles? { state.withLock { $0.files } }
 
-    /// In the runtime folder, named after the port of `proxy.listen`, or after this process.
+    /// In the runtime folder, named after the port of `proxy.listen`, or after this process if nobody could know that.
     private func folder(_ configuration: Configuration) throws -> String {
         let runtime = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
-        let kind = isForOneProgram ? "\(getpid()).\(TrustFiles.kind)" : TrustFiles.kind
+        let isUnknown = isForOneProgram || configuration.trustPort == 0
+        let kind = isUnknown ? "\(getpid()).\(TrustFiles.kind)" : TrustFiles.kind
         return try AdminSocket.prepareDefault(
             port: configuration.trustPort, kind: kind, runtimeDirectory: runtime
         ).path

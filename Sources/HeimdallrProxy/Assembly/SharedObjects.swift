@@ -38,7 +38,8 @@ struct SharedObjects: Sendable {
         watch = Watch(logger: logger, logWriter: app.logWriter)
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)
-        interception = InterceptionKeeper(isForOneProgram: app.isForOneProgram, logger: logger)
+        interception = InterceptionKeeper(
+            isForOneProgram: app.isForOneProgram, secrets: secrets, logger: logger)
         // Only an admin port shows them.
         tokens = configuration.admin.map { _ in TokenMetrics(clients: configuration.grantTypes) }
         freshness = app.freshness

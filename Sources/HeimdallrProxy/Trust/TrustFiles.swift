@@ -77,6 +77,8 @@ struct TrustFiles: Sendable {
         try? FileSystem.read("\(folder)/\(addition)", limit: settingsLimit)
     }
 
+    var rootsPEM: [UInt8] { roots.pem }
+
     /// Writes the files for programs without values of their own, or replaces them.
     func writeDefaults() throws(Fault) {
         var whole = CertificateBundle()

@@ -103,8 +103,9 @@ struct Gate {
         if authority.isEmpty { throw .hostMissing }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
         if let inside = situation.inside {
-            let isNamed = known.authority.host == inside.authority.host || inside.authority.host.isAddress
-            guard known.rules != nil, isNamed, scheme == inside.scheme,
+            // TLS has shown one host's certificate.
+            let isFree = inside.scheme == .http && inside.authority.host.isAddress
+            guard known.rules != nil, isFree || known.authority.host == inside.authority.host, scheme == inside.scheme,
                 known.authority.port(for: scheme) == inside.authority.port
             else { throw .otherAuthority }
         }

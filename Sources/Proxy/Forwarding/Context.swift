@@ -81,13 +81,19 @@ struct Sender {
     var inside: Inside?
 }
 
-/// A CONNECT that was answered with 200, and is followed by requests.
-struct Inside {
+/// A CONNECT that was answered with 200, and is followed by requests. An object, because each request refers to it.
+final class Inside: Sendable {
     let authority: Authority
     /// Of the requests inside: `.https` where their TLS is opened.
     let scheme: Scheme
     /// User of the requests inside.
     let credentials: BasicCredentials?
+
+    init(authority: Authority, scheme: Scheme, credentials: BasicCredentials?) {
+        self.authority = authority
+        self.scheme = scheme
+        self.credentials = credentials
+    }
 }
 
 extension Exchange.Request {
