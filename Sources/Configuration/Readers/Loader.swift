@@ -40,7 +40,9 @@ struct Loader {
         }
         section.finish()
         checkAcrossSections(section)
-        for name in ["store", "interception", "audit", "admin"] { diagnostics.note(opened: name, at: section.position(of: name)) }
+        for name in ["store", "interception", "audit", "admin"] {
+            diagnostics.note(opened: name, at: section.position(of: name))
+        }
         for listener in listeners { diagnostics.note(opened: listener.text, at: listener.position) }
         configuration.keyUses = diagnostics.keyUses
     }

@@ -136,7 +136,7 @@ extension TrustFiles {
         let folders = AdminSocket.candidates(
             port: configuration.trustPort, kind: Self.kind, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
         for folder in folders {
-            if let roots = Self.roots(in: folder) { return try TrustFiles(roots: roots, folder: folder) }
+            if let files = try written(in: folder) { return files }
         }
         throw Fault(description: "there is no running proxy that has some: start it first, or add --serve")
     }

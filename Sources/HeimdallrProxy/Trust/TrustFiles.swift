@@ -72,11 +72,6 @@ struct TrustFiles: Sendable {
         return try TrustFiles(roots: roots, folder: folder)
     }
 
-    /// - Returns: the roots that a proxy has written, PEM; `nil` if none has.
-    static func roots(in folder: String) -> [UInt8]? {
-        try? FileSystem.read("\(folder)/\(addition)", limit: settingsLimit)
-    }
-
     var rootsPEM: [UInt8] { roots.pem }
 
     /// Writes the files for programs without values of their own, or replaces them.

@@ -102,12 +102,8 @@ struct Gate {
         }
         if authority.isEmpty { throw .hostMissing }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
-        if let inside = situation.inside {
-            // TLS has shown one host's certificate.
-            let isFree = inside.scheme == .http && inside.authority.host.isAddress
-            guard known.rules != nil, isFree || known.authority.host == inside.authority.host, scheme == inside.scheme,
-                known.authority.port(for: scheme) == inside.authority.port
-            else { throw .otherAuthority }
+        if let inside = situation.inside, known.rules == nil || !inside.admits(known.authority, scheme) {
+            throw .otherAuthority
         }
         guard let rules = known.rules else {
             // A program may also send requests for its base URL through the proxy.

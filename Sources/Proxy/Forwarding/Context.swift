@@ -94,6 +94,14 @@ final class Inside: Sendable {
         self.scheme = scheme
         self.credentials = credentials
     }
+
+    /// Whether a request inside may name this authority. If the CONNECT names an address, any name is possible, unless TLS
+    /// has shown one host's certificate.
+    func admits(_ other: Authority, _ scheme: Scheme) -> Bool {
+        let isFree = scheme == .http && authority.host.isAddress
+        return scheme == self.scheme && other.port(for: scheme) == authority.port
+            && (isFree || other.host == authority.host)
+    }
 }
 
 extension Exchange.Request {
