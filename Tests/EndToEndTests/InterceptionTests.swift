@@ -94,6 +94,31 @@ struct InterceptionTests {
         #expect(late.errors.contains("there is no running proxy"), "\(late.transcript)")
     }
 
+    @Test func `a second start that fails leaves the files of the running proxy alone`() async throws {
+        let endpoint = try TokenEndpoint.plain()
+        let proxy = try await RunningProxy(configuration(endpoint, listen: try freePort()))
+        let file = proxy.directory.path(of: "config.yaml")
+        let before = try await export(proxy).output
+        #expect(try await RunningProxy.run(["serve", "--config", file]).ending == .exited(1))
+        #expect(try await export(proxy).output == before)
+        let answer = try await curl(proxy, trusting: before)
+        #expect(answer.output == "ok", "\(answer.transcript)")
+    }
+
+    @Test func `the files follow a changed port`() async throws {
+        let endpoint = try TokenEndpoint.plain()
+        let proxy = try await RunningProxy(configuration(endpoint, listen: try freePort()))
+        let file = proxy.directory.path(of: "config.yaml")
+        let moved = configuration(endpoint, listen: try freePort())
+        try proxy.directory.write(
+            moved.text.replacing("FOLDER", with: proxy.directory.path), to: "config.yaml")
+        proxy.process.signal(SIGHUP)
+        try await eventually("the reload") { proxy.log.contains("was read again") }
+        let run = try await RunningProxy.run(
+            ["exec", "--config", file, "--", "curl", "-sS", "https://api.test/"], environment: Self.quiet)
+        #expect(run.output == "ok", "\(run.transcript)")
+    }
+
     @Test func `a reload with other hosts makes a new authority, and says so`() async throws {
         let endpoint = try TokenEndpoint.plain()
         let proxy = try await RunningProxy(configuration(endpoint, more: kept))

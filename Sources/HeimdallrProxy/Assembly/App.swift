@@ -35,6 +35,8 @@ struct App {
             configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
             users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
             material: { tls.material($0, extra: $1) }, interception: assembled.interception, passed: manager.passed)
+        // A start that fails leaves the files of the proxy alone that holds the address.
+        await shared.interception.use(assembled.interception, configuration)
         let administration: Administration?
         do {
             administration = try await AdministrationAssembly(
@@ -42,6 +44,7 @@ struct App {
             ).start(passed: manager.passed)
         } catch {
             await server.drain(within: .zero)
+            await shared.interception.end()
             for loop in shared.loops { loop.stop() }
             throw error
         }

@@ -75,30 +75,31 @@ final class InterceptionKeeper: Sendable {
 
     /// Begins to use these, and writes the files. Without the files requests are served, but `exec` has nothing to name.
     func use(_ interception: Interception?, _ configuration: Configuration) async {
-        let former = state.withLock { state in
+        let (former, files) = state.withLock { state in
             defer { state.current = interception }
-            return state.current
+            return (state.current, state.files)
         }
-        guard interception !== former else { return }
-        if former != nil, interception != nil {
+        if let former, let interception, former !== interception {
             logger.warning(
                 "there is a new authority for intercepted TLS: its hosts or its end have changed",
                 metadata: ["what_to_do": "start the programs again, which trust the former one"])
         }
         guard let interception else { return await end() }
-        let hosts = interception.certificates.leaves.count
         do {
             let path = try folder(configuration)
-            let files = try await BlockingWork.run {
+            guard former !== interception || path != files?.folder else { return }
+            let written = try await BlockingWork.run {
                 Result {
                     let files = try TrustFiles(roots: Array(interception.certificates.rootsPEM.utf8), folder: path)
                     try files.writeDefaults()
                     return files
                 }
             }.get()
-            state.withLock { $0.files = files }
+            if files?.folder != path { await end() }
+            state.withLock { $0.files = written }
             logger.info(
-                "TLS of programs is opened", metadata: ["hosts": .stringConvertible(hosts), "trust": "\(path)"])
+                "TLS of programs is opened",
+                metadata: ["hosts": .stringConvertible(interception.certificates.leaves.count), "trust": "\(path)"])
         } catch {
             logger.error(
                 "the files by which programs trust intercepted TLS can't be written", metadata: ["reason": "\(error)"])
@@ -107,13 +108,13 @@ final class InterceptionKeeper: Sendable {
 
     var files: TrustFiles? { state.withLock { $0.files } }
 
-    /// In the runtime folder, named after the port of `proxy.listen`, or after this process if nobody could know that.
+    /// In the runtime folder, named after the first address of `proxy.listen`, or after this process if nobody could know
+    /// that.
     private func folder(_ configuration: Configuration) throws -> String {
-        let runtime = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
-        let isUnknown = isForOneProgram || configuration.trustPort == 0
-        let kind = isUnknown ? "\(getpid()).\(TrustFiles.kind)" : TrustFiles.kind
+        let known = isForOneProgram ? nil : configuration.trustName
         return try AdminSocket.prepareDefault(
-            port: configuration.trustPort, kind: kind, runtimeDirectory: runtime
+            port: known?.port ?? 0, kind: known?.kind ?? "\(getpid()).trust",
+            runtimeDirectory: ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
         ).path
     }
 
@@ -127,25 +128,27 @@ final class InterceptionKeeper: Sendable {
 }
 
 extension TrustFiles {
-    fileprivate static let kind = "trust"
-
     /// Those that a running proxy with this configuration has written.
     static func written(
         for configuration: Configuration, _ environment: [String: String]
     ) throws(Fault) -> TrustFiles {
-        let folders = AdminSocket.candidates(
-            port: configuration.trustPort, kind: Self.kind, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
-        for folder in folders {
-            if let files = try written(in: folder) { return files }
+        if let name = configuration.trustName {
+            let folders = AdminSocket.candidates(
+                port: name.port, kind: name.kind, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
+            for folder in folders {
+                if let files = try written(in: folder) { return files }
+            }
         }
         throw Fault(description: "there is no running proxy that has some: start it first, or add --serve")
     }
 }
 
 extension Configuration {
-    /// The port after which the folder of trust files is named.
-    var trustPort: UInt16 {
-        for case .tcp(_, let port) in proxy.listen where port != 0 { return port }
-        return 0
+    /// Parts of the name of the folder with the trust files; `nil` without an address that is known before the start.
+    fileprivate var trustName: (port: UInt16, kind: String)? {
+        for case .tcp(let host, let port) in proxy.listen where port != 0 {
+            return (port, "\(host.replacing(":", with: "-")).trust")
+        }
+        return nil
     }
 }

@@ -106,7 +106,6 @@ struct SharedObjects: Sendable {
         let configuration = assembled.configuration
         await BlockingWork.run { [audit] in audit.install(assembled.audit) }
         traces.use(assembled.tracing)
-        await interception.use(assembled.interception, configuration)
         logLevel.level.configure(configuration.log.level)
         files.tls.keep(configuration)
         files.update()

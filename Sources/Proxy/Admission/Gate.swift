@@ -123,6 +123,8 @@ struct Gate {
             admitted.asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
             return
         }
+        // A reload has ended the interception.
+        if situation.inside?.scheme == .https, !rules.intercepts { admitted.isLast = true }
         let upstream = try choose(rules, head, bytes, situation, &admitted)
         guard let destination = memory.destination(at: upstream) else { throw .internalError }
         admitted.destination = destination
