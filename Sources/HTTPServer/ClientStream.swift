@@ -80,7 +80,8 @@ public struct ClientSource {
     public let listener: Int
     /// The process at the other end of a Unix socket.
     public let peer: PeerCredentials?
-    private let stream: any ByteStream
+    /// The connection: as the listener accepted it, or with the stream that was put upon it then.
+    public let stream: any ByteStream
 
     init(listener: Int, _ stream: any ByteStream) {
         self.listener = listener

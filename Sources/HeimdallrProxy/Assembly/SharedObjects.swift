@@ -33,7 +33,8 @@ struct SharedObjects: Sendable {
         reloads = ReloadCounts()
         let secrets = SecretCache(configuration, counts: reloads, logger: logger)
         let tls = TLSFileCache(counts: reloads, logger: logger)
-        files = FreshFiles(secrets: secrets, tls: tls, logger: logger)
+        let listeners = ListenerCertificates(counts: reloads, logger: logger)
+        files = FreshFiles(secrets: secrets, tls: tls, listeners: listeners, logger: logger)
         stores = try await StoreAssembly(configuration, secrets, logger: logger).make()
         watch = Watch(logger: logger, logWriter: app.logWriter)
         audit = AuditTrail(logger: logger)
@@ -62,6 +63,7 @@ struct SharedObjects: Sendable {
     func assemble(_ configuration: Configuration, former: RunningApp.Current?) async throws -> Assembled {
         secrets.change(to: configuration)
         await files.tls.add(configuration)
+        try await files.listeners.add(configuration)
         let clients = try configuration.clients.map { settings in
             let namesake = former?.clients.first { $0.settings.name == settings.name }
             if let namesake, namesake.isGood(for: settings, configuration) { return namesake }
@@ -108,6 +110,7 @@ struct SharedObjects: Sendable {
         traces.use(assembled.tracing)
         logLevel.level.configure(configuration.log.level)
         files.tls.keep(configuration)
+        files.listeners.keep(configuration)
         files.update()
         watch.setHooks(configuration, on: loops[0])
         tokens?.change(to: configuration.grantTypes)

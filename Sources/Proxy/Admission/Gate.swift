@@ -26,6 +26,8 @@ struct Gate {
 
     struct Situation {
         var role: ListenerRole
+        /// Of the listener.
+        var listenerScheme = Scheme.http
         /// Bytes follow the head, sent before an answer.
         var hasBytesBehind = false
         /// Result of the callers' rules, for a caller that `why` assumes.
@@ -34,6 +36,9 @@ struct Gate {
         var inside: Inside?
         /// `why` asks: the operator may see all hosts of the configuration.
         var isOperator = false
+
+        /// Of requests in origin form.
+        var scheme: Scheme { inside?.scheme ?? listenerScheme }
     }
 
     /// Decides in this order: body limit, circle, route, Max-Forwards, upgrade, credential.
@@ -85,7 +90,7 @@ struct Gate {
         do throws(MessageError) { parsed = try RequestTarget(parsing: bytes, head: head) } catch {
             throw Problem(error)
         }
-        var scheme = situation.inside?.scheme ?? .http
+        var scheme = situation.scheme
         var authority = head.host
         switch parsed {
         case .origin(let path): admitted.target = .path(path)
@@ -129,7 +134,7 @@ struct Gate {
         guard let destination = memory.destination(at: upstream) else { throw .internalError }
         admitted.destination = destination
         admitted.asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
-        if scheme == .https, destination.scheme != .https, situation.inside == nil { throw .schemeNotSupported }
+        if scheme == .https, destination.scheme != .https, situation.scheme == .http { throw .schemeNotSupported }
         // With redirected ports, the program may be a browser, and any page could use the token. In absolute form, the
         // browser was told to use this proxy; the same inside CONNECT.
         if case .origin = parsed, situation.inside == nil, upstream.settings.injects, !upstream.settings.browsers {
@@ -144,7 +149,7 @@ struct Gate {
         let authority = try listener.admit(bytes, head, range)
         let upstream = try choose(listener.rules, head, bytes, situation, &admitted)
         admitted.destination = upstream.destination(for: listener.authority, scheme: .https)
-        admitted.asked = AskedAddress(scheme: .http, authority: authority, isBaseURL: true)
+        admitted.asked = AskedAddress(scheme: listener.scheme, authority: authority, isBaseURL: true)
     }
 
     private func choose(

@@ -1,8 +1,10 @@
+import Configuration
 import CurlTransport
 import HTTPMessage
 import HTTPServer
 import Heimdallr
 import Reactor
+import TLSServer
 
 /// All that is known of one request, handed from phase to phase. Loop's thread only.
 struct Context {
@@ -10,8 +12,10 @@ struct Context {
     let stream: any ClientStream
     /// The rules that the request began with.
     private(set) var rules: RuleSet
-    /// Role of the client's listener; `nil` after the listener closed.
+    /// Role of the client's listener; `nil` after the listener closed, or wants connections of another kind.
     private(set) var role: ListenerRole?
+    /// Of the client's listener; `nil` for plain HTTP.
+    private(set) var listenerTLS: ListenerTLS?
     var sender: Sender
     var admitted = Admitted()
     var exchange = Exchange()
@@ -41,14 +45,25 @@ struct Context {
     private mutating func takeRole() {
         role = rules.role(of: stream.source.listener)
         sender.caller.listener = if case .forward(let listener) = role { listener } else { nil }
+        listenerTLS = rules.tls(of: stream.source.listener)
+    }
+
+    /// Takes the client's certificate from the connection's TLS, which is done by now.
+    private mutating func takeCertificate() {
+        sender.caller.certificate = (stream.source.stream as? TLSServerStream)?.clientCertificate
+        if sender.caller.certificate == nil { role = nil }
     }
 
     /// Begins with the next request.
     mutating func begin() {
         if rules !== shard.rules {
             rules = shard.rules
+            let former = listenerTLS
             takeRole()
+            // The connection is of another kind than its listener wants now.
+            if listenerTLS != former { role = nil }
         }
+        if listenerTLS?.clientCAFile != nil, sender.caller.certificate == nil { takeCertificate() }
         admitted = Admitted(sender.caller)
         exchange = Exchange()
         exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
