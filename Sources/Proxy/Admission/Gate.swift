@@ -103,7 +103,9 @@ struct Gate {
         if authority.isEmpty { throw .hostMissing }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
         if let inside = situation.inside {
-            let isNamed = known.authority.host == inside.authority.host || inside.authority.host.isAddress
+            let isNamed =
+                known.authority.host == inside.authority.host
+                || inside.authority.host.isAddress && !inside.isRedirected
             guard known.rules != nil, isNamed, scheme == inside.scheme,
                 known.authority.port(for: scheme) == inside.authority.port
             else { throw .otherAuthority }
@@ -133,7 +135,9 @@ struct Gate {
         if scheme == .https, destination.scheme != .https, situation.inside == nil { throw .schemeNotSupported }
         // With redirected ports, the program may be a browser, and any page could use the token. In absolute form, the
         // browser was told to use this proxy; the same inside CONNECT.
-        if case .origin = parsed, situation.inside == nil, upstream.settings.injects, !upstream.settings.browsers {
+        if case .origin = parsed, situation.inside?.isRedirected ?? true, upstream.settings.injects,
+            !upstream.settings.browsers
+        {
             try WebPage.refuse(bytes, head)
         }
     }

@@ -25,6 +25,8 @@ struct Context {
     /// Trace mark of the request; `nil`: no span is recorded.
     var mark: TraceMark?
     var tunnel: Tunnel?
+    /// The request is a CONNECT that no program sent; `nil`: it came as HTTP.
+    var redirected: Redirected?
 
     init(_ stream: any ClientStream, shard: ProxyShard) {
         self.stream = stream
@@ -54,6 +56,7 @@ struct Context {
         exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
         ledger = Ledger(started: shard.loop.now)
         mark = nil
+        redirected = nil
         if let sampler = shard.sampler { takeMark(sampler) }
         rules.requestStarted()
     }
@@ -81,6 +84,12 @@ struct Sender {
     var inside: Inside?
 }
 
+/// TLS that came without a CONNECT: the kernel has redirected the connection, and the ClientHello says where to.
+struct Redirected {
+    /// The address that the program dialled, where the kernel knows it.
+    let destination: SocketAddress?
+}
+
 /// A CONNECT that was answered with 200, and is followed by requests.
 struct Inside {
     let authority: Authority
@@ -88,6 +97,8 @@ struct Inside {
     let scheme: Scheme
     /// User of the requests inside.
     let credentials: BasicCredentials?
+    /// The program sent no CONNECT, and knows of no proxy.
+    var isRedirected = false
 }
 
 extension Exchange.Request {
