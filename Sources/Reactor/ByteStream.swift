@@ -53,4 +53,11 @@ public protocol ByteStream: AnyObject {
 
     /// Address of our end; `nil` for a Unix socket and after the connection's end.
     var localAddress: SocketAddress? { get }
+
+    /// Address that the client dialled before the kernel redirected the connection; `nil`: it was not redirected.
+    var originalDestination: SocketAddress? { get }
+}
+
+extension ByteStream {
+    public var originalDestination: SocketAddress? { nil }
 }

@@ -38,6 +38,8 @@ public final class StreamSocket: ByteStream {
 
     public var localAddress: SocketAddress? { isOpen ? SocketAddress(own: descriptor) : nil }
 
+    public var originalDestination: SocketAddress? { isOpen ? SocketAddress(original: descriptor) : nil }
+
     public var unacknowledged: Int { isOpen ? Int(heimdallr_unacknowledged(descriptor)) : 0 }
 
     public func close() {

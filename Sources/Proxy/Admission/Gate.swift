@@ -137,7 +137,9 @@ struct Gate {
         if scheme == .https, destination.scheme != .https, situation.scheme == .http { throw .schemeNotSupported }
         // With redirected ports, the program may be a browser, and any page could use the token. In absolute form, the
         // browser was told to use this proxy; the same inside CONNECT.
-        if case .origin = parsed, situation.inside == nil, upstream.settings.injects, !upstream.settings.browsers {
+        if case .origin = parsed, situation.inside?.isRedirected ?? true, upstream.settings.injects,
+            !upstream.settings.browsers
+        {
             try WebPage.refuse(bytes, head)
         }
     }

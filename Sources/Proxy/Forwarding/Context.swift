@@ -29,6 +29,8 @@ struct Context {
     /// Trace mark of the request; `nil`: no span is recorded.
     var mark: TraceMark?
     var tunnel: Tunnel?
+    /// The request is a CONNECT that no program sent; `nil`: it came as HTTP.
+    var redirected: Redirected?
 
     init(_ stream: any ClientStream, shard: ProxyShard) {
         self.stream = stream
@@ -69,6 +71,7 @@ struct Context {
         exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
         ledger = Ledger(started: shard.loop.now)
         mark = nil
+        redirected = nil
         if let sampler = shard.sampler { takeMark(sampler) }
         rules.requestStarted()
     }
@@ -96,6 +99,12 @@ struct Sender {
     var inside: Inside?
 }
 
+/// TLS that came without a CONNECT: the kernel has redirected the connection, and the ClientHello says where to.
+struct Redirected {
+    /// The address that the program dialled, where the kernel knows it.
+    let destination: SocketAddress?
+}
+
 /// A CONNECT that was answered with 200, and is followed by requests. An object, because each request refers to it.
 final class Inside: Sendable {
     let authority: Authority
@@ -103,11 +112,14 @@ final class Inside: Sendable {
     let scheme: Scheme
     /// User of the requests inside.
     let credentials: BasicCredentials?
+    /// The program sent no CONNECT, and knows of no proxy.
+    let isRedirected: Bool
 
-    init(authority: Authority, scheme: Scheme, credentials: BasicCredentials?) {
+    init(authority: Authority, scheme: Scheme, credentials: BasicCredentials?, isRedirected: Bool = false) {
         self.authority = authority
         self.scheme = scheme
         self.credentials = credentials
+        self.isRedirected = isRedirected
     }
 
     /// Whether a request inside may name this authority. If the CONNECT names an address, any name is possible, unless TLS
