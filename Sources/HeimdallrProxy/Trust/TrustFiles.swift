@@ -144,7 +144,7 @@ struct TrustFiles: Sendable {
     }
 
     private func settings(_ file: SettingsFile, after former: String?) throws(Fault) -> String {
-        guard let former, !former.hasPrefix("\(folder)/"),
+        guard let former, !former.hasPrefix("\(folder)/"), FileStatus(of: former)?.kind == .regular,
             let text = try? FileSystem.read(former, limit: Self.settingsLimit)
         else { return path(file.name) }
         let bundle = try bundle(after: file.bundle(in: String(decoding: text, as: UTF8.self)), else: Self.bundle)

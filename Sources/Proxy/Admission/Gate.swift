@@ -128,8 +128,6 @@ struct Gate {
             admitted.asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
             return
         }
-        // A reload has ended the interception.
-        if situation.inside?.scheme == .https, !rules.intercepts { admitted.isLast = true }
         let upstream = try choose(rules, head, bytes, situation, &admitted)
         guard let destination = memory.destination(at: upstream) else { throw .internalError }
         admitted.destination = destination
@@ -158,6 +156,8 @@ struct Gate {
         _ rules: RouteTable.Rules, _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation,
         _ admitted: inout Admitted
     ) throws(Problem) -> UpstreamRules {
+        // A reload has ended the interception.
+        if situation.inside?.scheme == .https, !rules.intercepts { admitted.isLast = true }
         let match = situation.assumed ?? Self.match(rules, head, bytes, admitted.target, admitted.caller)
         switch match {
         case .upstream(let index):

@@ -29,8 +29,6 @@ struct Context {
     /// Trace mark of the request; `nil`: no span is recorded.
     var mark: TraceMark?
     var tunnel: Tunnel?
-    /// The request is a CONNECT that no program sent; `nil`: it came as HTTP.
-    var redirected: Redirected?
 
     init(_ stream: any ClientStream, shard: ProxyShard) {
         self.stream = stream
@@ -71,7 +69,7 @@ struct Context {
         exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
         ledger = Ledger(started: shard.loop.now)
         mark = nil
-        redirected = nil
+        sender.redirected = nil
         if let sampler = shard.sampler { takeMark(sampler) }
         rules.requestStarted()
     }
@@ -97,6 +95,8 @@ struct Sender {
     var caller = Caller()
     /// The CONNECT whose bytes the requests are; `nil`: they came without one.
     var inside: Inside?
+    /// The request is a CONNECT that no program sent; `nil`: it came as HTTP.
+    var redirected: Redirected?
 }
 
 /// TLS that came without a CONNECT: the kernel has redirected the connection, and the ClientHello says where to.

@@ -15,7 +15,7 @@ extension Forwarder {
     }
 
     func beginRedirected() {
-        context.redirected = Redirected(destination: stream.source.originalDestination)
+        context.sender.redirected = Redirected(destination: stream.source.originalDestination)
         perform(context.exchange.greet())
     }
 
@@ -48,7 +48,7 @@ extension Forwarder {
 
     /// - Returns: the host that the program names, or else the address that it dialled; `nil` without both.
     private func target(_ name: String?) -> String? {
-        let destination = context.redirected?.destination
+        let destination = context.sender.redirected?.destination
         return name.map { "\($0):\(destination?.port ?? 443)" } ?? destination?.description
     }
 }

@@ -12,7 +12,7 @@ extension Forwarder {
 
     func answerConnect() {
         context.ledger.status = 200
-        guard context.redirected == nil else { return lookInside() }
+        guard context.sender.redirected == nil else { return lookInside() }
         context.ledger.bytesSent = UInt64(
             stream.answer(AnswerHead(200), reason: Self.established.span, fields: { _ in }))
         lookInside()
@@ -31,7 +31,7 @@ extension Forwarder {
     func serveInside(_ authority: Authority, _ scheme: Scheme) {
         context.sender.inside = Inside(
             authority: authority, scheme: scheme, credentials: stream.request.with { BasicCredentials($0, $1) },
-            isRedirected: context.redirected != nil)
+            isRedirected: context.sender.redirected != nil)
         settle(stream.progress)
         guard scheme == .http || layTLS() else { return stream.close(cut: true) }
         stream.finish(trailers: [], keepsOpen: true)
@@ -73,7 +73,7 @@ extension Forwarder {
         let status = context.ledger.status
         context.ledger.note(problem)
         context.ledger.cause = problem.detail
-        let isRedirected = context.redirected != nil
+        let isRedirected = context.sender.redirected != nil
         if context.exchange.isAnswered, !isRedirected { context.ledger.status = status }
         let target = context.sender.inside.map { Array("\($0.authority)".utf8) }
         shard.observer.connectEnded(
@@ -93,9 +93,9 @@ extension Forwarder {
 
     /// Dials, then answers with 200. No byte inside gets a token.
     func openTunnel(to authority: Authority) {
-        context.exchange.tunnel(isRedirected: context.redirected != nil)
+        context.exchange.tunnel(isRedirected: context.sender.redirected != nil)
         context.ledger.times.ask(shard.loop.now)
-        guard let target = context.rules.tunnels?.target(for: authority, context.redirected) else {
+        guard let target = context.rules.tunnels?.target(for: authority, context.sender.redirected) else {
             return perform(context.exchange.failed(.connectRefused))
         }
         waitNumber += 1
@@ -137,7 +137,7 @@ extension Forwarder {
                 try upstream.register(tunnel)
                 var head = ByteBuffer()
                 head.append(unsent)
-                if !context.exchange.isAnswered, context.redirected == nil {
+                if !context.exchange.isAnswered, context.sender.redirected == nil {
                     head.append("HTTP/1.1 200 Connection established\r\n\r\n")
                 }
                 tunnel.toClient.begin(with: head.bytes, counts: false)

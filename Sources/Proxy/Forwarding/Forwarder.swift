@@ -165,7 +165,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     }
 
     private func fail(_ problem: Problem) {
-        if context.redirected != nil { return endConnect(problem) }
+        if context.sender.redirected != nil { return endConnect(problem) }
         endUpstream()
         let keeps = keepsConnection(behindOwn: problem.closes || stream.request.head.upgradeRequested)
         AnswerPhase.write(problem, keeping: keeps, &context) ? finish(keeping: keeps, stream.progress) : leave()
