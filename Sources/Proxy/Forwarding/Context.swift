@@ -25,7 +25,7 @@ struct Context {
     /// Trace mark of the request; `nil`: no span is recorded.
     var mark: TraceMark?
     var tunnel: Tunnel?
-    /// The request is a CONNECT that no program sent; `nil`: it came as HTTP.
+    /// The request is a CONNECT that no program sent; `nil`: it came as HTTP. Requests follow only inside it.
     var redirected: Redirected?
 
     init(_ stream: any ClientStream, shard: ProxyShard) {
@@ -56,7 +56,6 @@ struct Context {
         exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
         ledger = Ledger(started: shard.loop.now)
         mark = nil
-        redirected = nil
         if let sampler = shard.sampler { takeMark(sampler) }
         rules.requestStarted()
     }

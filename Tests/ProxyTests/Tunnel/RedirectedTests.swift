@@ -1,3 +1,4 @@
+import Cryptography
 import Proxy
 import TLSServer
 import TestSupport
