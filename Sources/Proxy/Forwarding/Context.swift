@@ -69,7 +69,6 @@ struct Context {
         exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
         ledger = Ledger(started: shard.loop.now)
         mark = nil
-        sender.redirected = nil
         if let sampler = shard.sampler { takeMark(sampler) }
         rules.requestStarted()
     }
@@ -95,7 +94,7 @@ struct Sender {
     var caller = Caller()
     /// The CONNECT whose bytes the requests are; `nil`: they came without one.
     var inside: Inside?
-    /// The request is a CONNECT that no program sent; `nil`: it came as HTTP.
+    /// The CONNECT was sent by no program: TLS came without one. Requests follow only inside it.
     var redirected: Redirected?
 }
 

@@ -33,6 +33,7 @@ extension Forwarder {
             authority: authority, scheme: scheme, credentials: stream.request.with { BasicCredentials($0, $1) },
             isRedirected: context.sender.redirected != nil)
         settle(stream.progress)
+        context.sender.redirected = nil
         guard scheme == .http || layTLS() else { return stream.close(cut: true) }
         stream.finish(trailers: [], keepsOpen: true)
     }
