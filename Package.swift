@@ -86,7 +86,7 @@ let package = Package(
             dependencies: [
                 "Proxy", "Administration", "Playground", "Configuration", "Cryptography", "Heimdallr", "HeimdallrCurl",
                 "CLinux", "CurlTransport", "FileSystem", "HTTPMessage", "PostgresStore", "QRCode", "Reactor", "Reports",
-                "WireText",
+                "TLSServer", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -42,6 +42,9 @@ static const int heimdallr_eventfd_flags = EFD_CLOEXEC | EFD_NONBLOCK;
 static const int heimdallr_accept_flags = 02000000 | 04000;
 static const int heimdallr_stream_flags = 1 | 02000000 | 04000;
 
+// SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST; their headers lack the socket addresses' types. iptables-extensions(8).
+static const int heimdallr_original_destination = 80;
+
 // struct ucred of unix(7), which SO_PEERCRED fills in.
 struct heimdallr_peer {
     int32_t pid;

@@ -21,11 +21,15 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
     case key(KeyFault)
     /// A host that no certificate can name.
     case certificateHost(String)
+    /// A host outside of an authority's domains.
+    case uncoveredHost(String)
+    /// An authority for no domain, or for too many.
+    case certificateDomains(Int)
 
     /// Whether a retry is useless until the configuration or the file system changes.
     public var isLasting: Bool {
         switch self {
-        case .untrusted, .keySize, .key, .certificateHost: true
+        case .untrusted, .keySize, .key, .certificateHost, .uncoveredHost, .certificateDomains: true
         case .system(_, _, let number): number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG
         case .libcrypto, .unreadableFile, .fileTooLarge, .seal: false
         }
@@ -45,6 +49,9 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
         case .certificateHost(let host):
             "no certificate can name \"\(ForeignText.printable(host))\": write a numeric address, or a name of lower-case "
                 + "ASCII letters (IDNs as punycode), digits, hyphens and dots, with 253 bytes at most"
+        case .uncoveredHost(let host): "\"\(ForeignText.printable(host))\" is outside of the authority's domains"
+        case .certificateDomains(let count):
+            "an authority takes 1 to \(SigningIntermediate.maxDomains) domains, 30,000 bytes in all, and these are \(count)"
         }
     }
 }

@@ -92,6 +92,16 @@ import Glibc
         return code == 1 ? unsafe Self.text(in: output) : ""
     }
 
+    /// i2d_X509(3)
+    public func der() throws(CryptographyError) -> [UInt8] {
+        let size = unsafe i2d_X509(certificate, nil)
+        try Libcrypto.check("i2d_X509", size > 0 ? 1 : 0)
+        return unsafe [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, initialized in
+            var position = buffer.baseAddress
+            initialized = max(0, Int(unsafe i2d_X509(certificate, &position)))
+        }
+    }
+
     /// SHA-256 of its DER, for `x5t#S256` (RFC 7515 section 4.1.8) and `cnf` (RFC 8705 section 3.1). X509_digest(3).
     public func digest() throws(CryptographyError) -> [UInt8] {
         var code: Int32 = 0

@@ -29,9 +29,14 @@ public protocol ClientStream: AnyObject {
     /// - Returns: `nil` when the client is gone.
     func hasInput(reading: Bool) -> Bool?
 
-    /// Looks at the client's next byte behind the request, which stays unread.
-    /// - Returns: `.wait`: `bodyArrived` reports the first one.
-    func peek() -> Peeked
+    /// Looks at the client's next bytes behind the request, which stay unread.
+    /// - Parameter isEnough: receives the bytes so far, at least one.
+    /// - Returns: `.wait`: `bodyArrived` reports the next ones.
+    func peek(until isEnough: (Span<UInt8>) -> Bool) -> Peeked
+
+    /// Puts a head in the place of a refused request. The bytes of that one stay unread, behind the head.
+    /// - Throws: `MessageError` for a malformed head.
+    func replaceRequest(by head: Span<UInt8>) throws(MessageError)
 
     /// Writes the head of an answer, with its framing: an interim one, 101 or the final one. 101 changes the protocol.
     /// - Parameters:
@@ -80,7 +85,8 @@ public struct ClientSource {
     public let listener: Int
     /// The process at the other end of a Unix socket.
     public let peer: PeerCredentials?
-    private let stream: any ByteStream
+    /// The connection: as the listener accepted it, or with the stream that was put upon it then.
+    public let stream: any ByteStream
 
     init(listener: Int, _ stream: any ByteStream) {
         self.listener = listener
@@ -90,6 +96,10 @@ public struct ClientSource {
 
     /// The client's address; `nil` on a Unix socket. A system call.
     public var address: SocketAddress? { stream.peerAddress }
+
+    /// Address that the client dialled before the kernel redirected the connection; `nil`: it was not redirected. A system
+    /// call.
+    public var originalDestination: SocketAddress? { stream.originalDestination }
 
     /// The local address; for a wildcard listener, the address that was dialled. A system call.
     public var localAddress: SocketAddress? { stream.localAddress }
@@ -152,6 +162,7 @@ public enum BodyReading: Sendable, Equatable {
 }
 
 public enum Peeked: Sendable, Equatable {
+    /// Enough bytes are there; the first one.
     case byte(UInt8)
     case wait
     /// The client has ended its side.

@@ -84,6 +84,20 @@ struct RequestReader: ~Copyable {
         body.begin(.none)
     }
 
+    /// Takes `bytes` for the head of the current request. The unread input stays.
+    mutating func replaceHead(by bytes: Span<UInt8>, _ settings: ServerSettings) throws(MessageError) {
+        var head = RequestHead()
+        let limits = HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: settings.maxFields)
+        guard case .complete = try head.parse(bytes, limits: limits) else {
+            throw MessageError(status: 400, detail: "The head is not whole.")
+        }
+        request.content.head = head
+        request.content.bytes.removeAll()
+        request.content.bytes.append(bytes)
+        body.begin(head.framing)
+        isComplete = body.isDone
+    }
+
     /// Reads the bytes that have arrived.
     /// - Returns: `false` when the connection has failed.
     mutating func lookForInput(at stream: any ByteStream) -> Bool {

@@ -22,12 +22,21 @@ extension ServerConnection {
         return !reader.input.isEmpty
     }
 
-    public func peek() -> Peeked {
-        guard let hasInput = hasInput(reading: true) else { return .gone }
-        if hasInput { return .byte(reader.input.buffer.withBytes { $0[0] }) }
-        if reader.input.hasEnded { return .end }
-        waits.forBody = true
-        return .wait
+    public func peek(until isEnough: (Span<UInt8>) -> Bool) -> Peeked {
+        while let hasInput = hasInput(reading: true) {
+            let first = reader.input.buffer.withBytes { hasInput && isEnough($0) ? $0[0] : nil }
+            if let first { return .byte(first) }
+            if reader.input.hasEnded { return .end }
+            // No edge reports bytes that are there already.
+            if reader.input.canRead { continue }
+            waits.forBody = true
+            return .wait
+        }
+        return .gone
+    }
+
+    public func replaceRequest(by head: Span<UInt8>) throws(MessageError) {
+        try reader.replaceHead(by: head, server.settings)
     }
 
     public func keepBody(upTo limit: Int) { reader.keep(upTo: limit) }

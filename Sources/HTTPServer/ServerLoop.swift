@@ -26,8 +26,14 @@ public final class ServerLoop {
         }
     }
     private let makeHandler: (ServerConnection) -> any ClientStreamHandler
-    private let admits: ((PeerCredentials?) -> Bool)?
-    private let acceptFailed: (SystemError) -> Void
+    /// What happens to a new connection.
+    private struct Acceptance {
+        let admits: ((PeerCredentials?) -> Bool)?
+        let layStream: ((any ByteStream, Int) -> (any ByteStream)?)?
+        let failed: (SystemError) -> Void
+    }
+
+    private let acceptance: Acceptance
     private var acceptors: [Acceptor] { Array(listeners.values) }
     private var listeners: [Int: Acceptor] = [:]
     private var hasClosed = false
@@ -42,18 +48,20 @@ public final class ServerLoop {
     /// - Parameters:
     ///   - admits: checks the caller on a Unix socket. A caller that is not admitted is disconnected before anything is
     ///     read.
+    ///   - layStream: puts another stream, such as TLS, upon one that the listener accepted; `nil` closes it. Without it
+    ///     all are served as they are.
     ///   - acceptFailed: called when accepting fails, most likely for lack of a descriptor, at a limited rate.
     ///     Accepting is tried again.
     ///   - makeHandler: called for each connection.
     public init(
         _ settings: ServerSettings, on loop: EventLoop, admits: ((PeerCredentials?) -> Bool)? = nil,
+        layStream: ((any ByteStream, Int) -> (any ByteStream)?)? = nil,
         acceptFailed: @escaping (SystemError) -> Void,
         makeHandler: @escaping (ServerConnection) -> any ClientStreamHandler
     ) {
         self.settings = settings
         self.loop = loop
-        self.admits = admits
-        self.acceptFailed = acceptFailed
+        acceptance = Acceptance(admits: admits, layStream: layStream, failed: acceptFailed)
         self.makeHandler = makeHandler
         sweep = LoopTimer(on: loop) { [unowned self] in sweepDeadlines() }
         roomTimer = LoopTimer(on: loop) { [unowned self] in makeRoom() }
@@ -62,7 +70,7 @@ public final class ServerLoop {
     /// Starts to accept. `listener` is passed on to the connections.
     public func listen(_ socket: ListeningSocket, listener: Int) throws(SystemError) {
         let acceptor = try Acceptor(
-            socket, on: loop, accepted: { [unowned self] in serve($0, listener: listener) },
+            socket, on: loop, accepted: { [unowned self] in accept($0, listener) },
             failed: { [unowned self] in failed($0) })
         listeners[listener] = acceptor
         if room.isFull { acceptor.pause() }
@@ -90,10 +98,16 @@ public final class ServerLoop {
 
     // MARK: Clients
 
+    private func accept(_ socket: StreamSocket, _ listener: Int) {
+        guard let layStream = acceptance.layStream else { return serve(socket, listener: listener) }
+        guard let stream = layStream(socket, listener) else { return socket.close() }
+        serve(stream, listener: listener)
+    }
+
     /// Serves requests that come on `stream`, as if `listener` had accepted it.
     public func serve(_ stream: any ByteStream, listener: Int) {
         let connection = ServerConnection(stream, listener: listener, server: self)
-        guard admits?(connection.source.peer) ?? true else { return connection.close() }
+        guard acceptance.admits?(connection.source.peer) ?? true else { return connection.close() }
         if settings.whenFull == .replace, connections.count >= settings.maxConnections { weakest?.stop() }
         do throws(SystemError) {
             try connection.begin(makeHandler(connection))
@@ -146,7 +160,7 @@ public final class ServerLoop {
     }
 
     private func failed(_ error: SystemError) {
-        if room.isWorthSaying(at: loop.now) { acceptFailed(error) }
+        if room.isWorthSaying(at: loop.now) { acceptance.failed(error) }
         if settings.whenFull == .replace { weakest?.stop() }
         makeRoom()
     }

@@ -28,6 +28,8 @@ struct UpstreamListener: Sendable {
     let rules: RouteTable.Rules
     /// The upstream's own authority, for one without `url`.
     let authority: Authority
+    /// Of the base URL.
+    let scheme: Scheme
     private let own: SocketAddress
     private let hosts: [Authority]
     private let admitsBrowsers: Bool
@@ -37,6 +39,7 @@ struct UpstreamListener: Sendable {
         self.own = own
         rules = RouteTable.rules(only: index, of: settings)
         authority = Authority(host: settings.host.host, port: settings.host.port)
+        scheme = settings.listenerTLS == nil ? .http : .https
         hosts = settings.hosts
         admitsBrowsers = settings.browsers
     }
@@ -59,9 +62,9 @@ struct UpstreamListener: Sendable {
         return authority
     }
 
-    /// Whether a connection to this authority would end here, apart from the machine's other addresses.
+    /// Whether a connection to this `http://` authority would end here, apart from the machine's other addresses.
     func isAt(_ authority: Authority) -> Bool {
-        guard authority.port(for: .http) == own.port else { return false }
+        guard scheme == .http, authority.port(for: .http) == own.port else { return false }
         switch own.kind {
         case .unix: return false
         case .ipv4(0, _), .ipv6(0, 0, _, _): return authority.host.isLoopback
@@ -76,8 +79,9 @@ struct UpstreamListener: Sendable {
 
     private func answers(to authority: Authority) -> Bool {
         if authority.host.isLoopback || authority.host == .name("localhost") { return true }
-        if isOwn(authority.host), authority.port(for: .http) == own.port { return true }
-        return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == authority.port(for: .http)) }
+        let port = authority.port(for: scheme)
+        if isOwn(authority.host), port == own.port { return true }
+        return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == port) }
     }
 
     /// Whether it is an address of this listener. A web page can rebind names, but not addresses.

@@ -11,9 +11,9 @@ public struct ProxyObserver: Sendable {
     package var spans: ExchangeSpans?
     /// An exchange with an upstream failed, or a tunnel's dialling.
     public var upstreamFailed: @Sendable (UpstreamFailure) -> Void = { _ in }
-    /// Nothing could be served inside a CONNECT that was answered with 200: its target, and what to do.
+    /// Nothing could be served inside a CONNECT that was answered with 200, or in redirected TLS: its target, and what to do.
     public var connectEnded: @Sendable (_ target: [UInt8], _ advice: String) -> Void = { _, _ in }
-    /// A program and the proxy did not agree on TLS inside CONNECT.
+    /// A program and the proxy did not agree on TLS inside CONNECT, or redirected.
     public var handshakeFailed: @Sendable (FailedHandshake) -> Void = { _ in }
     /// Called when a connection could not be accepted, most likely for want of descriptors.
     public var acceptFailed: @Sendable (SystemError) -> Void = { _ in }

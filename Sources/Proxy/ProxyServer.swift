@@ -3,6 +3,7 @@ import CurlTransport
 import Heimdallr
 import Reactor
 import Synchronization
+public import TLSServer
 
 /// Common input for every loop's part of the proxy.
 struct ProxyPlan: Sendable {
@@ -14,6 +15,9 @@ struct ProxyPlan: Sendable {
         let bound: SocketAddress
         /// Index of the upstream for an upstream's own `listen`.
         var upstream: Int?
+
+        /// `nil`: plain HTTP.
+        func tls(_ configuration: Configuration) -> ListenerTLS? { configuration.tls(of: address, upstream: upstream) }
     }
     let configuration: Configuration
     let clients: [String: Heimdallr]
@@ -26,13 +30,14 @@ struct ProxyPlan: Sendable {
     let fixed: [[FixedCredential?]]
     let material: ProxyServer.TLSLookUp
     let interception: Interception?
+    let certificate: ProxyServer.CertificateLookUp
     /// `proxy.listen` first, then upstreams' own, in the order of the configuration.
     let listeners: [Listener]
 
     init(
         _ configuration: Configuration, clients: [String: Heimdallr], observer: ProxyObserver, own: OwnListeners,
         users: UserDirectory?, fixed: [[FixedCredential?]], material: @escaping ProxyServer.TLSLookUp,
-        interception: Interception?, listeners: [Listener]
+        interception: Interception?, certificate: @escaping ProxyServer.CertificateLookUp, listeners: [Listener]
     ) {
         self.configuration = configuration
         self.clients = clients
@@ -42,6 +47,7 @@ struct ProxyPlan: Sendable {
         self.fixed = fixed
         self.material = material
         self.interception = interception
+        self.certificate = certificate
         self.listeners = listeners
         routes = RouteTable(configuration.upstreams)
         layout = MetricsLayout(configuration)
@@ -68,9 +74,12 @@ public final class ProxyServer: Sendable {
 
     /// Returns the content of these settings' files and of further trust anchors; `nil`: libcurl reads the files.
     public typealias TLSLookUp = @Sendable (TLSSettings, _ extra: String?) -> TLSMaterial?
+    /// Returns the certificate that a listener shows now; `nil`: its new connections are closed. Called on the loops.
+    public typealias CertificateLookUp = @Sendable (ListenerTLS) -> TLSServerContext?
 
     public let loops: [EventLoop]
     private let material: TLSLookUp
+    private let certificate: CertificateLookUp
     private let credentials: CredentialSources
     private let passed: [PassedSocket]
     let leaving = Mutex(Leaving.notYet)
@@ -96,14 +105,17 @@ public final class ProxyServer: Sendable {
     ///   - users: the secrets of all `proxy.users`.
     ///   - credentials: sources of injected values other than tokens.
     ///   - interception: certificates of the hosts whose TLS is opened.
+    ///   - certificate: certificates of the listeners with TLS.
     ///   - passed: listening sockets given to the process at start.
     /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory.
     public init(
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
         users: [String: any SecretProvider] = [:], credentials: CredentialSources = .none,
-        material: @escaping TLSLookUp = { _, _ in nil }, interception: Interception? = nil, passed: [PassedSocket] = []
+        material: @escaping TLSLookUp = { _, _ in nil }, interception: Interception? = nil,
+        certificate: @escaping CertificateLookUp = { _ in nil }, passed: [PassedSocket] = []
     ) async throws {
         self.material = material
+        self.certificate = certificate
         self.passed = passed
         self.credentials = credentials
         let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
@@ -116,7 +128,7 @@ public final class ProxyServer: Sendable {
         _ = InterfaceAddresses.shared
         let plan = ProxyPlan(
             configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
-            material: material, interception: interception, listeners: change.listeners
+            material: material, interception: interception, certificate: certificate, listeners: change.listeners
         )
         state = Mutex(Current(plan: plan, lastNumber: change.lastNumber))
         for (index, loop) in loops.enumerated() {
@@ -150,7 +162,7 @@ public final class ProxyServer: Sendable {
             ListenWay(loops: loops.count, passed: passed))
         let plan = ProxyPlan(
             configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
-            material: material, interception: interception, listeners: change.listeners
+            material: material, interception: interception, certificate: certificate, listeners: change.listeners
         )
         var prepared: [LoopBound<RuleSet>] = []
         do {

@@ -30,6 +30,7 @@ final class ProxyShard {
     private var requestCount: UInt64 = 0
     /// Number of delayed refusals of wrong passwords, by source.
     var heldGuesses: [String: Int] = [:]
+    var listenerFailures = ListenerFailures()
 
     /// - Parameter sockets: this loop's sockets, one per listener of the plan.
     init(_ plan: ProxyPlan, sockets: [ListeningSocket], loop: EventLoop) throws {
@@ -41,6 +42,7 @@ final class ProxyShard {
         rules = try RuleSet(plan, former: nil, exchanges: exchanges, loop: loop)
         let server = ServerLoop(
             ServerSettings(plan.configuration.proxy), on: loop,
+            layStream: { [unowned self] in secure($0, listener: $1) },
             acceptFailed: { [unowned self] in observer.acceptFailed($0) },
             makeHandler: { [unowned self] in Forwarder($0, shard: self) })
         for (listener, socket) in zip(plan.listeners, sockets) {

@@ -4,6 +4,7 @@ import HTTPServer
 import Heimdallr
 import Reactor
 import Reports
+import TLSServer
 
 /// One configuration on one loop: its rules and upstream connections. A request keeps the rules that it began with.
 /// Loop's thread only.
@@ -25,8 +26,8 @@ final class RuleSet {
     #endif
     var metrics: ProxyMetrics
     let layout: MetricsLayout
-    /// Role of requests on each listener, and its actual address.
-    private let listeners: [Int: (role: ListenerRole, address: SocketAddress?)]
+    /// Role of requests on each listener, its actual address, and its TLS.
+    private let listeners: [Int: (role: ListenerRole, address: SocketAddress, tls: ListenerTLS?)]
     private let plan: ProxyPlan
     /// Counters of connections, by the layout's rows; kept by the successor.
     private let connections: [ConnectionCounts]
@@ -51,7 +52,10 @@ final class RuleSet {
         connections = plan.layout.empty.map { part in
             former?.layout.empty.firstIndex { $0.isOf(part) }.flatMap { former?.connections[$0] } ?? ConnectionCounts()
         }
-        let listeners = plan.listeners.map { ($0.number, (role: ListenerRole($0, configuration), address: $0.bound)) }
+        let listeners = plan.listeners.map { listener in
+            let role = ListenerRole(listener, configuration)
+            return (listener.number, (role: role, address: listener.bound, tls: listener.tls(configuration)))
+        }
         self.listeners = Dictionary(uniqueKeysWithValues: listeners)
         gate = Gate(
             configuration, routes: plan.routes,
@@ -106,6 +110,12 @@ final class RuleSet {
 
     /// Actual address of this listener; `nil` after the listener closed.
     func address(of listener: Int) -> SocketAddress? { listeners[listener]?.address }
+
+    /// TLS of this listener; `nil` for plain HTTP, and after the listener closed.
+    func tls(of listener: Int) -> ListenerTLS? { listeners[listener]?.tls }
+
+    /// The certificate that a listener shows now.
+    func certificate(_ tls: ListenerTLS) -> TLSServerContext? { plan.certificate(tls) }
 
     // MARK: Requests
 

@@ -19,7 +19,7 @@ public struct PeerCredentials: Sendable, Equatable {
 /// edges, as epoll(7) does: after `wouldBlock`, after a read of fewer bytes than its limit, and after a write of fewer
 /// bytes than it was given. Loop's thread only.
 public protocol ByteStream: AnyObject {
-    /// Reports readiness to `handler` until `close`.
+    /// Reports readiness to `handler` until `close`. A second call replaces the handler.
     func register(_ handler: any ReadinessHandler) throws(SystemError)
 
     /// Reads at most `limit` bytes behind what `buffer` holds.
@@ -53,4 +53,11 @@ public protocol ByteStream: AnyObject {
 
     /// Address of our end; `nil` for a Unix socket and after the connection's end.
     var localAddress: SocketAddress? { get }
+
+    /// Address that the client dialled before the kernel redirected the connection; `nil`: it was not redirected.
+    var originalDestination: SocketAddress? { get }
+}
+
+extension ByteStream {
+    public var originalDestination: SocketAddress? { nil }
 }

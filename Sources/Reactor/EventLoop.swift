@@ -116,13 +116,20 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     // MARK: Descriptors
 
     /// Watches a non-blocking descriptor for all events, edge-triggered, until `unregister`. Holds the handler until
-    /// then. A second call replaces the handler, which hears of what is ready at once.
+    /// then.
     public func register(_ descriptor: Int32, handler: any ReadinessHandler) throws(SystemError) {
         let index = Int(descriptor)
         while slots.count <= index { slots.append(Slot()) }
         slots[index].generation &+= 1
-        let operation = slots[index].handler == nil ? EPOLL_CTL_ADD : EPOLL_CTL_MOD
-        try control(operation, descriptor, generation: slots[index].generation)
+        try control(EPOLL_CTL_ADD, descriptor, generation: slots[index].generation)
+        slots[index].handler = handler
+    }
+
+    /// Gives a watched descriptor another handler, which hears of what is ready at once.
+    public func change(_ descriptor: Int32, to handler: any ReadinessHandler) throws(SystemError) {
+        let index = Int(descriptor)
+        slots[index].generation &+= 1
+        try control(EPOLL_CTL_MOD, descriptor, generation: slots[index].generation)
         slots[index].handler = handler
     }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// An address that a socket binds or connects to.
@@ -56,6 +57,27 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// Remote address of a socket (getpeername(2)); `nil` for a Unix socket and for an unconnected one.
     public init?(peer descriptor: Int32) { unsafe self.init(of: descriptor, getpeername) }
+
+    /// Address that a connection was made to before the kernel redirected it to our socket (REDIRECT in
+    /// iptables-extensions(8)); `nil` when it did not.
+    init?(original descriptor: Int32) {
+        // SO_ORIGINAL_DST, IP6T_SO_ORIGINAL_DST. A socket of IPv6 may carry IPv4.
+        for level in [Int32(IPPROTO_IP), Int32(IPPROTO_IPV6)] {
+            let address = unsafe SocketAddress(of: descriptor) {
+                unsafe getsockopt($0, level, heimdallr_original_destination, $1, $2)
+            }
+            guard let address else { continue }
+            // The kernel knows connections that it did not redirect, too.
+            if let own = SocketAddress(own: descriptor), own.port == address.port,
+                NumericAddress(own) == NumericAddress(address)
+            {
+                return nil
+            }
+            self = address
+            return
+        }
+        return nil
+    }
 
     private init?(
         of descriptor: Int32,

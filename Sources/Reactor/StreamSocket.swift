@@ -6,6 +6,7 @@ public final class StreamSocket: ByteStream {
     public let descriptor: Int32
     private let loop: EventLoop
     private var isOpen = true
+    private var isRegistered = false
 
     /// Takes ownership of `descriptor`.
     init(descriptor: Int32, loop: EventLoop) {
@@ -21,7 +22,9 @@ public final class StreamSocket: ByteStream {
     deinit { if isOpen { Glibc.close(descriptor) } }
 
     public func register(_ handler: any ReadinessHandler) throws(SystemError) {
+        guard !isRegistered else { return try loop.change(descriptor, to: handler) }
         try loop.register(descriptor, handler: handler)
+        isRegistered = true
     }
 
     public var peerCredentials: PeerCredentials? {
@@ -37,6 +40,8 @@ public final class StreamSocket: ByteStream {
     public var peerAddress: SocketAddress? { isOpen ? SocketAddress(peer: descriptor) : nil }
 
     public var localAddress: SocketAddress? { isOpen ? SocketAddress(own: descriptor) : nil }
+
+    public var originalDestination: SocketAddress? { isOpen ? SocketAddress(original: descriptor) : nil }
 
     public var unacknowledged: Int { isOpen ? Int(heimdallr_unacknowledged(descriptor)) : 0 }
 

@@ -4,6 +4,8 @@ public struct CertificateEnd: Sendable, Hashable {
     public enum Kind: String, Sendable, Hashable, CaseIterable {
         /// The proxy's own certificate, from a file.
         case clientCertificate = "client_certificate"
+        /// The certificate of a listener, from a file.
+        case listenerCertificate = "listener_certificate"
         /// Trust anchors in a file: the first one to end.
         case trustAnchors = "trust_anchors"
         /// Presented by an upstream.

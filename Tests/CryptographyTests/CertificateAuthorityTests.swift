@@ -191,12 +191,14 @@ import WireText
         let holder = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("AuthorityHolder")
         let output = try await ChildProcess.output(of: [
             "python3", Repository.fixture("private_scalars.py"), holder.path, "a.test", "b.test", "c.test", "127.0.0.1",
-            "::1",
+            "::1", "*.d.test",
         ])
         let found = try JSONDecoder().decode([String: Int].self, from: Data(output.utf8))
         // The search finds keys that are there.
         #expect(found["key of a leaf", default: 0] >= 5, "\(found)")
+        #expect(found["key of a intermediate", default: 0] >= 1, "\(found)")
         #expect(found["key of a root"] == 0, "\(found)")
+        #expect(found["nonce under a intermediate"] == 0, "\(found)")
         #expect(found["nonce under a root"] == 0, "\(found)")
         #expect(found["nonce under a leaf"] == 0, "\(found)")
     }

@@ -10,9 +10,11 @@ struct CertificateFiles {
     /// All roots.
     let roots: String
 
-    init(_ issued: IssuedCertificates) throws {
+    init(_ issued: IssuedCertificates) throws { try self.init(roots: issued.rootsPEM) }
+
+    init(roots pem: String) throws {
         directory = try TemporaryDirectory()
-        roots = try directory.write(issued.rootsPEM, to: "roots.pem")
+        roots = try directory.write(pem, to: "roots.pem")
     }
 
     func path(of name: String) -> String { directory.path(of: name) }

@@ -46,9 +46,38 @@ struct TransparentTests {
         var bad: [Int]
         var exit: Int
         var outside: [Seen]
+        var tls: Secure
+
+        /// Programs that say https.
+        struct Secure: Decodable {
+            struct Curl: Decodable, Equatable {
+                var exit: Int
+                var seen: Seen?
+            }
+            var python: Seen
+            var curl: Curl
+            var six: Curl?
+            var bytes: Seen
+            var records: Seen
+            var tunnel: Curl
+            var elsewhere: Curl
+            var unlisted: Curl
+            var listed: Curl
+            var nameless: Curl
+            var any: Curl
+            var ghost: Curl
+            var anySix: Curl?
+            var circle: Curl
+
+            enum CodingKeys: String, CodingKey {
+                case python, curl, six, bytes, records, tunnel, elsewhere, unlisted, listed, nameless, any, ghost,
+                    circle
+                case anySix = "any six"
+            }
+        }
 
         enum CodingKeys: String, CodingKey {
-            case program, root, elsewhere, unknown, six, marked, circle, down, bad, exit, outside
+            case program, root, elsewhere, unknown, six, marked, circle, down, bad, exit, outside, tls
             case ownService = "own service"
         }
     }
@@ -85,6 +114,30 @@ struct TransparentTests {
         #expect(results.bad == [2, 2, 2, 2, 2, 2])
         #expect(results.exit == 0)
         #expect(!results.outside.contains { $0.path == "/circle" || $0.host.contains("unknown") })
+        expectSecure(results)
+    }
+
+    private func expectSecure(_ results: Results) {
+        let tls = results.tls
+        for (seen, path) in [
+            (tls.python, "/python"), (tls.curl.seen, "/curl"), (tls.bytes, "/bytes"), (tls.records, "/records"),
+        ] {
+            #expect(seen?.path == path)
+            #expect(seen?.token == "Bearer outside-token")
+        }
+        if let six = tls.six { #expect(six.seen?.token == "Bearer outside-token") }
+        // Nothing of a tunnel's bytes is changed.
+        for tunnel in [tls.tunnel, tls.elsewhere, tls.any, tls.ghost, tls.anySix].compactMap(\.self) {
+            #expect(tunnel.exit == 0)
+            #expect(tunnel.seen?.host.hasSuffix(".example.test") == true)
+            #expect(tunnel.seen?.token == nil)
+            #expect(tunnel.seen?.via == nil)
+        }
+        // 35: no TLS.
+        for refused in [tls.unlisted, tls.listed, tls.nameless, tls.circle] {
+            #expect(refused == Results.Secure.Curl(exit: 35, seen: nil))
+        }
+        #expect(!results.outside.contains { ["/unlisted", "/listed", "/nameless"].contains($0.path) })
     }
 
     @Test(.disabled(if: obstacle != nil, "\(obstacle ?? "")"))

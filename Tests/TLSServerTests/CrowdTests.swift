@@ -5,7 +5,7 @@ import Testing
 @Suite("Many clients that begin and stop hold nothing up", .timeLimit(.minutes(2)))
 struct CrowdTests {
     @Test func `a thousand handshakes begun and left make room for one that goes on`() async throws {
-        let server = try await SecureServer(limit: 64)
+        let server = try await SecureServer(limit: 64, patience: .seconds(300))
         let hello = try MemoryClient()
         hello.goOn()
         let bytes = hello.take()

@@ -123,6 +123,21 @@ struct HandshakeTests {
         }
     }
 
+    @Test func `a ClientHello may come in several records`() async throws {
+        let talk = try await talk(MemoryClient())
+        try await talk.now { talk in
+            let hello = talk.client.take()
+            for piece in [hello[5..<9], hello[9..<100], hello[100...]] {
+                talk.carrier.deliver(hello[..<3] + [UInt8(piece.count >> 8), UInt8(piece.count & 255)] + piece)
+            }
+        }
+        try await talk.go("the handshake") { $0.client.isDone && !$0.ends.isEmpty }
+        guard case .done = try await talk.now({ $0.ends[0] }) else {
+            Issue.record("not done")
+            return
+        }
+    }
+
     @Test func `a slow handshake is given up`() async throws {
         let hosts = try await Hosts.make()
         let talk = try await MemoryTalk { loop in

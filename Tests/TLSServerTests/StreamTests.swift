@@ -45,7 +45,22 @@ struct StreamTests {
             client.goOn()
             return try Conversation(client, on: loop, received: client.take(), contexts: hosts.context)
         }
+        try await talk.turns(3)
+        #expect(try await talk.now { !$0.carrier.written.isEmpty })
         try await echo(Self.message, talk)
+    }
+
+    @Test func `many small records are read in turns, without another edge`() async throws {
+        let talk = try await talk(try await Hosts.make())
+        try await echo(Self.message, talk)
+        let more = [UInt8](repeating: 65, count: 500)
+        try await talk.now { talk in
+            for byte in more { talk.client.write([byte]) }
+            talk.deliver(talk.client.take())
+        }
+        #expect(try await talk.now { $0.peer.largest } < 500)
+        try await talk.turns(20)
+        #expect(try await talk.now { $0.peer.received } == Self.message + more)
     }
 
     @Test func `whichever call of the carrier fails, the reader is told`() async throws {
@@ -153,8 +168,10 @@ struct StreamTests {
     @Test func `a new handshake is refused`() async throws {
         let talk = try await talk(try await Hosts.make(), version: TLS1_2_VERSION)
         try await echo(Self.message, talk)
-        try await talk.now { $0.client.renegotiate() }
-        try await talk.go("the refusal") { $0.client.hasFailed && $0.peer.end != nil }
+        try await talk.now { talk in
+            talk.client.renegotiate()
+            talk.deliver(talk.client.take())
+        }
         #expect(try await talk.now { $0.peer.end } == .failed(SystemError("SSL_read", code: 71)))
     }
 

@@ -71,6 +71,9 @@ final class MemoryTalk: Sendable {
         try await loop.run { [bound] in try body(bound.value) }
     }
 
+    /// Lets some turns of the loop pass, without any event.
+    func turns(_ count: Int) async throws { for _ in 0..<count { try await now { _ in } } }
+
     /// Moves bytes, a step in each turn, until `isDone`.
     func go(
         _ what: String, steps: Int = 20_000, until isDone: @escaping @Sendable (Conversation) -> Bool

@@ -87,6 +87,13 @@ extension Grammar {
         return .tcp(host: bare(authority.host), port: port)
     }
 
+    /// `host:port` or `[::1]:port`.
+    static func tcpListener(_ text: String) throws(Misfit) -> ListenAddress {
+        let address = try listener(text)
+        guard case .tcp = address else { throw Misfit("write host:port, such as 10.0.0.1:8443") }
+        return address
+    }
+
     /// `10.0.0.0/8` or `fd00::/8`
     static func addressBlock(_ text: String) throws(Misfit) -> AddressBlock {
         let advice = Misfit(

@@ -11,6 +11,7 @@ struct Listener {
     var position: Position
     /// `proxy.listen: ` and similar, for messages.
     var name: String
+    var tls: ListenerTLS?
     var kind = Kind.programs
 
     /// The default addresses.

@@ -1,6 +1,7 @@
 /// Reads the addresses that programs connect to.
 extension Section {
-    /// One listener or a list of them, each as text or as `{unix: PATH, mode: "0660"}`, with their positions.
+    /// One listener or a list of them, each as text, as `{unix: PATH, mode: "0660"}` or as `{address: HOST:PORT, tls: …}`,
+    /// with their positions.
     func listeners(_ key: String) -> [Listener]? {
         tell(key, .oneOrMore(Self.listenerShape, 1...Int.max))
         guard let node = node(key) else { return nil }
@@ -8,11 +9,11 @@ extension Section {
         if case .sequence(let elements) = node.content { nodes = elements }
         var listeners: [Listener] = []
         for element in nodes {
-            guard let address = listenAddress(element, key) else { continue }
-            if listeners.contains(where: { $0.address == address }) {
+            guard let listener = listener(element, key) else { continue }
+            if listeners.contains(where: { $0.address == listener.address }) {
                 diagnostics.error(element.position, label(key, element) + "this value stands here twice")
             } else {
-                listeners.append(.init(address: address, position: element.position, name: label(key, element)))
+                listeners.append(listener)
             }
         }
         return listeners
@@ -21,29 +22,60 @@ extension Section {
     /// A single listener.
     func listener(_ key: String) -> Listener? {
         tell(key, Self.listenerShape)
-        guard let node = node(key), let address = listenAddress(node, key) else { return nil }
-        return .init(address: address, position: node.position, name: label(key, node))
+        return node(key).flatMap { listener($0, key) }
     }
 
-    private func listenAddress(_ node: Node, _ key: String) -> ListenAddress? {
-        guard case .mapping(let entries) = node.content else { return value(of: node, key, Grammar.listener) }
+    private func listener(_ node: Node, _ key: String) -> Listener? {
+        let label = label(key, node)
+        guard case .mapping(let entries) = node.content else {
+            return value(of: node, key, Grammar.listener).map {
+                Listener(address: $0, position: node.position, name: label)
+            }
+        }
         let inner = Section(entries, path: name(of: key), pattern: "listener", at: node.position, diagnostics)
         defer { inner.finish() }
-        let (path, mode) = inner.socket(saying: label(key, node))
-        guard let path, mode != nil || !inner.has("mode") else { return nil }
-        return .unix(path: path, mode: mode)
+        let found = inner.listenerKeys(saying: label)
+        guard let address = found.address else { return nil }
+        return Listener(address: address, position: node.position, name: label, tls: found.tls)
     }
 
     private static var listenerShape: Shape {
         .named(
-            "listener", .any([.value(of: Grammar.listener), .section { _ = $0.socket(saying: "") }]))
+            "listener", .any([.value(of: Grammar.listener), .section { _ = $0.listenerKeys(saying: "") }]))
     }
 
-    private func socket(saying label: String) -> (path: String?, mode: UInt16?) {
+    private func listenerKeys(saying label: String) -> (address: ListenAddress?, tls: ListenerTLS?) {
         let path = value("unix") { text throws(Misfit) in try Grammar.socketPath(text) }
         let mode = value("mode", Grammar.fileMode)
-        need("unix", saying: label + "write host:port, or {unix: PATH, mode: \"0660\"}")
-        return (path, mode)
+        let address = value("address", Grammar.tcpListener)
+        let tls = section("tls")?.listenerTLS()
+        need(
+            "unix", "address",
+            saying: label + "write host:port, {unix: PATH, mode: \"0660\"}, or {address: HOST:PORT, tls: …}")
+        guard has("unix") else {
+            if has("mode") { error("mode", "this is about a Unix socket: write `unix` too, or leave it out") }
+            return (address, tls)
+        }
+        for key in ["address", "tls"] where has(key) {
+            error(key, "a Unix socket has neither `address` nor `tls`: write two listeners")
+        }
+        guard let path, mode != nil || !has("mode") else { return (nil, nil) }
+        return (.unix(path: path, mode: mode), nil)
+    }
+
+    /// The section `tls` of a listener.
+    private func listenerTLS() -> ListenerTLS? {
+        defer { finish() }
+        let certificate = readableFile("cert_file")
+        let key = readableFile("key_file")
+        let clients = readableFile("client_ca_file")
+        need("cert_file", saying: "\(path): a listener shows a certificate: write `cert_file`")
+        need("key_file", saying: "\(path): a certificate needs its key: write `key_file`")
+        if let clients { note(.trustAnchors(clients), at: "client_ca_file") }
+        guard let certificate, let key else { return nil }
+        warnOfReaders(key, label: label("key_file"), at: position(of: "key_file"))
+        note(.listener(certificate: certificate, key: key), at: "cert_file")
+        return ListenerTLS(certFile: certificate, keyFile: key, clientCAFile: clients)
     }
 }
 

@@ -36,7 +36,9 @@ extension Loader {
     }
 
     private func checkPrograms(_ listener: Listener) {
-        guard !listener.isLoopback, !configuration.proxy.open, configuration.proxy.users.isEmpty else { return }
+        guard !listener.isLoopback, !configuration.proxy.open, configuration.proxy.users.isEmpty,
+            listener.tls?.clientCAFile == nil
+        else { return }
         diagnostics.error(
             listener.position,
             "\(listener.name)\(listener.text) is not loopback, so other machines could use the tokens: listen "
@@ -140,6 +142,7 @@ extension Loader {
                     ".callers: \(listener) is not one of `proxy.listen`: write an address as it stands "
                         + "there")
             }
+            checkCertificates(upstream)
             let ways = callers.listeners.isEmpty ? proxy.listen : callers.listeners
             if !callers.uids.isEmpty, !(ways + [upstream.settings.listen].compactMap(\.self)).contains(where: \.isUnix)
             {
@@ -150,6 +153,17 @@ extension Loader {
                         + (callers.listeners.isEmpty ? "`proxy.listen`" : "`listeners` and `proxy.listen`"))
             }
         }
+    }
+
+    private func checkCertificates(_ upstream: UpstreamReader.Result) {
+        let callers = upstream.settings.callers
+        let ways = callers.listeners.isEmpty ? configuration.proxy.listen : callers.listeners
+        let known = ways.map { configuration.proxy.listenerTLS[$0.endpoint] } + [upstream.settings.listenerTLS]
+        guard !callers.certificates.isEmpty, !known.contains(where: { $0?.clientCAFile != nil }) else { return }
+        error(
+            upstream,
+            ".callers: `certificates` are known only at listeners with `tls` that has `client_ca_file`: add it at one, in "
+                + "`proxy.listen` or here")
     }
 
     /// Checks that a person can log in, and warns when a login does not outlive the process.

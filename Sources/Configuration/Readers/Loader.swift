@@ -40,7 +40,9 @@ struct Loader {
         }
         section.finish()
         checkAcrossSections(section)
-        for name in ["store", "audit", "admin"] { diagnostics.note(opened: name, at: section.position(of: name)) }
+        for name in ["store", "interception", "audit", "admin"] {
+            diagnostics.note(opened: name, at: section.position(of: name))
+        }
         for listener in listeners { diagnostics.note(opened: listener.text, at: listener.position) }
         configuration.keyUses = diagnostics.keyUses
     }
@@ -65,6 +67,9 @@ struct Loader {
         if let log = section.section("log") { configuration.log = log.logSettings() }
         if let tls = section.section("tls") { configuration.trustAnchorsFile = tls.trustAnchors() }
         if let store = section.section("store") { configuration.store = store.storeSettings() }
+        if let interception = section.section("interception") {
+            configuration.interception = interception.interceptionSettings()
+        }
         if let hooks = section.section("hooks") { configuration.hooks = hooks.hooksSettings() }
         configuration.audit = section.auditSettings()
         if let tracing = section.section("tracing") { configuration.tracing = tracing.tracingSettings() }

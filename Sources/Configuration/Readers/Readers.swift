@@ -14,6 +14,7 @@ extension Section {
                 error("listen", "write at least one address, such as 127.0.0.1:8080")
             }
             if !listeners.isEmpty { settings.listen = listeners.map(\.address) }
+            for listener in listeners { settings.listenerTLS[listener.address.endpoint] = listener.tls }
         } else if !has("listen") {
             listeners = Listener.defaults
         }

@@ -51,6 +51,7 @@ struct UpstreamReader {
             section.error("hosts", "this is about the upstream's own listener: write `listen` too, or leave it out")
         }
         settings.listen = listener?.address
+        settings.listenerTLS = listener?.tls
         return listener
     }
 

@@ -30,11 +30,17 @@ extension Section {
         var callers = Callers()
         callers.users = list("users", Grammar.nonempty) ?? []
         callers.uids = (list("uids", Grammar.integer(0...0xFFFF_FFFE)) ?? []).map { UInt32($0) }
-        callers.listeners = (listeners("listeners") ?? []).map(\.address)
-        let keys = ["users", "uids", "listeners"]
+        let listeners = listeners("listeners") ?? []
+        for listener in listeners where listener.tls != nil {
+            diagnostics.error(
+                listener.position, listener.name + "`tls` stands at `proxy.listen`: write the address alone")
+        }
+        callers.listeners = listeners.map(\.address)
+        callers.certificates = list("certificates", Grammar.certificateName) ?? []
+        let keys = ["users", "uids", "listeners", "certificates"]
         need(
-            "users", "uids", "listeners",
-            saying: "\(path): write `users`, `uids` or `listeners`, or leave it out for everybody")
+            "users", "uids", "listeners", "certificates",
+            saying: "\(path): write `users`, `uids`, `listeners` or `certificates`, or leave it out for everybody")
         for key in keys where isEmptyList(key) { error(key, "nobody would fit: write at least one") }
         return callers
     }
@@ -43,6 +49,18 @@ extension Section {
 extension Grammar {
     /// A name in Basic credentials, in front of the colon (RFC 7617, section 2).
     static let userNameKind = ValueKind.text(matching: #"^[^:\u0000-\u001f\u007f]+$"#)
+
+    /// A subject or an alternative name of a certificate.
+    static func certificateName(_ text: String) throws(Misfit) -> String {
+        let kinds = ["DNS:", "URI:", "email:"]
+        let isAlternative = kinds.contains { text.hasPrefix($0) && text.utf8.count > $0.utf8.count }
+        guard isAlternative || text.contains("=") && !text.hasPrefix("/") else {
+            throw Misfit(
+                "write a subject such as CN=worker,O=Example, or DNS:…, URI:… or email:…",
+                fits: .text(matching: "^((DNS|URI|email):.+|[^/].*=.*)$"))
+        }
+        return text
+    }
 
     static func isUserName(_ text: String) -> Bool {
         !text.isEmpty && text.unicodeScalars.allSatisfy { $0 != ":" && $0.value >= 0x20 && $0.value != 0x7F }

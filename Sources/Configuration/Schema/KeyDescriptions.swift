@@ -18,9 +18,14 @@ enum KeyDescriptions {
         secret.refresh	With `command`: how often it runs. 1 s to 24 h.
         listener.unix	Absolute path of a Unix socket.
         listener.mode	Its permissions, in octal.
+        listener.address	Host and port, in place of `unix`.
+        listener.tls	TLS at `address`.
+        listener.tls.cert_file	PEM of the listener's certificate, with those that lead to its issuer behind it.
+        listener.tls.key_file	PEM of its key: RSA, P-256, P-384 or Ed25519, without a passphrase.
+        listener.tls.client_ca_file	PEM of authorities.
         proxy.listen	Listener, or a list of them.
         proxy.threads	Event loops, 1 to 256.
-        proxy.open	Whether listeners may be reachable from other machines without `users`.
+        proxy.open	Whether listeners may be reachable from other machines without `users` and without `client_ca_file`.
         proxy.users	Mapping of names to secrets.
         proxy.unmatched	Requests for hosts that no upstream names: `reject` (403) or `forward` (unsigned).
         proxy.connect	What `CONNECT` for TLS gets: `reject` (403, which says to use `http://`), or `tunnel` to the places in `tunnels`.
@@ -50,6 +55,8 @@ enum KeyDescriptions {
         store.space	with `kind: postgres`: one installation among several in one database.
         store.key	with `kind: file` or `postgres`: a secret of 32 bytes, raw or base64, as `heimdallr-proxy keygen` makes it.
         store.keys	with `kind: postgres`, in the place of `key`, while keys change: `[NEW, OLD]`.
+        interception.directory	Folder for the sealed certificates and the public `roots.pem`, made if it is missing.
+        interception.key	Secret: the key that seals them.
         hooks.webhook	URL that each event is sent to by `POST`, as JSON.
         hooks.command	List: a program, by its absolute path or searched in `PATH`, and its arguments.
         hooks.allow_plaintext	Whether `webhook` may be an `http://` URL.
@@ -132,10 +139,11 @@ enum KeyDescriptions {
         upstreams.host	`api.example.com`, or `"*.example.com"` for one or more labels in front; optional port.
         upstreams.paths	List of prefixes; whole segments, so `/v1` covers `/v1` and `/v1/x`, not `/v10`.
         upstreams.methods	List, in capitals.
-        upstreams.callers	Who may use it: `users` (of `proxy.users`), `uids` (of programs on a Unix socket), `listeners` (as in `proxy.listen`; the upstream's own always fits).
+        upstreams.callers	Who may use it: `users` (of `proxy.users`), `uids` (of programs on a Unix socket), `listeners` (as in `proxy.listen`; the upstream's own always fits), `certificates` (of clients at listeners with `client_ca_file`).
         upstreams.callers.users	List of names out of `proxy.users`.
         upstreams.callers.uids	List of numbers of users whose programs call at a Unix socket.
         upstreams.callers.listeners	List of listeners out of `proxy.listen`.
+        upstreams.callers.certificates	List of names, one of which the client's certificate has: its subject as `openssl x509 -noout -subject -nameopt RFC2253` prints it (`CN=reports,O=Example`), or an alternative name, `DNS:…`, `URI:…` or `email:…`.
         upstreams.client	Name of the client whose token is put on; without it and without `inject`, requests are forwarded unsigned.
         upstreams.url	Where requests go.
         upstreams.rewrite	Whether redirects and cookies of the upstream come home: below.

@@ -6,17 +6,20 @@ public struct Callers: Sendable, Equatable {
     public var uids: [UInt32] = []
     /// Addresses of `proxy.listen`. The upstream's own listener always fits.
     public var listeners: [ListenAddress] = []
+    /// Names in clients' certificates: subjects (`CN=worker,O=Example`, RFC 2253) and alternative names
+    /// (`DNS:worker.example`, `URI:spiffe://example/worker`, `email:a@example`).
+    public var certificates: [String] = []
 
     public init() {}
 
-    public var isEmpty: Bool { users.isEmpty && uids.isEmpty && listeners.isEmpty }
+    public var isEmpty: Bool { users.isEmpty && uids.isEmpty && listeners.isEmpty && certificates.isEmpty }
 
     /// Whether a caller can fit both.
     func overlaps(_ other: Callers) -> Bool {
         let (mine, theirs) = (listeners.map(\.endpoint), other.listeners.map(\.endpoint))
-        guard Self.overlap(users, other.users), Self.overlap(uids, other.uids), Self.overlap(mine, theirs) else {
-            return false
-        }
+        guard Self.overlap(users, other.users), Self.overlap(uids, other.uids), Self.overlap(mine, theirs),
+            Self.overlap(certificates, other.certificates)
+        else { return false }
         guard !uids.isEmpty || !other.uids.isEmpty else { return true }
         // Only callers on a Unix socket have a user ID.
         let both = mine.isEmpty ? theirs : theirs.isEmpty ? mine : mine.filter(theirs.contains)
@@ -35,6 +38,7 @@ extension Callers: CustomStringConvertible {
         if !users.isEmpty { parts.append("users \(users.joined(separator: ", "))") }
         if !uids.isEmpty { parts.append("uids \(uids.map(String.init).joined(separator: ", "))") }
         if !listeners.isEmpty { parts.append("listeners \(listeners.map(\.description).joined(separator: ", "))") }
+        if !certificates.isEmpty { parts.append("certificates \(certificates.joined(separator: " or "))") }
         return parts.joined(separator: "; ")
     }
 }

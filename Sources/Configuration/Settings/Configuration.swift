@@ -9,6 +9,7 @@ public struct Configuration: Sendable, Equatable {
     public var trustAnchorsFile: String?
     public var store = StoreSettings.memory
     /// `nil`: no hooks.
+    public var interception: InterceptionSettings?
     public var hooks: HooksSettings?
     /// `nil`: no audit stream.
     public var audit: AuditSettings?

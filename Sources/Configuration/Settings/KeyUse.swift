@@ -10,6 +10,8 @@ public struct KeyUse: Sendable, Equatable {
         case shared(SecretSource)
         /// PEM files of a client certificate for TLS, and of its key.
         case tls(certificate: String, key: String)
+        /// PEM files of a listener's certificate, and of its key.
+        case listener(certificate: String, key: String)
         /// A PEM file of trust anchors.
         case trustAnchors(String)
     }

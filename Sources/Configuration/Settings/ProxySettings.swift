@@ -4,6 +4,8 @@ public struct ProxySettings: Sendable, Equatable {
     public enum Connect: String, Sendable, Equatable, CaseIterable { case reject, tunnel }
 
     public var listen: [ListenAddress] = [.tcp(host: "127.0.0.1", port: 8080)]
+    /// By the address in `listen`, without permissions.
+    public var listenerTLS: [ListenAddress: ListenerTLS] = [:]
     public var threads = 1
     public var open = false
     public var users: [String: SecretSource] = [:]

@@ -17,6 +17,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// Whether it is shown another certificate than the one that the tokens of `client` are bound to.
     public var showsForeignCertificate = false
     public var listen: ListenAddress?
+    /// TLS of `listen`.
+    public var listenerTLS: ListenerTLS?
     /// Additional `Host` values for the upstream's own `listen`.
     public var hosts: [Authority] = []
     public var browsers = false

@@ -58,8 +58,8 @@ struct AdministrationAssembly {
             route: { [server] method, url in server.explain(method: method, url: url) })
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.nearest = { Suggestion.nearest(to: $0, among: $1) }
-        sources.certificates = { [tls = shared.files.tls, clients] in
-            tls.certificateEnds(at: WallClock.now())
+        sources.certificates = { [files = shared.files, clients] in
+            files.tls.certificateEnds(at: WallClock.now()) + files.listeners.ends
                 + clients.compactMap { client in
                     client.connections.certificateEnd.map {
                         CertificateEnd(.authorizationServer, client.settings.name, at: $0)

@@ -30,11 +30,14 @@ struct App {
         let shared = try await SharedObjects(self)
         let assembled = try await shared.assemble(configuration, former: nil)
         await shared.use(assembled)
-        let (secrets, tls) = (shared.secrets, shared.files.tls)
+        let (secrets, tls, listeners) = (shared.secrets, shared.files.tls, shared.files.listeners)
         let server = try await ProxyServer(
             configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
             users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
-            material: { tls.material($0, extra: $1) }, interception: assembled.interception, passed: manager.passed)
+            material: { tls.material($0, extra: $1) }, interception: assembled.interception,
+            certificate: { listeners.context($0) }, passed: manager.passed)
+        // A start that fails leaves the files of the proxy alone that holds the address.
+        await shared.interception.use(assembled.interception, configuration)
         let administration: Administration?
         do {
             administration = try await AdministrationAssembly(
@@ -42,6 +45,7 @@ struct App {
             ).start(passed: manager.passed)
         } catch {
             await server.drain(within: .zero)
+            await shared.interception.end()
             for loop in shared.loops { loop.stop() }
             throw error
         }

@@ -7,18 +7,20 @@ import Synchronization
 final class FreshFiles: Sendable {
     let secrets: SecretCache
     let tls: TLSFileCache
+    let listeners: ListenerCertificates
     private let watch = Mutex<FileWatch?>(nil)
     private let logger: Logger
 
-    init(secrets: SecretCache, tls: TLSFileCache, logger: Logger) {
+    init(secrets: SecretCache, tls: TLSFileCache, listeners: ListenerCertificates, logger: Logger) {
         self.secrets = secrets
         self.tls = tls
+        self.listeners = listeners
         self.logger = logger
     }
 
     /// Watches the files that are in use now.
     func update() {
-        let files = tls.files.union(secrets.files)
+        let files = tls.files.union(secrets.files).union(listeners.files)
         watch.withLock { watch in
             if watch == nil, !files.isEmpty { watch = start() }
             watch?.watch(files)
@@ -29,8 +31,9 @@ final class FreshFiles: Sendable {
 
     private func start() -> FileWatch? {
         do throws(SystemError) {
-            return try FileWatch { [secrets, tls] paths in
+            return try FileWatch { [secrets, tls, listeners] paths in
                 tls.readAgain(paths)
+                listeners.readAgain(paths)
                 secrets.readAgain(paths)
             }
         } catch {

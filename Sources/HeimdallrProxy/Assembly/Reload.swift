@@ -121,6 +121,7 @@ extension RunningApp {
 
         // From here on the new configuration is in use.
         await shared.use(assembled)
+        await shared.interception.use(assembled.interception, next)
         let made = clients.filter { client in !before.clients.contains { $0.heimdallr === client.heimdallr } }
         let gone = before.clients.filter { client in !clients.contains { $0.heimdallr === client.heimdallr } }
         current.withLock { current in

@@ -33,12 +33,14 @@ struct SharedObjects: Sendable {
         reloads = ReloadCounts()
         let secrets = SecretCache(configuration, counts: reloads, logger: logger)
         let tls = TLSFileCache(counts: reloads, logger: logger)
-        files = FreshFiles(secrets: secrets, tls: tls, logger: logger)
+        let listeners = ListenerCertificates(counts: reloads, logger: logger)
+        files = FreshFiles(secrets: secrets, tls: tls, listeners: listeners, logger: logger)
         stores = try await StoreAssembly(configuration, secrets, logger: logger).make()
         watch = Watch(logger: logger, logWriter: app.logWriter)
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)
-        interception = InterceptionKeeper(isForOneProgram: app.isForOneProgram, logger: logger)
+        interception = InterceptionKeeper(
+            isForOneProgram: app.isForOneProgram, secrets: secrets, logger: logger)
         // Only an admin port shows them.
         tokens = configuration.admin.map { _ in TokenMetrics(clients: configuration.grantTypes) }
         freshness = app.freshness
@@ -61,6 +63,7 @@ struct SharedObjects: Sendable {
     func assemble(_ configuration: Configuration, former: RunningApp.Current?) async throws -> Assembled {
         secrets.change(to: configuration)
         await files.tls.add(configuration)
+        try await files.listeners.add(configuration)
         let clients = try configuration.clients.map { settings in
             let namesake = former?.clients.first { $0.settings.name == settings.name }
             if let namesake, namesake.isGood(for: settings, configuration) { return namesake }
@@ -105,9 +108,9 @@ struct SharedObjects: Sendable {
         let configuration = assembled.configuration
         await BlockingWork.run { [audit] in audit.install(assembled.audit) }
         traces.use(assembled.tracing)
-        await interception.use(assembled.interception, configuration)
         logLevel.level.configure(configuration.log.level)
         files.tls.keep(configuration)
+        files.listeners.keep(configuration)
         files.update()
         watch.setHooks(configuration, on: loops[0])
         tokens?.change(to: configuration.grantTypes)

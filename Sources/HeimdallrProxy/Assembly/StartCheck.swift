@@ -34,6 +34,7 @@ struct StartCheck {
             if isLasting { problems.append(problem(error, "store")) } else { warnings.append(problem(error, "store")) }
         }
         do { try AuditStream.check(configuration.audit) } catch { problems.append(problem(error, "audit")) }
+        problems += configuration.allListenerTLS.compactMap(ListenerCertificates.fault)
         for error in ProxyServer.check(configuration, passed: passed) {
             // A unit may give the port, or the right to it, to the proxy and not to the user who runs this.
             let fault = problem(error, error.listener?.description)

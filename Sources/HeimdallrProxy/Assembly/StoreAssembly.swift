@@ -100,7 +100,7 @@ struct StoreAssembly {
         return try TokenStoreKey(try await secret(source, "store.key"))
     }
 
-    private func secret(_ source: SecretSource, _ name: String) async throws(TokenStoreError) -> Secret {
+    func secret(_ source: SecretSource, _ name: String) async throws(TokenStoreError) -> Secret {
         switch source {
         case .literal(let text): return Secret(text)
         case .environment(let name):

@@ -5,7 +5,8 @@ import WireText
 /// A command for each upstream that uses it, ready to be copied.
 struct UpstreamExamples {
     private let configuration: Configuration
-    /// Addresses of `proxy.listen`, then of the upstreams' own listeners, as programs reach them.
+    /// Addresses of `proxy.listen`, then of the upstreams' own listeners, as programs reach them: with `http://` or
+    /// `https://`, or `unix:`.
     private let forward: [String]
     private let own: [Int: String]
 
@@ -20,7 +21,8 @@ struct UpstreamExamples {
         for (position, (address, index)) in wanted.enumerated() {
             // A name may stand for several addresses. The lists then differ in length.
             let real = addresses.count == wanted.count ? addresses[position] : address.description
-            let text = Self.reachable(address, real)
+            let tls = configuration.tls(of: address, upstream: index < 0 ? nil : index)
+            let text = Self.reachable(address, real, tls == nil ? "http" : "https")
             if index < 0 { forward.append(text) } else { own[index] = text }
         }
         self.forward = forward
@@ -56,12 +58,12 @@ struct UpstreamExamples {
             }
             words +=
                 Self.unixPath(address).map { ["--unix-socket", $0, "http://localhost\(path)"] }
-                ?? ["http://\(address)\(path)"]
+                ?? ["\(address)\(path)"]
         } else {
             let host = upstream.host.description.replacing("*.", with: "any.", maxReplacements: 1)
             // curl has no option for a proxy on a Unix socket, but origin-form requests are routed by Host there.
             let address = forward.first { Self.unixPath($0) == nil } ?? forward.first ?? ""
-            words += Self.unixPath(address).map { ["--unix-socket", $0] } ?? ["-x", "http://\(address)"]
+            words += Self.unixPath(address).map { ["--unix-socket", $0] } ?? ["-x", address]
             words.append("http://\(host)\(path)")
         }
         return words.map(Self.quoted).joined(separator: " ")
@@ -71,10 +73,10 @@ struct UpstreamExamples {
         address.hasPrefix("unix:") ? String(address.dropFirst("unix:".count)) : nil
     }
 
-    private static func reachable(_ address: ListenAddress, _ real: String) -> String {
+    private static func reachable(_ address: ListenAddress, _ real: String, _ scheme: String) -> String {
         guard case .tcp(let host, let port) = address else { return address.description }
         let number = port == 0 ? String(real.split(separator: ":").last ?? "0") : String(port)
-        return ListenAddress.reachable(host: host, port: number)
+        return "\(scheme)://\(ListenAddress.reachable(host: host, port: number))"
     }
 
     private static func quoted(_ word: String) -> String {

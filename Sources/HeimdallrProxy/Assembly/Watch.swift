@@ -47,6 +47,7 @@ final class Watch: Sendable {
                 "target": "\(failure.target)", "reason": "\(failure.reason)", "what_to_do": "\(failure.advice)",
             ]
             if let user = failure.user { fields["user"] = "\(user)" }
+            if let others = failure.others, others > 0 { fields["others"] = .stringConvertible(others) }
             logger.warning("a program got no TLS from the proxy", metadata: fields)
         }
         observer.acceptFailed = { [logger] error in

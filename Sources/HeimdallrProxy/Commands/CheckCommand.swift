@@ -56,10 +56,12 @@ struct CheckCommand: AsyncParsableCommand {
     static func report(_ settings: Configuration, source: ConfigurationSource, keys: [String] = []) -> String {
         let name = source == .environment ? "The environment" : source.name
         var text = "\(name) is good.\n\nListening on:\n"
-        for address in settings.proxy.listen { text += "  \(address)\n" }
+        for address in settings.proxy.listen {
+            text += "  \(shown(address, settings.tls(of: address, upstream: nil)))\n"
+        }
         for upstream in settings.upstreams {
             guard let address = upstream.listen else { continue }
-            text += "  \(address)  (every request is for \(upstream.host))\n"
+            text += "  \(shown(address, upstream.listenerTLS))  (every request is for \(upstream.host))\n"
         }
         let users = settings.proxy.users.keys.sorted()
         if !users.isEmpty { text += "  for users only: \(users.joined(separator: ", "))\n" }
@@ -76,6 +78,10 @@ struct CheckCommand: AsyncParsableCommand {
         text += redirectURIs(settings)
         if settings.playground { text += "\nThe playground gets its real ports when the proxy starts.\n" }
         return text
+    }
+
+    private static func shown(_ address: ListenAddress, _ tls: ListenerTLS?) -> String {
+        tls == nil ? "\(address)" : "https://\(address)"
     }
 
     /// The redirect URIs to register at the authorization servers before the first sign-in.
@@ -125,14 +131,20 @@ struct CheckReport {
     }
 
     private var listeners: [JSON] {
-        settings.proxy.listen.map { Self.listener($0, upstream: nil) }
+        settings.proxy.listen.map {
+            Self.listener($0, upstream: nil, settings.tls(of: $0, upstream: nil))
+        }
             + settings.upstreams.compactMap { upstream in
-                upstream.listen.map { Self.listener($0, upstream: upstream.host.description) }
+                upstream.listen.map {
+                    Self.listener($0, upstream: upstream.host.description, upstream.listenerTLS)
+                }
             }
     }
 
-    private static func listener(_ address: ListenAddress, upstream: String?) -> JSON {
-        .object([.init("address", .string("\(address)")), .init("upstream", JSON(upstream))])
+    private static func listener(_ address: ListenAddress, upstream: String?, _ tls: ListenerTLS?) -> JSON {
+        .object([
+            .init("address", .string("\(address)")), .init("upstream", JSON(upstream)), .init("tls", .bool(tls != nil)),
+        ])
     }
 
     private static func strings(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }

@@ -67,6 +67,7 @@ extension Configuration {
             }
         }
         settings.proxy.listen = [own]
+        settings.proxy.listenerTLS = [:]
         // No load balancer sends anything here.
         settings.proxy.drainDelay = .zero
         settings.log.level = level ?? (Logger.Level(log.level) < .warning ? .warning : log.level)

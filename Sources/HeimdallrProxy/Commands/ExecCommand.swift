@@ -77,14 +77,7 @@ struct ExecCommand: ParsableCommand {
     func run() throws {
         let (source, environment) = try options.named.chooseWithoutPlayground()
         let settings = try source.load(environment: environment)
-        guard let authority = Self.authority(settings) else {
-            let onlySockets = settings.proxy.listen.allSatisfy { if case .unix = $0 { true } else { false } }
-            throw ExitStatus.failure.error(
-                onlySockets
-                    ? "the proxy listens only on a Unix socket, which http_proxy can't name: add an address such as "
-                        + "127.0.0.1:8080 to proxy.listen"
-                    : "proxy.listen has no port that is known before the proxy runs; give it one")
-        }
+        guard let authority = Self.authority(settings) else { throw Self.lackOfAuthority(settings) }
         let failure = ProgramExecution.replaceProcess(
             program,
             setting: try Self.variables(
@@ -164,12 +157,29 @@ struct ExecCommand: ParsableCommand {
         users.keys.sorted().joined(separator: ", ")
     }
 
-    /// `127.0.0.1:8080`; `nil` for a port that the kernel chooses.
+    /// The first listener without TLS, which few programs speak with a proxy: `127.0.0.1:8080`. `nil` for a port that the
+    /// kernel chooses.
     static func authority(_ settings: Configuration) -> String? {
-        for case .tcp(let host, let port) in settings.proxy.listen where port != 0 {
+        for address in settings.proxy.listen where settings.tls(of: address, upstream: nil) == nil {
+            guard case .tcp(let host, let port) = address, port != 0 else { continue }
             return ListenAddress.reachable(host: host, port: "\(port)")
         }
         return nil
+    }
+
+    private static func lackOfAuthority(_ settings: Configuration) -> any Error {
+        let addresses = settings.proxy.listen
+        if addresses.contains(where: { settings.tls(of: $0, upstream: nil) != nil }) {
+            return ExitStatus.failure.error(
+                "the proxy has no listener without TLS, and few programs speak TLS with a proxy: add an address such as "
+                    + "127.0.0.1:8080 to proxy.listen")
+        }
+        let onlySockets = addresses.allSatisfy { if case .unix = $0 { true } else { false } }
+        return ExitStatus.failure.error(
+            onlySockets
+                ? "the proxy listens only on a Unix socket, which http_proxy can't name: add an address such as "
+                    + "127.0.0.1:8080 to proxy.listen"
+                : "proxy.listen has no port that is known before the proxy runs; give it one")
     }
 }
 

@@ -43,7 +43,8 @@ struct KeyCheck {
                 if secret.count < 32 {
                     warn("this is shorter than the 32 octets that HS256 wants (RFC 7518, section 3.2)", use)
                 }
-            case .tls(let certificate, let key): try checkTLS(certificate, key, use)
+            case .tls(let certificate, let key), .listener(let certificate, let key):
+                try checkTLS(certificate, key, use)
             case .trustAnchors(let file):
                 let certificates = try certificates(file)
                 if let first = certificates.min(by: { $0.notAfter < $1.notAfter }) {
@@ -103,7 +104,7 @@ struct KeyCheck {
             say("\(key), certificate \(described(first))", use)
         } catch {
             // TLS accepts kinds of keys that the proxy can't sign with.
-            guard error == .key(.kind) else {
+            guard error == .key(.kind), case .tls = use.content else {
                 throw error == .key(.foreignCertificate) ? Fault(error, certificate) : Fault(error, key)
             }
             say("a key of another kind, certificate \(described(first))", use)

@@ -162,7 +162,8 @@ struct ChildProgram {
 /// The part of this process's state at its start that a program inherits. sigprocmask(2), proc_pid_fd(5).
 struct StartState: Sendable {
     let mask: sigset_t
-    /// Open descriptors beyond the standard ones, below 1024, in order.
+    /// Open descriptors beyond the standard ones, in order, below 1024 and the soft limit: posix_spawn(3) refuses to close
+    /// a number beyond it.
     let descriptors: [Int32]
 
     /// Called on the main thread, before anything else opens files: other threads block signals.
@@ -170,9 +171,10 @@ struct StartState: Sendable {
         var mask = sigset_t()
         unsafe pthread_sigmask(SIG_SETMASK, nil, &mask)
         self.mask = mask
+        let limit = Int32(clamping: min(1024, ProcessHygiene.initialFileLimit?.rlim_cur ?? 1024))
         // Descriptors with FD_CLOEXEC are this process's own.
         descriptors = FileSystem.names(in: "/proc/self/fd").compactMap { Int32($0) }
-            .filter { $0 > STDERR_FILENO && $0 < 1024 && fcntl($0, F_GETFD) == 0 }.sorted()
+            .filter { $0 > STDERR_FILENO && $0 < limit && fcntl($0, F_GETFD) == 0 }.sorted()
     }
 }
 

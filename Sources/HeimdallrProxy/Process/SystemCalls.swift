@@ -29,7 +29,7 @@ enum ProcessHygiene {
         _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
-    private static let initialFileLimit: rlimit? = {
+    static let initialFileLimit: rlimit? = {
         var limit = rlimit()
         return unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? limit : nil
     }()

@@ -72,10 +72,7 @@ struct TrustFiles: Sendable {
         return try TrustFiles(roots: roots, folder: folder)
     }
 
-    /// - Returns: the roots that a proxy has written, PEM; `nil` if none has.
-    static func roots(in folder: String) -> [UInt8]? {
-        try? FileSystem.read("\(folder)/\(addition)", limit: settingsLimit)
-    }
+    var rootsPEM: [UInt8] { roots.pem }
 
     /// Writes the files for programs without values of their own, or replaces them.
     func writeDefaults() throws(Fault) {
@@ -147,7 +144,7 @@ struct TrustFiles: Sendable {
     }
 
     private func settings(_ file: SettingsFile, after former: String?) throws(Fault) -> String {
-        guard let former, !former.hasPrefix("\(folder)/"),
+        guard let former, !former.hasPrefix("\(folder)/"), FileStatus(of: former)?.kind == .regular,
             let text = try? FileSystem.read(former, limit: Self.settingsLimit)
         else { return path(file.name) }
         let bundle = try bundle(after: file.bundle(in: String(decoding: text, as: UTF8.self)), else: Self.bundle)

@@ -26,6 +26,8 @@ struct Gate {
 
     struct Situation {
         var role: ListenerRole
+        /// Of the listener.
+        var listenerScheme = Scheme.http
         /// Bytes follow the head, sent before an answer.
         var hasBytesBehind = false
         /// Result of the callers' rules, for a caller that `why` assumes.
@@ -34,6 +36,9 @@ struct Gate {
         var inside: Inside?
         /// `why` asks: the operator may see all hosts of the configuration.
         var isOperator = false
+
+        /// Of requests in origin form.
+        var scheme: Scheme { inside?.scheme ?? listenerScheme }
     }
 
     /// Decides in this order: body limit, circle, route, Max-Forwards, upgrade, credential.
@@ -85,7 +90,7 @@ struct Gate {
         do throws(MessageError) { parsed = try RequestTarget(parsing: bytes, head: head) } catch {
             throw Problem(error)
         }
-        var scheme = situation.inside?.scheme ?? .http
+        var scheme = situation.scheme
         var authority = head.host
         switch parsed {
         case .origin(let path): admitted.target = .path(path)
@@ -102,11 +107,8 @@ struct Gate {
         }
         if authority.isEmpty { throw .hostMissing }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
-        if let inside = situation.inside {
-            let isNamed = known.authority.host == inside.authority.host || inside.authority.host.isAddress
-            guard known.rules != nil, isNamed, scheme == inside.scheme,
-                known.authority.port(for: scheme) == inside.authority.port
-            else { throw .otherAuthority }
+        if let inside = situation.inside, known.rules == nil || !inside.admits(known.authority, scheme) {
+            throw .otherAuthority
         }
         guard let rules = known.rules else {
             // A program may also send requests for its base URL through the proxy.
@@ -130,10 +132,12 @@ struct Gate {
         guard let destination = memory.destination(at: upstream) else { throw .internalError }
         admitted.destination = destination
         admitted.asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
-        if scheme == .https, destination.scheme != .https, situation.inside == nil { throw .schemeNotSupported }
+        if scheme == .https, destination.scheme != .https, situation.scheme == .http { throw .schemeNotSupported }
         // With redirected ports, the program may be a browser, and any page could use the token. In absolute form, the
         // browser was told to use this proxy; the same inside CONNECT.
-        if case .origin = parsed, situation.inside == nil, upstream.settings.injects, !upstream.settings.browsers {
+        if case .origin = parsed, situation.inside?.isRedirected ?? true, upstream.settings.injects,
+            !upstream.settings.browsers
+        {
             try WebPage.refuse(bytes, head)
         }
     }
@@ -145,13 +149,15 @@ struct Gate {
         let authority = try listener.admit(bytes, head, range)
         let upstream = try choose(listener.rules, head, bytes, situation, &admitted)
         admitted.destination = upstream.destination(for: listener.authority, scheme: .https)
-        admitted.asked = AskedAddress(scheme: .http, authority: authority, isBaseURL: true)
+        admitted.asked = AskedAddress(scheme: listener.scheme, authority: authority, isBaseURL: true)
     }
 
     private func choose(
         _ rules: RouteTable.Rules, _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation,
         _ admitted: inout Admitted
     ) throws(Problem) -> UpstreamRules {
+        // A reload has ended the interception.
+        if situation.inside?.scheme == .https, !rules.intercepts { admitted.isLast = true }
         let match = situation.assumed ?? Self.match(rules, head, bytes, admitted.target, admitted.caller)
         switch match {
         case .upstream(let index):

@@ -40,14 +40,13 @@ struct TunnelRules: Sendable {
             let tls: TLSInside = listed.intercepts ? .intercepted : isTunnelled ? .tunnelled : .refused
             if tls != .refused || port != 443 { return .connect(authority, tls: tls) }
         }
-        if isTunnelled { return .tunnel(authority) }
-        // Some programs look the name up themselves. Their requests, and TLS, still name it.
+        if let rules, rules.isListed(authority) { return .tunnel(authority) }
+        // Some programs look the name up themselves. Their requests, and TLS, still name it. So it comes before `"*"`.
         if authority.host.isAddress {
-            let tls: TLSInside = routes.interceptedPorts.contains(port) ? .intercepted : .refused
-            if tls != .refused || port != 443 && routes.ports.contains(port) {
-                return .connect(authority, tls: tls)
-            }
+            if routes.interceptedPorts.contains(port) { return .connect(authority, tls: .intercepted) }
+            if !isTunnelled, port != 443, routes.ports.contains(port) { return .connect(authority, tls: .refused) }
         }
+        if isTunnelled { return .tunnel(authority) }
         throw refusal(of: authority, by: rules, routes, caller)
     }
 

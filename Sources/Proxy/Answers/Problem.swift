@@ -102,6 +102,14 @@ extension Problem {
         408, "http_request_error", .slowRequest, "The request took too long",
         phrase: "Send the first bytes within proxy.header_timeout, or raise that",
         "Nothing came inside CONNECT within proxy.header_timeout.", closes: true)
+    static let noHello = Problem(
+        403, "http_request_denied", .connectRefused, "TLS without a host",
+        phrase: "Name the host in TLS, or list its address",
+        "The TLS of a redirected connection names no host, and its address is not listed.", closes: true)
+    static let slowHello = Problem(
+        408, "http_request_error", .slowRequest, "The request took too long",
+        phrase: "Send the ClientHello within proxy.header_timeout, or raise that",
+        "The ClientHello of a redirected connection did not arrive within proxy.header_timeout.", closes: true)
     static let schemeNotSupported = Problem(
         400, "http_request_error", .schemeNotSupported, "The target's scheme is not supported",
         phrase: "Use an http:// URL: the proxy connects to the API over https",

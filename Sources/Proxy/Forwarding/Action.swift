@@ -15,6 +15,8 @@ enum Action {
     /// Answers CONNECT before anything is dialled.
     indirect case connect(Authority, tls: TLSInside)
     case lookInside
+    /// Read the ClientHello of a redirected connection.
+    case readHello
     /// Requests follow, inside a CONNECT to this authority: with `.https` inside TLS.
     indirect case serveInside(Authority, Scheme)
     /// Nothing can be served inside CONNECT.

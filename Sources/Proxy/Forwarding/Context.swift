@@ -1,8 +1,10 @@
+import Configuration
 import CurlTransport
 import HTTPMessage
 import HTTPServer
 import Heimdallr
 import Reactor
+import TLSServer
 
 /// All that is known of one request, handed from phase to phase. Loop's thread only.
 struct Context {
@@ -10,8 +12,10 @@ struct Context {
     let stream: any ClientStream
     /// The rules that the request began with.
     private(set) var rules: RuleSet
-    /// Role of the client's listener; `nil` after the listener closed.
+    /// Role of the client's listener; `nil` after the listener closed, or wants connections of another kind.
     private(set) var role: ListenerRole?
+    /// Of the client's listener; `nil` for plain HTTP.
+    private(set) var listenerTLS: ListenerTLS?
     var sender: Sender
     var admitted = Admitted()
     var exchange = Exchange()
@@ -41,14 +45,25 @@ struct Context {
     private mutating func takeRole() {
         role = rules.role(of: stream.source.listener)
         sender.caller.listener = if case .forward(let listener) = role { listener } else { nil }
+        listenerTLS = rules.tls(of: stream.source.listener)
+    }
+
+    /// Takes the client's certificate from the connection's TLS, which is done by now.
+    private mutating func takeCertificate() {
+        sender.caller.certificate = (stream.source.stream as? TLSServerStream)?.clientCertificate
+        if sender.caller.certificate == nil { role = nil }
     }
 
     /// Begins with the next request.
     mutating func begin() {
         if rules !== shard.rules {
             rules = shard.rules
+            let former = listenerTLS
             takeRole()
+            // The connection is of another kind than its listener wants now.
+            if listenerTLS != former { role = nil }
         }
+        if listenerTLS?.clientCAFile != nil, sender.caller.certificate == nil { takeCertificate() }
         admitted = Admitted(sender.caller)
         exchange = Exchange()
         exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
@@ -79,15 +94,40 @@ struct Sender {
     var caller = Caller()
     /// The CONNECT whose bytes the requests are; `nil`: they came without one.
     var inside: Inside?
+    /// The CONNECT was sent by no program: TLS came without one. Requests follow only inside it.
+    var redirected: Redirected?
 }
 
-/// A CONNECT that was answered with 200, and is followed by requests.
-struct Inside {
+/// TLS that came without a CONNECT: the kernel has redirected the connection, and the ClientHello says where to.
+struct Redirected {
+    /// The address that the program dialled, where the kernel knows it.
+    let destination: SocketAddress?
+}
+
+/// A CONNECT that was answered with 200, and is followed by requests. An object, because each request refers to it.
+final class Inside: Sendable {
     let authority: Authority
     /// Of the requests inside: `.https` where their TLS is opened.
     let scheme: Scheme
     /// User of the requests inside.
     let credentials: BasicCredentials?
+    /// The program sent no CONNECT, and knows of no proxy.
+    let isRedirected: Bool
+
+    init(authority: Authority, scheme: Scheme, credentials: BasicCredentials?, isRedirected: Bool = false) {
+        self.authority = authority
+        self.scheme = scheme
+        self.credentials = credentials
+        self.isRedirected = isRedirected
+    }
+
+    /// Whether a request inside may name this authority. If the CONNECT names an address, any name is possible, unless TLS
+    /// has shown one host's certificate.
+    func admits(_ other: Authority, _ scheme: Scheme) -> Bool {
+        let isFree = scheme == .http && authority.host.isAddress
+        return scheme == self.scheme && other.port(for: scheme) == authority.port
+            && (isFree || other.host == authority.host)
+    }
 }
 
 extension Exchange.Request {

@@ -136,7 +136,7 @@ extension Exchange {
         case .answered, .switched:
             guard let error = end.error else { return .finish }
             return .cut(because: Problem(error).error)
-        case .deciding, .held, .collecting, .awaitingToken, .asked, .connected, .tunnelled: break
+        case .deciding, .held, .collecting, .awaitingToken, .asked, .greeted, .connected, .tunnelled: break
         }
         guard let error = end.error else { return .fail(Problem(TransportError(.responseTruncated, message: ""))) }
         if error.kind == .http2Missing { return .sendByHTTP1 }

@@ -15,7 +15,7 @@ extension Exchange {
         /// The client's bytes of another protocol, or its end.
         case client
         case upstreamEnd
-        /// The client's first bytes inside CONNECT.
+        /// The client's first bytes inside CONNECT, or its ClientHello.
         case firstBytes
         case tunnel
     }
@@ -32,7 +32,7 @@ extension Exchange {
         case .refused, .answered: .upstream
         case .switched(let switched):
             switched.isLeaving ? .upstreamEnd : switched.hasUpstreamEnded ? .client : .upstream
-        case .connected: .firstBytes
+        case .greeted, .connected: .firstBytes
         case .tunnelled: .tunnel
         }
     }
@@ -62,6 +62,7 @@ extension Exchange {
         case .switched(let switched):
             if switched.isLeaving { return .leave(closes: true) }
             return .cut(because: switched.hasUpstreamEnded ? nil : Self.silent)
+        case .greeted: return .endConnect(.slowHello)
         case .connected: return .endConnect(.nothingInside)
         case .tunnelled: return .endTunnel
         }

@@ -35,6 +35,8 @@ struct Exchange {
         /// - Parameter framing: of the answer's body for the client.
         case answered(framing: BodyFraming)
         case switched(Switched)
+        /// The ClientHello of a redirected connection has begun.
+        case greeted
         /// CONNECT was answered, and the client's first bytes decide.
         indirect case connected(Authority, tls: TLSInside)
         /// - Parameter isAnswered: the client has the 200.
@@ -91,7 +93,7 @@ struct Exchange {
         switch state {
         case .answered, .switched, .connected: true
         case .tunnelled(let isAnswered): isAnswered
-        case .deciding, .held, .collecting, .awaitingToken, .asked, .refused: false
+        case .deciding, .held, .collecting, .awaitingToken, .asked, .refused, .greeted: false
         }
     }
 
@@ -105,7 +107,7 @@ struct Exchange {
     var awaitsOthers: Bool {
         switch state {
         case .deciding, .collecting, .awaitingToken, .asked, .refused, .answered: pause != .room
-        case .held, .switched, .connected, .tunnelled: false
+        case .held, .switched, .greeted, .connected, .tunnelled: false
         }
     }
 
@@ -126,6 +128,20 @@ struct Exchange {
         if admitted.isLast { request.keepsAlive = false }
     }
 
+    /// TLS has begun without a CONNECT.
+    mutating func greet() -> Action {
+        state = .greeted
+        hasNewTime = true
+        return .readHello
+    }
+
+    /// The ClientHello was read, and took the place of a CONNECT.
+    mutating func heardHello(_ request: Request) {
+        self.request = request
+        state = .deciding
+        hasNewTime = true
+    }
+
     /// CONNECT is answered with 200 before anything is dialled.
     mutating func connect(to authority: Authority, tls: TLSInside) {
         state = .connected(authority, tls: tls)
@@ -144,9 +160,10 @@ struct Exchange {
         }
     }
 
-    mutating func tunnel() {
+    /// - Parameter isRedirected: the client expects no answer of HTTP.
+    mutating func tunnel(isRedirected: Bool) {
         request.keepsAlive = false
-        state = .tunnelled(isAnswered: isAnswered)
+        state = .tunnelled(isAnswered: isAnswered && !isRedirected)
     }
 
     /// The whole body is read and kept first.
@@ -207,6 +224,7 @@ struct Exchange {
     /// More of the body has come, or its end.
     func bodyArrived() -> Action {
         if case .connected = state { return .lookInside }
+        if case .greeted = state { return .readHello }
         return isCollecting ? .collectBody : .resumeUpload
     }
 

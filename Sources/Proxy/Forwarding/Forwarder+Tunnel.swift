@@ -12,13 +12,14 @@ extension Forwarder {
 
     func answerConnect() {
         context.ledger.status = 200
+        guard context.sender.redirected == nil else { return lookInside() }
         context.ledger.bytesSent = UInt64(
             stream.answer(AnswerHead(200), reason: Self.established.span, fields: { _ in }))
         lookInside()
     }
 
     func lookInside() {
-        switch stream.peek() {
+        switch stream.peek(until: { _ in true }) {
         case .byte(let byte): perform(context.exchange.firstByteCame(byte))
         case .wait: break
         case .end: perform(.leave(closes: true))
@@ -29,8 +30,10 @@ extension Forwarder {
     /// The next request comes from inside the CONNECT.
     func serveInside(_ authority: Authority, _ scheme: Scheme) {
         context.sender.inside = Inside(
-            authority: authority, scheme: scheme, credentials: stream.request.with { BasicCredentials($0, $1) })
+            authority: authority, scheme: scheme, credentials: stream.request.with { BasicCredentials($0, $1) },
+            isRedirected: context.sender.redirected != nil)
         settle(stream.progress)
+        context.sender.redirected = nil
         guard scheme == .http || layTLS() else { return stream.close(cut: true) }
         stream.finish(trailers: [], keepsOpen: true)
     }
@@ -56,7 +59,7 @@ extension Forwarder {
         }
         context.sender.inside = Inside(
             authority: Authority(host: host, port: inside.authority.port), scheme: .https,
-            credentials: inside.credentials)
+            credentials: inside.credentials, isRedirected: inside.isRedirected)
         return interception.context(for: host, listener: stream.source.listener)
     }
 
@@ -71,11 +74,14 @@ extension Forwarder {
         let status = context.ledger.status
         context.ledger.note(problem)
         context.ledger.cause = problem.detail
-        if context.exchange.isAnswered { context.ledger.status = status }
+        let isRedirected = context.sender.redirected != nil
+        if context.exchange.isAnswered, !isRedirected { context.ledger.status = status }
         let target = context.sender.inside.map { Array("\($0.authority)".utf8) }
         shard.observer.connectEnded(
             target ?? stream.request.with { Array($1[$0.target].text.utf8) }, problem.detail)
-        if problem == .connectRefused, stream.write(Self.accessDenied.span, .all) == nil { return leave() }
+        if isRedirected || problem == .connectRefused, stream.write(Self.accessDenied.span, .all) == nil {
+            return leave()
+        }
         settle(stream.progress)
         stream.finish(trailers: [], keepsOpen: false)
     }
@@ -88,17 +94,15 @@ extension Forwarder {
 
     /// Dials, then answers with 200. No byte inside gets a token.
     func openTunnel(to authority: Authority) {
-        context.exchange.tunnel()
+        context.exchange.tunnel(isRedirected: context.sender.redirected != nil)
         context.ledger.times.ask(shard.loop.now)
-        guard let dialer = context.rules.tunnels?.dialer(for: authority), let port = authority.port else {
+        guard let target = context.rules.tunnels?.target(for: authority, context.sender.redirected) else {
             return perform(context.exchange.failed(.connectRefused))
         }
         waitNumber += 1
         let number = waitNumber
         do throws(TransportError) {
-            let attempt = try dialer.dial(
-                host: authority.host.description, port: port
-            ) { [weak self] result in
+            let attempt = try target.dialer.dial(host: target.host, port: target.port) { [weak self] result in
                 guard let self, number == waitNumber else { return }
                 dialled(result)
             }
@@ -120,22 +124,29 @@ extension Forwarder {
     }
 
     private func join(_ upstream: StreamSocket) throws(TransportError) {
+        let end = OwnConnections.add(upstream)
         do throws(SystemError) {
             try stream.handOver { client, received, unsent throws(SystemError) in
                 let tunnel = Tunnel(
                     client: TunnelSide(client.stream, isEnding: client.isEnding, hasEnded: client.hasEnded),
                     upstream: TunnelSide(upstream), loop: shard.loop,
                     progressed: { [unowned self] in tunnelProgressed() },
-                    ended: { [unowned self] in tunnelEnded() })
+                    ended: { [unowned self] in
+                        OwnConnections.remove(end)
+                        tunnelEnded()
+                    })
                 try upstream.register(tunnel)
                 var head = ByteBuffer()
                 head.append(unsent)
-                if !context.exchange.isAnswered { head.append("HTTP/1.1 200 Connection established\r\n\r\n") }
+                if !context.exchange.isAnswered, context.sender.redirected == nil {
+                    head.append("HTTP/1.1 200 Connection established\r\n\r\n")
+                }
                 tunnel.toClient.begin(with: head.bytes, counts: false)
                 tunnel.toUpstream.begin(with: received, counts: true)
                 context.tunnel = tunnel
             }
         } catch {
+            OwnConnections.remove(end)
             throw TransportError(.internal, message: error.description)
         }
         context.ledger.times.connect(shard.loop.now, isReused: false)

@@ -49,6 +49,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         if context.sender.inside != nil, stream.request.with({ $1.starts(with: Self.prefaceOfHTTP2) }) {
             return endConnect(.http2Inside)
         }
+        if isHello { return beginRedirected() }
         perform(.fail(error.status == Problem.slowHead.status ? .slowHead : Problem(error)))
     }
 
@@ -94,6 +95,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
             context.exchange.connect(to: authority, tls: tls)
             answerConnect()
         case .lookInside: lookInside()
+        case .readHello: readHello()
         case .serveInside(let authority, let scheme): serveInside(authority, scheme)
         case .endConnect(let problem): endConnect(problem)
         case .openTunnel(let authority): openTunnel(to: authority)
@@ -163,6 +165,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     }
 
     private func fail(_ problem: Problem) {
+        if context.sender.redirected != nil { return endConnect(problem) }
         endUpstream()
         let keeps = keepsConnection(behindOwn: problem.closes || stream.request.head.upgradeRequested)
         AnswerPhase.write(problem, keeping: keeps, &context) ? finish(keeping: keeps, stream.progress) : leave()

@@ -3,11 +3,13 @@ import TLSServer
 /// A program that did not take the proxy's certificate, or with which no TLS was possible. The log tells it, because the
 /// program is never served without TLS instead.
 public struct FailedHandshake: Sendable {
-    /// `HOST:PORT` of the CONNECT.
+    /// `HOST:PORT` of the CONNECT, or address of the listener.
     public var target: String
     /// Name in `proxy.users`.
     public var user: String?
     public var end: HandshakeEnd
+    /// Number of failures before that were not told; `nil` inside CONNECT, where each is told.
+    public var others: Int?
 
     public var reason: String {
         switch end {
@@ -22,7 +24,21 @@ public struct FailedHandshake: Sendable {
         }
     }
 
-    public var advice: String {
+    public var advice: String { others == nil ? adviceInside : adviceAtListener }
+
+    private var adviceAtListener: String {
+        switch end {
+        case .refused(nil): "this listener has `tls`: write https:// in front of its address"
+        case .refused(.noApplicationProtocol):
+            "only HTTP/1.1 is served, and the client offered HTTP/2 alone: set it to HTTP/1.1"
+        case .refused: "see the client's certificate, where `client_ca_file` wants one, and its versions of TLS"
+        case .alert, .ended, .reset, .silent:
+            "the client may not trust the listener's certificate: give it the authority's, and see the name it asks for"
+        case .abandoned, .done: "see what the client does"
+        }
+    }
+
+    private var adviceInside: String {
         switch end {
         case .refused(.noApplicationProtocol):
             "only HTTP/1.1 is served inside TLS, and the program offered HTTP/2 alone: set it to HTTP/1.1"

@@ -1,4 +1,5 @@
 import Configuration
+import TLSServer
 
 /// The sender of a request, as rules see it.
 struct Caller: Equatable {
@@ -7,12 +8,15 @@ struct Caller: Equatable {
     var uid: UInt32?
     /// The listener that received the request; `nil` for an upstream's own listener.
     var listener: ListenAddress?
+    /// Shown at a listener that verifies certificates.
+    var certificate: ClientCertificate?
 }
 
 struct CallerRule: Sendable {
     private let users: Set<String>
     private let uids: Set<UInt32>
     private let listeners: Set<ListenAddress>
+    private let certificates: Set<String>
 
     /// `nil`: every caller.
     init?(_ settings: Callers) {
@@ -20,6 +24,7 @@ struct CallerRule: Sendable {
         users = Set(settings.users)
         uids = Set(settings.uids)
         listeners = Set(settings.listeners.map(\.endpoint))
+        certificates = Set(settings.certificates)
     }
 
     func admits(_ caller: Caller) -> Bool {
@@ -28,6 +33,11 @@ struct CallerRule: Sendable {
         }
         if !uids.isEmpty {
             guard let uid = caller.uid, uids.contains(uid) else { return false }
+        }
+        if !certificates.isEmpty {
+            guard let shown = caller.certificate,
+                certificates.contains(shown.subject) || shown.names.contains(where: certificates.contains)
+            else { return false }
         }
         // An upstream's own listener leads to that upstream only.
         guard !listeners.isEmpty, let listener = caller.listener else { return true }

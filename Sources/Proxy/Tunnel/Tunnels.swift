@@ -30,6 +30,18 @@ final class Tunnels {
         anyDialer = try Dialer(options: options, loop: loop)
     }
 
-    /// - Parameter authority: an admitted one.
-    func dialer(for authority: Authority) -> Dialer? { rules.isListed(authority) ? listedDialer : anyDialer }
+    /// - Parameters:
+    ///   - authority: an admitted one.
+    ///   - redirected: the authority is the claim of a program that dialled an address. Only a listed name is dialled.
+    /// - Returns: `nil` when the address is not known.
+    func target(
+        for authority: Authority, _ redirected: Redirected?
+    ) -> (dialer: Dialer, host: String, port: UInt16)? {
+        guard let port = authority.port else { return nil }
+        if rules.isListed(authority) { return (listedDialer, authority.host.description, port) }
+        guard let anyDialer else { return nil }
+        guard let redirected else { return (anyDialer, authority.host.description, port) }
+        guard let destination = redirected.destination, let address = NumericAddress(destination) else { return nil }
+        return (anyDialer, address.description, destination.port)
+    }
 }

@@ -83,7 +83,10 @@ struct BadProxyValueTests {
             "2:32: unknown key \"moed\" in proxy.listen; did you mean \"mode\"?"
         ),
         ("listen: [unix:/run/h.sock, {unix: /run/h.sock}]", "2:30: proxy.listen: this value stands here twice"),
-        ("listen: {mode: \"0660\"}", "2:11: proxy.listen: write host:port, or {unix: PATH, mode: \"0660\"}"),
+        (
+            "listen: {mode: \"0660\"}",
+            "2:11: proxy.listen: write host:port, {unix: PATH, mode: \"0660\"}, or {address: HOST:PORT, tls: …}"
+        ),
         (
             "listen: 0.0.0.0:8080",
             "2:11: proxy.listen: 0.0.0.0:8080 is not loopback, so other machines could use the tokens: listen on 127.0.0.1, set `users` under `proxy`, or write `open: true` there if that is meant"

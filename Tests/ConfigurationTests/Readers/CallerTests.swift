@@ -44,7 +44,9 @@ struct CallerTests {
             ("{users: [alise]}", "there is no user \"alise\" under `proxy.users`; did you mean \"alice\"?"),
             ("{listeners: [127.0.0.1:9]}", "127.0.0.1:9 is not one of `proxy.listen`"),
             ("{uids: [-1]}", "write a whole number from 0 to 4294967294"),
-            ("{}", "write `users`, `uids` or `listeners`"),
+            ("{}", "write `users`, `uids`, `listeners` or `certificates`"),
+            ("{certificates: [worker]}", "write a subject such as CN=worker,O=Example, or DNS:"),
+            ("{certificates: [\"CN=worker\"]}", "`certificates` are known only at listeners with `tls`"),
             ("{users: []}", "nobody would fit: write at least one"), ("{user: alice}", "unknown key \"user\""),
         ])
     func wrong(callers: String, message: String) {

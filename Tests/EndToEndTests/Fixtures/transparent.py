@@ -3,7 +3,8 @@
 
 Usage: unshare --net --mount transparent.py PROXY REDIRECT TOOL FOLDER
 """
-import http.client, http.server, json, os, socket, subprocess, sys, threading, time, urllib.error, urllib.request
+import glob, http.client, http.server, json, os, shutil, socket, ssl, subprocess, sys, threading, time
+import urllib.error, urllib.request
 
 proxy, redirect, tool, folder = sys.argv[1:]
 OUTSIDE, PROXY_USER, PROGRAM_USER = "198.51.100.9", 64123, 64124
@@ -41,6 +42,11 @@ class DualStack(http.server.ThreadingHTTPServer):
 
 if proxy == "outside":
     # In the other namespace, once the cable is there.
+    secure = DualStack(("::", 443), Outside)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{folder}/outside.pem")
+    secure.socket = context.wrap_socket(secure.socket, server_side=True)
+    threading.Thread(target=secure.serve_forever, daemon=True).start()
     DualStack(("::", 80), Outside).serve_forever()
 
 
@@ -81,6 +87,68 @@ def program(url, user=PROGRAM_USER, data=None):
     return {"status": int(lines[0]), "answer": json.loads(lines[1])} if len(lines) == 2 else {"error": result.stderr}
 
 
+def curl(url, roots, *options, user=PROGRAM_USER):
+    """An unmodified curl: its exit code, and what the outside saw."""
+    result = as_user(user, "curl", "-sS", "--max-time", "20", "--cacert", f"{folder}/{roots}.pem", *options, url)
+    return {"exit": result.returncode, "seen": json.loads(result.stdout) if result.stdout else None}
+
+
+def piecemeal(way):
+    """TLS whose ClientHello comes byte by byte, or in two records."""
+    connection = socket.create_connection((OUTSIDE, 443), timeout=20)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.create_default_context(cafile=f"{folder}/roots.pem")
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="safe.example.test")
+
+    def go(step):
+        while True:
+            try:
+                return step()
+            except ssl.SSLWantReadError:
+                connection.sendall(outgoing.read())
+                incoming.write(connection.recv(65536))
+
+    try:
+        tls.do_handshake()
+    except ssl.SSLWantReadError:
+        hello = outgoing.read()
+    if way == "records":
+        hello = b"".join(b"\x16\x03\x01" + len(part).to_bytes(2, "big") + part for part in (hello[5:70], hello[70:]))
+    for byte in hello:
+        connection.sendall(bytes([byte]))
+    go(tls.do_handshake)
+    tls.write(f"GET /{way} HTTP/1.0\r\nHost: safe.example.test\r\n\r\n".encode())
+    connection.sendall(outgoing.read())
+    answer = b"".join(iter(lambda: go(lambda: tls.read(65536)), b""))
+    return json.loads(answer.split(b"\r\n\r\n")[1])
+
+
+def secure(tunnels, port):
+    """A proxy that opens the TLS of some hosts and tunnels others."""
+    with open(f"{folder}/secure.yaml", "w") as file:
+        file.write(
+            f"proxy: {{listen: ['127.0.0.1:{port}', '[::1]:{port}'], connect: tunnel, tunnels: {json.dumps(tunnels)},\n"
+            f"  private_networks: ['198.51.100.0/24', '2001:db8::/32']}}\n"
+            f"clients: {{api: {{token_endpoint: 'http://{OUTSIDE}/token', client_id: me, allow_plaintext: true}}}}\n"
+            "upstreams:\n" + "".join(
+                f"  - {{host: {name}.example.test, url: 'http://{OUTSIDE}', allow_plaintext: true, client: api,"
+                f" intercept: {name != 'listed'}}}\n".replace("True", "true").replace("False", "false")
+                for name in ("safe", "safe6", "listed")))
+    rules("up", "--user", str(PROXY_USER), "--from", "80,443", "--to", str(port))
+    run_directory = f"{folder}/run{port}"
+    os.mkdir(run_directory, 0o700)
+    os.chown(run_directory, PROXY_USER, PROXY_USER)
+    children.append(subprocess.Popen(
+        ["setpriv", f"--reuid={PROXY_USER}", "--clear-groups", proxy, "serve", "--config", f"{folder}/secure.yaml"],
+        stdout=open(f"{folder}/secure{port}.log", "w"), stderr=subprocess.STDOUT,
+        env={**os.environ, "XDG_RUNTIME_DIR": run_directory}))
+    until("the second proxy", lambda: listens("127.0.0.1", port))
+    until("its roots", lambda: glob.glob(f"{run_directory}/**/roots.pem", recursive=True))
+    shutil.copyfile(glob.glob(f"{run_directory}/**/roots.pem", recursive=True)[0], f"{folder}/roots.pem")
+    os.chmod(f"{folder}/roots.pem", 0o644)
+
+
 def rules(*arguments):
     run(redirect, *arguments, "--tool", tool)
 
@@ -103,14 +171,21 @@ try:
         subprocess.run(command.split(), capture_output=True).returncode == 0 for command in (
             "ip -6 addr add 2001:db8::1/64 dev cable0 nodad",
             " ".join(enter) + " ip -6 addr add 2001:db8::9/64 dev cable1 nodad"))
+    names = [f"{name}.example.test" for name in ("tunnel", "any", "any6", "listed", "ghost")]
+    run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=outside",
+        "-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in names), "-keyout", f"{folder}/key.pem",
+        "-out", f"{folder}/certificate.pem")
+    with open(f"{folder}/outside.pem", "w") as file:
+        file.write(open(f"{folder}/certificate.pem").read() + open(f"{folder}/key.pem").read())
     server = subprocess.Popen(
-        [*enter, "/usr/bin/python3", __file__, "outside", "", "", ""], stdout=open(f"{folder}/outside.log", "w"))
+        [*enter, "/usr/bin/python3", __file__, "outside", "", "", folder], stdout=open(f"{folder}/outside.log", "w"))
     children.append(server)
     until("the server outside", lambda: listens(OUTSIDE, 80))
 
     names = "\n".join(
-        ["127.0.0.1 localhost"] + [f"{OUTSIDE} {name}.example.test" for name in ("api", "plain", "unknown")]
-        + (["2001:db8::9 six.example.test"] if six else []))
+        ["127.0.0.1 localhost"] + [f"{OUTSIDE} {name}.example.test" for name in (
+            "api", "plain", "unknown", "safe", "tunnel", "any", "listed")]
+        + ([f"2001:db8::9 {name}.example.test" for name in ("six", "safe6", "any6")] if six else []))
     with open(f"{folder}/hosts", "w") as file:
         file.write(names + "\n")
     run("mount", "--make-rprivate", "/")
@@ -164,6 +239,30 @@ try:
     # The wrong user is exempt: what the proxy sends comes back to it.
     rules("up", "--user", str(PROGRAM_USER))
     results["circle"] = program("http://plain.example.test/circle", user=0)
+
+    # TLS to port 443, by two proxies: one tunnels to listed hosts, one to all.
+    secure(["tunnel.example.test:443"], 8081)
+    os.environ["SSL_CERT_FILE"] = f"{folder}/roots.pem"
+    tls = results["tls"] = {"python": program("https://safe.example.test/python")["answer"]}
+    tls["curl"] = curl("https://safe.example.test/curl", "roots")
+    tls["six"] = curl("https://safe6.example.test/six", "roots") if six else None
+    tls["bytes"], tls["records"] = piecemeal("bytes"), piecemeal("records")
+    tls["tunnel"] = curl("https://tunnel.example.test/tunnel", "certificate")
+    # A listed tunnel is dialled by its name, any other by the address that the program dialled.
+    elsewhere = ["--resolve", "tunnel.example.test:443:198.51.100.77"]
+    tls["elsewhere"] = curl("https://tunnel.example.test/elsewhere", "certificate", *elsewhere)
+    tls["unlisted"] = curl("https://any.example.test/unlisted", "certificate")
+    tls["listed"] = curl("https://listed.example.test/listed", "certificate")
+    tls["nameless"] = curl(f"https://{OUTSIDE}/nameless", "certificate")
+    secure(["*"], 8082)
+    tls["any"] = curl("https://any.example.test/any", "certificate")
+    ghost = ["--resolve", f"ghost.example.test:443:{OUTSIDE}"]
+    tls["ghost"] = curl("https://ghost.example.test/ghost", "certificate", *ghost)
+    tls["any six"] = curl("https://any6.example.test/any", "certificate") if six else None
+    # The wrong user is exempt: the proxy's tunnels come back to it.
+    rules("up", "--user", str(PROGRAM_USER), "--from", "80,443", "--to", "8082")
+    tls["circle"] = curl("https://any.example.test/circle", "certificate", user=0)
+    del os.environ["SSL_CERT_FILE"]
 
     rules("down")
     results["down"] = program("http://api.example.test/down")

@@ -101,6 +101,18 @@ struct InterceptionTests {
         #expect(proxy.origin.requests.count == 1)
     }
 
+    @Test func `an address with its own certificate is no way to other hosts`() async throws {
+        let proxy = try await ProxyInProcess(
+            upstream: "intercept: true",
+            more: "- {host: 127.0.0.9, url: ORIGIN, client: api, allow_plaintext: true, intercept: true}")
+        let own = try await curl(proxy, ["https://127.0.0.9/"])
+        #expect(own.output == "ok", "\(own.transcript)")
+        let other = try await curl(
+            proxy, ["-w", "%{http_code}", "-o", "/dev/null", "-H", "Host: api.test", "https://127.0.0.9/"])
+        #expect(other.output == "403", "\(other.transcript)")
+        #expect(proxy.origin.requests.count == 1)
+    }
+
     @Test func `another server name than the CONNECT's is refused`() async throws {
         let failed = Recorder<FailedHandshake>()
         let proxy = try await Self.proxy("", failed)

@@ -7,7 +7,8 @@ enum AdmitPhase {
         guard let role = context.role else { return .fail(.draining) }
         let (rules, stream) = (context.rules, context.stream)
         let situation = Gate.Situation(
-            role: role, hasBytesBehind: stream.hasInput(reading: false) == true,
+            role: role, listenerScheme: context.listenerTLS == nil ? .http : .https,
+            hasBytesBehind: stream.hasInput(reading: false) == true,
             inside: context.sender.inside)
         let admission: Admission
         do throws(Problem) {

@@ -1,0 +1,28 @@
+/// TLS of a listener, by PEM files.
+public struct ListenerTLS: Sendable, Hashable {
+    /// The listener's own certificate first, then those that lead to its issuer.
+    public var certFile: String
+    public var keyFile: String
+    /// Authorities of the clients' certificates. Each client has to show one. `nil`: no client is asked for one.
+    public var clientCAFile: String?
+
+    public init(certFile: String, keyFile: String, clientCAFile: String? = nil) {
+        self.certFile = certFile
+        self.keyFile = keyFile
+        self.clientCAFile = clientCAFile
+    }
+}
+
+extension Configuration {
+    /// TLS of a listener; `nil`: plain HTTP.
+    /// - Parameter upstream: index of the upstream whose own listener it is; `nil` for `proxy.listen`.
+    public func tls(of address: ListenAddress, upstream: Int?) -> ListenerTLS? {
+        if let upstream { return upstreams[upstream].listenerTLS }
+        return proxy.listenerTLS[address.endpoint]
+    }
+
+    /// TLS of all listeners, each once.
+    public var allListenerTLS: Set<ListenerTLS> {
+        Set(proxy.listenerTLS.values).union(upstreams.compactMap(\.listenerTLS))
+    }
+}

@@ -1,0 +1,164 @@
+import Administration
+import Configuration
+import Cryptography
+import FileSystem
+import Logging
+import Reports
+import Synchronization
+import TLSServer
+import WireText
+
+/// The certificates of the listeners with TLS: the last good content of their files. Any thread; reading blocks.
+final class ListenerCertificates: Sendable {
+    /// One reading of a listener's files that can be used.
+    private struct Reading {
+        var content: [SecretBytes?]
+        var context: TLSServerContext
+        /// End times of the certificates by file, in seconds since 1970.
+        var ends: [CertificateEnd]
+    }
+
+    private static let limit = 4 << 20
+
+    private let counts: ReloadCounts
+    private let logger: Logger?
+    private let readings = Mutex<[ListenerTLS: Reading]>([:])
+    private let faults = Mutex<[ListenerTLS: String]>([:])
+
+    init(counts: ReloadCounts, logger: Logger?) {
+        self.counts = counts
+        self.logger = logger
+    }
+
+    /// Reads the files that were not read yet. Called before `context` is used for a configuration.
+    /// - Throws: `ConfigurationError`, since a listener without a certificate can serve nobody.
+    func add(_ configuration: Configuration) async throws {
+        let wanted = configuration.allListenerTLS.filter { tls in readings.withLock { $0[tls] == nil } }
+        guard !wanted.isEmpty else { return }
+        let found = await BlockingWork.run {
+            Result { () throws(ConfigurationError) in
+                try wanted.map { tls throws(ConfigurationError) in
+                    do throws(Unusable) { return (tls, try Self.read(tls)) } catch { throw error.problem }
+                }
+            }
+        }
+        for (tls, reading) in try found.get() {
+            for path in tls.files { counts.expect(.file(path)) }
+            readings.withLock { $0[tls] = reading }
+        }
+    }
+
+    /// Removes files that no configuration uses any more.
+    func keep(_ configuration: Configuration) {
+        let wanted = configuration.allListenerTLS
+        readings.withLock { readings in readings = readings.filter { wanted.contains($0.key) } }
+        faults.withLock { faults in faults = faults.filter { wanted.contains($0.key) } }
+    }
+
+    func context(_ tls: ListenerTLS) -> TLSServerContext? { readings.withLock { $0[tls]?.context } }
+
+    var files: Set<String> { Set(readings.withLock { $0.keys.flatMap(\.files) }) }
+
+    var ends: [CertificateEnd] { readings.withLock { $0.values.flatMap(\.ends) } }
+
+    /// Reads these files again if they have changed.
+    func readAgain(_ paths: Set<String>) {
+        for tls in readings.withLock({ Array($0.keys) }) where !paths.isDisjoint(with: tls.files) {
+            do throws(Unusable) {
+                let next = try Self.read(tls)
+                let isKnown = readings.withLock { readings in
+                    guard let former = readings[tls] else { return true }
+                    readings[tls] = next
+                    return Self.isSame(former.content, next.content)
+                }
+                let wasFaulty = faults.withLock { $0.removeValue(forKey: tls) != nil }
+                guard !isKnown || wasFaulty else { continue }
+                for file in tls.files { counts.record(.file(file), isGood: true) }
+                logger?.info(
+                    "a listener's certificate is taken from its files again; new connections get it",
+                    metadata: ["files": "\(tls.files.joined(separator: " "))"])
+            } catch {
+                guard faults.withLock({ $0.updateValue(error.reason, forKey: tls) }) != error.reason else { continue }
+                counts.record(.file(error.file), isGood: false)
+                logger?.warning(
+                    "a file of a listener's TLS can't be used; what it held last stays in use",
+                    metadata: ["file": "\(error.file)", "reason": "\(error.reason)"])
+            }
+        }
+    }
+
+    /// - Returns: the fault of a listener's files; `nil` for none. Blocks for the disk.
+    static func fault(of tls: ListenerTLS) -> ConfigurationError.Problem? {
+        do throws(Unusable) {
+            _ = try read(tls)
+            return nil
+        } catch { return error.problem.problems.first }
+    }
+
+    private struct Unusable: Error {
+        let file: String
+        let reason: String
+
+        var problem: ConfigurationError {
+            ConfigurationError(problems: [.init(file: file, message: "a listener can't use it: \(reason)")])
+        }
+    }
+
+    private static func isSame(_ former: [SecretBytes?], _ next: [SecretBytes?]) -> Bool {
+        zip(former, next).allSatisfy { former, next in
+            if let former, let next { former.isEqual(to: next) } else { former == nil && next == nil }
+        }
+    }
+
+    private static func read(_ tls: ListenerTLS) throws(Unusable) -> Reading {
+        let chainText = try text(tls.certFile)
+        let keyText = try text(tls.keyFile)
+        let chain = try certificates(chainText, tls.certFile)
+        let key: SigningKey
+        do throws(CryptographyError) { key = try SigningKey(text: keyText) } catch {
+            throw Unusable(file: tls.keyFile, reason: "\(error)")
+        }
+        var ends =
+            TLSFileCheck.ends(of: chainText).min().map {
+                [CertificateEnd(.listenerCertificate, tls.certFile, at: $0)]
+            } ?? []
+        var clients: ClientVerification?
+        var anchorText: SecretBytes?
+        if let file = tls.clientCAFile {
+            let anchors = try text(file)
+            clients = ClientVerification(anchors: try certificates(anchors, file), isRequired: true)
+            if let end = TLSFileCheck.ends(of: anchors).min() { ends.append(.init(.trustAnchors, file, at: end)) }
+            anchorText = anchors
+        }
+        do throws(CryptographyError) {
+            let context = try TLSServerContext(
+                certificates: chain, key: key, session: Array("listener \(tls.certFile)".utf8), clients: clients)
+            return Reading(content: [chainText, keyText, anchorText], context: context, ends: ends)
+        } catch {
+            throw Unusable(file: tls.certFile, reason: "\(error)")
+        }
+    }
+
+    private static func text(_ path: String) throws(Unusable) -> SecretBytes {
+        do throws(CryptographyError) {
+            return try SecretFile.read(path: path, limit: limit, trimsLineEnd: false)
+        } catch {
+            throw Unusable(file: path, reason: "\(error)")
+        }
+    }
+
+    /// DER of a PEM file's certificates.
+    private static func certificates(_ pem: SecretBytes, _ path: String) throws(Unusable) -> [[UInt8]] {
+        do throws(CryptographyError) {
+            let all = try X509Certificate.all(pem: pem.withSpan { [UInt8](copying: $0) })
+            return try all.map { certificate throws(CryptographyError) in try certificate.der() }
+        } catch {
+            throw Unusable(file: path, reason: "\(error)")
+        }
+    }
+}
+
+extension ListenerTLS {
+    /// Paths of all files.
+    var files: [String] { [certFile, keyFile] + [clientCAFile].compactMap(\.self) }
+}

@@ -1,0 +1,47 @@
+import ArgumentParser
+import Configuration
+import Cryptography
+import Logging
+import Proxy
+
+struct CertificateCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ca",
+        abstract: "The authority of intercepted TLS.",
+        subcommands: [Export.self])
+
+    struct Export: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "export",
+            abstract: "Print the root certificates that programs have to trust, as PEM.",
+            discussion: """
+                With interception.directory they are those of the directory, and are made if there are none. Otherwise \
+                they are those of the running proxy, until it ends. `heimdallr-proxy exec` needs no export.
+
+                  heimdallr-proxy ca export > /usr/local/share/ca-certificates/heimdallr-proxy.crt
+                """)
+
+        @OptionGroup var options: ConfigurationOptions
+
+        func run() async throws {
+            let (source, environment) = try options.named.chooseWithoutPlayground()
+            let settings = try source.load(environment: environment)
+            guard !settings.interceptedHosts.isEmpty else {
+                throw ExitStatus.failure.error("no upstream has `intercept: true`, so there is no authority")
+            }
+            let roots: String
+            do {
+                if settings.interception != nil {
+                    let keeper = InterceptionKeeper(
+                        secrets: SecretCache(settings), logger: Logger(label: "ca") { _ in SwiftLogNoOpLogHandler() })
+                    roots = try await keeper.prepare(settings)?.certificates.rootsPEM ?? ""
+                } else {
+                    roots = String(decoding: try TrustFiles.written(for: settings, environment).rootsPEM, as: UTF8.self)
+                }
+            } catch {
+                throw ExitStatus.failure.error("\(error)")
+            }
+            guard OutputDescriptor.standardOutput.write(roots) else { throw ExitStatus.failure.error }
+        }
+    }
+}

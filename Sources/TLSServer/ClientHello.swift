@@ -1,0 +1,104 @@
+/// The first message of a TLS client (RFC 8446, section 4.1.2), read without libssl and without taking a byte. A
+/// connection that may not be ours to open shows its server name here.
+public enum ClientHello: Sendable, Equatable {
+    /// More bytes must come.
+    case partial
+    /// - Parameter serverName: in lower case (RFC 6066, section 3); `nil`: it names no host.
+    case whole(serverName: String?)
+    /// No ClientHello, or one too long.
+    case malformed
+
+    /// Limit of the bytes on the wire. libssl reads 16 KiB at most, too.
+    public static let maxBytes = 16 * 1024
+
+    private static let handshake: UInt8 = 0x16
+    private static let serverName = 0
+
+    /// - Parameter bytes: the client's bytes so far: records that hold a part of the message each (section 5.1).
+    public init(parsing bytes: Span<UInt8>) {
+        var message: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            guard bytes[index] == Self.handshake else {
+                self = .malformed
+                return
+            }
+            guard bytes.count - index > 5 else { break }
+            let length = Int(bytes[index + 3]) << 8 | Int(bytes[index + 4])
+            guard bytes[index + 1] == 3, length > 0 else {
+                self = .malformed
+                return
+            }
+            index += 5
+            let end = min(bytes.count, index + length)
+            while index < end {
+                message.append(bytes[index])
+                index += 1
+            }
+            if let hello = Self.read(message) {
+                self = hello
+                return
+            }
+        }
+        self = bytes.count < Self.maxBytes ? .partial : .malformed
+    }
+
+    /// - Returns: `nil` when more of the message must come.
+    private static func read(_ message: [UInt8]) -> ClientHello? {
+        var walk = Walk(bytes: message, index: 0, end: message.count)
+        guard let type = walk.number(1) else { return nil }
+        guard type == 1 else { return .malformed }
+        guard let length = walk.number(3) else { return nil }
+        guard length <= maxBytes else { return .malformed }
+        guard message.count - walk.index >= length else { return nil }
+        return read(Walk(bytes: message, index: walk.index, end: walk.index + length)) ?? .malformed
+    }
+
+    /// - Returns: `nil` for a malformed message.
+    private static func read(_ body: Walk) -> ClientHello? {
+        var body = body
+        // Version and random, session, cipher suites, compression methods.
+        guard body.number(2) != nil, body.skip(32), body.part(1) != nil, body.part(2) != nil, body.part(1) != nil
+        else { return nil }
+        if body.isAtEnd { return .whole(serverName: nil) }
+        guard var extensions = body.part(2), body.isAtEnd else { return nil }
+        var name: String?
+        while !extensions.isAtEnd {
+            guard let type = extensions.number(2), let content = extensions.part(2) else { return nil }
+            guard type == serverName else { continue }
+            guard name == nil, let found = content.serverName else { return nil }
+            name = found
+        }
+        return .whole(serverName: name)
+    }
+
+    /// Bytes that are read from the front.
+    private struct Walk {
+        let bytes: [UInt8]
+        var index: Int
+        let end: Int
+
+        var isAtEnd: Bool { index == end }
+
+        var serverName: String? { ServerName.parse(bytes.span.extracting(index..<end)) }
+
+        /// - Returns: `nil` when there are fewer bytes than `width`.
+        mutating func number(_ width: Int) -> Int? {
+            let start = index
+            return skip(width) ? bytes[start..<index].reduce(0) { $0 << 8 | Int($1) } : nil
+        }
+
+        mutating func skip(_ count: Int) -> Bool {
+            guard end - index >= count else { return false }
+            index += count
+            return true
+        }
+
+        /// A vector behind its length (section 3.4).
+        mutating func part(_ width: Int) -> Walk? {
+            guard let count = number(width) else { return nil }
+            let start = index
+            return skip(count) ? Walk(bytes: bytes, index: start, end: index) : nil
+        }
+    }
+}
