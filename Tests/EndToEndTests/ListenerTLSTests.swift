@@ -11,7 +11,7 @@ struct ListenerTLSTests {
         authority = try await PrivateCA()
         origin = try RecordingOrigin { exchange in
             try exchange.respond(
-                fields: [("Location", "http://api.test/next"), ("Set-Cookie", "a=b; Secure")], body: "ok")
+                fields: [("Location", "http://api.test/base/next"), ("Set-Cookie", "a=b; Secure")], body: "ok")
         }
     }
 
@@ -35,12 +35,10 @@ struct ListenerTLSTests {
         return try await RunningProxy(to: origin, proxy: "\(listener)\n\(proxy)", upstream: upstream, more: more)
     }
 
-    @Test(arguments: ["1.2", "1.3"])
-    func `is an https proxy, and the token gets on`(version: String) async throws {
+    @Test func `is an https proxy, and the token gets on`() async throws {
         let proxy = try await secureProxy()
         let run = try await curl([
-            "-v", "--proxy", "https://localhost:\(proxy.port)", "--proxy-tlsv1.\(version.last ?? "2")", "--tls-max",
-            version, "http://api.test/a", "http://api.test/b",
+            "--proxy", "https://localhost:\(proxy.port)", "http://api.test/a", "http://api.test/b",
         ])
         #expect(run.output == "okok", "\(run.transcript)")
         #expect(origin.requests.map(\.line) == ["GET /a HTTP/1.1", "GET /b HTTP/1.1"])
