@@ -62,9 +62,9 @@ struct UpstreamListener: Sendable {
         return authority
     }
 
-    /// Whether a connection to this `http://` authority would end here, apart from the machine's other addresses.
-    func isAt(_ authority: Authority) -> Bool {
-        guard scheme == .http, authority.port(for: .http) == own.port else { return false }
+    /// Whether a connection to this authority would end here, apart from the machine's other addresses.
+    func isAt(_ authority: Authority, _ scheme: Scheme) -> Bool {
+        guard scheme == self.scheme, authority.port(for: scheme) == own.port else { return false }
         switch own.kind {
         case .unix: return false
         case .ipv4(0, _), .ipv6(0, 0, _, _): return authority.host.isLoopback

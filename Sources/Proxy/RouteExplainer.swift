@@ -11,6 +11,7 @@ struct RouteExplainer {
     private let upstreams: [UpstreamSettings]
     private let own: OwnListeners
     private let role: ListenerRole
+    private let baseURLs: [UpstreamListener]
 
     /// - Parameters:
     ///   - listeners: listeners of base URLs, with actual addresses.
@@ -20,6 +21,7 @@ struct RouteExplainer {
         upstreams = configuration.upstreams
         gate = Gate(configuration, routes: RouteTable(configuration.upstreams), baseURLs: listeners)
         self.own = own
+        baseURLs = listeners
         role = .forward(settings.listen.first?.endpoint ?? .unix(path: "", mode: nil))
     }
 
@@ -27,6 +29,9 @@ struct RouteExplainer {
     mutating func explain(method: String, url: String) -> RouteExplanation {
         do throws(Problem) {
             if method != "CONNECT", let authority = try Self.tunnelled(url) {
+                if let listener = baseURLs.first(where: { $0.isAt(authority, .https) }) {
+                    return try explain("\(method) \(url) HTTP/1.1\r\nHost: localhost\r\n\r\n", by: .upstream(listener))
+                }
                 guard case .connect(_, tls: .intercepted)? = try? admitConnect(to: authority.description) else {
                     return try explainTunnel(to: authority)
                 }
@@ -64,10 +69,12 @@ struct RouteExplainer {
         }
     }
 
-    private mutating func explain(_ text: String, inside: Inside? = nil) throws(Problem) -> RouteExplanation {
+    private mutating func explain(
+        _ text: String, inside: Inside? = nil, by listener: ListenerRole? = nil
+    ) throws(Problem) -> RouteExplanation {
         let bytes = Array(text.utf8)
         let head = try parse(bytes)
-        var situation = Gate.Situation(role: role, inside: inside, isOperator: true)
+        var situation = Gate.Situation(role: listener ?? role, inside: inside, isOperator: true)
         guard let choices = gate.choices(head, bytes.span), !choices.some.isEmpty else {
             return try ask(head, bytes, situation)
         }

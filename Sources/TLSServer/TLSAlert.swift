@@ -15,6 +15,8 @@ public struct TLSAlert: Sendable, Hashable, CustomStringConvertible {
     public var description: String {
         guard let words = unsafe SSL_alert_desc_string_long(Int32(number)) else { return "alert_\(number)" }
         let name = unsafe String(cString: words)
+        // libssl 3.0 has no word for it (RFC 8446 section 6.2).
+        if number == UInt8(SSL_AD_CERTIFICATE_REQUIRED) { return "certificate_required" }
         guard name != "unknown" else { return "alert_\(number)" }
         return String(name.lowercased().map { $0 == " " ? "_" : $0 })
     }

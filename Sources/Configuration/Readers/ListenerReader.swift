@@ -53,7 +53,9 @@ extension Section {
             "unix", "address",
             saying: label + "write host:port, {unix: PATH, mode: \"0660\"}, or {address: HOST:PORT, tls: …}")
         guard has("unix") else {
-            if has("mode") { error("mode", "this is about a Unix socket: write `unix` too, or leave it out") }
+            if has("mode"), has("address") {
+                error("mode", "this is about a Unix socket: write `unix` too, or leave it out")
+            }
             return (address, tls)
         }
         for key in ["address", "tls"] where has(key) {
@@ -72,10 +74,13 @@ extension Section {
         need("cert_file", saying: "\(path): a listener shows a certificate: write `cert_file`")
         need("key_file", saying: "\(path): a certificate needs its key: write `key_file`")
         if let clients { note(.trustAnchors(clients), at: "client_ca_file") }
-        guard let certificate, let key else { return nil }
-        warnOfReaders(key, label: label("key_file"), at: position(of: "key_file"))
-        note(.listener(certificate: certificate, key: key), at: "cert_file")
-        return ListenerTLS(certFile: certificate, keyFile: key, clientCAFile: clients)
+        if let certificate, let key {
+            warnOfReaders(key, label: label("key_file"), at: position(of: "key_file"))
+            note(.listener(certificate: certificate, key: key), at: "cert_file")
+        }
+        // A file that can't be read counts for the rules, so that one mistake gives one message.
+        let clientCA = has("client_ca_file") ? clients ?? "" : nil
+        return ListenerTLS(certFile: certificate ?? "", keyFile: key ?? "", clientCAFile: clientCA)
     }
 }
 

@@ -113,7 +113,7 @@ struct Gate {
         guard let rules = known.rules else {
             // A program may also send requests for its base URL through the proxy.
             if case .absolute = parsed, scheme == .http,
-                let listener = baseURLs.first(where: { $0.isAt(known.authority) })
+                let listener = baseURLs.first(where: { $0.isAt(known.authority, .http) })
             {
                 return try enter(listener, authority, head, bytes, situation, &admitted)
             }
@@ -193,7 +193,7 @@ struct Gate {
             case .absolute(let scheme, let authority, let path) = parsed,
             let known = try? memory.look(up: bytes[authority], scheme, in: routes)
         else { return nil }
-        let listener = scheme == .http ? baseURLs.first { $0.isAt(known.authority) } : nil
+        let listener = baseURLs.first { $0.isAt(known.authority, scheme) }
         let target = path.isEmpty && head.methodKind == .options ? TargetForm.asterisk : .path(path)
         guard let rules = known.rules ?? listener?.rules,
             case .upstream = Self.match(rules, head, bytes, target, nil)
