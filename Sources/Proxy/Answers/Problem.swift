@@ -104,7 +104,7 @@ extension Problem {
         "Nothing came inside CONNECT within proxy.header_timeout.", closes: true)
     static let noHello = Problem(
         403, "http_request_denied", .connectRefused, "TLS without a host",
-        phrase: "Name the host in TLS, or list its address",
+        phrase: "Send the name of the host in TLS, or list its address",
         "The TLS of a redirected connection names no host, and its address is not listed.", closes: true)
     static let slowHello = Problem(
         408, "http_request_error", .slowRequest, "The request took too long",

@@ -98,7 +98,7 @@ struct RedirectedTests {
                 "/usr/bin/python3", "-c", Self.piecemeal, "\(proxy.port)", try folder.write(roots, to: "roots.pem"),
                 way,
             ])
-        #expect(output == "HTTP/1.1 200 OK\n")
+        #expect(output == "HTTP/1.1 200 Answer\n")
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"]])
     }
 
