@@ -119,7 +119,9 @@ struct UnmodifiedProgramsTests {
                 "http_proxy": running.proxy.url, "no_proxy": nil, "NO_PROXY": nil, "NODE_USE_ENV_PROXY": "1",
             ],
             origin: running.origin)
-        #expect(running.proxy.log.contains("method=CONNECT host=api.test:80"))
+        try await eventually("its CONNECT is in the log") {
+            running.proxy.log.contains("method=CONNECT host=api.test:80")
+        }
     }
 
     @Test(arguments: programs + [node])
