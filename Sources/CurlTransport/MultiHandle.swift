@@ -46,6 +46,13 @@ import Reactor
         unsafe silence.deallocate()
     }
 
+    /// Lets libcurl keep further handles waiting (CURLMOPT_MAX_TOTAL_CONNECTIONS(3)).
+    func limitConnections(to count: Int) throws(TransportError) {
+        try check(
+            unsafe heimdallr_multi_set_long(multi.pointer, CURLMOPT_MAX_TOTAL_CONNECTIONS, count),
+            "CURLMOPT_MAX_TOTAL_CONNECTIONS")
+    }
+
     func add(_ easy: OpaquePointerBox) throws(TransportError) {
         try check(unsafe curl_multi_add_handle(multi.pointer, easy.pointer), "curl_multi_add_handle")
     }

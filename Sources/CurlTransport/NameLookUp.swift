@@ -40,6 +40,8 @@ final class NameLookUp {
         return proxy.wantsAddresses ? [first, target] : [first]
     }
 
+    static func isNumeric(_ host: String) -> Bool { NumericAddress(host) != nil || host.hasPrefix("[") }
+
     /// One line of CURLOPT_RESOLVE(3), which libcurl keeps for CURLOPT_DNS_CACHE_TIMEOUT(3).
     static func line(_ host: String, _ port: UInt16, _ addresses: [NumericAddress]) -> String {
         "+\(host):\(port):\(addresses.map(\.description).joined(separator: ","))"

@@ -36,8 +36,6 @@ public struct PoolOptions: Sendable, Equatable {
     /// Passes chunked answers of HTTP/1.1 undecoded, with trailers, to a delegate that parses more strictly than
     /// libcurl.
     public var keepsChunks = false
-    /// Wipes answers from the buffers of libcurl and OpenSSL, which are then small.
-    var wipesAnswers = false
     public var addressPolicy = AddressPolicy()
     /// Counters of connections; pools of one loop may share them.
     public var counts: ConnectionCounts?

@@ -20,8 +20,8 @@ extension Transfer {
         try set.set(
             CURLOPT_HTTP_VERSION, options.http2 ? heimdallr_http_2_tls : heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
         try set.set(CURLOPT_HTTP_TRANSFER_DECODING, options.keepsChunks ? 0 : 1, "CURLOPT_HTTP_TRANSFER_DECODING")
-        // HTTP/2 hangs on a response head larger than the buffer. Of a large buffer only the front is wiped.
-        let bufferSize = options.http2 ? 131_072 : options.wipesAnswers ? 16_384 : 65_536
+        // HTTP/2 hangs on a response head larger than the buffer.
+        let bufferSize = options.http2 ? 131_072 : 65_536
         try set.set(CURLOPT_BUFFERSIZE, bufferSize, "CURLOPT_BUFFERSIZE")
         // Wait of an upload for 100. After it, libcurl asks for data as soon as there is any.
         try set.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 1000, "CURLOPT_EXPECT_100_TIMEOUT_MS")
@@ -34,7 +34,7 @@ extension Transfer {
         let strictEnd =
             unsafe options.http2
             ? heimdallr_easy_set_bounded_end(handle, pool.handle.silence)
-            : options.wipesAnswers ? heimdallr_easy_set_wiped_context(handle) : heimdallr_easy_set_strict_end(handle)
+            : heimdallr_easy_set_strict_end(handle)
         try check(strictEnd, "CURLOPT_SSL_CTX_FUNCTION")
         if !options.http2, !options.endsConnected {
             try set.set(CURLOPT_FORBID_REUSE, 1, "CURLOPT_FORBID_REUSE")

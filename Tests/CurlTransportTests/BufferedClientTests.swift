@@ -139,6 +139,70 @@ struct BufferedClientTests {
         await #expect(throws: BufferedClient.Failure.self) { try await client.send(request) }
     }
 
+    @Test(arguments: [
+        (
+            "GET", "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nX-End: 1\r\n\r\n",
+            "abcde"
+        ),
+        ("GET", "200 OK\r\n\r\nall of it", "all of it"), ("HEAD", "200 OK\r\nContent-Length: 100\r\n\r\n", ""),
+        ("GET", "204 None\r\n\r\n", ""), ("GET", "304 Same\r\nContent-Length: 9\r\n\r\n", ""),
+    ])
+    func `bodies in each framing`(method: String, answer: String, body: String) async throws {
+        let origin = try RecordingOrigin { exchange in
+            try exchange.send("HTTP/1.1 \(answer)")
+            exchange.close()
+        }
+        let (client, loop) = try client()
+        defer { loop.stop() }
+        let response = try await client.send(request(origin, method))
+        #expect(String(decoding: response.body, as: UTF8.self) == body)
+        #expect(!response.fields.contains { $0.name == "X-End" })
+    }
+
+    @Test func `heads past 64 KiB are refused, interim ones and trailers counted`() async throws {
+        let field = "X-More: \(String(repeating: "x", count: 1000))\r\n"
+        let starts = [
+            "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+            "HTTP/1.1 103 Hints\r\n",
+        ]
+        for start in starts {
+            let origin = try RecordingOrigin { exchange in
+                try exchange.send(start)
+                while true { try exchange.send(field) }
+            }
+            let (client, loop) = try client()
+            defer { loop.stop() }
+            let request = request(origin)
+            let failure = await #expect(throws: BufferedClient.Failure.self) { try await client.send(request) }
+            guard case .transport(let error) = failure else {
+                Issue.record("\(String(describing: failure))")
+                continue
+            }
+            #expect(error.kind == .responseMalformed)
+        }
+    }
+
+    @Test func `past maxConnections calls wait`() async throws {
+        let gate = Gate()
+        let origin = try RecordingOrigin { exchange in
+            gate.wait()
+            try exchange.respond()
+        }
+        let loop = try EventLoop.start(name: "buffered")
+        defer { loop.stop() }
+        var options = PoolOptions()
+        options.maxConnections = 2
+        let client = BufferedClient(options: options, loop: loop)
+        let request = request(origin)
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<6 { group.addTask { try await client.send(request).status } }
+            try await eventually("two calls at the origin") { origin.requests.count == 2 }
+            gate.open()
+            for try await status in group { #expect(status == 200) }
+        }
+        #expect(origin.requests.count == 6)
+    }
+
     @Test func `clients come and go while their loop runs`() async throws {
         let origin = try RecordingOrigin()
         let loop = try EventLoop.start(name: "buffered")

@@ -8,13 +8,11 @@ extension Carrier {
     }
 
     /// Whether libcurl may ask for the address of a host that needs no look-up.
-    var hasNumericHost: Bool { hosts.contains { Self.isNumeric($0.name) } }
-
-    private static func isNumeric(_ host: String) -> Bool { NumericAddress(host) != nil || host.hasPrefix("[") }
+    var hasNumericHost: Bool { hosts.contains { NameLookUp.isNumeric($0.name) } }
 
     /// Looks up the names of the connection, then calls `dial`. The request fails when a name has no address.
     func lookUpNames(on loop: EventLoop, dial: @escaping (Carrier) -> Void) {
-        let unknown = hosts.filter { !Self.isNumeric($0.name) }
+        let unknown = hosts.filter { !NameLookUp.isNumeric($0.name) }
         guard !unknown.isEmpty else { return dial(self) }
         let names = NameLookUp(unknown, pool.options, deadline: dialling.deadline, on: loop)
         dialling.names = names

@@ -60,11 +60,8 @@ extension Carrier {
             code, message: text, systemError: systemError, sawResponse: false, verdict: dialling.verdict)
         guard !hop.proxy.isEmpty else { return error }
         // The failing peer is the next proxy, except for TLS through its tunnel.
-        switch error.kind {
-        case .connectionRefused, .connectionFailed, .connectionLost, .responseMalformed, .responseTruncated, .aborted:
-            return TransportError(.proxy, message: error.message)
-        default: return error
-        }
+        let isProxyAtFault = error.kind.isOfPeer || error.kind == .aborted
+        return isProxyAtFault ? TransportError(.proxy, message: error.message) : error
     }
 
     fileprivate func open(_ address: SocketAddress?, family: Int32) -> curl_socket_t {

@@ -41,7 +41,7 @@ import Reactor
     static let maxReceive = 256 * 1024
 
     init(
-        pool: CarrierPool, engine: DialEngine, request: CarrierRequest, hop: NextHop, siblings: OriginCarriers,
+        pool: CarrierPool, engine: CurlEngine, request: CarrierRequest, hop: NextHop, siblings: OriginCarriers,
         now: LoopTime
     ) throws(TransportError) {
         self.pool = pool

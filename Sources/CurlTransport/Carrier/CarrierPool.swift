@@ -1,3 +1,4 @@
+import CLibcurl
 import Reactor
 
 /// Connections to the peers of one security domain: at most `maxConnections`, with idle ones. The latest used serves
@@ -8,7 +9,7 @@ public final class CarrierPool {
     private let counts: ConnectionCounts?
     private let maxAge: UInt64
     /// libcurl's part, made for the first dial.
-    private var engine: DialEngine?
+    private var engine: CurlEngine?
     private var groups: [Origin: OriginCarriers] = [:]
     /// Most upstreams have one origin.
     private var lastGroup: OriginCarriers?
@@ -176,17 +177,21 @@ public final class CarrierPool {
     private func begin(_ carrier: Carrier) {
         do throws(TransportError) {
             try carrier.set(timeout: carrier.dialling.deadline.since(max(loop.now, .current())))
-            try engine?.begin(carrier)
+            try engine?.begin(carrier.easy)
             carrier.dialling.isAdded = true
         } catch {
             dialled(carrier, error)
         }
     }
 
-    private func startEngine() throws(TransportError) -> DialEngine {
+    private func startEngine() throws(TransportError) -> CurlEngine {
         if let engine { return engine }
-        let engine = try DialEngine(maxConnections: options.maxConnections, loop: loop)
-        engine.ended = { [unowned self] carrier, error in dialled(carrier, error) }
+        // libcurl also counts carriers.
+        let limit = options.maxConnections + 16
+        let engine = try unsafe CurlEngine(maxConnections: limit, loop: loop) { [unowned self] owner, code in
+            guard let carrier = unsafe Carrier.from(owner) else { return }
+            dialled(carrier, code == CURLE_OK ? nil : carrier.error(for: code))
+        }
         self.engine = engine
         return engine
     }
@@ -226,7 +231,7 @@ public final class CarrierPool {
         guard carrier.phase != .closed else { return }
         if carrier.phase == .idle { carrier.membership.siblings.idle.removeAll { $0 === carrier } }
         carrier.end()
-        if carrier.dialling.isAdded { engine?.remove(carrier) }
+        if carrier.dialling.isAdded { engine?.remove(carrier.easy) }
         let last = carriers.removeLast()
         if last !== carrier {
             carriers[carrier.membership.index] = last
@@ -286,13 +291,4 @@ extension CarrierPool: TurnEndHandler {
             }
         }
     }
-}
-
-/// The connections to one origin; of the idle ones, the latest used is last.
-final class OriginCarriers {
-    let origin: Origin
-    var idle: [Carrier] = []
-    var open = 0
-
-    init(_ origin: Origin) { self.origin = origin }
 }

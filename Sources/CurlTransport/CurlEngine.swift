@@ -1,37 +1,39 @@
 import CLibcurl
 import Reactor
 
-/// Makes connections by libcurl. Once a connection is ready, its carrier gets the socket's readiness, and libcurl does not.
-/// Loop's thread only.
-final class DialEngine {
+/// Runs easy handles of libcurl on an event loop: connections to be made, and small calls. Loop's thread only.
+@safe final class CurlEngine {
     let handle: MultiHandle
+    private let ended: (UnsafeMutableRawPointer, CURLcode) -> Void
     private var timer: LoopTimer?
     /// libcurl asked to be called at once.
     private var isKicked = false
     private var isDriving = false
-    /// Called at the end of a dial; `nil`: the connection is ready.
-    var ended: (Carrier, TransportError?) -> Void = { _, _ in }
 
-    /// - Parameter maxConnections: more handles than this are never added.
+    /// - Parameters:
+    ///   - maxConnections: more connections than this are never kept.
+    ///   - ended: called when a handle's work is done, with its CURLOPT_PRIVATE(3).
     /// - Throws: `TransportError` when libcurl lacks memory.
-    init(maxConnections: Int, loop: EventLoop) throws(TransportError) {
-        // libcurl also counts carriers.
-        handle = try MultiHandle(maxConnections: maxConnections + 16, loop: loop)
+    init(
+        maxConnections: Int, loop: EventLoop, ended: @escaping (UnsafeMutableRawPointer, CURLcode) -> Void
+    ) throws(TransportError) {
+        unsafe self.ended = ended
+        handle = try MultiHandle(maxConnections: maxConnections, loop: loop)
         handle.sockets.ready = { [unowned self] descriptor, mask in drive { handle.act(descriptor, mask) } }
         handle.timerSet = { [unowned self] in setTimer($0) }
         timer = LoopTimer(on: loop) { [unowned self] in drive { isKicked = true } }
     }
 
-    /// Begins to make a connection; `ended` comes later, never from within this call.
-    func begin(_ carrier: Carrier) throws(TransportError) {
-        try unsafe HandleOptions(carrier.easy).set(
+    /// Begins a handle's work; `ended` comes later, never from within this call.
+    func begin(_ easy: OpaquePointerBox) throws(TransportError) {
+        try unsafe HandleOptions(easy).set(
             CURLOPT_SHARE, pointer: UnsafeMutableRawPointer(handle.share.pointer), "CURLOPT_SHARE")
         // libcurl sets its timer to 0, which the loop honours in its next turn.
-        try handle.add(carrier.easy)
+        try handle.add(easy)
     }
 
-    /// Ends a connection, or the attempt to make one.
-    func remove(_ carrier: Carrier) { handle.remove(carrier.easy) }
+    /// Ends a handle's work, and closes its connection. Not from within a callback of libcurl.
+    func remove(_ easy: OpaquePointerBox) { handle.remove(easy) }
 
     private func drive(_ body: () -> Void) {
         guard !isDriving else { return body() }
@@ -46,10 +48,7 @@ final class DialEngine {
                 handle.act(heimdallr_socket_timeout, 0)
             }
             handle.sockets.wake()
-            while let (owner, code) = unsafe handle.nextResult() {
-                guard let carrier = unsafe Carrier.from(owner) else { continue }
-                ended(carrier, code == CURLE_OK ? nil : carrier.error(for: code))
-            }
+            while let (owner, code) = unsafe handle.nextResult() { unsafe ended(owner, code) }
         } while isKicked && kicks > 0 || handle.sockets.hasWoken
         isDriving = false
         if isKicked {

@@ -1,0 +1,216 @@
+import CLibcurl
+import Reactor
+
+/// One request and its whole answer, by libcurl's easy interface (libcurl-easy(3)) on a connection of its own: libcurl
+/// frames, decodes and keeps the answer's fields. Loop's thread only.
+@safe final class BufferedCall {
+    typealias Failure = BufferedClient.Failure
+
+    /// Facts that libcurl's callbacks gather.
+    struct Progress {
+        /// Bytes of the request's body that libcurl has.
+        var uploaded = 0
+        /// Bytes of all heads, interim ones too, and of trailers.
+        var headBytes = 0
+        /// The final head has ended.
+        var isHeadComplete = false
+        var isSent = false
+        var verdict = AddressPolicy.Verdict.allowed
+        /// Reason of a callback to end the call.
+        var failure: Failure?
+    }
+
+    let request: BufferedClient.Request
+    let options: PoolOptions
+    let hop: NextHop
+    let engine: CurlEngine
+    let easy: OpaquePointerBox
+    let lists = CallLists()
+    let steps = ProxySteps()
+    private let loop: EventLoop
+    private var deadline = ContinuousClock.now
+    private var timer: LoopTimer?
+    private var names: NameLookUp?
+    private var isAdded = false
+    var progress = Progress()
+    private var body = ByteBuffer(isSecret: true)
+    private var done: ((Failure?) -> Void)?
+
+    /// - Throws: `TransportError` when libcurl lacks memory, or when the next proxy's URL is malformed.
+    init(
+        _ request: BufferedClient.Request, _ options: PoolOptions, on engine: CurlEngine, loop: EventLoop
+    ) throws(TransportError) {
+        self.request = request
+        self.options = options
+        self.engine = engine
+        self.loop = loop
+        hop = try NextHop(options.nextProxy, to: request.origin, tunnels: false)
+        guard let handle = unsafe curl_easy_init() else {
+            throw TransportError(.internal, message: "curl_easy_init: out of memory")
+        }
+        unsafe easy = OpaquePointerBox(handle)
+        try setUp()
+    }
+
+    deinit {
+        if isAdded { engine.remove(easy) }
+        unsafe curl_easy_cleanup(easy.pointer)
+    }
+
+    static func from(_ pointer: UnsafeMutableRawPointer?) -> BufferedCall? {
+        unsafe pointer.map { unsafe Unmanaged<BufferedCall>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    // MARK: From start to end
+
+    /// Begins the call, unless `cancel` came first.
+    /// - Parameter done: called once; `nil` for success. It may hold this object.
+    func start(_ done: @escaping (Failure?) -> Void) {
+        if let failure = progress.failure { return done(failure) }
+        self.done = done
+        timer = LoopTimer(on: loop) { [unowned self] in finish(.timeout) }
+        timer?.schedule(after: request.timeout)
+        deadline = .now + request.timeout
+        lookUpNames(connectBefore: loop.now + options.connectTimeout)
+    }
+
+    func cancel() {
+        let failure = Failure.transport(TransportError(.aborted, message: "cancelled"))
+        progress.failure = failure
+        finish(failure)
+    }
+
+    private func lookUpNames(connectBefore limit: LoopTime) {
+        let unknown = hosts.filter { !NameLookUp.isNumeric($0.name) }
+        let names = NameLookUp(unknown, options, deadline: limit, on: loop)
+        self.names = names
+        names.start { [unowned self, unowned names] result in
+            if names.foundOwn { progress.verdict = .own }
+            do throws(TransportError) {
+                try begin(result.get(), within: limit.since(max(loop.now, .current())))
+            } catch {
+                finish(.transport(error))
+            }
+        }
+    }
+
+    private var hosts: [NameLookUp.Host] {
+        NameLookUp.hosts(for: request.origin, by: hop.proxy.isEmpty ? nil : try? NextProxyAddress(hop.proxy))
+    }
+
+    var hasNumericHost: Bool { hosts.contains { NameLookUp.isNumeric($0.name) } }
+
+    private func begin(_ addresses: [String], within time: Duration) throws(TransportError) {
+        names = nil
+        let set = HandleOptions(easy)
+        try unsafe set.set(addresses: addresses, &lists.resolve)
+        try set.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, time.wholeMilliseconds), "CURLOPT_CONNECTTIMEOUT_MS")
+        try engine.begin(easy)
+        isAdded = true
+    }
+
+    /// libcurl's work is done.
+    func ended(_ code: CURLcode) { finish(failure(for: code)) }
+
+    private func finish(_ failure: Failure?) {
+        guard let done else { return }
+        self.done = nil
+        timer = nil
+        names = nil
+        if isAdded { engine.remove(easy) }
+        isAdded = false
+        done(failure)
+        body.removeAll()
+        lists.free()
+    }
+
+    private func failure(for code: CURLcode) -> Failure? {
+        if let failure = progress.failure { return failure }
+        guard code != CURLE_OK else {
+            if progress.isHeadComplete { return nil }
+            return .transport(TransportError(.responseTruncated, message: "answer ended within its head"))
+        }
+        var systemError = 0
+        _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
+        let words = lists.error
+        let error = TransportError(
+            code, message: words.isEmpty ? unsafe String(cString: curl_easy_strerror(code)) : words,
+            systemError: systemError, sawResponse: progress.headBytes > 0, verdict: progress.verdict)
+        // The next proxy is the only peer before the request is sent, except for TLS through its tunnel.
+        let isProxyAtFault = !hop.proxy.isEmpty && !progress.isSent && error.kind.isOfPeer
+        return .transport(isProxyAtFault ? TransportError(.proxy, message: error.message) : error)
+    }
+
+    // MARK: The answer
+
+    var status: Int {
+        var status = 0
+        let code = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_RESPONSE_CODE, &status)
+        return code == CURLE_OK ? status : 0
+    }
+
+    /// Fields of the final head (curl_easy_nextheader(3)).
+    var fields: [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        var last: UnsafeMutablePointer<curl_header>?
+        while let field = unsafe curl_easy_nextheader(easy.pointer, UInt32(CURLH_HEADER), -1, last) {
+            // libcurl 7.88 leaves a CR of an empty value.
+            let value = unsafe String(cString: field.pointee.value)
+            fields.append(unsafe (String(cString: field.pointee.name), value == "\r" ? "" : value))
+            unsafe last = field
+        }
+        return fields
+    }
+
+    func withBody<Result>(_ read: (Span<UInt8>) -> Result) -> Result { body.withBytes(read) }
+
+    // MARK: Calls of libcurl
+
+    private static let maxHeadBytes = 64 * 1024
+
+    /// A line of a head or of the trailers.
+    func head(_ line: Span<UInt8>) -> Bool {
+        progress.headBytes += line.count
+        guard progress.headBytes <= Self.maxHeadBytes else {
+            progress.failure = .transport(
+                TransportError(.responseMalformed, message: "the answer's head is too large"))
+            return false
+        }
+        // The blank line. libcurl takes a head that was cut before it for a whole one.
+        if line.count <= 2, status >= 200 { progress.isHeadComplete = true }
+        return true
+    }
+
+    func content(_ bytes: Span<UInt8>) -> Bool {
+        guard body.count + bytes.count <= request.maxBodyBytes else {
+            progress.failure = .bodyTooLarge
+            return false
+        }
+        body.append(bytes)
+        return true
+    }
+
+    /// libcurl is about to send the request. It would send it again on another connection.
+    ///
+    /// A process that was suspended sends nothing late: its lease of a shared record may have ended.
+    func maySend() -> Bool {
+        steps.end()
+        guard !progress.isSent else { return false }
+        guard ContinuousClock.now < deadline else {
+            progress.failure = .transport(TransportError(.withheld, message: "the request was not sent"))
+            return false
+        }
+        progress.isSent = true
+        return true
+    }
+}
+
+extension TransportError.Kind {
+    /// Whether the connection's nearest peer causes it.
+    var isOfPeer: Bool {
+        switch self {
+        case .connectionRefused, .connectionFailed, .connectionLost, .responseMalformed, .responseTruncated: true
+        default: false
+        }
+    }
+}

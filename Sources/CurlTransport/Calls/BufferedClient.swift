@@ -1,0 +1,127 @@
+import CLibcurl
+import Reactor
+import WireText
+
+/// Sends requests and gathers whole answers, for callers that may wait. An actor on the event loop, so that libcurl is
+/// used only there.
+public actor BufferedClient {
+    public struct Request: Sendable {
+        public var origin: Origin
+        public var method = "GET"
+        /// Path and query.
+        public var target = "/"
+        public var fields: [(name: String, value: String)] = []
+        /// Fields with a credential as value, after the others.
+        public var secretFields: [(name: String, value: any LentBytes)] = []
+        public var body: (any LentBytes)?
+        /// Time from start to last byte.
+        public var timeout = Duration.seconds(10)
+        /// Limit of the answer's body.
+        public var maxBodyBytes = 1 << 20
+
+        public init(origin: Origin) { self.origin = origin }
+    }
+
+    public struct Answer<Body: Sendable>: Sendable {
+        public var status: Int
+        /// Names as received.
+        public var fields: [(name: String, value: String)]
+        public var body: Body
+    }
+    public typealias Response = Answer<[UInt8]>
+
+    public enum Failure: Error, Sendable {
+        case transport(TransportError)
+        case timeout
+        case bodyTooLarge
+        /// A name or value is not allowed in a request.
+        case invalidRequest
+    }
+
+    private nonisolated let loop: EventLoop
+    private let options: PoolOptions
+    private var engine: LoopBound<CurlEngine>?
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+
+    /// - Parameter options: at most `maxConnections` calls are under way at once. Others wait, within their time.
+    public init(options: PoolOptions, loop: EventLoop) {
+        self.options = options
+        self.loop = loop
+    }
+
+    /// Uses a new event loop, which runs until the process ends.
+    public init(options: PoolOptions) throws(SystemError) {
+        self.init(options: options, loop: try EventLoop.start(name: "curl"))
+    }
+
+    /// Sends one request and gathers the answer. Redirects are not followed. A cancelled task ends the exchange.
+    public func send(_ request: Request) async throws(Failure) -> Response {
+        try await send(request) { [UInt8](copying: $0) }
+    }
+
+    /// Like `send`, for an answer with secrets: only `keeping` can copy its body.
+    public func send<Body: Sendable>(
+        _ request: Request, keeping: @escaping @Sendable (Span<UInt8>) -> Body
+    ) async throws(Failure) -> Answer<Body> {
+        guard request.isValid else { throw .invalidRequest }
+        let call: LoopBound<BufferedCall>
+        do throws(TransportError) {
+            let engine = try startEngine()
+            call = LoopBound(try BufferedCall(request, options, on: engine, loop: loop), on: loop)
+        } catch {
+            throw .transport(error)
+        }
+        let outcome = await withTaskCancellationHandler {
+            // This closure does not touch the actor, so it is not isolated to it (SE-0420).
+            await withCheckedContinuation { (continuation: CheckedContinuation<Result<Answer<Body>, Failure>, Never>) in
+                loop.execute {
+                    call.value.start { failure in
+                        if let failure { return continuation.resume(returning: .failure(failure)) }
+                        let call = call.value
+                        let body = call.withBody { keeping($0) }
+                        continuation.resume(
+                            returning: .success(Answer(status: call.status, fields: call.fields, body: body)))
+                    }
+                }
+            }
+        } onCancel: {
+            loop.execute { call.value.cancel() }
+        }
+        return try outcome.get()
+    }
+
+    private func startEngine() throws(TransportError) -> CurlEngine {
+        if let engine { return engine.value }
+        let engine = try unsafe CurlEngine(maxConnections: options.maxConnections, loop: loop) { owner, code in
+            unsafe BufferedCall.from(owner)?.ended(code)
+        }
+        try engine.handle.limitConnections(to: options.maxConnections)
+        self.engine = LoopBound(engine, on: loop)
+        return engine
+    }
+}
+
+extension BufferedClient.Request {
+    fileprivate var isValid: Bool {
+        func isClean(_ text: String, _ least: UInt8) -> Bool {
+            text.utf8.allSatisfy { ($0 >= least && $0 != 0x7f) || $0 == 9 }
+        }
+        return !method.isEmpty && method.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f } && target.hasPrefix("/")
+            && isClean(target, 0x21)
+            && fields.allSatisfy { !$0.name.isEmpty && isClean($0.name, 0x21) && isClean($0.value, 0x20) }
+            && secretFields.allSatisfy { field in
+                !field.name.isEmpty && isClean(field.name, 0x21)
+                    && field.value.withSpan { value in
+                        value.indices.allSatisfy { (value[$0] >= 0x20 && value[$0] != 0x7f) || value[$0] == 9 }
+                    }
+            }
+    }
+}
+
+extension Origin {
+    /// The Host field: without the scheme's default port (RFC 9110, section 4.2.3).
+    public var authority: String {
+        port == (scheme == .https ? 443 : 80) ? host : "\(host):\(port)"
+    }
+}

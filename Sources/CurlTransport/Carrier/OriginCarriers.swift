@@ -1,0 +1,8 @@
+/// The connections to one origin; of the idle ones, the latest used is last.
+final class OriginCarriers {
+    let origin: Origin
+    var idle: [Carrier] = []
+    var open = 0
+
+    init(_ origin: Origin) { self.origin = origin }
+}
