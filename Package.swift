@@ -58,7 +58,7 @@ let package = Package(
         .target(name: "Reports", swiftSettings: strict),
         .target(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
-            swiftSettings: strict),
+            resources: [.embedInCode("Schema/KeyDescriptions.tsv")], swiftSettings: strict),
         .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage", "WireText"], swiftSettings: strict),
         .target(name: "TLSServer", dependencies: ["CLibssl", "Cryptography", "Reactor"], swiftSettings: strict),
         .target(

@@ -1,6 +1,6 @@
 """The rows of docs/configuration.md that name keys, for the tests and for editors.
 
-    .ci/reference.py            writes what editors show of each key into KeyDescriptions.swift
+    .ci/reference.py            writes what editors show of each key into KeyDescriptions.tsv
     .ci/reference.py --check    says which of it is stale, and exits 1 when some is
     .ci/reference.py --json     prints the rows: path, default as it is written, meaning, description
 
@@ -15,8 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/configuration.md"
-SOURCE = ROOT / "Sources/Configuration/Schema/KeyDescriptions.swift"
-OPENING, CLOSING = '#"""\n', '        """#'
+SOURCE = ROOT / "Sources/Configuration/Schema/KeyDescriptions.tsv"
 
 
 def rows():
@@ -59,15 +58,13 @@ def main():
     if sys.argv[1:] == ["--json"]:
         print(json.dumps(list(rows())))
         return 0
-    source = SOURCE.read_text()
-    start, end = source.index(OPENING) + len(OPENING), source.rindex(CLOSING)
-    lines = [f"        {row['path']}\t{row['description']}\n" for row in rows() if row["description"]]
+    lines = [f"{row['path']}\t{row['description']}\n" for row in rows() if row["description"]]
     if sys.argv[1:] == ["--check"]:
-        stale = sorted(set(source[start:end].splitlines(keepends=True)) ^ set(lines))
+        stale = sorted(set(SOURCE.read_text().splitlines(keepends=True)) ^ set(lines))
         for line in stale:
             print(f"{SOURCE.relative_to(ROOT)}: stale; run .ci/reference.py: {line.strip()}")
         return 1 if stale else 0
-    SOURCE.write_text(source[:start] + "".join(lines) + source[end:])
+    SOURCE.write_text("".join(lines))
     return 0
 
 

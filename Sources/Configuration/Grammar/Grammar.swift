@@ -31,18 +31,12 @@ enum Grammar {
     }
 
     /// One of a fixed set of words.
-    static func word<T: RawRepresentable & CaseIterable>(
-        _ text: String, _ type: T.Type = T.self
-    ) throws(Misfit) -> T where T.RawValue == String {
+    static func word<T: RawRepresentable & CaseIterable>(_ text: String) throws(Misfit) -> T
+    where T.RawValue == String {
         if let value = T(rawValue: text) { return value }
-        throw unknownWord(text, among: T.allCases.map(\.rawValue))
-    }
-
-    static func unknownWord(_ text: String, among words: [String]) -> Misfit {
-        if let near = Suggestion.nearest(to: text, among: words) {
-            return Misfit("write \(near)", fits: .words(words))
-        }
-        return Misfit("write one of \(words.joined(separator: ", "))", fits: .words(words))
+        let words = T.allCases.map(\.rawValue)
+        let advice = Suggestion.nearest(to: text, among: words) ?? "one of \(words.joined(separator: ", "))"
+        throw Misfit("write \(advice)", fits: .words(words))
     }
 
     static func integer(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int {
@@ -184,8 +178,7 @@ enum Grammar {
     static let framingFields: Set<String> = [
         "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "max-forwards",
         "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding",
-        "upgrade",
-        "via",
+        "upgrade", "via",
     ]
 
     /// A field name in one spelling. Servers that read fields from variables can't distinguish `-` and `_`.
@@ -229,13 +222,16 @@ enum Grammar {
     }
 
     /// Names that appear in logs, metrics, paths and file names.
-    static func isName(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.count <= 64 && text.utf8.first.map(ASCII.isAlphanumeric) == true
-            && text.utf8.allSatisfy { ASCII.isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F }
+    static func name(_ text: String) throws(Misfit) -> String {
+        guard let first = text.utf8.first, ASCII.isAlphanumeric(first), text.utf8.count <= 64,
+            text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F })
+        else {
+            throw Misfit(
+                "write a name of letters, digits, dots, - and _",
+                fits: .text(matching: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))
+        }
+        return text
     }
-
-    /// The pattern of names, for the schema.
-    static let nameKind = ValueKind.text(matching: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 
     /// A Prometheus label name.
     static func labelName(_ text: String) throws(Misfit) -> String {

@@ -41,6 +41,20 @@ struct URLParts {
         self.authority = authority
     }
 
+    /// An http or https URL. Each advice is part of the sentence about a part that it must not have.
+    /// - Parameter query: `nil`: a query is allowed.
+    init(
+        web text: String, example: String, scheme: String = "an https:// URL", user: String = "", query: String? = nil
+    ) throws(Misfit) {
+        try self.init(text, example: example)
+        guard self.scheme == "https" || self.scheme == "http" else { throw Misfit("write \(scheme)") }
+        guard userinfo == nil else { throw Misfit("write the URL without a user name\(user)", quotes: false) }
+        if let query, self.query != nil {
+            throw Misfit("write the URL without a query (from ? on)\(query)", quotes: query.isEmpty)
+        }
+        guard fragment == nil else { throw Misfit("write the URL without a fragment (from # on)") }
+    }
+
     /// The port to dial.
     var port: UInt16 { authority.port ?? (scheme == "https" ? 443 : 80) }
 }
@@ -48,15 +62,9 @@ struct URLParts {
 extension Grammar {
     /// The URL of an upstream.
     static func upstreamURL(_ text: String) throws(Misfit) -> UpstreamURL {
-        let parts = try URLParts(text, example: "https://api.example.com")
-        guard let scheme = UpstreamURL.Scheme(rawValue: parts.scheme) else {
-            throw Misfit("write an https:// URL")
-        }
-        guard parts.userinfo == nil else {
-            throw Misfit("write the URL without a user name; the token comes from `client`", quotes: false)
-        }
-        guard parts.query == nil else { throw Misfit("write the URL without a query (from ? on)") }
-        guard parts.fragment == nil else { throw Misfit("write the URL without a fragment (from # on)") }
+        let parts = try URLParts(
+            web: text, example: "https://api.example.com", user: "; the token comes from `client`", query: "")
+        let scheme: UpstreamURL.Scheme = parts.scheme == "https" ? .https : .http
         var path = parts.path
         while path.hasSuffix("/") { path.removeLast() }
         if !path.isEmpty { try checkPath(path) }
@@ -67,12 +75,8 @@ extension Grammar {
 
     /// A token endpoint: a query is allowed, a fragment is not (RFC 6749, section 3.2).
     static func endpoint(_ text: String) throws(Misfit) -> String {
-        let parts = try URLParts(text, example: "https://idp.example.com/token")
-        guard parts.scheme == "https" || parts.scheme == "http" else { throw Misfit("write an https:// URL") }
-        guard parts.userinfo == nil else {
-            throw Misfit("write the URL without a user name; use `client_id` and `client_secret`", quotes: false)
-        }
-        guard parts.fragment == nil else { throw Misfit("write the URL without a fragment (from # on)") }
+        let parts = try URLParts(
+            web: text, example: "https://idp.example.com/token", user: "; use `client_id` and `client_secret`")
         try checkEscapes(parts.path)
         return text
     }

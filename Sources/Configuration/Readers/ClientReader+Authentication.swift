@@ -2,9 +2,7 @@
 extension ClientReader {
     mutating func readProof() {
         section.read("certificate_bound", into: &settings.certificateBound, Grammar.boolean)
-        settings.authAlgorithm = section.value("token_endpoint_auth_signing_alg") { text throws(Misfit) in
-            try Grammar.word(text)
-        }
+        settings.authAlgorithm = section.value("token_endpoint_auth_signing_alg", Grammar.word)
         settings.clientKey = section.secret("client_key")
         settings.clientKeyID = section.value("client_key_id", Grammar.printable)
         settings.clientAssertion = section.secret("client_assertion")

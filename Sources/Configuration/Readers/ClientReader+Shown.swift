@@ -57,7 +57,7 @@ extension ClientReader {
         // The other keys are checked even without a key.
         var settings = SignedAssertionSettings(key: key ?? .environment(name: ""))
         settings.keyID = inner.value("key_id", Grammar.nonempty)
-        settings.algorithm = inner.value("algorithm") { text throws(Misfit) in try Grammar.word(text) }
+        settings.algorithm = inner.value("algorithm", Grammar.word)
         settings.issuer = inner.value("issuer", Grammar.nonempty)
         settings.subject = inner.value("subject", Grammar.nonempty)
         inner.tell("audience", usually: "token_endpoint")
@@ -85,16 +85,14 @@ extension ClientReader {
             inner.error("claims", "write a mapping of `name: value` lines, not \(node.kind)")
             return [:]
         }
+        func report(_ entry: Node.Entry, _ fault: String) {
+            inner.diagnostics.error(entry.keyPosition, "\(inner.name(of: "claims")): \"\(entry.key)\" \(fault)")
+        }
         for entry in entries {
             if let key = Self.ownClaims[entry.key] {
-                inner.diagnostics.error(
-                    entry.keyPosition,
-                    "\(inner.name(of: "claims")): \"\(entry.key)\" has a key of its own: write `\(key):` beside `claims`"
-                )
+                report(entry, "has a key of its own: write `\(key):` beside `claims`")
             } else if ["iat", "jti"].contains(entry.key) {
-                inner.diagnostics.error(
-                    entry.keyPosition,
-                    "\(inner.name(of: "claims")): \"\(entry.key)\" is another one in each assertion, and can't be set")
+                report(entry, "is another one in each assertion, and can't be set")
             }
         }
         guard case .object(let members)? = inner.json(node, "claims") else { return [:] }
@@ -150,10 +148,7 @@ extension ClientReader {
         guard let api = settings.githubApp?.api else { return }
         if api.contains("?") { section.error("api", "write the URL without a query (from ? on)") }
         if !settings.allowPlaintext, api.prefix(7).lowercased() == "http://" {
-            section.error(
-                "api",
-                "secrets and tokens would cross the network in plain text: write https://, or "
-                    + "\(section.spelling(of: "allow_plaintext", as: "true")) if that is meant")
+            section.refusePlaintext("api", "secrets and tokens would cross the network in plain text")
         }
     }
 
@@ -210,10 +205,8 @@ extension ClientReader {
         let key = "authorization_details"
         section.tell(key, .oneOrMore(.open(Self.detail)))
         guard let node = section.node(key) else { return [] }
-        var nodes = [node]
-        if case .sequence(let elements) = node.content { nodes = elements }
         var details: [JSONValue] = []
-        for element in nodes {
+        for element in node.elements {
             guard case .mapping = element.content else {
                 section.diagnostics.error(
                     element.position,

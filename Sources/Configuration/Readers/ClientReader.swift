@@ -102,7 +102,7 @@ struct ClientReader {
         settings.deviceAuthorizationEndpoint = section.value("device_authorization_endpoint", Grammar.endpoint)
         settings.pushedAuthorizationEndpoint = section.value(
             "pushed_authorization_request_endpoint", Grammar.endpoint)
-        section.read("par", into: &settings.par) { text throws(Misfit) in try Grammar.word(text) }
+        section.read("par", into: &settings.par, Grammar.word)
         settings.redirectURI = section.value("redirect_uri", Self.redirectURI)
     }
 
@@ -127,10 +127,7 @@ struct ClientReader {
     private func checkPlaintext() {
         guard !settings.allowPlaintext else { return }
         for (key, url) in settings.endpoints where url.prefix(7).lowercased() == "http://" {
-            section.error(
-                key,
-                "secrets and tokens would cross the network in plain text: write https://, or "
-                    + "\(section.spelling(of: "allow_plaintext", as: "true")) if that is meant")
+            section.refusePlaintext(key, "secrets and tokens would cross the network in plain text")
         }
     }
 
@@ -139,16 +136,14 @@ struct ClientReader {
     private mutating func readAuthentication() {
         section.read("client_id", into: &settings.clientID, Grammar.printable)
         settings.clientSecret = section.secret("client_secret")
-        section.read("basic_encoding", into: &settings.basicEncoding) { text throws(Misfit) in try Grammar.word(text) }
+        section.read("basic_encoding", into: &settings.basicEncoding, Grammar.word)
         readProof()
         if let tls = section.section("tls") {
             settings.tls = tls.tlsSettings(serverName: false)
             showsCertificate = tls.has("cert_file")
         }
         let key = "token_endpoint_auth_method"
-        let method = section.value(key) { text throws(Misfit) in
-            try Grammar.word(text, ClientSettings.AuthMethod.self)
-        }
+        let method: ClientSettings.AuthMethod? = section.value(key, Grammar.word)
         settings.authMethod = method ?? usualMethod
         section.check(
             by: key, method != nil || !section.has(key) ? settings.authMethod : nil,

@@ -3,20 +3,7 @@ extension Section {
     /// One listener or a list of them, each as text, as `{unix: PATH, mode: "0660"}` or as `{address: HOST:PORT, tls: …}`,
     /// with their positions.
     func listeners(_ key: String) -> [Listener]? {
-        tell(key, .oneOrMore(Self.listenerShape, 1...Int.max))
-        guard let node = node(key) else { return nil }
-        var nodes = [node]
-        if case .sequence(let elements) = node.content { nodes = elements }
-        var listeners: [Listener] = []
-        for element in nodes {
-            guard let listener = listener(element, key) else { continue }
-            if listeners.contains(where: { $0.address == listener.address }) {
-                diagnostics.error(element.position, label(key, element) + "this value stands here twice")
-            } else {
-                listeners.append(listener)
-            }
-        }
-        return listeners
+        distinct(key, Self.listenerShape, 1...Int.max, by: \.address) { listener($0, key) }
     }
 
     /// A single listener.

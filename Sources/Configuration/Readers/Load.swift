@@ -71,22 +71,15 @@ extension Configuration {
     }
 
     private static func text(of file: String) throws(ConfigurationError) -> String {
-        do {
-            let bytes = try Files.read(file, limit: sizeLimit)
-            guard let text = String(validating: bytes, as: UTF8.self) else {
-                let (line, column) = firstFault(in: bytes)
-                throw ConfigurationError(problems: [
-                    .init(file: file, line: line, column: column, message: "not valid UTF-8: save the file as UTF-8")
-                ])
-            }
-            return text
-        } catch let error as ConfigurationError {
-            throw error
-        } catch let misfit as Misfit {
-            throw ConfigurationError(problems: [.init(file: file, message: misfit.message)])
-        } catch {
-            throw ConfigurationError(problems: [.init(file: file, message: "can't be read")])
+        let bytes: [UInt8]
+        do throws(Misfit) { bytes = try Files.read(file, limit: sizeLimit) } catch {
+            throw ConfigurationError(problems: [.init(file: file, message: error.message)])
         }
+        if let text = String(validating: bytes, as: UTF8.self) { return text }
+        let (line, column) = firstFault(in: bytes)
+        throw ConfigurationError(problems: [
+            .init(file: file, line: line, column: column, message: "not valid UTF-8: save the file as UTF-8")
+        ])
     }
 
     private static func firstFault(in bytes: [UInt8]) -> (line: Int, column: Int) {

@@ -81,31 +81,15 @@ struct Loader {
     // MARK: Lists
 
     private mutating func readClients(_ section: Section) {
-        section.tell("clients", .names(Grammar.nameKind, .section { _ = ClientReader.read("", $0) }))
-        guard let node = section.node("clients") else { return }
-        guard case .mapping(let entries) = node.content else {
-            section.error("clients", "write a mapping of client names to their settings, not \(node.kind)")
-            return
-        }
-        for entry in entries {
-            guard Grammar.isName(entry.key) else {
-                diagnostics.error(
-                    entry.keyPosition,
-                    "clients: write a name of letters, digits, dots, - and _, not \"\(Section.shown(entry.key))\"")
-                continue
-            }
+        let shape = Shape.section { _ = ClientReader.read("", $0) }
+        configuration.clients = section.mapping(
+            "clients", of: "client names", to: "their settings", shape, name: Grammar.name
+        ) { entry, _ in
             clientPositions[entry.key] = entry.keyPosition
-            let path = "clients.\(entry.key)"
-            guard case .mapping(let keys) = entry.value.content else {
-                let missing = entry.value.missingColon
-                diagnostics.error(
-                    missing?.position ?? entry.keyPosition,
-                    "\(path): write a mapping of `key: value` lines, not \(entry.value.kind)\(missing?.advice ?? "")")
-                continue
-            }
-            let client = Section(keys, path: path, pattern: "clients.*", at: entry.keyPosition, diagnostics)
-            configuration.clients.append(ClientReader.read(entry.key, client))
-        }
+            return Section(
+                entry.value, path: "clients.\(entry.key)", pattern: "clients.*", at: entry.keyPosition, diagnostics
+            ).map { ClientReader.read(entry.key, $0) }
+        }.map(\.value)
     }
 
     private mutating func readUpstreams(_ section: Section) {

@@ -21,8 +21,8 @@ extension Section {
         read("threads", into: &settings.threads, Grammar.integer(1...256))
         read("open", into: &settings.open, Grammar.boolean)
         settings.users = users()
-        read("unmatched", into: &settings.unmatched) { text throws(Misfit) in try Grammar.word(text) }
-        read("connect", into: &settings.connect) { text throws(Misfit) in try Grammar.word(text) }
+        read("unmatched", into: &settings.unmatched, Grammar.word)
+        read("connect", into: &settings.connect, Grammar.word)
         tunnels(into: &settings)
         read("intercept", into: &settings.intercepts, Grammar.boolean)
         if let blocks = list("private_networks", Grammar.addressBlock) {
@@ -60,8 +60,8 @@ extension Section {
     func logSettings() -> LogSettings {
         defer { finish() }
         var settings = LogSettings()
-        read("level", into: &settings.level) { text throws(Misfit) in try Grammar.word(text) }
-        read("format", into: &settings.format) { text throws(Misfit) in try Grammar.word(text) }
+        read("level", into: &settings.level, Grammar.word)
+        read("format", into: &settings.format, Grammar.word)
         read("access", into: &settings.access, Grammar.boolean)
         return settings
     }

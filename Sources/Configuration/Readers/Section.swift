@@ -32,14 +32,17 @@ final class Section {
     }
 
     /// `nil` (and a problem) when the node is not a mapping.
-    convenience init?(_ node: Node, path: String, pattern: String, _ diagnostics: Diagnostics) {
+    /// - Parameter position: that of the section; `nil`: the node's.
+    convenience init?(
+        _ node: Node, path: String, pattern: String, at position: Position? = nil, _ diagnostics: Diagnostics
+    ) {
+        let position = position ?? node.position
         guard case .mapping(let entries) = node.content else {
             let sentence = "\(path): write a mapping of `key: value` lines, not \(node.kind)"
-            diagnostics.error(
-                node.missingColon?.position ?? node.position, sentence + (node.missingColon?.advice ?? ""))
+            diagnostics.error(node.missingColon?.position ?? position, sentence + (node.missingColon?.advice ?? ""))
             return nil
         }
-        self.init(entries, path: path, pattern: pattern, at: node.position, diagnostics)
+        self.init(entries, path: path, pattern: pattern, at: position, diagnostics)
     }
 
     // MARK: Keys
@@ -75,6 +78,11 @@ final class Section {
 
     func error(_ key: String, _ message: String) {
         diagnostics.error(position(of: key), label(key) + message)
+    }
+
+    /// Reports an http:// URL that only `allow_plaintext` permits.
+    func refusePlaintext(_ key: String, _ harm: String) {
+        error(key, "\(harm): write https://, or \(spelling(of: "allow_plaintext", as: "true")) if that is meant")
     }
 
     func warn(_ key: String, _ message: String) {
@@ -167,27 +175,23 @@ final class Section {
 
     /// A list, or a single value as a list of one. Repeated values are reported.
     func list<T: Equatable>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> [T]? {
-        located(key, parse)?.map(\.value)
+        distinct(key, .value(of: parse), by: \.self) { value(of: $0, key, parse) }
     }
 
-    /// A list with the position of each value.
-    func located<T: Equatable>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> [(
-        value: T, position: Position
-    )]? {
-        tell(key, .oneOrMore(.value(of: parse)))
-        guard let node = node(key) else { return nil }
-        var nodes = [node]
-        if case .sequence(let elements) = node.content { nodes = elements }
-        var values: [(value: T, position: Position)] = []
-        for element in nodes {
-            guard let value = value(of: element, key, parse) else { continue }
-            if values.contains(where: { $0.value == value }) {
+    /// Does the same with a reader of each element.
+    func distinct<Value, Identity: Equatable>(
+        _ key: String, _ shape: @autoclosure () -> Shape, _ counts: ClosedRange<Int> = 0...Int.max,
+        by identity: (Value) -> Identity, read: (Node) -> Value?
+    ) -> [Value]? {
+        tell(key, .oneOrMore(shape(), counts))
+        return node(key)?.elements.reduce(into: []) { values, element in
+            guard let value = read(element) else { return }
+            if values.contains(where: { identity($0) == identity(value) }) {
                 diagnostics.error(element.position, label(key, element) + "this value stands here twice")
             } else {
-                values.append((value, element.position))
+                values.append(value)
             }
         }
-        return values
     }
 
     func section(_ key: String) -> Section? {
@@ -202,30 +206,43 @@ final class Section {
             diagnostics)
     }
 
-    /// A mapping of free names to values.
+    /// A mapping of free names to single values.
     func pairs(
         _ key: String, name: (String) throws(Misfit) -> String, value: (String) throws(Misfit) -> String
     ) -> [NameValue] {
-        tell(key, .names(ValueKind(of: name), .value(of: value)))
+        mapping(key, to: nil, .value(of: value), name: name) { entry, _ in
+            self.value(of: entry.value, "\(key).\(entry.key)", value)
+        }.map { NameValue(name: $0.name, value: $0.value) }
+    }
+
+    /// A mapping of free names. Reports each name that does not fit, and leaves it out.
+    /// - Parameters:
+    ///   - what: the kind of its values, for messages.
+    ///   - value: reads one entry of the mapping.
+    func mapping<Value>(
+        _ key: String, of names: String = "names", to what: String?, _ shape: @autoclosure () -> Shape,
+        name: (String) throws(Misfit) -> String, value: (Node.Entry, Section) -> Value?
+    ) -> [(name: String, value: Value)] {
+        tell(key, .names(ValueKind(of: name), shape()))
         guard let node = node(key) else { return [] }
         guard case .mapping(let entries) = node.content else {
-            diagnostics.error(node.position, label(key) + "write a mapping of `name: value` lines, not \(node.kind)")
+            let kinds = what.map { "\(names) to \($0)" } ?? "`name: value` lines"
+            error(key, "write a mapping of \(kinds), not \(node.kind)")
             return []
         }
-        var pairs: [NameValue] = []
-        for entry in entries {
-            do {
+        let inner = Section(
+            entries, path: self.name(of: key), pattern: pattern.isEmpty ? key : "\(pattern).\(key)", at: node.position,
+            diagnostics)
+        return entries.compactMap { entry in
+            do throws(Misfit) {
                 let name = try name(entry.key)
-                if let value = self.value(of: entry.value, "\(key).\(entry.key)", value) {
-                    pairs.append(.init(name: name, value: value))
-                }
+                return value(entry, inner).map { (name, $0) }
             } catch {
-                var message = label(key) + error.message
-                if error.quotes { message += ", not \"\(Self.shown(entry.key))\"" }
-                diagnostics.error(entry.keyPosition, message)
+                let shown = error.quotes ? ", not \"\(Self.shown(entry.key))\"" : ""
+                diagnostics.error(entry.keyPosition, label(key) + error.message + shown)
+                return nil
             }
         }
-        return pairs
     }
 
     // MARK: Messages

@@ -1,7 +1,7 @@
 extension Section {
     func storeSettings() -> StoreSettings {
         defer { finish() }
-        let kind = value("kind") { text throws(Misfit) in try Grammar.word(text, StoreKind.self) }
+        let kind: StoreKind? = value("kind", Grammar.word)
         let directory = value("directory", Grammar.path).map(diagnostics.resolve)
         let key = secret("key")
         let keys = secrets("keys")

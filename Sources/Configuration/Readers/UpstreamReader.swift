@@ -70,10 +70,8 @@ struct UpstreamReader {
     private mutating func readInjection() {
         settings.client = section.value("client", Grammar.nonempty)
         section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
-        section.read("on_existing", into: &settings.onExisting) { text throws(Misfit) in try Grammar.word(text) }
-        section.read("on_unauthorized", into: &settings.onUnauthorized) { text throws(Misfit) in
-            try Grammar.word(text)
-        }
+        section.read("on_existing", into: &settings.onExisting, Grammar.word)
+        section.read("on_unauthorized", into: &settings.onUnauthorized, Grammar.word)
         section.read("max_replay_bytes", into: &settings.maxReplayBytes, Grammar.size(0...64 << 20))
         section.read("token_wait", into: &settings.tokenWait, Grammar.duration(.zero ... .seconds(3600)))
         settings.placeholder = section.value("require_placeholder", InjectionReader.placeholder)
@@ -133,10 +131,8 @@ struct UpstreamReader {
         guard known else { return }
         if let url = settings.url {
             if url.scheme == .http, section.has("client") || settings.injects, !settings.allowPlaintext {
-                section.error(
-                    "url",
-                    "the \(section.has("client") ? "token" : "secret") would cross the network in plain text: write https://, or "
-                        + "\(section.spelling(of: "allow_plaintext", as: "true")) if that is meant")
+                let what = section.has("client") ? "token" : "secret"
+                section.refusePlaintext("url", "the \(what) would cross the network in plain text")
             }
         } else if !section.has("url") {
             setDefaultURL()
@@ -176,7 +172,7 @@ struct UpstreamReader {
     private static func keepsHost(_ rewrite: Section) -> Bool {
         defer { rewrite.finish() }
         var host = HostField.upstream
-        rewrite.read("host", into: &host) { text throws(Misfit) in try Grammar.word(text) }
+        rewrite.read("host", into: &host, Grammar.word)
         return host == .keep
     }
 

@@ -2,26 +2,11 @@
 extension Section {
     /// Names and their secrets.
     func users() -> [String: SecretSource] {
-        tell("users", .names(Grammar.userNameKind, Self.secretShape))
-        guard let node = node("users") else { return [:] }
-        guard case .mapping(let entries) = node.content else {
-            error("users", "write a mapping of names to secrets, not \(node.kind)")
-            return [:]
-        }
-        let inner = Section(entries, path: name(of: "users"), pattern: "proxy.users", at: node.position, diagnostics)
-        var users: [String: SecretSource] = [:]
-        for entry in entries {
-            guard Grammar.isUserName(entry.key) else {
-                diagnostics.error(
-                    entry.keyPosition,
-                    "\(inner.path): write a name without colons and control characters, not "
-                        + "\"\(Section.shown(entry.key))\"")
-                continue
-            }
+        let users = mapping("users", to: "secrets", Self.secretShape, name: Grammar.userName) { entry, inner in
             // The name counts even when its secret is invalid, so that one mistake gives one message.
-            users[entry.key] = inner.secret(entry.key) ?? .literal("")
+            inner.secret(entry.key) ?? .literal("")
         }
-        return users
+        return Dictionary(users.map { ($0.name, $0.value) }) { $1 }
     }
 
     /// The section `callers` of an upstream.
@@ -37,19 +22,17 @@ extension Section {
         }
         callers.listeners = listeners.map(\.address)
         callers.certificates = list("certificates", Grammar.certificateName) ?? []
-        let keys = ["users", "uids", "listeners", "certificates"]
         need(
             "users", "uids", "listeners", "certificates",
             saying: "\(path): write `users`, `uids`, `listeners` or `certificates`, or leave it out for everybody")
-        for key in keys where isEmptyList(key) { error(key, "nobody would fit: write at least one") }
+        for key in ["users", "uids", "listeners", "certificates"] where isEmptyList(key) {
+            error(key, "nobody would fit: write at least one")
+        }
         return callers
     }
 }
 
 extension Grammar {
-    /// A name in Basic credentials, in front of the colon (RFC 7617, section 2).
-    static let userNameKind = ValueKind.text(matching: #"^[^:\u0000-\u001f\u007f]+$"#)
-
     /// A subject or an alternative name of a certificate.
     static func certificateName(_ text: String) throws(Misfit) -> String {
         let kinds = ["DNS:", "URI:", "email:"]
@@ -62,7 +45,14 @@ extension Grammar {
         return text
     }
 
-    static func isUserName(_ text: String) -> Bool {
-        !text.isEmpty && text.unicodeScalars.allSatisfy { $0 != ":" && $0.value >= 0x20 && $0.value != 0x7F }
+    /// A name in Basic credentials, in front of the colon (RFC 7617, section 2).
+    static func userName(_ text: String) throws(Misfit) -> String {
+        guard !text.isEmpty, text.unicodeScalars.allSatisfy({ $0 != ":" && $0.value >= 0x20 && $0.value != 0x7F })
+        else {
+            throw Misfit(
+                "write a name without colons and control characters",
+                fits: .text(matching: #"^[^:\u0000-\u001f\u007f]+$"#))
+        }
+        return text
     }
 }

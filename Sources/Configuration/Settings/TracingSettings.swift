@@ -43,40 +43,22 @@ extension Section {
         read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
         need("otlp", saying: "\(path): write `otlp`, the URL of a collector such as http://127.0.0.1:4318")
         if endpoint?.hasPrefix("http:") == true, !settings.headers.isEmpty, !settings.allowPlaintext {
-            error(
-                "otlp",
-                "an http:// URL would show `headers` to the network: write https://, or "
-                    + "\(spelling(of: "allow_plaintext", as: "true")) if that is meant")
+            refusePlaintext("otlp", "an http:// URL would show `headers` to the network")
         }
         return endpoint == nil ? nil : settings
     }
 
-    /// Names and their secrets.
     private func collectorHeaders() -> [TracingSettings.Header] {
-        tell("headers", .names(ValueKind(of: Grammar.collectorHeader), Self.secretShape))
-        guard let node = node("headers") else { return [] }
-        guard case .mapping(let entries) = node.content else {
-            error("headers", "write a mapping of names to secrets, not \(node.kind)")
-            return []
-        }
-        let inner = Section(
-            entries, path: name(of: "headers"), pattern: "tracing.headers", at: node.position, diagnostics)
-        var headers: [TracingSettings.Header] = []
-        for entry in entries {
-            do throws(Misfit) {
-                let name = try Grammar.collectorHeader(entry.key)
-                guard !headers.contains(where: { $0.name.lowercased() == name.lowercased() }) else {
-                    throw Misfit("this name stands here twice")
-                }
-                guard let value = inner.secret(entry.key) else { continue }
-                inner.check(value, entry.key, InjectedValue.fieldValue)
-                headers.append(TracingSettings.Header(name: name, value: value))
-            } catch {
-                let shown = error.quotes ? ", not \"\(Self.shown(entry.key))\"" : ""
-                diagnostics.error(entry.keyPosition, "\(inner.path): \(error.message)\(shown)")
-            }
-        }
-        return headers
+        var known: Set<String> = []
+        return mapping("headers", to: "secrets", Self.secretShape) { name throws(Misfit) in
+            let name = try Grammar.collectorHeader(name)
+            guard known.insert(name.lowercased()).inserted else { throw Misfit("this name stands here twice") }
+            return name
+        } value: { entry, inner in
+            let value = inner.secret(entry.key)
+            inner.check(value, entry.key, InjectedValue.fieldValue)
+            return value
+        }.map { TracingSettings.Header(name: $0.name, value: $0.value) }
     }
 }
 
@@ -86,20 +68,10 @@ extension Grammar {
 
     /// The collector's URL. A base URL gets the path of OTLP/HTTP for spans.
     static func collector(_ text: String) throws(Misfit) -> String {
-        let parts = try URLParts(text, example: "http://127.0.0.1:4318")
-        guard parts.scheme == "https" || parts.scheme == "http" else {
-            throw Misfit("write an http:// or https:// URL: spans go by OTLP/HTTP, not by gRPC")
-        }
-        guard parts.userinfo == nil else {
-            throw Misfit(
-                "write the URL without a user name; what the collector wants to see goes into `headers`", quotes: false)
-        }
-        guard parts.query == nil else {
-            throw Misfit(
-                "write the URL without a query (from ? on); what the collector wants to see goes into `headers`",
-                quotes: false)
-        }
-        guard parts.fragment == nil else { throw Misfit("write the URL without a fragment (from # on)") }
+        let instead = "; what the collector wants to see goes into `headers`"
+        let parts = try URLParts(
+            web: text, example: "http://127.0.0.1:4318",
+            scheme: "an http:// or https:// URL: spans go by OTLP/HTTP, not by gRPC", user: instead, query: instead)
         try checkEscapes(parts.path)
         var path = parts.path
         while path.hasSuffix("/") { path.removeLast() }

@@ -32,6 +32,9 @@ struct Node {
         }
     }
 
+    /// The items of a list; a single value counts as a list of one.
+    var elements: [Node] { if case .sequence(let elements) = content { elements } else { [self] } }
+
     var isNull: Bool {
         guard case .scalar(let scalar) = content, scalar.plain else { return false }
         return ["", "~", "null", "Null", "NULL"].contains(scalar.text)
