@@ -13,12 +13,7 @@ extension OAuthAccessTokenPostgresStore {
         let sql = PostgresSchema.sql(role: role)
         let limit = settings.answerTime * 4
         try await judging(isStart: true) {
-            let worker = try PostgresWorker(target, libpq)
-            defer { worker.stop() }
-            try await worker.perform(within: limit) { [reach] link in
-                try reach.open(link, by: .now + limit)
-                try link.run(script: sql, by: .now + limit)
-            }
+            try await session.perform(within: limit) { link, deadline in try link.run(script: sql, by: deadline) }
         }
     }
 
@@ -76,7 +71,7 @@ extension OAuthAccessTokenPostgresStore {
                     + " FROM heimdallr.token WHERE space = $1::text AND holder IS NOT NULL AND client <> 'moved' ORDER BY client",
                 [space])
             return Report(
-                server: about.text(0, 0) ?? "", schema: about.integer(0, 1) ?? 0, isPooled: listener.isPolling,
+                server: about.text(0, 0) ?? "", schema: about.integer(0, 1) ?? 0, isPooled: session.isPolling,
                 rows: (0..<rows.count).map { row in
                     RowReport(
                         client: rows.text(row, 0) ?? "", revision: rows.integer(row, 1) ?? 0,
@@ -100,7 +95,7 @@ extension OAuthAccessTokenPostgresStore: MovableTokenStore {
     package func prepareMove(alone: Bool) async throws {
         try await open()
         engine.isMoving.store(true, ordering: .relaxed)
-        guard alone, !listener.isPolling else { return }
+        guard alone, !session.isPolling else { return }
         let isAlone = try await judging { try await run(Statements.useAlone, [.text(settings.space)]).flag(0, 0) }
         if !isAlone { throw MovedStore.inUse(location) }
     }

@@ -4,17 +4,14 @@ import SharedStore
 
 /// Keeps records in PostgreSQL, sealed with AES-256-GCM, for any number of processes on any number of machines.
 ///
-/// A lease is a mark in the client's row, and a save replaces the revision that its lease saw (`MarkedTokenStore`). Each of the two
-/// connections has its thread, so that no thread of Swift waits. Safe on any thread.
+/// A lease is a mark in the client's row, and a save replaces the revision that its lease saw (`MarkedTokenStore`). The
+/// connection has its own thread, so that no thread of Swift waits. Safe on any thread.
 public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     let settings: PostgresStoreSettings
     let target: ConnectionTarget
-    let libpq: Libpq.Table
     let sealing: RowSealing
     let names: ChangeNames
-    let reach: SharedReachability
-    let listener: PostgresListener
-    private let writer: PostgresWriter
+    let session: PostgresSession
     let engine: PostgresEngine
     private let records: MarkedTokenStore
 
@@ -31,18 +28,14 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     ) throws(TokenStoreError) {
         self.settings = settings
         let libpq = try Libpq.load()
-        let target = try ConnectionTarget(settings.connection, anchors: settings.trustAnchorsFile, libpq)
-        self.libpq = libpq
-        self.target = target
+        target = try ConnectionTarget(settings.connection, anchors: settings.trustAnchorsFile, libpq)
         guard (1...80).contains(settings.space.utf8.count), !settings.space.utf8.contains(0) else {
             throw TokenStoreError("store.space: write a name of 1 to 80 characters", kind: .misconfigured)
         }
         sealing = RowSealing(space: settings.space, keys: settings.keys.map(\.sealing))
         names = ChangeNames(space: settings.space)
-        reach = SharedReachability()
-        listener = PostgresListener(space: settings.space, names: names, reach: reach)
-        writer = try PostgresWriter(target, libpq, reach)
-        engine = PostgresEngine(settings, sealing, names, clock, reach, listener, writer)
+        session = try PostgresSession(target, libpq, space: settings.space, names: names)
+        engine = PostgresEngine(settings, sealing, names, clock, session)
         records = MarkedTokenStore(
             wrap(engine), leaseTime: settings.leaseTime,
             patience: settings.patience, owner: Self.processName, clock: clock)
@@ -81,7 +74,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     /// The same, also if the records were moved away.
     func open() async throws {
         try target.checkFiles()
-        try listener.start(target, libpq)
+        session.listen()
         try await judging(isStart: true) {
             guard let found = try await run(Statements.schema).integer(0, 0) else {
                 throw PostgresFault(kind: .refused("42P01"), text: "heimdallr.version is empty")
@@ -96,11 +89,8 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Ends all connections. Later calls fail.
-    public func close() {
-        listener.stop()
-        writer.stop()
-    }
+    /// Ends the connection. Later calls fail.
+    public func close() { session.stop() }
 
     // MARK: The store
 
@@ -153,7 +143,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     }
 
     func run(_ statement: String, _ values: [PostgresLink.Value] = []) async throws -> PostgresRows {
-        try await listener.run(statement, values, within: settings.answerTime).rows
+        try await session.run(statement, values, within: settings.answerTime).rows
     }
 }
 

@@ -3,8 +3,7 @@ import Heimdallr
 import SharedStore
 import Synchronization
 
-/// Rows in PostgreSQL. Each step is one statement and one transaction. Each of the two connections has its thread: one listens and
-/// reads, the other writes, and closes when it is idle.
+/// Rows in PostgreSQL. Each step is one statement and one transaction.
 final class PostgresEngine: SharedRecordEngine {
     typealias Instant = ContinuousClock.Instant
 
@@ -12,9 +11,7 @@ final class PostgresEngine: SharedRecordEngine {
     private let sealing: RowSealing
     private let names: ChangeNames
     private let clock: HeimdallrClock
-    private let reach: SharedReachability
-    private let listener: PostgresListener
-    private let writer: PostgresWriter
+    private let session: PostgresSession
     /// The last reading of the database's clock.
     private let reading = Mutex<ServerReading?>(nil)
     /// A note of a move is ignored.
@@ -22,23 +19,22 @@ final class PostgresEngine: SharedRecordEngine {
 
     init(
         _ settings: PostgresStoreSettings, _ sealing: RowSealing, _ names: ChangeNames, _ clock: HeimdallrClock,
-        _ reach: SharedReachability, _ listener: PostgresListener, _ writer: PostgresWriter
+        _ session: PostgresSession
     ) {
         self.settings = settings
         self.sealing = sealing
         self.names = names
         self.clock = clock
-        self.reach = reach
-        self.listener = listener
-        self.writer = writer
+        self.session = session
     }
+
+    deinit { session.stop() }
 
     // MARK: The contract
 
     func read(client: String) async throws -> SharedRow {
         try await judging {
-            let answer = try await listener.run(
-                Statements.read, [.text(settings.space), .text(client)], within: settings.answerTime)
+            let answer = try await run(Statements.read, [.text(settings.space), .text(client)])
             var row = row(answer.rows, client, answer.asked, answer.heard)
             if case .others(let left) = row.mark, left <= .zero { row.mark = .none }
             return row
@@ -48,7 +44,7 @@ final class PostgresEngine: SharedRecordEngine {
     func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow {
         let values: [PostgresLink.Value] = [
             .text(settings.space), .text(client), revision.map { .integer(Int64(clamping: $0)) } ?? .null,
-            .text(owner), .integer(time.microseconds), .integer(reach.isInGrace ? 0 : 1),
+            .text(owner), .integer(time.microseconds), .integer(session.isInGrace ? 0 : 1),
             .integer(isMoving.load(ordering: .relaxed) ? 1 : 0),
         ]
         return try await judging {
@@ -96,12 +92,12 @@ final class PostgresEngine: SharedRecordEngine {
                     .integer(reading.server(at: clock.now())), .text(names.channel), .text(names.text(for: client)),
                 ])
             guard answer.rows.count > 0 else { return nil }
-            listener.changes.know(next, of: client)
+            session.changes.know(next, of: client)
             return next
         }
     }
 
-    func changes(client: String) -> AsyncStream<Void>? { listener.changes.changes(client: client) }
+    func changes(client: String) -> AsyncStream<Void>? { session.changes.changes(client: client) }
 
     // MARK: Details
 
@@ -110,8 +106,8 @@ final class PostgresEngine: SharedRecordEngine {
     /// Time for which a reading of the database's clock counts.
     private static let readingTime = Duration.seconds(60)
 
-    private func run(_ statement: String, _ values: [PostgresLink.Value]) async throws -> PostgresWorker.Answer {
-        try await writer.run(statement, values, within: settings.answerTime)
+    private func run(_ statement: String, _ values: [PostgresLink.Value]) async throws -> PostgresSession.Answer {
+        try await session.run(statement, values, within: settings.answerTime)
     }
 
     /// A mark needs a row.
@@ -134,7 +130,7 @@ final class PostgresEngine: SharedRecordEngine {
         }
         let fresh = ServerReading(server: server, asked: asked, heard: heard)
         reading.withLock { $0 = fresh }
-        listener.changes.know(UInt64(revision), of: client)
+        session.changes.know(UInt64(revision), of: client)
         let record = Result { () throws(TokenStoreError) in
             try sealing.record(
                 client: client, revision: UInt64(revision), sealed: rows.bytes(0, 2), since: rows.integer(0, 3) ?? .min,

@@ -1,0 +1,229 @@
+import CLinux
+import Dispatch
+import Glibc
+import Heimdallr
+import SharedStore
+import Synchronization
+
+/// The connection of this process to the database, and its thread. It runs statements in order, and listens for changes of
+/// records. Callers wait for a limited time, even if the network or a resolver holds the thread.
+///
+/// A pooler may give each transaction another connection, and then notifications are lost. Behind one, the thread polls the
+/// revisions of all watched clients, in one statement, about once a second.
+final class PostgresSession: Sendable {
+    typealias Instant = ContinuousClock.Instant
+    /// Rows of a statement, and the times before and after it.
+    typealias Answer = (rows: PostgresRows, asked: Instant, heard: Instant)
+
+    private struct State {
+        var jobs: [@Sendable (PostgresLink) -> Void] = []
+        /// Whether the thread connects by itself.
+        var isListening = false
+        var isStopped = false
+        var isPolling = false
+        var pollAt: Instant?
+    }
+
+    /// Longest interval of polling without notifications.
+    private static let pollInterval = Duration.milliseconds(950)
+    /// Interval with notifications, which checks the connection.
+    private static let heartbeat = Duration.seconds(15)
+
+    let changes = ChangeStreams()
+    private let space: String
+    private let names: ChangeNames
+    private let state = Mutex(State())
+    private let reach = Mutex(Reachability())
+    private let wakeUp: Int32
+
+    /// Starts the thread, which keeps this object until `stop`. Connects to nothing yet.
+    /// - Throws: `TokenStoreError` without a free descriptor.
+    init(
+        _ target: ConnectionTarget, _ libpq: Libpq.Table, space: String, names: ChangeNames
+    ) throws(TokenStoreError) {
+        self.space = space
+        self.names = names
+        wakeUp = eventfd(0, heimdallr_eventfd_flags)
+        guard wakeUp >= 0 else {
+            throw TokenStoreError("the token store got no descriptor from the system", kind: .unreachable)
+        }
+        DispatchQueue(label: "token store").async { [self] in
+            work(PostgresLink(target, libpq) { [weak self] in self?.reach.withLock { $0.broke() } })
+        }
+    }
+
+    deinit { if wakeUp >= 0 { close(wakeUp) } }
+
+    // MARK: From any thread
+
+    /// Begins to listen, as soon as the database is reachable.
+    func listen() {
+        state.withLock { $0.isListening = true }
+        wake()
+    }
+
+    /// Ends the thread and the connection after the queued jobs. Later calls fail.
+    func stop() {
+        state.withLock { $0.isStopped = true }
+        wake()
+        changes.finish()
+    }
+
+    /// Whether notifications are lost, so that the thread polls.
+    var isPolling: Bool { state.withLock { $0.isPolling } }
+
+    /// Whether marks that have ended are respected.
+    var isInGrace: Bool { reach.withLock { $0.isInGrace(now: .now) } }
+
+    /// Runs one statement, which is one transaction.
+    /// - Throws: `PostgresFault`; the last one at once while the database is known to be away.
+    func run(_ statement: String, _ values: [PostgresLink.Value], within limit: Duration) async throws -> Answer {
+        if let fault = reach.withLock({ $0.isKnownAway(now: .now) ? $0.fault : nil }) { throw fault }
+        return try await perform(within: limit) { link, deadline in
+            let asked = Instant.now
+            return (try link.run(statement, values, by: deadline), asked, .now)
+        }
+    }
+
+    /// Runs `work` on the thread, with an open connection.
+    /// - Throws: the error of `work`, or `PostgresFault.lost` after `limit`, while `work` goes on.
+    func perform<Value: Sendable>(
+        within limit: Duration, _ work: @escaping @Sendable (PostgresLink, _ deadline: Instant) throws -> Value
+    ) async throws -> Value {
+        let outcome = FirstOutcome<Value>()
+        let alarm = Task.detached {
+            do { try await Task.sleep(for: limit) } catch { return }
+            outcome.end(.failure(PostgresFault.lost("no answer within \(limit)")))
+        }
+        defer { alarm.cancel() }
+        return try await withCheckedThrowingContinuation { continuation in
+            outcome.await(continuation)
+            let isTaken = post { [self] link in
+                // The caller has given up.
+                guard !outcome.hasEnded else { return }
+                outcome.end(
+                    Result {
+                        let deadline = Instant.now + limit
+                        try open(link, by: deadline)
+                        return try work(link, deadline)
+                    })
+            }
+            if !isTaken { outcome.end(.failure(PostgresFault.lost("the token store is closed"))) }
+        }
+    }
+
+    /// - Returns: whether the job will run.
+    private func post(_ job: @escaping @Sendable (PostgresLink) -> Void) -> Bool {
+        let isTaken = state.withLock { state in
+            if !state.isStopped { state.jobs.append(job) }
+            return !state.isStopped
+        }
+        wake()
+        return isTaken
+    }
+
+    private func wake() {
+        var one: UInt64 = 1
+        _ = unsafe write(wakeUp, &one, MemoryLayout<UInt64>.size)
+    }
+
+    // MARK: The thread
+
+    private func work(_ link: PostgresLink) {
+        while true {
+            while let job = state.withLock({ $0.jobs.isEmpty ? nil : $0.jobs.removeFirst() }) { job(link) }
+            if state.withLock({ $0.isStopped && $0.jobs.isEmpty }) { break }
+            // Also detects that the server has ended the connection.
+            if link.isOpen, let texts = try? link.notifications() { hear(texts) }
+            let limit = attend(link)
+            if state.withLock({ $0.jobs.isEmpty }) { wait(link, limit) }
+        }
+        link.close()
+    }
+
+    /// Waits for a job, for bytes of the server, or until the limit. poll(2).
+    private func wait(_ link: PostgresLink, _ limit: Duration) {
+        var entries = [pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0)]
+        if link.isOpen { entries.append(pollfd(fd: link.descriptor, events: Int16(POLLIN), revents: 0)) }
+        let count = nfds_t(entries.count)
+        _ = unsafe entries.withUnsafeMutableBufferPointer { unsafe poll($0.baseAddress, count, limit.milliseconds) }
+        if entries[0].revents != 0 {
+            var sum: UInt64 = 0
+            _ = unsafe read(wakeUp, &sum, MemoryLayout<UInt64>.size)
+        }
+    }
+
+    /// Connects again, and polls when it is time.
+    /// - Returns: the limit of the next wait.
+    private func attend(_ link: PostgresLink) -> Duration {
+        guard state.withLock({ $0.isListening }) else { return .seconds(3600) }
+        do { try open(link, by: .now + .seconds(20)) } catch {
+            let now = Instant.now
+            return max(.milliseconds(20), now.duration(to: reach.withLock { $0.nextTry(now: now) }))
+        }
+        if state.withLock({ $0.pollAt.map { $0 <= .now } ?? true }) { look(link, changes.clients) }
+        return state.withLock { max(.zero, Instant.now.duration(to: $0.pollAt ?? .now)) }
+    }
+
+    /// Opens the connection, unless it is open, or an attempt failed a moment ago.
+    private func open(_ link: PostgresLink, by deadline: Instant) throws {
+        guard !link.isOpen else { return }
+        guard reach.withLock({ $0.mayTry(now: .now) }) else {
+            throw reach.withLock { $0.fault } ?? .lost("another attempt to reach it is under way")
+        }
+        var isPooled = false
+        do throws(PostgresFault) {
+            try link.open(by: deadline)
+            // A pooler announces another process.
+            let process = try link.run(Statements.process, by: deadline).integer(0, 0)
+            isPooled = process != Int64(link.announcedProcess)
+            if !isPooled {
+                try link.run(script: "LISTEN \(names.channel)", by: deadline)
+                // A pooler would give the lock to others.
+                _ = try link.run(Statements.use, [.text(space)], by: deadline)
+            }
+        } catch {
+            link.close()
+            reach.withLock { $0.failed(error, now: .now, random: .random(in: 0..<1)) }
+            throw error
+        }
+        reach.withLock { $0.succeeded(now: .now) }
+        state.withLock { state in
+            state.isPolling = isPooled
+            state.pollAt = nil
+        }
+        // Notifications may have been lost.
+        changes.tell()
+    }
+
+    private func look(_ link: PostgresLink, _ clients: Set<String>) {
+        let isPolling = isPolling
+        let interval = isPolling ? Self.pollInterval * Double.random(in: 0.85...1) : Self.heartbeat
+        state.withLock { $0.pollAt = .now + interval }
+        guard !isPolling || !clients.isEmpty else { return }
+        let values: [PostgresLink.Value] = [.text(space), .text(PostgresArray.text(clients.sorted()))]
+        guard let rows = try? link.run(Statements.revisions, values, by: .now + .seconds(5)) else {
+            return link.close()
+        }
+        for row in 0..<rows.count {
+            guard let client = rows.text(row, 0), let revision = rows.integer(row, 1) else { continue }
+            changes.saw(UInt64(bitPattern: revision), isMarked: rows.flag(row, 2), of: client)
+        }
+    }
+
+    private func hear(_ texts: [String]) {
+        let marks = Set(texts.compactMap { names.mark(of: $0) })
+        guard !marks.isEmpty else { return }
+        changes.tell { marks.contains(names.mark(for: $0)) }
+    }
+}
+
+enum PostgresArray {
+    /// https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
+    static func text(_ elements: [String]) -> String {
+        let quoted = elements.map { element in
+            "\"" + element.reduce(into: "") { $0 += $1 == "\"" || $1 == "\\" ? "\\\($1)" : String($1) } + "\""
+        }
+        return "{" + quoted.joined(separator: ",") + "}"
+    }
+}
