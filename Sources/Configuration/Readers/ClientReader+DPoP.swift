@@ -1,25 +1,19 @@
 /// `dpop`: RFC 9449.
 extension ClientReader {
     mutating func readDPoP() {
-        section.tell("dpop", .any([.value(.boolean), .section { _ = Self.readOwnKey($0) }]))
-        section.tell("dpop", usually: false)
-        guard let node = section.node("dpop") else { return }
-        guard case .mapping = node.content else {
-            let isOn = section.value(of: node, "dpop") { text throws(Misfit) in
-                guard text == "true" || text == "false" else {
-                    throw Misfit("write true, or {key: {file: PATH}} for a key of your own")
-                }
-                return text == "true"
+        let found: ClientSettings.DPoP? = section.either("dpop") { text throws(Misfit) in
+            guard text == "true" || text == "false" else {
+                throw Misfit("write true, or {key: {file: PATH}} for a key of your own", fits: .boolean)
             }
-            if isOn == true { settings.dpop = .ownKey }
-            return
+            return text == "true" ? .ownKey : .off
+        } or: {
+            Self.readOwnKey($0)
         }
-        guard let own = section.section("dpop"), let (key, algorithm) = Self.readOwnKey(own) else { return }
-        settings.dpop = .key(key, algorithm: algorithm)
-        own.note(.signing(key, algorithm: algorithm?.rawValue, certificate: nil), at: "key")
+        section.tell("dpop", usually: false)
+        if let found { settings.dpop = found }
     }
 
-    private static func readOwnKey(_ own: Section) -> (key: SecretSource, algorithm: ClientSettings.KeyAlgorithm?)? {
+    private static func readOwnKey(_ own: Section) -> ClientSettings.DPoP? {
         defer { own.finish() }
         let algorithm = own.value("algorithm") { text throws(Misfit) in
             guard let algorithm = ClientSettings.KeyAlgorithm(rawValue: text) else {
@@ -30,6 +24,8 @@ extension ClientReader {
         }
         let key = own.secret("key")
         own.need("key", saying: "\(own.path): write `key`, or `dpop: true` for a key that is made here")
-        return key.map { ($0, algorithm) }
+        guard let key else { return nil }
+        own.note(.signing(key, algorithm: algorithm?.rawValue, certificate: nil), at: "key")
+        return .key(key, algorithm: algorithm)
     }
 }

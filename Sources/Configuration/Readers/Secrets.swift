@@ -152,15 +152,27 @@ extension Section {
 
     /// Checks whether the secret's current value fits a request. Later values of a file or command are checked again.
     func check(_ source: SecretSource?, _ key: String, _ rule: InjectedValue.Rule) {
-        let fault: String?
+        guard let source, var content = content(of: source) else { return }
+        if case .file = source { content = Array(Self.withoutLineEnd(content)) }
+        if let fault = rule(content) { error(key, "the secret can't go onto a request: \(fault)") }
+    }
+
+    /// Reports an invalid key of a store now, not only when the store is opened.
+    func checkStoreKey(_ source: SecretSource, _ name: String = "key") {
+        guard let text = content(of: source), !StoreKey.isGood(text) else { return }
+        error(
+            name,
+            "this key is no key of 32 bytes, raw or base64: make one with `heimdallr-proxy keygen --output FILE`")
+    }
+
+    /// The current content; `nil` for a file that can't be read, which was reported, and for a command, because checking a
+    /// configuration runs none.
+    private func content(of source: SecretSource) -> [UInt8]? {
         switch source {
-        case .literal(let text): fault = rule(Array(text.utf8))
-        case .environment(let name): fault = diagnostics.environment[name].flatMap { rule(Array($0.utf8)) }
-        case .file(let path):
-            guard let bytes = try? Files.read(path, limit: 64 * 1024) else { return }
-            fault = rule(Array(Self.withoutLineEnd(bytes)))
-        default: return
+        case .literal(let text): Array(text.utf8)
+        case .environment(let name): diagnostics.environment[name].map { Array($0.utf8) }
+        case .file(let path): try? Files.read(path, limit: 64 * 1024)
+        case .command: nil
         }
-        if let fault { error(key, "the secret can't go onto a request: \(fault)") }
     }
 }

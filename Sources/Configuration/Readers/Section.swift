@@ -194,6 +194,16 @@ final class Section {
         }
     }
 
+    /// A value of two forms: a word, or a mapping.
+    func either<T>(
+        _ key: String, _ parse: (String) throws(Misfit) -> T, or read: (Section) -> T?
+    ) -> T? {
+        tell(key, .any([.value(of: parse), .section { _ = read($0) }]))
+        guard let node = node(key) else { return nil }
+        guard case .mapping = node.content else { return value(of: node, key, parse) }
+        return section(key).flatMap(read)
+    }
+
     func section(_ key: String) -> Section? {
         if let outline {
             let inner = Outline()

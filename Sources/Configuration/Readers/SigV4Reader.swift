@@ -30,29 +30,21 @@ enum SigV4Reader {
 
     /// The keys stand beside region and service, or under `credentials`.
     private static func credentials(_ section: Section) -> SigV4Settings.Credentials? {
-        section.tell("credentials", .any([.value(.words(["container"])), .section { _ = keys($0) }]))
+        let found = section.either("credentials") { text throws(Misfit) in
+            guard text == "container" else {
+                throw Misfit("write container, or a mapping with access_key_id", fits: .words(["container"]))
+            }
+            return SigV4Settings.Credentials.container(try container(section.diagnostics))
+        } or: { inner in
+            defer { inner.finish() }
+            return keys(inner)
+        }
         guard section.has("credentials") else { return keys(section) }
         for key in keyNames where section.has(key) {
             section.error(key, "write either the keys or `credentials`, not both")
             _ = section.node(key)
         }
-        guard let node = section.node("credentials") else { return nil }
-        if case .mapping = node.content {
-            guard let inner = section.section("credentials") else { return nil }
-            defer { inner.finish() }
-            return keys(inner)
-        }
-        let isContainer: Bool? = section.value(of: node, "credentials") { text throws(Misfit) in
-            guard text == "container" else { throw Misfit("write container, or a mapping with access_key_id") }
-            return true
-        }
-        guard isContainer == true else { return nil }
-        do throws(Misfit) {
-            return .container(try container(section.diagnostics))
-        } catch {
-            section.error("credentials", error.message)
-            return nil
-        }
+        return found
     }
 
     private static func keys(_ section: Section) -> SigV4Settings.Credentials? {

@@ -147,33 +147,24 @@ struct UpstreamReader {
 
     /// `true`, `false`, or `{host: keep}`.
     private mutating func readRewriting() {
-        section.tell("rewrite", .any([.value(of: Grammar.boolean), .section { _ = Self.keepsHost($0) }]))
+        let found = section.either("rewrite") { text throws(Misfit) in
+            do throws(Misfit) { return (rewrite: try Grammar.boolean(text), keepsHost: false) } catch {
+                throw Misfit("write true, false, or {host: keep}", fits: .boolean)
+            }
+        } or: { rewrite in
+            defer { rewrite.finish() }
+            var host = HostField.upstream
+            rewrite.read("host", into: &host, Grammar.word)
+            if host == .keep, settings.url?.scheme == .http, case .url = settings.proxy {
+                rewrite.error(
+                    "host",
+                    "a proxy in between is asked for the whole http:// URL, and Host has to say the same: write an "
+                        + "https:// `url`, or leave `proxy` or this out")
+            }
+            return (rewrite: true, keepsHost: host == .keep)
+        }
         section.tell("rewrite", usually: true)
-        guard let node = section.node("rewrite") else { return }
-        guard case .mapping = node.content else {
-            settings.rewrite =
-                section.value(of: node, "rewrite") { text throws(Misfit) in
-                    do throws(Misfit) { return try Grammar.boolean(text) } catch {
-                        throw Misfit("write true, false, or {host: keep}")
-                    }
-                } ?? true
-            return
-        }
-        guard let rewrite = section.section("rewrite") else { return }
-        settings.keepsHost = Self.keepsHost(rewrite)
-        if settings.keepsHost, settings.url?.scheme == .http, case .url = settings.proxy {
-            rewrite.error(
-                "host",
-                "a proxy in between is asked for the whole http:// URL, and Host has to say the same: write an https:// "
-                    + "`url`, or leave `proxy` or this out")
-        }
-    }
-
-    private static func keepsHost(_ rewrite: Section) -> Bool {
-        defer { rewrite.finish() }
-        var host = HostField.upstream
-        rewrite.read("host", into: &host, Grammar.word)
-        return host == .keep
+        if let found { (settings.rewrite, settings.keepsHost) = found }
     }
 
     private enum HostField: String, CaseIterable { case upstream, keep }

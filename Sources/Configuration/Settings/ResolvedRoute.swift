@@ -48,29 +48,24 @@ extension Configuration {
         let rules = upstreams.enumerated().flatMap { index, upstream in
             (upstream.paths.isEmpty ? ["/"] : upstream.paths).map { (upstream: upstream, index: index, path: $0) }
         }
-        return rules.enumerated().sorted { one, other in
-            let (left, right) = (one.element, other.element)
-            let (host, otherHost) = (left.upstream.host, right.upstream.host)
-            if host.wildcard != otherHost.wildcard { return otherHost.wildcard }
-            let (name, otherName) = (host.host.description, otherHost.host.description)
-            if name != otherName {
-                if host.wildcard, name.utf8.count != otherName.utf8.count {
-                    return name.utf8.count > otherName.utf8.count
-                }
-                return name < otherName
+        return rules.enumerated().map { (rule: $1, order: Self.order($1.upstream, path: $1.path, $0)) }
+            .sorted { one, other in
+                let (left, right) = (one.order, other.order)
+                return left.host == right.host ? left.conditions < right.conditions : left.host < right.host
             }
-            if host.port != otherHost.port { return (host.port ?? 0) > (otherHost.port ?? 0) }
-            let (depth, otherDepth) = (left.path.split(separator: "/").count, right.path.split(separator: "/").count)
-            if depth != otherDepth { return depth > otherDepth }
-            if left.path != right.path { return left.path < right.path }
-            if left.upstream.methods.isEmpty == right.upstream.methods.isEmpty,
-                left.upstream.callers.isEmpty != right.upstream.callers.isEmpty
-            {
-                return right.upstream.callers.isEmpty
-            }
-            if left.upstream.methods.isEmpty != right.upstream.methods.isEmpty { return right.upstream.methods.isEmpty }
-            return one.offset < other.offset
-        }.map { route($0.element.upstream, $0.element.index, path: $0.element.path) }
+            .map { route($0.rule.upstream, $0.rule.index, path: $0.rule.path) }
+    }
+
+    /// Sort keys of a rule: of its host, and of its conditions.
+    private static func order(
+        _ upstream: UpstreamSettings, path: String, _ offset: Int
+    ) -> (host: (Int, Int, String, Int), conditions: (Int, String, Int, Int, Int)) {
+        let (host, name) = (upstream.host, upstream.host.host.description)
+        let (isForMethods, isForCallers) = (!upstream.methods.isEmpty, !upstream.callers.isEmpty)
+        return (
+            (host.wildcard ? 1 : 0, host.wildcard ? -name.utf8.count : 0, name, -Int(host.port ?? 0)),
+            (-path.split(separator: "/").count, path, isForMethods ? 0 : 1, isForCallers ? 0 : 1, offset)
+        )
     }
 
     private func route(_ upstream: UpstreamSettings, _ index: Int, path: String) -> ResolvedRoute {

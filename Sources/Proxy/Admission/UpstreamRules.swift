@@ -17,10 +17,10 @@ final class UpstreamRules: Sendable {
     /// Whether it covers only a part of its server.
     let isLimited: Bool
 
-    init(_ settings: UpstreamSettings, index: Int) {
+    init(_ settings: UpstreamSettings, index: Int?, name: String? = nil) {
         self.settings = settings
         self.index = index
-        name = settings.host.description
+        self.name = name ?? settings.host.description
         fixed = settings.url.map { url in
             Destination(
                 scheme: url.scheme == .https ? .https : .http, authority: url.authority,
@@ -33,18 +33,9 @@ final class UpstreamRules: Sendable {
     }
 
     /// Rules for hosts that the configuration does not name (`unmatched: forward`): unsigned, by plain http.
-    static let unmatched = UpstreamRules()
-
-    private init() {
-        settings = UpstreamSettings(host: HostPattern(wildcard: true, host: .name("unmatched"), port: nil))
-        index = nil
-        name = "unmatched"
-        fixed = nil
-        pathPrefix = []
-        injection = InjectionRules(settings)
-        isConfined = false
-        isLimited = false
-    }
+    static let unmatched = UpstreamRules(
+        UpstreamSettings(host: HostPattern(wildcard: true, host: .name("unmatched"), port: nil)), index: nil,
+        name: "unmatched")
 
     func destination(for authority: Authority, scheme: Scheme) -> Destination {
         fixed ?? Destination(scheme: scheme, authority: authority, serverName: settings.tls.serverName)
