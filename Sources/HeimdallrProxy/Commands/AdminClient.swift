@@ -36,7 +36,8 @@ struct AdminOptions: ParsableArguments {
         let paths = try candidates()
         for path in paths {
             do throws(AdminClient.Failure) {
-                return try AdminClient(path: path).send(method, target, body: body, type: type)
+                return try AdminClient(address: .unix(path: path, mode: nil)).send(
+                    method, target, body: body, type: type)
             } catch {
                 switch error {
                 case .nobodyThere: continue
@@ -100,7 +101,7 @@ struct AdminOptions: ParsableArguments {
     }
 }
 
-/// A minimal HTTP/1.1 client for our own server on its Unix socket.
+/// A minimal HTTP/1.1 client for our own server, on its Unix socket or its port.
 struct AdminClient {
     struct Answer: Equatable {
         var status: Int
@@ -110,13 +111,14 @@ struct AdminClient {
     }
 
     enum Failure: Error, Equatable {
-        case nobodyThere
+        /// With the cause, as the system says it.
+        case nobodyThere(String)
         /// Another user listens there, or could.
         case stranger(String)
         case other(String)
     }
 
-    let path: String
+    let address: ListenAddress
     /// In seconds. Enough for the two token requests of a logout.
     var timeout = 120
     private static let maxAnswer = 16 << 20
@@ -124,7 +126,8 @@ struct AdminClient {
     /// The first answer at one of these paths; `nil`: none. Blocks.
     static func first(of paths: [String], _ method: String, _ target: String, timeout: Int = 120) -> Answer? {
         for path in paths {
-            if let answer = try? AdminClient(path: path, timeout: timeout).send(method, target) { return answer }
+            let client = AdminClient(address: .unix(path: path, mode: nil), timeout: timeout)
+            if let answer = try? client.send(method, target) { return answer }
         }
         return nil
     }
@@ -133,13 +136,17 @@ struct AdminClient {
     func send(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws(Failure) -> Answer {
         let connection: SocketConnection
         do throws(SystemCallError) {
-            connection = try SocketConnection(path: path, timeout: timeout)
+            connection = try SocketConnection(to: address, timeout: timeout)
         } catch {
-            throw error.isNobodyThere ? .nobodyThere : .other(error.sentence)
+            throw error.isNobodyThere ? .nobodyThere(error.sentence) : .other(error.sentence)
         }
-        if let fault = Self.fault(ofPeer: connection.peer(), asking: ProcessIdentity.user) { throw .stranger(fault) }
-        if let fault = AdminSocket.strangersFault(folderOf: path) {
-            throw .stranger("\(fault); give the socket a folder that only its user may write to (admin.socket)")
+        if case .unix(let path, _) = address {
+            if let fault = Self.fault(ofPeer: connection.peer(), asking: ProcessIdentity.user) {
+                throw .stranger(fault)
+            }
+            if let fault = AdminSocket.strangersFault(folderOf: path) {
+                throw .stranger("\(fault); give the socket a folder that only its user may write to (admin.socket)")
+            }
         }
         var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.count)\r\n"
         if let type { head += "Content-Type: \(type)\r\n" }
@@ -147,7 +154,7 @@ struct AdminClient {
             throw .other("it closed the connection")
         }
         guard let bytes = connection.receiveAll(limit: Self.maxAnswer, within: .seconds(timeout)) else {
-            throw .other("it did not answer in \(timeout) s")
+            throw .other("it did not answer within \(timeout) s")
         }
         guard let answer = Self.parse(bytes) else {
             throw .other(

@@ -104,21 +104,21 @@ struct DemoRequest: Sendable {
 
     private func exchange() throws(DemoError) -> DemoAnswer {
         guard let port = connectTo.split(separator: ":").last.flatMap({ UInt16($0) }) else {
-            throw DemoError("\(connectTo) is not an address and port of this machine")
+            throw DemoError(description: "\(connectTo) is not an address and port of this machine")
         }
         let peer = "port \(port) of this machine"
         let request = "GET \(target) HTTP/1.1\r\nHost: \(host)\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
         let connection: SocketConnection
         do throws(SystemCallError) {
-            connection = try SocketConnection(host: "127.0.0.1", port: port, timeout: 10)
+            connection = try SocketConnection(to: .tcp(host: "127.0.0.1", port: port), timeout: 10)
         } catch {
-            throw DemoError("no connection to \(peer) (errno \(error.number))")
+            throw DemoError(description: "no connection to \(peer) (errno \(error.number))")
         }
         guard connection.send(Array(request.utf8)),
             let bytes = connection.receiveAll(limit: 1 << 20, within: .seconds(10))
-        else { throw DemoError("\(peer) did not answer within 10 seconds") }
+        else { throw DemoError(description: "\(peer) did not answer within 10 seconds") }
         guard let answer = DemoAnswer(bytes) else {
-            throw DemoError("\(peer) answered with something that is not HTTP")
+            throw DemoError(description: "\(peer) answered with something that is not HTTP")
         }
         return answer
     }
@@ -149,6 +149,4 @@ struct DemoAnswer: Sendable {
 /// A fault between the demo and its servers.
 struct DemoError: Error, CustomStringConvertible {
     let description: String
-
-    init(_ description: String) { self.description = description }
 }

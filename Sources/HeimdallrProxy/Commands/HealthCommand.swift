@@ -80,7 +80,7 @@ struct HealthCommand: ParsableCommand {
 
     private func outcome(_ timeout: Int) -> HealthOutcome {
         let probe = HealthProbe(timeout: timeout)
-        if let socket = admin.socket { return probe.ask([.socket(socket)], (question ?? .ready).target) }
+        if let socket = admin.socket { return probe.ask([.unix(path: socket, mode: nil)], (question ?? .ready).target) }
         guard let (source, environment) = try? admin.options.named.choose() else {
             return .impossible(
                 "no configuration says where the proxy is: give --config PATH or --socket PATH, or set HEIMDALLR_UPSTREAM"

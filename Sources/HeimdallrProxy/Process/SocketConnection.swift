@@ -8,9 +8,16 @@ import Glibc
 struct SocketConnection: ~Copyable {
     private let descriptor: Int32
 
+    init(to address: ListenAddress, timeout: Int) throws(SystemCallError) {
+        switch address {
+        case .tcp(let host, let port): try self.init(host: host, port: port, timeout: timeout)
+        case .unix(let path, _): try self.init(path: path, timeout: timeout)
+        }
+    }
+
     /// - Parameter timeout: upper bound of each read and write, in whole seconds.
     /// - Throws: the `errno` of socket(2) or connect(2).
-    init(path: String, timeout: Int) throws(SystemCallError) {
+    private init(path: String, timeout: Int) throws(SystemCallError) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
@@ -38,7 +45,7 @@ struct SocketConnection: ~Copyable {
     ///   - host: a numeric address or a name. Loopback replaces the address of all interfaces.
     ///   - timeout: upper bound of connecting, and of each read and write, in whole seconds.
     /// - Throws: the `errno` of socket(2) or connect(2); `EHOSTUNREACH` for an unknown name.
-    init(host: String, port: UInt16, timeout: Int) throws(SystemCallError) {
+    private init(host: String, port: UInt16, timeout: Int) throws(SystemCallError) {
         let local = ListenAddress.reachable(host)
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
