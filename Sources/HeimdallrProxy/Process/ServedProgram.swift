@@ -36,7 +36,7 @@ final class ServedProgram: Sendable {
             // Lasts as long as the process.
             withExtendedLifetime(reading) {}
         }
-        for number in Self.passed { SignalPipe.catchWithSender(number) }
+        for number in Self.passed where !SignalPipe.isIgnored(number) { SignalPipe.catchSignal(number) }
         SignalPipe.catchSignal(SIGCHLD)
         state.withLock { state in
             do throws(SystemCallError) {
@@ -50,7 +50,7 @@ final class ServedProgram: Sendable {
     }
 
     /// Asks the program to end.
-    var terminate: @Sendable () -> Void { { [self] in note([UInt8(SIGTERM)]) } }
+    var terminate: @Sendable () -> Void { { [self] in note([(SIGTERM, false)]) } }
 
     /// The exit code of shells: the program's own, or 128 and the number of the signal that ended it.
     /// - Throws: the reason why it could not be started.
@@ -63,17 +63,14 @@ final class ServedProgram: Sendable {
         }
     }
 
-    /// - Parameter signals: as `SignalPipe.take` returns them.
-    private func note(_ signals: [UInt8]) {
+    private func note(_ signals: [(number: Int32, isFromKernel: Bool)]) {
         state.withLock { state in
-            for byte in signals {
-                let number = Int32(byte & ~SignalPipe.kernelMark)
-                switch state {
-                case .running(let program):
-                    let isKey = byte & SignalPipe.kernelMark != 0 && Self.keys.contains(number)
+            for (number, isFromKernel) in signals {
+                if case .running(let program) = state {
+                    let isKey = isFromKernel && Self.keys.contains(number)
                     if number != SIGCHLD, !isKey { program.pass(number) }
-                default:
-                    if number == SIGTERM || number == SIGINT { stopped.yield() }
+                } else if number == SIGTERM || number == SIGINT {
+                    stopped.yield()
                 }
             }
             guard case .running(let program) = state, let ending = program.endingAmongOrphans() else { return }

@@ -17,8 +17,6 @@ final class Signals {
     private let reloaded: AsyncStream<Void>.Continuation
     private let source: any DispatchSourceRead
 
-    private static let stopping = [SIGTERM, SIGINT]
-
     private static let named: [(number: Int32, name: String)] = [
         (SIGHUP, "SIGHUP"), (SIGUSR1, "SIGUSR1"), (SIGUSR2, "SIGUSR2"), (SIGALRM, "SIGALRM"), (SIGVTALRM, "SIGVTALRM"),
         (SIGPROF, "SIGPROF"), (SIGIO, "SIGIO"), (SIGPWR, "SIGPWR"), (SIGSTKFLT, "SIGSTKFLT"),
@@ -39,25 +37,22 @@ final class Signals {
         (reloads, reloaded) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         source = DispatchSource.makeReadSource(fileDescriptor: SignalPipe.readEnd, queue: .global())
         source.setEventHandler { [stopped, reloaded] in
-            for number in SignalPipe.take() {
-                guard !Self.stopping.contains(Int32(number)) else {
-                    stopped.yield()
-                    continue
+            for (number, _) in SignalPipe.take() {
+                switch number {
+                case SIGTERM, SIGINT: stopped.yield()
+                case SIGHUP: reloaded.yield()
+                default:
+                    logger.warning(
+                        "a signal without a meaning for the proxy; nothing was done",
+                        metadata: [
+                            "signal": "\(Self.name(of: number))",
+                            "what_to_do": "SIGHUP has it read its configuration again; SIGTERM ends it",
+                        ])
                 }
-                guard number != SIGHUP else {
-                    reloaded.yield()
-                    continue
-                }
-                logger.warning(
-                    "a signal without a meaning for the proxy; nothing was done",
-                    metadata: [
-                        "signal": "\(Self.name(of: Int32(number)))",
-                        "what_to_do": "SIGHUP has it read its configuration again; SIGTERM ends it",
-                    ])
             }
         }
         source.activate()
-        for number in Self.stopping { SignalPipe.catchSignal(number) }
+        for number in [SIGTERM, SIGINT] { SignalPipe.catchSignal(number) }
     }
 
     /// Does what SIGTERM does.

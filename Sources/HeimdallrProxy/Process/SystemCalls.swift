@@ -84,30 +84,19 @@ enum SignalPipe {
         writeEnd.store(ends.1, ordering: .relaxed)
     }
 
-    /// A full pipe loses the number, which does no harm.
-    static func catchSignal(_ number: Int32) {
+    /// Mark of a number in the pipe: the kernel has sent the signal, such as for a key of the terminal.
+    private static let kernelMark: UInt8 = 0x80
+
+    /// Whether the process ignores the signal, as nohup(1) and shells want it. sigaction(2).
+    static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
-        unsafe action.__sigaction_handler.sa_handler = { number in
-            let before = errno
-            var byte = UInt8(truncatingIfNeeded: number)
-            _ = unsafe Glibc.write(SignalPipe.writeEnd.load(ordering: .relaxed), &byte, 1)
-            errno = before
-        }
-        action.sa_flags = Int32(bitPattern: UInt32(SA_RESTART))
-        _ = unsafe sigaction(number, &action, nil)
+        // SIG_IGN is the address 1.
+        return unsafe sigaction(number, nil, &action) == 0
+            && unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }
 
-    /// Mark of a number in the pipe: the kernel has sent the signal, such as for a key of the terminal.
-    static let kernelMark: UInt8 = 0x80
-
-    /// Does the same, and marks signals of the kernel. An ignored signal stays ignored, as nohup(1) and shells want it.
-    /// `si_code` of sigaction(2).
-    static func catchWithSender(_ number: Int32) {
-        var former = sigaction()
-        // SIG_IGN is the address 1.
-        guard unsafe sigaction(number, nil, &former) == 0,
-            unsafe unsafeBitCast(former.__sigaction_handler.sa_handler, to: Int.self) != 1
-        else { return }
+    /// A full pipe loses the number, which does no harm. `si_code` of sigaction(2).
+    static func catchSignal(_ number: Int32) {
         var action = sigaction()
         unsafe action.__sigaction_handler.sa_sigaction = { number, information, _ in
             let before = errno
@@ -120,11 +109,11 @@ enum SignalPipe {
         _ = unsafe sigaction(number, &action, nil)
     }
 
-    /// The numbers of the signals since the last call.
-    static func take() -> [UInt8] {
+    /// The signals since the last call.
+    static func take() -> [(number: Int32, isFromKernel: Bool)] {
         var chunk = [UInt8](repeating: 0, count: 64)
         let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(readEnd, $0.baseAddress, $0.count) }
-        return count > 0 ? Array(chunk[..<count]) : []
+        return chunk.prefix(max(0, count)).map { (Int32($0 & ~kernelMark), $0 & kernelMark != 0) }
     }
 }
 
