@@ -12,39 +12,34 @@ struct AccessLog: Sendable {
     }
 
     static func line(_ record: RequestRecord, _ format: LogLine.Format) -> [UInt8] {
-        var line: [UInt8] = []
-        line.reserveCapacity(384)
-        LogLine.begin(&line, format, time: record.startedAt + record.duration, level: "info", message: "request")
-        LogLine.text("method", record.method, &line, format)
-        LogLine.text("host", record.host, &line, format)
-        LogLine.text("path", record.path, &line, format)
-        LogLine.number("status", UInt64(clamping: record.status), &line, format)
-        LogLine.milliseconds("duration_ms", record.duration, &line, format)
-        LogLine.milliseconds("token_wait_ms", record.tokenWait, &line, format)
-        LogLine.milliseconds("connect_ms", record.connect, &line, format)
-        LogLine.milliseconds("first_byte_ms", record.firstByte, &line, format)
-        if let isReused = record.isReused { LogLine.text("connection", isReused ? "reused" : "new", &line, format) }
-        if record.wasReplayed {
-            LogLine.name("replayed", &line, format)
-            line += "true".utf8
-        }
-        LogLine.number("bytes_sent", record.bytesSent, &line, format)
-        LogLine.number("bytes_received", record.bytesReceived, &line, format)
-        LogLine.text("reason", record.reason, &line, format)
-        LogLine.text("error", record.errorClass, &line, format)
-        LogLine.text("cause", record.cause, &line, format)
-        LogLine.text("upstream", record.upstream, &line, format)
-        LogLine.text("client", record.client, &line, format)
-        LogLine.text("user", record.user, &line, format)
+        var line = LogLine(
+            format, record.startedAt + record.duration, level: "info", message: "request", capacity: 384)
+        line.text("method", record.method)
+        line.text("host", record.host)
+        line.text("path", record.path)
+        line.number("status", UInt64(clamping: record.status))
+        line.milliseconds("duration_ms", record.duration)
+        line.milliseconds("token_wait_ms", record.tokenWait)
+        line.milliseconds("connect_ms", record.connect)
+        line.milliseconds("first_byte_ms", record.firstByte)
+        if let isReused = record.isReused { line.text("connection", isReused ? "reused" : "new") }
+        if record.wasReplayed { line.flag("replayed", true) }
+        line.number("bytes_sent", record.bytesSent)
+        line.number("bytes_received", record.bytesReceived)
+        line.text("reason", record.reason)
+        line.text("error", record.errorClass)
+        line.text("cause", record.cause)
+        line.text("upstream", record.upstream)
+        line.text("client", record.client)
+        line.text("user", record.user)
         if let peer = record.peer {
-            LogLine.number("uid", UInt64(peer.user), &line, format)
-            LogLine.number("gid", UInt64(peer.group), &line, format)
-            LogLine.number("pid", UInt64(clamping: peer.process), &line, format)
+            line.number("uid", UInt64(peer.user))
+            line.number("gid", UInt64(peer.group))
+            line.number("pid", UInt64(clamping: peer.process))
         }
-        if let address = record.address { LogLine.text("peer", address.description, &line, format) }
-        if !record.requestID.isEmpty { LogLine.text("request_id", record.requestID, &line, format) }
-        if let trace = record.traceID { LogLine.text("trace_id", trace.text, &line, format) }
-        LogLine.end(&line, format)
-        return line
+        line.text("peer", record.address?.description)
+        if !record.requestID.isEmpty { line.text("request_id", record.requestID) }
+        if let trace = record.traceID { line.text("trace_id", trace.text) }
+        return line.end()
     }
 }

@@ -74,23 +74,16 @@ final class AuditStream: Sendable {
             file = nil
             output = OutputDescriptor.standardError
         case .file(let path):
-            do throws(AppendedFileFault) {
-                let opened = try AppendedFile(path: path) { Self.note($0, path, logger) }
-                file = opened
-                output = opened
-            } catch {
-                throw AuditFault(path: path, error: error)
-            }
+            let opened = try AppendedFile(path: path) { Self.note($0, path, logger) }
+            file = opened
+            output = opened
         }
         writer = LogWriter(format: .json, output: output) { AuditLine.bytes(dropped: $0, .now) }
     }
 
     /// Finds what `init` would throw, and neither makes nor writes a file.
     static func check(_ settings: AuditSettings?) throws(AuditFault) {
-        guard case .file(let path) = settings else { return }
-        do throws(AppendedFileFault) { try AppendedFile.check(path) } catch {
-            throw AuditFault(path: path, error: error)
-        }
+        if case .file(let path) = settings { try AppendedFile.check(path) }
     }
 
     func write(_ record: RequestRecord) { writer.write(AuditLine.bytes(record)) }
@@ -103,7 +96,7 @@ final class AuditStream: Sendable {
         guard let file else { return }
         // Earlier lines belong to the former file.
         writer.flush()
-        do throws(AppendedFileFault) { try file.reopen() } catch { throw AuditFault(path: file.path, error: error) }
+        try file.reopen()
     }
 
     /// Writes the remaining lines, within a short time limit. Blocks.
@@ -119,52 +112,27 @@ final class AuditStream: Sendable {
     }
 }
 
-/// The audit stream's file can't be opened.
-struct AuditFault: Error, CustomStringConvertible {
-    let description: String
-
-    init(path: String, error: AppendedFileFault) {
-        switch error {
-        case .call(let error):
-            description =
-                "audit.file: \(path) can't be opened: \(error.sentence). Name a file that the proxy's user may write to, in "
-                + "a folder that is there; no symbolic link, pipe or device"
-        case .notOurs(let fault): description = "audit.file: \(path) is not written to: \(fault)"
-        }
-    }
-}
-
 /// One line of the audit stream: a JSON object (RFC 8259). Made on the loop that serves the request.
 enum AuditLine {
     static func bytes(_ record: RequestRecord) -> [UInt8] {
-        line(record.startedAt + record.duration, record.audit?.rawValue ?? "") { line in
-            LogLine.number("status", UInt64(clamping: record.status), &line, .json)
-            LogLine.text("reason", record.reason, &line, .json)
-            LogLine.text("upstream", record.upstream, &line, .json)
-            LogLine.text("rule", record.rule.map { "upstreams[\($0)]" }, &line, .json)
-            LogLine.text("client", record.client, &line, .json)
-            LogLine.text("inject", record.injection, &line, .json)
-            LogLine.text("user", record.user, &line, .json)
-            if let peer = record.peer { LogLine.number("uid", UInt64(peer.user), &line, .json) }
-            LogLine.text("listener", record.listener?.description, &line, .json)
-            LogLine.text("peer", record.address?.description, &line, .json)
-        }
+        var line = LogLine(audit: record.audit?.rawValue ?? "", record.startedAt + record.duration)
+        line.number("status", UInt64(clamping: record.status))
+        line.text("reason", record.reason)
+        line.text("upstream", record.upstream)
+        line.text("rule", record.rule.map { "upstreams[\($0)]" })
+        line.text("client", record.client)
+        line.text("inject", record.injection)
+        line.text("user", record.user)
+        if let peer = record.peer { line.number("uid", UInt64(peer.user)) }
+        line.text("listener", record.listener?.description)
+        line.text("peer", record.address?.description)
+        return line.end()
     }
 
     /// Reports the number of dropped lines.
     static func bytes(dropped count: Int, _ time: WallTime) -> [UInt8] {
-        line(time, "dropped") { LogLine.number("count", UInt64(clamping: count), &$0, .json) }
-    }
-
-    private static func line(_ time: WallTime, _ result: String, _ fields: (inout [UInt8]) -> Void) -> [UInt8] {
-        var line: [UInt8] = []
-        line.reserveCapacity(256)
-        line += "{\"time\":\"".utf8
-        RFC3339.append(time.seconds, milliseconds: time.nanoseconds / 1_000_000, to: &line)
-        line += "\"".utf8
-        LogLine.text("audit", result, &line, .json)
-        fields(&line)
-        LogLine.end(&line, .json)
-        return line
+        var line = LogLine(audit: "dropped", time)
+        line.number("count", UInt64(clamping: count))
+        return line.end()
     }
 }

@@ -4,15 +4,6 @@ import WireText
 enum Escaping {
     enum Style { case text, quotedText, json }
 
-    /// Appends bytes from outside, mostly ASCII; invalid UTF-8 becomes U+FFFD.
-    static func append(_ bytes: [UInt8], to line: inout [UInt8], style: Style) {
-        if bytes.allSatisfy({ isPlainASCII($0, style) }) {
-            line += bytes
-        } else {
-            append(String(decoding: bytes, as: UTF8.self), to: &line, style: style)
-        }
-    }
-
     /// Whether a word needs no quotes in a text line.
     static func isPlainWord(_ bytes: some Collection<UInt8>) -> Bool {
         !bytes.isEmpty
@@ -32,12 +23,14 @@ enum Escaping {
         }
     }
 
-    static func append(_ text: String, to line: inout [UInt8], style: Style) {
+    /// Appends UTF-8 from outside. Invalid bytes become U+FFFD.
+    static func append(_ bytes: some Collection<UInt8>, to line: inout [UInt8], style: Style) {
         // Fast path: nearly all text is plain ASCII.
-        if text.utf8.allSatisfy({ isPlainASCII($0, style) }) {
-            line += text.utf8
+        if bytes.allSatisfy({ isPlainASCII($0, style) }) {
+            line += bytes
             return
         }
+        let text = String(decoding: bytes, as: UTF8.self)
         if style == .json {
             JSONEscaping.invisible.escape(text) { line.append($0) }
             return

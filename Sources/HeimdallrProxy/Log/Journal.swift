@@ -14,6 +14,9 @@ enum Journal {
         return name == "\(file.device):\(file.inode)"
     }
 
+    /// The priority where the journal reads standard error; empty elsewhere.
+    static func mark(_ level: Logger.Level) -> String { readsErrors ? priority(level) : "" }
+
     /// `<3>` for an error: the levels of syslog(3).
     static func priority(_ level: Logger.Level) -> String {
         switch level {

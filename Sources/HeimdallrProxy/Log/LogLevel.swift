@@ -33,14 +33,15 @@ final class LogLevel: Sendable {
         LogSettings.Level.allCases.firstIndex(of: level) ?? 0
     }
 
-    /// Sets the configured level. A temporary level stays until its time is over.
-    func configure(_ level: LogSettings.Level) {
+    private func update<Value>(_ body: (inout State) -> Value) -> Value {
         state.withLock { state in
-            state.configured = level
-            guard state.other == nil else { return }
-            index.store(Self.index(of: level), ordering: .relaxed)
+            defer { index.store(Self.index(of: state.other?.level ?? state.configured), ordering: .relaxed) }
+            return body(&state)
         }
     }
+
+    /// Sets the configured level. A temporary level stays until its time is over.
+    func configure(_ level: LogSettings.Level) { update { $0.configured = level } }
 
     /// Sets a temporary level instead of any earlier one.
     /// - Parameter ended: called with the new level when the time is over, unless another level was set.
@@ -51,30 +52,27 @@ final class LogLevel: Sendable {
             else { return }
             ended(level)
         }
-        state.withLock { state in
+        update { state in
             state.timer?.cancel()
             state.timer = timer
             state.other = (change.level, end)
-            index.store(Self.index(of: change.level), ordering: .relaxed)
         }
     }
 
     func reset() {
-        state.withLock { state in
+        update { state in
             state.timer?.cancel()
             state.timer = nil
             state.other = nil
-            index.store(Self.index(of: state.configured), ordering: .relaxed)
         }
     }
 
     /// - Returns: `nil` when another level was set in between.
     private func fallBack(at end: ContinuousClock.Instant) -> LogSettings.Level? {
-        state.withLock { state in
+        update { state in
             guard state.other?.end == end else { return nil }
             state.timer = nil
             state.other = nil
-            index.store(Self.index(of: state.configured), ordering: .relaxed)
             return state.configured
         }
     }

@@ -21,15 +21,29 @@ extension OutputDescriptor: LineOutput {
     }
 }
 
-/// Why a file is not appended to.
-enum AppendedFileFault: Error {
-    /// open(2) refuses, or it is no plain file.
-    case call(SystemCallError)
-    /// Another user can change it; with the remedy.
-    case notOurs(String)
+/// The audit stream's file can't be opened.
+struct AuditFault: Error, CustomStringConvertible {
+    enum Cause {
+        /// open(2) refuses, or it is no plain file.
+        case call(Int32)
+        /// Another user can change it; with the remedy.
+        case notOurs(String)
+    }
+
+    let path: String
+    let cause: Cause
+
+    var description: String {
+        switch cause {
+        case .call(let number):
+            "audit.file: \(path) can't be opened: \(SystemCallError(number: number).sentence). Name a file that the proxy's "
+                + "user may write to, in a folder that is there; no symbolic link, pipe or device"
+        case .notOurs(let fault): "audit.file: \(path) is not written to: \(fault)"
+        }
+    }
 }
 
-/// A file for appended lines. Other programs may move it at any time. Any thread.
+/// The file of the audit stream. Other programs may move it at any time. Any thread.
 final class AppendedFile: LineOutput {
     private struct State {
         var descriptor: Int32
@@ -43,7 +57,7 @@ final class AppendedFile: LineOutput {
     private let changed: @Sendable (SystemCallError?) -> Void
 
     /// - Parameter changed: called with the first failure of a write, and with `nil` after the recovery.
-    init(path: String, changed: @escaping @Sendable (SystemCallError?) -> Void) throws(AppendedFileFault) {
+    init(path: String, changed: @escaping @Sendable (SystemCallError?) -> Void) throws(AuditFault) {
         self.path = path
         self.changed = changed
         state = Mutex(State(descriptor: try Self.open(path)))
@@ -53,32 +67,30 @@ final class AppendedFile: LineOutput {
 
     /// Opens no symbolic link, and nothing that blocks open(2) or write(2), such as a pipe or a device. Refuses a file that
     /// another user could change, or placed at the path.
-    private static func open(_ path: String, making: Int32 = O_CREAT) throws(AppendedFileFault) -> Int32 {
+    private static func open(_ path: String, making: Int32 = O_CREAT) throws(AuditFault) -> Int32 {
         let flags = O_WRONLY | O_APPEND | making | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
         let descriptor = unsafe Glibc.open(path, flags, 0o600)
-        guard descriptor >= 0 else { throw .call(SystemCallError(number: errno)) }
+        guard descriptor >= 0 else { throw AuditFault(path: path, cause: .call(errno)) }
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             _ = Glibc.close(descriptor)
-            throw .call(SystemCallError(number: EINVAL))
+            throw AuditFault(path: path, cause: .call(EINVAL))
         }
         if let fault = fault(
             owner: status.st_uid, mode: status.st_mode, links: UInt64(status.st_nlink), user: geteuid())
         {
             _ = Glibc.close(descriptor)
-            throw .notOurs(fault)
+            throw AuditFault(path: path, cause: .notOurs(fault))
         }
         return descriptor
     }
 
     /// Finds a fault of opening the file. Makes and writes none.
-    static func check(_ path: String) throws(AppendedFileFault) {
-        do throws(AppendedFileFault) {
-            _ = Glibc.close(try open(path, making: 0))
-        } catch {
-            guard case .call(let fault) = error, fault.number == ENOENT else { throw error }
+    static func check(_ path: String) throws(AuditFault) {
+        do throws(AuditFault) { _ = Glibc.close(try open(path, making: 0)) } catch {
+            guard case .call(ENOENT) = error.cause else { throw error }
             let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-            guard unsafe access(folder, W_OK | X_OK) == 0 else { throw .call(SystemCallError(number: errno)) }
+            guard unsafe access(folder, W_OK | X_OK) == 0 else { throw AuditFault(path: path, cause: .call(errno)) }
         }
     }
 
@@ -97,7 +109,7 @@ final class AppendedFile: LineOutput {
     }
 
     /// Writes to the file that is now at the path.
-    func reopen() throws(AppendedFileFault) {
+    func reopen() throws(AuditFault) {
         let next = try Self.open(path)
         let before = state.withLock { state in
             defer { state = State(descriptor: next, isFailing: state.isFailing) }

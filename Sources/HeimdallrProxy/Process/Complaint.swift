@@ -15,7 +15,6 @@ enum Complaint {
         let shown = ForeignText.lines(text)
         let lines = (shown.hasSuffix("\n") ? shown.dropLast() : shown[...])
             .split(separator: "\n", omittingEmptySubsequences: false)
-        let priority = Journal.readsErrors ? Journal.priority(level) : ""
-        OutputDescriptor.standardError.write(lines.map { "\(priority)\($0)\n" }.joined())
+        OutputDescriptor.standardError.write(lines.map { "\(Journal.mark(level))\($0)\n" }.joined())
     }
 }
