@@ -9,9 +9,7 @@ import Reactor
 /// Makes all objects of the process and connects them.
 struct App {
     let configuration: Configuration
-    let logger: Logger
-    let logWriter: LogWriter
-    let logLevel: LogLevel
+    let log: LogSetUp
     /// Stops the process, as SIGTERM does.
     var quit: @Sendable () -> Void = {}
     /// The service manager that started the process, and its sockets.
@@ -20,6 +18,8 @@ struct App {
     var freshness: ConfigurationFreshness?
     /// For `exec --serve`: no other process looks for this one's files.
     var isForOneProgram = false
+
+    private var logger: Logger { log.logger }
 
     /// Starts everything: clients fetch their tokens, and the listeners accept.
     /// - Parameter read: reads the configuration again on request.

@@ -1,7 +1,6 @@
 import Administration
 import Configuration
 import Cryptography
-import FileSystem
 import Logging
 import Reports
 import Synchronization
@@ -12,13 +11,11 @@ import WireText
 final class ListenerCertificates: Sendable {
     /// One reading of a listener's files that can be used.
     private struct Reading {
-        var content: [SecretBytes?]
+        var content: FileContents
         var context: TLSServerContext
         /// End times of the certificates by file, in seconds since 1970.
         var ends: [CertificateEnd]
     }
-
-    private static let limit = 4 << 20
 
     private let counts: ReloadCounts
     private let logger: Logger?
@@ -38,7 +35,7 @@ final class ListenerCertificates: Sendable {
         let found = await BlockingWork.run {
             Result { () throws(ConfigurationError) in
                 try wanted.map { tls throws(ConfigurationError) in
-                    do throws(Unusable) { return (tls, try Self.read(tls)) } catch { throw error.problem }
+                    do throws(UnusableFile) { return (tls, try Self.read(tls)) } catch { throw error.problem }
                 }
             }
         }
@@ -64,12 +61,12 @@ final class ListenerCertificates: Sendable {
     /// Reads these files again if they have changed.
     func readAgain(_ paths: Set<String>) {
         for tls in readings.withLock({ Array($0.keys) }) where !paths.isDisjoint(with: tls.files) {
-            do throws(Unusable) {
+            do throws(UnusableFile) {
                 let next = try Self.read(tls)
                 let isKnown = readings.withLock { readings in
                     guard let former = readings[tls] else { return true }
                     readings[tls] = next
-                    return Self.isSame(former.content, next.content)
+                    return former.content == next.content
                 }
                 let wasFaulty = faults.withLock { $0.removeValue(forKey: tls) != nil }
                 guard !isKnown || wasFaulty else { continue }
@@ -89,34 +86,19 @@ final class ListenerCertificates: Sendable {
 
     /// - Returns: the fault of a listener's files; `nil` for none. Blocks for the disk.
     static func fault(of tls: ListenerTLS) -> ConfigurationError.Problem? {
-        do throws(Unusable) {
+        do throws(UnusableFile) {
             _ = try read(tls)
             return nil
         } catch { return error.problem.problems.first }
     }
 
-    private struct Unusable: Error {
-        let file: String
-        let reason: String
-
-        var problem: ConfigurationError {
-            ConfigurationError(problems: [.init(file: file, message: "a listener can't use it: \(reason)")])
-        }
-    }
-
-    private static func isSame(_ former: [SecretBytes?], _ next: [SecretBytes?]) -> Bool {
-        zip(former, next).allSatisfy { former, next in
-            if let former, let next { former.isEqual(to: next) } else { former == nil && next == nil }
-        }
-    }
-
-    private static func read(_ tls: ListenerTLS) throws(Unusable) -> Reading {
-        let chainText = try text(tls.certFile)
-        let keyText = try text(tls.keyFile)
+    private static func read(_ tls: ListenerTLS) throws(UnusableFile) -> Reading {
+        let chainText = try UnusableFile.read(tls.certFile)
+        let keyText = try UnusableFile.read(tls.keyFile)
         let chain = try certificates(chainText, tls.certFile)
         let key: SigningKey
         do throws(CryptographyError) { key = try SigningKey(text: keyText) } catch {
-            throw Unusable(file: tls.keyFile, reason: "\(error)")
+            throw UnusableFile(file: tls.keyFile, reason: "\(error)")
         }
         var ends =
             TLSFileCheck.ends(of: chainText).min().map {
@@ -125,7 +107,7 @@ final class ListenerCertificates: Sendable {
         var clients: ClientVerification?
         var anchorText: SecretBytes?
         if let file = tls.clientCAFile {
-            let anchors = try text(file)
+            let anchors = try UnusableFile.read(file)
             clients = ClientVerification(anchors: try certificates(anchors, file), isRequired: true)
             if let end = TLSFileCheck.ends(of: anchors).min() { ends.append(.init(.trustAnchors, file, at: end)) }
             anchorText = anchors
@@ -133,28 +115,26 @@ final class ListenerCertificates: Sendable {
         do throws(CryptographyError) {
             let context = try TLSServerContext(
                 certificates: chain, key: key, session: Array("listener \(tls.certFile)".utf8), clients: clients)
-            return Reading(content: [chainText, keyText, anchorText], context: context, ends: ends)
+            return Reading(content: FileContents([chainText, keyText, anchorText]), context: context, ends: ends)
         } catch {
-            throw Unusable(file: tls.certFile, reason: "\(error)")
-        }
-    }
-
-    private static func text(_ path: String) throws(Unusable) -> SecretBytes {
-        do throws(CryptographyError) {
-            return try SecretFile.read(path: path, limit: limit, trimsLineEnd: false)
-        } catch {
-            throw Unusable(file: path, reason: "\(error)")
+            throw UnusableFile(file: tls.certFile, reason: "\(error)")
         }
     }
 
     /// DER of a PEM file's certificates.
-    private static func certificates(_ pem: SecretBytes, _ path: String) throws(Unusable) -> [[UInt8]] {
+    private static func certificates(_ pem: SecretBytes, _ path: String) throws(UnusableFile) -> [[UInt8]] {
         do throws(CryptographyError) {
             let all = try X509Certificate.all(pem: pem.withSpan { [UInt8](copying: $0) })
             return try all.map { certificate throws(CryptographyError) in try certificate.der() }
         } catch {
-            throw Unusable(file: path, reason: "\(error)")
+            throw UnusableFile(file: path, reason: "\(error)")
         }
+    }
+}
+
+extension UnusableFile {
+    fileprivate var problem: ConfigurationError {
+        ConfigurationError(problems: [.init(file: file, message: "a listener can't use it: \(reason)")])
     }
 }
 

@@ -64,7 +64,8 @@ extension RunningApp {
         }
         do {
             let (configuration, warnings) = try reading.get()
-            try refuse(ReloadLimits.faults(from: self.configuration, to: configuration))
+            let faults = ReloadLimits.faults(from: self.configuration, to: configuration)
+            guard faults.isEmpty else { return refused(faults.map { .init(file: "configuration", message: $0) }) }
             let summary = try await take(configuration)
             shared.reloads.recordConfiguration(problems: [])
             shared.logger.info("the configuration was read again and is in use", metadata: summary.fields)
@@ -75,11 +76,6 @@ extension RunningApp {
         } catch {
             return refused([.init(file: "configuration", message: "\(error)")])
         }
-    }
-
-    private func refuse(_ faults: [String]) throws(ConfigurationError) {
-        guard !faults.isEmpty else { return }
-        throw ConfigurationError(problems: faults.map { .init(file: "configuration", message: $0) })
     }
 
     private func refused(_ problems: [ConfigurationError.Problem]) -> ReloadAnswer {
@@ -94,9 +90,7 @@ extension RunningApp {
     }
 
     private func log(_ problem: ConfigurationError.Problem, _ sentence: String, _ level: Logger.Level) {
-        var fields: Logger.Metadata = ["file": "\(problem.file)", "problem": "\(problem.message)"]
-        if let line = problem.line { fields["line"] = .stringConvertible(line) }
-        if let column = problem.column { fields["column"] = .stringConvertible(column) }
+        let fields = problem.fields.merging(["problem": "\(problem.message)"]) { $1 }
         shared.logger.log(level: level, "\(sentence)", metadata: fields)
     }
 
@@ -237,12 +231,11 @@ private struct ReloadSummary {
 /// Settings that can't change while the proxy runs.
 enum ReloadLimits {
     static func faults(from former: Configuration, to next: Configuration) -> [String] {
-        var keys: [String] = []
-        if former.proxy.threads != next.proxy.threads { keys.append("proxy.threads") }
-        if former.admin != next.admin { keys.append("admin") }
-        if former.store != next.store { keys.append("store") }
-        if former.log.format != next.log.format { keys.append("log.format") }
-        if former.playground != next.playground { keys.append("playground") }
-        return keys.map { "\($0) can't change while the proxy runs: write it as it was, or restart the proxy" }
+        [
+            ("proxy.threads", former.proxy.threads == next.proxy.threads), ("admin", former.admin == next.admin),
+            ("store", former.store == next.store), ("log.format", former.log.format == next.log.format),
+            ("playground", former.playground == next.playground),
+        ].filter { !$0.1 }
+            .map { "\($0.0) can't change while the proxy runs: write it as it was, or restart the proxy" }
     }
 }

@@ -27,8 +27,8 @@ struct SharedObjects: Sendable {
 
     init(_ app: App) async throws {
         let configuration = app.configuration
-        logger = app.logger
-        logLevel = LogLevelControl(level: app.logLevel, logger: logger)
+        logger = app.log.logger
+        logLevel = LogLevelControl(level: app.log.level, logger: logger)
         loops = try (0..<configuration.proxy.threads).map { try EventLoop.start(name: "loop \($0)") }
         reloads = ReloadCounts()
         let secrets = SecretCache(configuration, counts: reloads, logger: logger)
@@ -36,7 +36,7 @@ struct SharedObjects: Sendable {
         let listeners = ListenerCertificates(counts: reloads, logger: logger)
         files = FreshFiles(secrets: secrets, tls: tls, listeners: listeners, logger: logger)
         stores = try await StoreAssembly(configuration, secrets, logger: logger).make()
-        watch = Watch(logger: logger, logWriter: app.logWriter)
+        watch = Watch(logger: logger, logWriter: app.log.writer)
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)
         interception = InterceptionKeeper(

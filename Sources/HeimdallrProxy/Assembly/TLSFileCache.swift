@@ -16,7 +16,7 @@ final class TLSFileCache: Sendable {
     /// Faults by file.
     private let faults = Mutex<[String: String]>([:])
     /// Certificate and anchors.
-    private let last = Mutex<[TLSMaterial.Files: [SecretBytes?]]>([:])
+    private let last = Mutex<[TLSMaterial.Files: FileContents]>([:])
 
     /// End times of certificates by file.
     private let ends = Mutex<[CertificateFile: [Int64]]>([:])
@@ -25,8 +25,6 @@ final class TLSFileCache: Sendable {
         let kind: CertificateEnd.Kind
         let path: String
     }
-
-    private static let limit = 4 << 20
 
     init(counts: ReloadCounts, logger: Logger?) {
         self.counts = counts
@@ -95,47 +93,39 @@ final class TLSFileCache: Sendable {
 
     /// The files as one look at them found them: a pair of files that several peers are shown changes for all at once.
     private struct Reading {
-        private var files: [String: Result<SecretBytes, Unusable>] = [:]
+        private var files: [String: Result<SecretBytes, UnusableFile>] = [:]
         /// Carried out together: a token is asked for with one of them and sent with another.
         var replacements: [() -> Void] = []
 
         func replaceAll() { for replace in replacements { replace() } }
 
-        mutating func bytes(_ path: String?) throws(Unusable) -> SecretBytes? {
+        mutating func bytes(_ path: String?) throws(UnusableFile) -> SecretBytes? {
             guard let path else { return nil }
-            let result = files[path] ?? Self.read(path)
+            let result = files[path] ?? Result { () throws(UnusableFile) in try UnusableFile.read(path) }
             files[path] = result
             return try result.get()
-        }
-
-        private static func read(_ path: String) -> Result<SecretBytes, Unusable> {
-            do throws(CryptographyError) {
-                return .success(try SecretFile.read(path: path, limit: limit, trimsLineEnd: false))
-            } catch {
-                return .failure(Unusable(file: path, reason: "\(error)"))
-            }
         }
     }
 
     private func read(_ material: TLSMaterial, isFirst: Bool, _ reading: inout Reading) {
         let files = material.files
-        do throws(Unusable) {
+        do throws(UnusableFile) {
             let certificate = try reading.bytes(files.certificate)
             let key = try reading.bytes(files.key)
             let anchors = try reading.bytes(files.anchors)
             if let anchors, let file = files.anchors, let fault = TLSFileCheck.fault(anchors: anchors) {
-                throw Unusable(file: file, reason: fault)
+                throw UnusableFile(file: file, reason: fault)
             }
             if let certificate, let key, let file = files.certificate,
                 let fault = TLSFileCheck.fault(certificate: certificate, key: key)
             {
-                throw Unusable(file: file, reason: fault)
+                throw UnusableFile(file: file, reason: fault)
             }
             // Another key for the same certificate counts as the same key.
-            let next = [certificate, anchors]
+            let next = FileContents([certificate, anchors])
             note(certificate, .clientCertificate, files.certificate)
             note(anchors, .trustAnchors, files.anchors)
-            guard !isSame(next, as: files) else { return recovered(files) }
+            guard last.withLock({ $0[files] }) != next else { return recovered(files) }
             let replace = try Self.replacement(of: material, by: [certificate, key, anchors])
             reading.replacements.append { [self] in
                 replace()
@@ -174,27 +164,15 @@ final class TLSFileCache: Sendable {
         }
     }
 
-    struct Unusable: Error {
-        let file: String
-        let reason: String
-    }
-
-    private func isSame(_ next: [SecretBytes?], as files: TLSMaterial.Files) -> Bool {
-        guard let former = last.withLock({ $0[files] }) else { return false }
-        return zip(former, next).allSatisfy { former, next in
-            if let former, let next { former.isEqual(to: next) } else { former == nil && next == nil }
-        }
-    }
-
     private static func replacement(
         of material: TLSMaterial, by parts: [SecretBytes?]
-    ) throws(Unusable) -> () -> Void {
+    ) throws(UnusableFile) -> () -> Void {
         do {
             let files = try parts.map { part in try part.map { try $0.withSpan { try MemoryFile($0) } } }
             let pair = try parts[0]?.withSpan { try Fingerprint($0) }.number ?? 0
             return { material.replace(certificate: files[0], key: files[1], anchors: files[2], pair: pair) }
         } catch {
-            throw Unusable(file: material.files.all.first ?? "", reason: "\(error)")
+            throw UnusableFile(file: material.files.all.first ?? "", reason: "\(error)")
         }
     }
 }
@@ -202,5 +180,34 @@ final class TLSFileCache: Sendable {
 extension TLSMaterial.Files {
     init(_ tls: TLSSettings, extra: String?) {
         self.init(certificate: tls.certFile, key: tls.keyFile, anchors: tls.caFile ?? extra)
+    }
+}
+
+/// A file that can't be used, and the reason.
+struct UnusableFile: Error {
+    let file: String
+    let reason: String
+
+    /// The content of a PEM file. Blocks.
+    static func read(_ path: String) throws(UnusableFile) -> SecretBytes {
+        do throws(CryptographyError) {
+            return try SecretFile.read(path: path, limit: 4 << 20, trimsLineEnd: false)
+        } catch {
+            throw UnusableFile(file: path, reason: "\(error)")
+        }
+    }
+}
+
+/// Contents of files, to be compared with later ones; `nil`: no such file is configured.
+struct FileContents: Equatable {
+    private let all: [SecretBytes?]
+
+    init(_ all: [SecretBytes?]) { self.all = all }
+
+    static func == (one: FileContents, other: FileContents) -> Bool {
+        one.all.count == other.all.count
+            && zip(one.all, other.all).allSatisfy { one, other in
+                if let one, let other { one.isEqual(to: other) } else { one == nil && other == nil }
+            }
     }
 }

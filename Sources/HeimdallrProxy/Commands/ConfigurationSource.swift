@@ -50,7 +50,7 @@ enum ConfigurationSource: Sendable, Equatable {
         var report = ConfigurationReport.plain
         do throws(ConfigurationError) {
             let (configuration, warnings) = try read(environment)
-            if logs { report = ConfigurationReport(configuration.log) }
+            if logs { report = ConfigurationReport(isJSON: configuration.log.format == .json) }
             let keys = KeyCheck(configuration, environment: environment)
             for warning in Self.variableWarnings + warnings + keys.warnings { report.warn(warning) }
             try judge(configuration, keys, environment, passed)
@@ -83,8 +83,7 @@ enum ConfigurationSource: Sendable, Equatable {
         LibcurlGlobal.removedVariables.map { name in
             .init(
                 file: name,
-                message:
-                    "\(name) is ignored: it would write the keys of all TLS connections to a file. Unset it")
+                message: "\(name) is ignored: it would write the keys of all TLS connections to a file. Unset it")
         }
     }
 
@@ -106,11 +105,10 @@ enum ConfigurationSource: Sendable, Equatable {
             keys.problems
             + configuration.faults(ofPassed: passed).map { .init(file: ServiceManager.socketsVariable, message: $0) }
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
-        if let fault = StoreCheck.fault(configuration, environment: environment) {
-            throw ConfigurationError(problems: [.init(file: name, message: fault)])
-        }
-        guard let fault = AdminTokenRule.fault(configuration.admin?.token, environment: environment) else { return }
-        throw ConfigurationError(problems: [.init(file: name, message: fault)])
+        let fault =
+            StoreCheck.fault(configuration, environment: environment)
+            ?? AdminTokenRule.fault(configuration.admin?.token, environment: environment)
+        if let fault { throw ConfigurationError(problems: [.init(file: name, message: fault)]) }
     }
 
     /// The addresses of the administration. Checks nothing else, so that the caller needs none of the secrets.
@@ -180,13 +178,9 @@ enum AdminTokenRule {
 /// Problems and warnings of a configuration on standard error: in the form of compilers, or as log lines where the
 /// configuration asks for a JSON log.
 struct ConfigurationReport {
-    private let isJSON: Bool
+    let isJSON: Bool
 
     static let plain = ConfigurationReport(isJSON: false)
-
-    init(_ settings: LogSettings) { self.init(isJSON: settings.format == .json) }
-
-    private init(isJSON: Bool) { self.isJSON = isJSON }
 
     func warn(_ problem: ConfigurationError.Problem) {
         if isJSON { write(problem, .warning) } else { Complaint.warning("\(problem)") }
@@ -202,11 +196,17 @@ struct ConfigurationReport {
     }
 
     private func write(_ problem: ConfigurationError.Problem, _ level: Logger.Level) {
-        var fields: Logger.Metadata = ["file": "\(problem.file)"]
-        if let line = problem.line { fields["line"] = .stringConvertible(line) }
-        if let column = problem.column { fields["column"] = .stringConvertible(column) }
-        let line = LogLine.bytes(.json, time: .now, level: level, message: problem.message, fields: fields)
-        let priority = Journal.readsErrors ? Journal.priority(level) : ""
-        OutputDescriptor.standardError.write(Array(priority.utf8) + line)
+        let line = LogLine.bytes(.json, time: .now, level: level, message: problem.message, fields: problem.fields)
+        OutputDescriptor.standardError.write(Array(Journal.mark(level).utf8) + line)
+    }
+}
+
+extension ConfigurationError.Problem {
+    /// Its position, for the log.
+    var fields: Logger.Metadata {
+        var fields: Logger.Metadata = ["file": "\(file)"]
+        if let line { fields["line"] = .stringConvertible(line) }
+        if let column { fields["column"] = .stringConvertible(column) }
+        return fields
     }
 }

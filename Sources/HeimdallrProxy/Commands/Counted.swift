@@ -1,6 +1,13 @@
+import WireText
+
 extension BinaryInteger {
     /// `1 record`, `2 records`
     func counted(_ noun: String) -> String { "\(self) \(noun)\(self == 1 ? "" : "s")" }
+}
+
+extension Int64 {
+    /// The day of a time in seconds since 1970: `2026-03-01`.
+    var day: String { String(RFC3339.text(Int(clamping: self)).prefix { $0 != "T" }) }
 }
 
 extension Duration {

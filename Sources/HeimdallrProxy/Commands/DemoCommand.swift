@@ -19,8 +19,7 @@ struct DemoCommand: AsyncParsableCommand {
         let playground = try await PlaygroundVariables.start(addingTo: &environment)
         let (settings, _) = try Configuration.parse(yaml: Self.settings, file: "demo", environment: environment)
         let log = LogSetUp.bootstrap(settings.log)
-        let app = try await App(configuration: settings, logger: log.logger, logWriter: log.writer, logLevel: log.level)
-            .start { (settings, []) }
+        let app = try await App(configuration: settings, log: log).start { (settings, []) }
 
         let outcome: Result<Bool, any Error>
         do {

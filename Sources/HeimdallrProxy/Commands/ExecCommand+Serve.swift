@@ -18,8 +18,7 @@ extension ExecCommand {
         let served = ServedProgram()
         do {
             let app = App(
-                configuration: settings, logger: log.logger, logWriter: log.writer, logLevel: log.level,
-                quit: served.terminate, freshness: freshness, isForOneProgram: true)
+                configuration: settings, log: log, quit: served.terminate, freshness: freshness, isForOneProgram: true)
             try await app.run(
                 until: served.stops, reloading: AsyncStream { $0.finish() },
                 reading: { [environment] () throws(ConfigurationError) in

@@ -129,11 +129,11 @@ struct KeyCheck {
             let name = "the certificate \(certificate.subject)"
             let sentence: String
             if certificate.notAfter < now {
-                sentence = "\(name) ended on \(day(certificate.notAfter)): put a new one there"
+                sentence = "\(name) ended on \(certificate.notAfter.day): put a new one there"
             } else if certificate.notAfter - now < Self.notice {
-                sentence = "\(name) ends on \(day(certificate.notAfter)), within 30 days: have a new one ready"
+                sentence = "\(name) ends on \(certificate.notAfter.day), within 30 days: have a new one ready"
             } else if certificate.notBefore > now {
-                sentence = "\(name) is not good before \(day(certificate.notBefore)): check this machine's clock"
+                sentence = "\(name) is not good before \(certificate.notBefore.day): check this machine's clock"
             } else {
                 continue
             }
@@ -146,10 +146,8 @@ struct KeyCheck {
     }
 
     private func described(_ certificate: X509Certificate) -> String {
-        "\(certificate.subject), until \(day(certificate.notAfter))"
+        "\(certificate.subject), until \(certificate.notAfter.day)"
     }
-
-    private func day(_ seconds: Int64) -> String { String(RFC3339.text(Int(seconds)).prefix { $0 != "T" }) }
 
     private mutating func say(_ text: String, _ use: KeyUse) {
         var finding = use.location

@@ -48,8 +48,7 @@ struct ServeCommand: AsyncParsableCommand {
 
         do {
             let app = App(
-                configuration: settings, logger: log.logger, logWriter: log.writer, logLevel: log.level,
-                quit: signals.stop, manager: manager, freshness: freshness)
+                configuration: settings, log: log, quit: signals.stop, manager: manager, freshness: freshness)
             try await app.run(
                 until: signals.stops, reloading: signals.reloads,
                 reading: { [environment] () throws(ConfigurationError) in

@@ -22,7 +22,7 @@ struct CertificateCheck {
             Finding.good("TLS", "\(facts.version ?? "TLS"), \(Self.described(first))", after: facts.securedAfter)
         ]
         if first.notAfter - WallClock.now() < Self.notice {
-            let text = "the server's certificate ends on \(Self.day(first.notAfter))"
+            let text = "the server's certificate ends on \(first.notAfter.day)"
             findings.append(.warning("TLS", text, "renew it at the server before that"))
         }
         switch (hasCertificate, facts.asksForCertificate) {
@@ -54,8 +54,8 @@ struct CertificateCheck {
         case .expired:
             // The expired one may be a certificate above the server's.
             let expired = certificates.first { $0.notAfter < WallClock.now() }
-            text += expired.map { " on \(Self.day($0.notAfter))" } ?? ""
-        case .notYetValid: text += certificates.first.map { " before \(Self.day($0.notBefore))" } ?? ""
+            text += expired.map { " on \($0.notAfter.day)" } ?? ""
+        case .notYetValid: text += certificates.first.map { " before \($0.notBefore.day)" } ?? ""
         case .unknownAuthority where certificates.count == 1:
             let isOwn = certificates[0].subject == certificates[0].issuer
             text += isOwn ? "; it is self-signed" : "; the server shows no intermediate certificate"
@@ -70,10 +70,6 @@ struct CertificateCheck {
 
     private static func described(_ certificate: X509Certificate) -> String {
         ForeignText.printable(
-            "\(certificate.subject), issued by \(certificate.issuer), until \(day(certificate.notAfter))")
-    }
-
-    private static func day(_ seconds: Int64) -> String {
-        String(RFC3339.text(Int(clamping: seconds)).prefix { $0 != "T" })
+            "\(certificate.subject), issued by \(certificate.issuer), until \(certificate.notAfter.day)")
     }
 }
