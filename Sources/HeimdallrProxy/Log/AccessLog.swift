@@ -19,6 +19,7 @@ struct AccessLog: Sendable {
         LogLine.text("host", record.host, &line, format)
         LogLine.text("path", record.path, &line, format)
         LogLine.number("status", UInt64(clamping: record.status), &line, format)
+        if let status = record.grpcStatus { LogLine.number("grpc_status", UInt64(status), &line, format) }
         LogLine.milliseconds("duration_ms", record.duration, &line, format)
         LogLine.milliseconds("token_wait_ms", record.tokenWait, &line, format)
         LogLine.milliseconds("connect_ms", record.connect, &line, format)

@@ -139,6 +139,7 @@ enum AuditLine {
     static func bytes(_ record: RequestRecord) -> [UInt8] {
         line(record.startedAt + record.duration, record.audit?.rawValue ?? "") { line in
             LogLine.number("status", UInt64(clamping: record.status), &line, .json)
+            if let status = record.grpcStatus { LogLine.number("grpc_status", UInt64(status), &line, .json) }
             LogLine.text("reason", record.reason, &line, .json)
             LogLine.text("upstream", record.upstream, &line, .json)
             LogLine.text("rule", record.rule.map { "upstreams[\($0)]" }, &line, .json)
