@@ -8,8 +8,6 @@ extension Exchange {
     struct Findings {
         /// A newer token may cure the refusal (rule 7).
         var isTokenRefused = false
-        /// The head has the status of a gRPC call, so the answer has no body.
-        var isTrailersOnly = false
         /// The status of a gRPC call follows, and may refuse the token.
         var awaitsStatus = false
         /// The nonce in the 401 may cure it (RFC 9449, section 9).
@@ -68,8 +66,9 @@ extension Exchange {
         // To read on would send the rest of the request's body to an upstream that has refused it, past
         // `max_replay_bytes`. A 401 that only asks for a nonce is rarely passed on, so its body is not read.
         let readsOn = findings.isRequestComplete && !attempts.wantsNonce
-        let isEmpty = request.isHead || [.none, .length(0)].contains(answer.head.framing) || findings.isTrailersOnly
-        if !readsOn, !isEmpty { answer.isWhole = false }
+        if !readsOn, !request.isHead, answer.head.framing != .none, answer.head.framing != .length(0) {
+            answer.isWhole = false
+        }
         state = .refused(answer)
         return readsOn ? .read : .stop
     }
@@ -153,6 +152,7 @@ extension Exchange {
         switch state {
         case .refused(let answer): return sendAfterRefusal(answer, end, token)
         case .announced(var answer) where end.error == nil:
+            pause = .none
             if isTokenRefused, canSendAgain { return sendAfterRefusal(answer, end, token) }
             answer.trailers = end.trailers
             return .pass(answer)

@@ -154,7 +154,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .guess: return Self.guessDelay
         case .response: return context.upstream?.timeouts(isGRPC: isGRPC).response ?? .off
         case .firstBytes: return context.rules.headerTimeout
-        // A program may be silent in its gRPC stream, too.
+        // A gRPC stream may be silent on the program's side.
         case .requestBody where isGRPC: return context.upstream?.timeouts(isGRPC: true).idle ?? .off
         case .requestBody, .client, .tunnel: return context.rules.idleTimeout
         case .upstream: return context.upstream?.timeouts(isGRPC: isGRPC).idle ?? .off

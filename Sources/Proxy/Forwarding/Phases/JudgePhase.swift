@@ -16,7 +16,6 @@ enum JudgePhase {
             canSendAgain: progress.canRewind, isRequestComplete: progress.isRequestComplete)
         if context.token != nil {
             findings.wantsNonce = takesNonce(answer, &context)
-            findings.isTrailersOnly = isCall && context.exchange.callStatus != nil
             findings.awaitsStatus = isCall && answer.status == 200 && context.exchange.callStatus == nil
             if !findings.wantsNonce { findings.isTokenRefused = isTokenSuspect(answer, findings, &context) }
             if refuses(answer, context), !findings.isTokenRefused, !findings.wantsNonce, isPersonNeeded(context),
