@@ -52,6 +52,13 @@ struct MetricsPage {
                 output.sample(["upstream": upstream.name, "code": String(code)], count)
             }
         }
+        output.begin("heimdallr_grpc_calls_total", .counter, "gRPC calls that were answered, by their status.")
+        for upstream in upstreams {
+            for (status, count) in upstream.calls.rows {
+                let label = status == UpstreamTraffic.otherCall ? "other" : String(status)
+                output.sample(["upstream": upstream.name, "grpc_status": label], count)
+            }
+        }
         output.begin(
             "heimdallr_request_duration_seconds", .histogram,
             "From a request's head to the end of its answer.")

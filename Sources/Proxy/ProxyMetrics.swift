@@ -14,6 +14,12 @@ struct ProxyMetrics {
 
     private static let stride = codes.count
     private static let buckets = bounds.count + 1
+    private static let statuses = UpstreamTraffic.otherCall + 1
+
+    /// Index of a gRPC call's counter.
+    static func index(of status: GRPCStatus?) -> Int {
+        status.map { min(Int($0.code), UpstreamTraffic.otherCall) } ?? UpstreamTraffic.otherCall
+    }
 
     private(set) var inFlight = 0
     private(set) var requests: [UInt64]
@@ -22,6 +28,8 @@ struct ProxyMetrics {
     private(set) var sent: [UInt64]
     private(set) var received: [UInt64]
     private(set) var injections: [UInt64]
+    /// gRPC calls by status.
+    private(set) var calls: [UInt64]
     /// The part of `requests`, `durations` and `nanoseconds` that the proxy answered without the upstream.
     private(set) var ownRequests: [UInt64]
     private(set) var ownDurations: [UInt64]
@@ -35,6 +43,7 @@ struct ProxyMetrics {
         sent = Array(repeating: 0, count: slots)
         received = Array(repeating: 0, count: slots)
         injections = Array(repeating: 0, count: slots * InjectionResult.allCases.count)
+        calls = Array(repeating: 0, count: slots * Self.statuses)
         ownRequests = requests
         ownDurations = durations
         ownNanoseconds = nanoseconds
@@ -53,6 +62,8 @@ struct ProxyMetrics {
         var injection: InjectionResult?
         /// The proxy answered without the upstream.
         var isOwn = false
+        /// See `index(of:)`; `nil` for a request that is no gRPC call.
+        var call: Int?
     }
 
     mutating func requestEnded(_ result: Result, slot: Int) {
@@ -74,6 +85,7 @@ struct ProxyMetrics {
         if let injection = result.injection {
             injections[slot * InjectionResult.allCases.count + injection.rawValue] &+= 1
         }
+        if let call = result.call { calls[slot * Self.statuses + call] &+= 1 }
     }
 
     /// Counts bytes while their request goes on.
@@ -96,6 +108,7 @@ struct ProxyMetrics {
         traffic.durationsByProxy.add(seconds: Double(ownNanoseconds[slot]) / 1e9)
         traffic.bytesSent &+= sent[slot]
         traffic.bytesReceived &+= received[slot]
+        for status in 0..<Self.statuses { traffic.calls[status] &+= calls[slot * Self.statuses + status] }
         guard traffic.client != nil else { return }
         for result in InjectionResult.allCases {
             traffic.injections[result, default: 0] &+=

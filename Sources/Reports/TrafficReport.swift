@@ -31,10 +31,14 @@ public struct UpstreamTraffic: Sendable {
     public var bytesReceived: UInt64 = 0
     /// Outcomes of requests that needed a token; empty without a client.
     public var injections: [InjectionResult: UInt64] = [:]
+    /// gRPC calls by status; those with a status above 16, or without one, as `otherCall`.
+    public var calls = StatusCounts()
     /// `nil` without its own connections.
     public var connections: ConnectionUse?
     /// Printable cause of the last request that failed on the way, and its age.
     public var lastFailure: (cause: String, ago: Duration)?
+
+    public static let otherCall = 17
 
     /// - Parameter bounds: of both histograms.
     public init(name: String, client: String?, bounds: [Double]) {
@@ -56,6 +60,7 @@ public struct UpstreamTraffic: Sendable {
         durationsByProxy.add(other.durationsByProxy)
         bytesSent &+= other.bytesSent
         bytesReceived &+= other.bytesReceived
+        calls.add(other.calls)
         injections.merge(other.injections, uniquingKeysWith: &+)
         guard let others = other.connections else { return }
         var sum = connections ?? ConnectionUse()

@@ -6,6 +6,7 @@ import WireText
         "keeps what its rule keeps, and escapes everything else",
         arguments: [
             (PercentEncoding.uri, "-._~"), (.form, "-._"), (.fileName, "-_"),
+            (.grpcMessage, " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"),
         ])
     func encoding(rule: PercentEncoding, marks: String) {
         let kept = Set((marks + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz").utf8)

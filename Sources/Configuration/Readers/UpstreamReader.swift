@@ -188,6 +188,8 @@ struct UpstreamReader {
         section.read("connect_timeout", into: &settings.connectTimeout, Grammar.duration(times))
         section.read("response_timeout", into: &settings.responseTimeout, Grammar.durationOrOff(times))
         section.read("idle_timeout", into: &settings.idleTimeout, Grammar.durationOrOff(times))
+        if section.has("response_timeout") { settings.callResponseTimeout = settings.responseTimeout }
+        if section.has("idle_timeout") { settings.callIdleTimeout = settings.idleTimeout }
         section.read("max_connections", into: &settings.maxConnections, Grammar.integer(1...65535))
         section.read(
             "max_connection_age", into: &settings.maxConnectionAge, Grammar.duration(.seconds(1)...Section.day))

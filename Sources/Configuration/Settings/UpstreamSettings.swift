@@ -51,6 +51,9 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var responseTimeout: Duration? = .seconds(60)
     /// `nil`: off.
     public var idleTimeout: Duration? = .seconds(60)
+    /// The same for gRPC calls, whose streams may be silent for long: `nil` unless the configuration says it.
+    public var callResponseTimeout: Duration?
+    public var callIdleTimeout: Duration?
     public var maxConnections = 256
     public var maxConnectionAge = Duration.seconds(300)
     public var http2 = false

@@ -117,6 +117,7 @@ enum AuditLine {
     static func bytes(_ record: RequestRecord) -> [UInt8] {
         var line = LogLine(audit: record.audit?.rawValue ?? "", record.startedAt + record.duration)
         line.number("status", UInt64(clamping: record.status))
+        if let status = record.grpcStatus { line.number("grpc_status", UInt64(status)) }
         line.text("reason", record.reason)
         line.text("upstream", record.upstream)
         line.text("rule", record.rule.map { "upstreams[\($0)]" })

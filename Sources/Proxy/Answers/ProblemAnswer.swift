@@ -14,18 +14,45 @@ struct ProblemAnswer {
 
     /// Appends the fields but those that frame the body.
     func appendFields(to output: inout ByteBuffer) {
-        output.append("Proxy-Status: heimdallr-proxy; error=")
-        output.append(Array(problem.error.utf8))
-        output.append("\r\nContent-Type: application/problem+json\r\nCache-Control: no-store\r\n")
+        output.append("Content-Type: application/problem+json\r\n")
         if problem.status == 407 {
             output.append("Proxy-Authenticate: Basic realm=\"heimdallr-proxy\", charset=\"UTF-8\"\r\n")
         }
+        Self.appendCommonFields(problem, to: &output)
+    }
+
+    private static func appendCommonFields(_ problem: Problem, to output: inout ByteBuffer) {
+        output.append("Proxy-Status: heimdallr-proxy; error=")
+        output.append(Array(problem.error.utf8))
+        output.append("\r\nCache-Control: no-store\r\n")
         if let challenge = problem.challenge { output.append(line: "WWW-Authenticate: ", Array(challenge.utf8)) }
         if let retryAfter = problem.retryAfter {
             output.append("Retry-After: ")
             output.append(decimal: UInt64(max(1, (retryAfter.wholeMilliseconds + 999) / 1000)))
             output.append("\r\n")
         }
+    }
+
+    // MARK: For gRPC callers
+
+    /// Status of all answers to gRPC calls. `grpc-status` tells them apart.
+    static let statusOfCalls = 200
+
+    /// Appends the fields of the answer to a gRPC call. It has no body, so they are the trailers, too ("Trailers-Only").
+    static func appendCallFields(_ problem: Problem, to output: inout ByteBuffer) {
+        output.append("Content-Type: application/grpc\r\ngrpc-status: ")
+        output.append(decimal: UInt64(problem.word.grpcStatus.code))
+        output.append("\r\ngrpc-message: ")
+        output.append(Array(PercentEncoding.grpcMessage.encode(message(problem)).utf8))
+        output.append("\r\n")
+        appendCommonFields(problem, to: &output)
+    }
+
+    /// The sentences of the problem, with the address of a sign-in.
+    static func message(_ problem: Problem) -> String {
+        let text = "\(problem.title). \(problem.detail)"
+        guard let address = problem.loginURL, !text.contains(address) else { return text }
+        return "\(text) \(address)"
     }
 
     /// The body: `application/problem+json` (RFC 9457, section 3).

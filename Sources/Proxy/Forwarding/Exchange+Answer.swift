@@ -6,8 +6,10 @@ import Heimdallr
 extension Exchange {
     /// Findings of the phase *judge* about an answer.
     struct Findings {
-        /// A newer token may cure the 401 (rule 7).
+        /// A newer token may cure the refusal (rule 7).
         var isTokenRefused = false
+        /// The status of a gRPC call follows, and may refuse the token.
+        var awaitsStatus = false
         /// The nonce in the 401 may cure it (RFC 9449, section 9).
         var wantsNonce = false
         /// The body so far is kept.
@@ -42,6 +44,12 @@ extension Exchange {
             attempts.wantsNonce = wantsNonce
             return hold(HeldAnswer(copy answer), findings)
         }
+        awaitsStatus = findings.awaitsStatus
+        if awaitsStatus, findings.canSendAgain, request.replaysUnauthorized, !attempts.isReplayed {
+            state = .announced(HeldAnswer(copy answer))
+            pause = .turn
+            return .read
+        }
         // The program expects 100 and would wait for it again; only it can leave the expectation out.
         if answer.status == 417, request.expectsContinue { return refuse(.expectationFailed) }
         return .forward
@@ -63,6 +71,13 @@ extension Exchange {
         }
         state = .refused(answer)
         return readsOn ? .read : .stop
+    }
+
+    /// The held head of a gRPC call's answer, which goes out now; `nil`: none is held.
+    mutating func release() -> HeldAnswer? {
+        guard case .announced(let answer) = state else { return nil }
+        state = .deciding
+        return answer
     }
 
     /// The answer's head goes out. Decides whether the client's connection stays.
@@ -124,19 +139,27 @@ extension Exchange {
     // MARK: The end
 
     /// - Parameters:
+    ///   - isTokenRefused: the trailers refuse the token, and a newer one may cure that.
     ///   - canSendAgain: the body is kept.
-    ///   - hasToken: the request has one.
-    mutating func ended(_ end: UpstreamEnd, canSendAgain: Bool, token: AccessToken?) -> Action {
+    ///   - token: the request's; `nil`: it has none.
+    mutating func ended(
+        _ end: UpstreamEnd, isTokenRefused: Bool = false, canSendAgain: Bool, token: AccessToken?
+    ) -> Action {
         if let outcome {
             self.outcome = nil
             return outcome
         }
         switch state {
         case .refused(let answer): return sendAfterRefusal(answer, end, token)
+        case .announced(var answer) where end.error == nil:
+            pause = .none
+            if isTokenRefused, canSendAgain { return sendAfterRefusal(answer, end, token) }
+            answer.trailers = end.trailers
+            return .pass(answer)
         case .answered, .switched:
             guard let error = end.error else { return .finish }
             return .cut(because: Problem(error).error)
-        case .deciding, .held, .collecting, .awaitingToken, .asked, .greeted, .connected, .tunnelled: break
+        case .deciding, .held, .collecting, .awaitingToken, .asked, .announced, .greeted, .connected, .tunnelled: break
         }
         guard let error = end.error else { return .fail(Problem(TransportError(.responseTruncated, message: ""))) }
         if error.kind == .http2Missing { return .sendByHTTP1 }

@@ -29,7 +29,7 @@ extension Exchange {
         case .asked(let asked):
             asked.awaitsBody && (asked.hasBody || asked.isContinued || !request.expectsContinue)
                 ? .requestBody : .response
-        case .refused, .answered: .upstream
+        case .refused, .announced, .answered: .upstream
         case .switched(let switched):
             switched.isLeaving ? .upstreamEnd : switched.hasUpstreamEnded ? .client : .upstream
         case .greeted, .connected: .firstBytes
@@ -55,6 +55,7 @@ extension Exchange {
         case .held: return .refuseGuess
         case .collecting: return .fail(.slowBody)
         case .asked: return .fail(patience == .requestBody ? .slowBody : .responseTimeout)
+        case .announced: return .fail(.responseTimeout)
         // The rest of a held 401 is not waited for.
         case .refused(let held):
             return sendAfterRefusal(held, UpstreamEnd(error: TransportError(.responseTruncated, message: "")), token)

@@ -18,6 +18,7 @@ struct Exchange {
         var offersUpgrade = false
         /// A 401 is answered with a new token, once.
         var replaysUnauthorized = false
+        var isGRPC = false
     }
 
     /// Progress of the request, with the data of each state. Held answers are `indirect`, because they are rare and large.
@@ -32,6 +33,9 @@ struct Exchange {
         case asked(Asked)
         /// The upstream answered 401. The client sees it only if no new token comes.
         indirect case refused(HeldAnswer)
+        /// The head of a gRPC call's answer has come without a status. It is held for the rest of the loop's turn: trailers
+        /// that come at once may refuse the token.
+        indirect case announced(HeldAnswer)
         /// - Parameter framing: of the answer's body for the client.
         case answered(framing: BodyFraming)
         case switched(Switched)
@@ -85,6 +89,10 @@ struct Exchange {
     var hasNewTime = false
     /// A decision made within a call of the upstream's stream. `ended` returns it.
     var outcome: Action?
+    /// Status of a gRPC call; `nil` for other requests, and before it is known.
+    var callStatus: GRPCStatus?
+    /// The answer of a gRPC call has not said yet whether the server accepted the token.
+    var awaitsStatus = false
 
     // MARK: What is asked of it
 
@@ -93,7 +101,7 @@ struct Exchange {
         switch state {
         case .answered, .switched, .connected: true
         case .tunnelled(let isAnswered): isAnswered
-        case .deciding, .held, .collecting, .awaitingToken, .asked, .refused, .greeted: false
+        case .deciding, .held, .collecting, .awaitingToken, .asked, .refused, .announced, .greeted: false
         }
     }
 
@@ -106,7 +114,7 @@ struct Exchange {
     /// Asked only about clients that send no more.
     var awaitsOthers: Bool {
         switch state {
-        case .deciding, .collecting, .awaitingToken, .asked, .refused, .answered: pause != .room
+        case .deciding, .collecting, .awaitingToken, .asked, .refused, .announced, .answered: pause != .room
         case .held, .switched, .greeted, .connected, .tunnelled: false
         }
     }

@@ -153,8 +153,10 @@ extension Forwarder: UpstreamStreamDelegate {
         if let error = end.error, ![.withheld, .http2Missing, .aborted].contains(error.kind) {
             RecordPhase.report(error, &context)
         }
-        let canSendAgain = end.error != nil && stream.progress.canRewind
-        let action = context.exchange.ended(end, canSendAgain: canSendAgain, token: context.token)
+        let isTokenRefused = context.exchange.request.isGRPC && JudgePhase.isTokenRefused(by: end, &context)
+        let canSendAgain = (end.error != nil || isTokenRefused) && stream.progress.canRewind
+        let action = context.exchange.ended(
+            end, isTokenRefused: isTokenRefused, canSendAgain: canSendAgain, token: context.token)
         if case .finish = action { finish(trailers: end.trailers) } else { perform(action) }
     }
 }

@@ -119,6 +119,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
             sendAgain(fresh: false)
         case .resumeAnswer:
             context.exchange.resume()
+            AnswerPhase.writeHeldHead(&context)
             if let end = upstream?.resumeBody() { upstreamEnded(end) }
         case .resumeUpload: if let end = upstream?.resumeUpload() { upstreamEnded(end) }
         case .pass(let answer): pass(answer)
@@ -143,14 +144,21 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
             shard.loop.atNextTurn(self)
         }
         guard let patience = context.exchange.takeNewTime() else { return }
+        stream.setDeadline(after: timeout(of: patience))
+    }
+
+    private func timeout(of patience: Exchange.Patience) -> Timeout {
+        let isGRPC = context.exchange.request.isGRPC
         switch patience {
-        case .none: stream.setDeadline(after: .off)
-        case .guess: stream.setDeadline(after: Self.guessDelay)
-        case .response: stream.setDeadline(after: context.upstream?.responseTimeout ?? .off)
-        case .firstBytes: stream.setDeadline(after: context.rules.headerTimeout)
-        case .requestBody, .client, .tunnel: stream.setDeadline(after: context.rules.idleTimeout)
-        case .upstream: stream.setDeadline(after: context.upstream?.idleTimeout ?? .off)
-        case .upstreamEnd: stream.setDeadline(after: Self.endingTimeout)
+        case .none: return .off
+        case .guess: return Self.guessDelay
+        case .response: return context.upstream?.timeouts(isGRPC: isGRPC).response ?? .off
+        case .firstBytes: return context.rules.headerTimeout
+        // A gRPC stream may be silent on the program's side.
+        case .requestBody where isGRPC: return context.upstream?.timeouts(isGRPC: true).idle ?? .off
+        case .requestBody, .client, .tunnel: return context.rules.idleTimeout
+        case .upstream: return context.upstream?.timeouts(isGRPC: isGRPC).idle ?? .off
+        case .upstreamEnd: return Self.endingTimeout
         }
     }
 

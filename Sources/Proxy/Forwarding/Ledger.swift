@@ -33,8 +33,10 @@ struct Ledger {
     /// Status in logs; 499: the client left before the answer, 0: the answer was cut.
     var loggedStatus: Int { wasCut ? 0 : status != 0 ? status : 499 }
 
-    mutating func note(_ problem: Problem) {
-        status = problem.status
+    /// Notes an answer of the proxy.
+    /// - Parameter isGRPC: its status is for gRPC.
+    mutating func note(_ problem: Problem, isGRPC: Bool = false) {
+        status = isGRPC ? ProblemAnswer.statusOfCalls : problem.status
         refusal = problem.word.rawValue
         cause = problem.cause
         error = problem.error

@@ -47,6 +47,9 @@ struct ExchangeSpan: Sendable {
         if record.shownStatus > 0 {
             span.attributes.append(.init("http.response.status_code", .number(Int64(record.shownStatus))))
         }
+        if let status = record.grpcStatus {
+            span.attributes.append(.init("rpc.grpc.status_code", .number(Int64(status))))
+        }
         let version = record.isHTTP2 ? "2" : record.origin == nil && record.isHTTP10 ? "1.0" : "1.1"
         span.attributes.append(.init("network.protocol.version", .text(version)))
         addOwn(to: &span)
@@ -96,6 +99,9 @@ struct ExchangeSpan: Sendable {
     /// The client's own mistakes are no server errors. A client that leaves within an answer may have seen enough.
     private func errorType(_ kind: TraceSpan.Kind) -> String? {
         guard record.shownStatus > 0 else { return record.errorClass ?? "client_left" }
+        if let status = record.grpcStatus, record.shownStatus == 200 {
+            return status == 0 ? nil : record.errorClass ?? String(status)
+        }
         // The error of an answer that failed after a good head.
         if record.status == 0, record.shownStatus < 400 { return record.errorClass }
         guard record.shownStatus >= (kind == .client ? 400 : 500) else { return nil }

@@ -27,7 +27,7 @@ final class TransferredExchange: UpstreamStream {
     ) throws(TransportError) {
         self.request = request
         var text = ByteBuffer(isSecret: true)
-        guard case .send = delegate.writeHead(HeadForm(), to: &text) else {
+        guard case .send = delegate.writeHead(HeadForm(isHTTP2: true), to: &text) else {
             throw TransportError(.withheld, message: "the request was not sent")
         }
         transfer = try pool.acquire()
@@ -96,7 +96,7 @@ extension TransferredExchange: TransferDelegate {
         case .changed: break
         }
         var text = ByteBuffer(isSecret: true)
-        guard case .send = delegate.writeHead(HeadForm(), to: &text) else { return false }
+        guard case .send = delegate.writeHead(HeadForm(isHTTP2: true), to: &text) else { return false }
         let head = OutgoingHead(text.bytes)
         guard transfer.beginAgain(target: head.target) else { return false }
         head.forEachField { transfer.append(name: $0, value: $1) }

@@ -17,8 +17,8 @@ final class Upstream {
     private let exchanges: ExchangePool
     let client: Heimdallr?
     let injected: InjectedValues
-    let responseTimeout: Timeout
-    let idleTimeout: Timeout
+    private let timeouts: (response: Timeout, idle: Timeout)
+    private let callTimeouts: (response: Timeout, idle: Timeout)
     var nonces = NonceList()
     /// Name under which the client tracks rejections of its token by this upstream.
     let resource: String
@@ -39,8 +39,8 @@ final class Upstream {
         var options = options
         self.rules = rules
         let settings = rules.settings
-        responseTimeout = Timeout(settings.responseTimeout)
-        idleTimeout = Timeout(settings.idleTimeout)
+        timeouts = (Timeout(settings.responseTimeout), Timeout(settings.idleTimeout))
+        callTimeouts = (Timeout(settings.callResponseTimeout), Timeout(settings.callIdleTimeout))
         self.client = client
         resource = "\(rules.index ?? 0) \(rules.name)"
         self.exchanges = exchanges
@@ -58,6 +58,9 @@ final class Upstream {
         http1Until = former?.http1Until ?? http1Until
         former?.hasSuccessor = true
     }
+
+    /// Deadlines of a request.
+    func timeouts(isGRPC: Bool) -> (response: Timeout, idle: Timeout) { isGRPC ? callTimeouts : timeouts }
 
     /// All users of its connections know its successor.
     var isQuiet: Bool { hasSuccessor || carriers.isQuiet && (transfers?.load ?? 0) == 0 }

@@ -44,6 +44,8 @@ struct UpstreamRequest {
 struct HeadForm {
     /// Whether the target needs scheme and authority, because a next proxy reads it.
     var isAbsolute = false
+    /// Whether the stream is one of HTTP/2, where Connection has no place.
+    var isHTTP2 = false
     /// Number of the connection's client certificate: `TLSMaterial.pair`; `nil` without a connection yet.
     var pair: UInt64?
 }

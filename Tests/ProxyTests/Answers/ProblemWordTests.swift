@@ -3,9 +3,11 @@ import CurlTransport
 import Foundation
 import HTTPMessage
 import Heimdallr
+import Reactor
 import Reports
 import TestSupport
 import Testing
+import WireText
 
 @testable import Proxy
 
@@ -59,6 +61,24 @@ struct ProblemWordTests {
         .responseTruncated, .responseMalformed,
     ].map { Problem(TransportError($0, message: "")) }
 
+    @Test func `a gRPC caller gets the sentences, percent-encoded, and the address of the sign-in`() throws {
+        let problem = try #require(Self.tokens.first)
+        var fields = ByteBuffer()
+        ProblemAnswer.appendCallFields(problem, to: &fields)
+        let lines = fields.bytes.text.components(separatedBy: "\r\n")
+        #expect(lines.contains("Content-Type: application/grpc"))
+        #expect(lines.contains("grpc-status: 16"))
+        #expect(lines.contains("Proxy-Status: heimdallr-proxy; error=proxy_internal_response"))
+        let message = try #require(lines.first { $0.hasPrefix("grpc-message: ") })
+        #expect(message.hasPrefix("grpc-message: A sign-in is needed. "))
+        #expect(message.hasSuffix(" open http://127.0.0.1:8081/login/items."))
+        var other = problem
+        other.detail = "100 % at Zürich\n"
+        let text = PercentEncoding.grpcMessage.encode(ProblemAnswer.message(other))
+        #expect(
+            text == "A sign-in is needed. 100 %25 at Z%C3%BCrich%0A http://127.0.0.1:8081/login/items")
+    }
+
     /// The answer's bytes, without Date and the fields common to all answers.
     private static func example(_ problem: Problem) -> String {
         let isTokens = tokens.contains(problem)
@@ -85,11 +105,14 @@ struct ProblemWordTests {
 
     /// The page with the table and the examples as `Problem` has them.
     private static func generated(_ page: String) throws -> String {
-        var table = "| Word | Status | Proxy-Status error | Reason phrase, for example |\n|---|---|---|---|\n"
+        var table =
+            "| Word | Status | gRPC | Proxy-Status error | Reason phrase, for example |\n|---|---|---|---|---|\n"
         for heading in page.matches(of: /\n### ([a-z-]+)/) {
             guard let problem = all.first(where: { $0.word.rawValue == heading.1 }) else { continue }
             let word = problem.word.rawValue
-            table += "| [`\(word)`](#\(word)) | \(problem.status) | `\(problem.error)` | \(problem.phrase) |\n"
+            table +=
+                "| [`\(word)`](#\(word)) | \(problem.status) | \(problem.word.grpcStatus.code) | `\(problem.error)` | "
+            table += "\(problem.phrase) |\n"
         }
         var page = page.replacing(/\| Word \| Status \|.*\n(\|.*\n)*/, with: table)
         for problem in all {

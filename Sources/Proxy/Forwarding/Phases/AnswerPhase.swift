@@ -13,6 +13,8 @@ enum AnswerPhase {
             status: answer.status, framing: answer.framing, isRequestComplete: progress.isRequestComplete,
             mustClose: progress.mustClose)
         context.ledger.status = answer.status
+        // A long stream of the program would hold what was kept for another try.
+        if !progress.isRequestComplete { context.stream.keepBody(upTo: 0) }
         let head = AnswerHead(answer.status, framing, keepsOpen: context.exchange.request.keepsAlive)
         let count = write(answer, head, context) { output in
             output.append("Via: ")
@@ -20,6 +22,12 @@ enum AnswerPhase {
             output.append(" heimdallr-proxy\r\n")
         }
         context.ledger.bytesSent += UInt64(count)
+    }
+
+    /// Writes the head of a gRPC call's answer that was held for the rest of a turn, if there is one.
+    static func writeHeldHead(_ context: inout Context) {
+        guard let answer = context.exchange.release() else { return }
+        writeHead(answer.head, context.stream.progress, &context)
     }
 
     static func writeInterim(_ answer: borrowing ResponseHead, _ context: Context) {
@@ -80,6 +88,10 @@ enum AnswerPhase {
             return .partly(0)
         }
         if let goesOn = context.exchange.hold(body) { return goesOn ? .taken : .abort }
+        if context.exchange.request.isGRPC {
+            writeHeldHead(&context)
+            JudgePhase.messageCame(&context)
+        }
         context.exchange.pieceCame()
         guard let count = context.stream.write(body, keepsRest ? .part : .allOrNone) else {
             context.exchange.clientGone()
@@ -100,8 +112,15 @@ enum AnswerPhase {
 
     /// - Returns: whether the client is there to have it.
     static func write(_ problem: Problem, keeping: Bool, _ context: inout Context) -> Bool {
-        context.ledger.note(problem)
+        let isGRPC = context.exchange.request.isGRPC
+        context.ledger.note(problem, isGRPC: isGRPC)
         let rules = context.admitted.rules
+        if isGRPC {
+            context.exchange.callStatus = problem.word.grpcStatus
+            return writeOwn(ProblemAnswer.statusOfCalls, Array("OK".utf8), [], keeping: keeping, &context) {
+                ProblemAnswer.appendCallFields(problem, to: &$0)
+            }
+        }
         let requestID = context.shard.observer.accessLog == nil ? nil : RecordPhase.requestID(&context)
         let answer = ProblemAnswer(
             problem, client: rules?.settings.client, upstream: rules?.name, requestID: requestID)

@@ -23,7 +23,10 @@ enum EditHeadPhase {
         writeRequestLine(&context, form, upstream, destination, target, to: &output)
         output.append(hostField(context.admitted.asked, upstream, destination))
         output.append("\r\n")
-        copyFields(&context, upstream, dropped, to: &output)
+        let takesTrailers = copyFields(&context, upstream, dropped, to: &output)
+        if takesTrailers, form.isHTTP2 || context.exchange.request.isGRPC {
+            output.append(form.isHTTP2 ? "TE: trailers\r\n" : "Connection: TE\r\nTE: trailers\r\n")
+        }
         output.append(upstream.rules.injection.setLines)
         if let mark = context.mark { trace(mark, dropped, to: &output) }
         if !entries.isEmpty { inject(entries, upstream, context.token, to: &output) }
@@ -99,16 +102,23 @@ enum EditHeadPhase {
     // MARK: Fields
 
     /// Copies the program's fields without those that stay here, and rewrites those that name a place.
+    /// - Returns: whether trailers are welcome: for gRPC, and for a program that says so.
     private static func copyFields(
         _ context: inout Context, _ upstream: Upstream, _ dropped: FieldNames, to output: inout ByteBuffer
-    ) {
+    ) -> Bool {
+        var takesTrailers = context.exchange.request.isGRPC
         let expectsContinue = context.exchange.request.expectsContinue
         let dropsAuthorization = upstream.exchangesCallers
         let mark = context.mark
         context.stream.request.with { head, bytes in
             for field in head.fields {
                 if let mark, mark.replaces(field) { continue }
-                if field.isHopByHop || field.known == .host { continue }
+                if field.isHopByHop || field.known == .host {
+                    if field.known == .te, bytes[field.value].equalsIgnoringCase(trailersCoding) {
+                        takesTrailers = true
+                    }
+                    continue
+                }
                 if dropped.contains(bytes[field.name]) { continue }
                 if dropsAuthorization, field.known == .authorization { continue }
                 // No wait for 100 without a body; HTTP/1.0 has no 100 (RFC 9110, section 10.1.1).
@@ -125,8 +135,11 @@ enum EditHeadPhase {
                 output.append("\r\n")
             }
         }
+        return takesTrailers
     }
 
+    /// The value of TE that names no coding (RFC 9110, section 10.1.4).
+    private static let trailersCoding = Array("trailers".utf8)
     private static let traceparent = Array("traceparent".utf8)
 
     /// Writes the request's position in its trace (W3C Trace Context).

@@ -9,16 +9,19 @@ enum JudgePhase {
     static func run(
         _ context: inout Context, _ answer: borrowing ResponseHead, _ progress: StreamProgress
     ) -> Exchange.Verdict {
+        let isCall = context.exchange.request.isGRPC && !answer.isInterim
         if !answer.isInterim { context.ledger.times.answer(context.shard.loop.now) }
+        if isCall { context.exchange.callStatus = GRPCStatus(answer) }
         var findings = Exchange.Findings(
             canSendAgain: progress.canRewind, isRequestComplete: progress.isRequestComplete)
         if context.token != nil {
             findings.wantsNonce = takesNonce(answer, &context)
-            if !findings.wantsNonce { findings.isTokenRefused = isTokenSuspect(answer, &context) }
-            if answer.status == 401, !findings.isTokenRefused, !findings.wantsNonce, isPersonNeeded(answer, &context) {
-                let client = context.upstream?.rules.settings.client ?? ""
-                return context.exchange.refuse(
-                    Problem(.needsAuthentication, client: client, signIn: context.shard.observer.signIn))
+            findings.awaitsStatus = isCall && answer.status == 200 && context.exchange.callStatus == nil
+            if !findings.wantsNonce { findings.isTokenRefused = isTokenSuspect(answer, findings, &context) }
+            if refuses(answer, context), !findings.isTokenRefused, !findings.wantsNonce, isPersonNeeded(context),
+                let token = context.token, tokenRefusal(answer, of: token) != nil
+            {
+                return context.exchange.refuse(signInNeeded(context))
             }
         }
         return context.exchange.judge(answer, findings)
@@ -26,38 +29,88 @@ enum JudgePhase {
 
     // MARK: Rule 7
 
+    /// Whether the answer refuses a credential: 401, or UNAUTHENTICATED of gRPC in place of it.
+    private static func refuses(_ answer: borrowing ResponseHead, _ context: Context) -> Bool {
+        answer.status == 401 || answer.status == 200 && context.exchange.callStatus == .unauthenticated
+    }
+
     /// Reports the answer to the token's client.
-    /// - Returns: whether a newer token may cure a 401.
-    private static func isTokenSuspect(_ answer: borrowing ResponseHead, _ context: inout Context) -> Bool {
-        guard let token = context.token, let upstream = context.upstream else { return false }
-        let isReplay = context.exchange.attempts.isReplayed
-        switch answer.status {
-        case 401:
+    /// - Returns: whether a newer token may cure a refusal.
+    private static func isTokenSuspect(
+        _ answer: borrowing ResponseHead, _ findings: Exchange.Findings, _ context: inout Context
+    ) -> Bool {
+        guard let token = context.token, !findings.awaitsStatus else { return false }
+        if refuses(answer, context) {
             guard let saysInvalid = tokenRefusal(answer, of: token) else { return false }
-            return upstream.refused(token, of: context.client, saysInvalid: saysInvalid, isReplay: isReplay)
-        case 101, 200..<500: upstream.accepted(token, of: context.client, isReplay: isReplay)
-        // A 5xx may come from in front of the server that checks tokens.
-        default: break
+            return noteRefusal(saysInvalid: saysInvalid, context)
         }
+        // A 5xx may come from in front of the server that checks tokens.
+        let mayPrecede = context.exchange.callStatus?.mayPrecedeTheServer ?? false
+        if answer.status == 101 || (200..<500).contains(answer.status) && !mayPrecede { noteAcceptance(context) }
         return false
     }
 
-    /// The upstream refused the token, and the session is over. The client gets the sign-in hint in place of the 401.
-    private static func isPersonNeeded(_ answer: borrowing ResponseHead, _ context: inout Context) -> Bool {
-        guard let token = context.token, context.exchange.request.replaysUnauthorized,
-            context.client?.awaitsPerson == true
-        else { return false }
-        return tokenRefusal(answer, of: token) != nil
+    private static func noteRefusal(saysInvalid: Bool, _ context: Context) -> Bool {
+        guard let token = context.token, let upstream = context.upstream else { return false }
+        let isReplay = context.exchange.attempts.isReplayed
+        return upstream.refused(token, of: context.client, saysInvalid: saysInvalid, isReplay: isReplay)
+    }
+
+    private static func noteAcceptance(_ context: Context) {
+        guard let token = context.token, let upstream = context.upstream else { return }
+        upstream.accepted(token, of: context.client, isReplay: context.exchange.attempts.isReplayed)
+    }
+
+    /// Whether the token was refused when the session was over. The client then gets the sign-in hint in place of the refusal.
+    private static func isPersonNeeded(_ context: Context) -> Bool {
+        context.exchange.request.replaysUnauthorized && context.client?.awaitsPerson == true
+    }
+
+    private static func signInNeeded(_ context: Context) -> Problem {
+        let client = context.upstream?.rules.settings.client ?? ""
+        return Problem(.needsAuthentication, client: client, signIn: context.shard.observer.signIn)
     }
 
     /// A 401 refuses the token if it has no challenge, or if a challenge of the token's scheme has no error or `invalid_token`
-    /// (RFC 6750, section 3.1).
+    /// (RFC 6750, section 3.1). UNAUTHENTICATED without a challenge counts as `invalid_token`.
     /// - Returns: `nil` if it refuses something else; else whether it says `invalid_token`.
     private static func tokenRefusal(_ answer: borrowing ResponseHead, of token: AccessToken) -> Bool? {
         let values = challenges(answer)
+        if values.isEmpty, answer.status == 200 { return true }
         let scheme = token.binding == nil ? Challenge.bearer : Challenge.dpop
         guard Challenge.refuseToken(values, of: scheme) else { return nil }
         return Challenge.sayInvalidToken(values, of: scheme)
+    }
+
+    // MARK: The status of a gRPC call behind its head
+
+    /// A message of the answer has come, so the server has accepted the token.
+    static func messageCame(_ context: inout Context) {
+        guard context.exchange.awaitsStatus else { return }
+        context.exchange.awaitsStatus = false
+        noteAcceptance(context)
+    }
+
+    /// Reads the status in the trailers. UNAUTHENTICATED puts the token in doubt, even behind messages: a stream may outlive
+    /// its token.
+    /// - Returns: whether a newer token may cure it.
+    static func isTokenRefused(by end: UpstreamEnd, _ context: inout Context) -> Bool {
+        guard end.error == nil, context.exchange.callStatus == nil, let status = GRPCStatus(trailers: end.trailers)
+        else {
+            return false
+        }
+        let isOpen = context.exchange.awaitsStatus
+        context.exchange.awaitsStatus = false
+        context.exchange.callStatus = status
+        guard isOpen || context.exchange.isAnswered, context.token != nil else { return false }
+        guard status == .unauthenticated else {
+            if isOpen, !status.mayPrecedeTheServer { noteAcceptance(context) }
+            return false
+        }
+        if noteRefusal(saysInvalid: true, context) { return true }
+        // The client can still get the problem in place of the answer.
+        if !context.exchange.isAnswered, isPersonNeeded(context) { context.exchange.stop(signInNeeded(context)) }
+        return false
     }
 
     private static func challenges(_ answer: borrowing ResponseHead) -> [[UInt8]] {

@@ -30,7 +30,8 @@ enum RecordPhase {
             status: context.ledger.status, duration: now.nanoseconds &- context.ledger.started.nanoseconds,
             sent: isSwitched ? 0 : bodyTaken,
             received: isAnswered && !isSwitched ? context.ledger.bytesSent : 0, injection: context.ledger.injection,
-            isOwn: context.ledger.refusal != nil && !context.ledger.isSent)
+            isOwn: context.ledger.refusal != nil && !context.ledger.isSent,
+            call: context.exchange.request.isGRPC ? ProxyMetrics.index(of: context.exchange.callStatus) : nil)
     }
 
     private static func slot(_ context: Context) -> Int {
@@ -52,6 +53,7 @@ enum RecordPhase {
         describeTarget(context, in: &record)
         record.status = ledger.loggedStatus
         record.shownStatus = ledger.status
+        record.grpcStatus = context.exchange.callStatus?.code
         record.reason = ledger.refusal
         record.cause = ledger.cause
         record.errorClass = ledger.error

@@ -1,0 +1,83 @@
+import HTTPMessage
+import WireText
+
+/// Status of a gRPC call: `grpc-status`. Numbers above 16 have no meaning, but servers may send them.
+struct GRPCStatus: Equatable, Sendable {
+    let code: UInt16
+
+    init(_ code: UInt16) { self.code = code }
+
+    static let unknown = GRPCStatus(2)
+    static let deadlineExceeded = GRPCStatus(4)
+    static let permissionDenied = GRPCStatus(7)
+    static let resourceExhausted = GRPCStatus(8)
+    static let unimplemented = GRPCStatus(12)
+    static let `internal` = GRPCStatus(13)
+    static let unavailable = GRPCStatus(14)
+    static let dataLoss = GRPCStatus(15)
+    static let unauthenticated = GRPCStatus(16)
+
+    static let lastKnown: UInt16 = 16
+
+    /// Whether a part in front of the server that checks tokens may have given it, as for a 5xx.
+    var mayPrecedeTheServer: Bool {
+        [.unknown, .deadlineExceeded, .unimplemented, .internal, .unavailable, .dataLoss].contains(self)
+    }
+}
+
+// MARK: On the wire
+
+extension GRPCStatus {
+    private static let field = Array("grpc-status".utf8)
+
+    /// `nil` for anything but one to three digits.
+    private init?(_ value: Span<UInt8>) {
+        guard (1...3).contains(value.count) else { return nil }
+        var code: UInt16 = 0
+        for index in value.indices {
+            guard ASCII.isDigit(value[index]) else { return nil }
+            code = code * 10 + UInt16(value[index] - ASCII.zero)
+        }
+        self.code = code
+    }
+
+    /// The status in an answer's head, which has no message behind it then; `nil` without one.
+    init?(_ answer: borrowing ResponseHead) {
+        let received = answer.bytes
+        let bytes = received.span
+        for field in answer.fields where field.known == .other && bytes[field.name].equalsIgnoringCase(Self.field) {
+            self.init(bytes[field.value])
+            return
+        }
+        return nil
+    }
+
+    init?(trailers: [(name: [UInt8], value: [UInt8])]) {
+        guard let trailer = trailers.first(where: { $0.name.span.equalsIgnoringCase(Self.field) }) else { return nil }
+        self.init(trailer.value.span)
+    }
+}
+
+// MARK: Of the proxy's own answers
+
+extension ProblemWord {
+    /// The status for gRPC callers. Where gRPC's client libraries would retry, `unavailable`: the same call may succeed later.
+    var grpcStatus: GRPCStatus {
+        switch self {
+        case .malformedRequest, .bodyCut, .schemeNotSupported, .hostMissing, .ambiguousPath, .wholeServer, .noQuery,
+            .signedChunks, .bytesBeforeUpgrade, .expectationFailed, .loop, .circle, .internal, .malformedResponse,
+            .unaskedUpgrade:
+            .internal
+        case .slowRequest, .responseTimeout: .deadlineExceeded
+        case .bodyTooLarge, .bodyNotSignable, .tooManyCallers, .connectionLimit: .resourceExhausted
+        case .connectRefused, .tunnelNotListed, .otherAuthority, .noUpstream, .notCovered, .notForCaller, .foreignHost,
+            .webPage, .ownCredential, .methodOverride, .pathOverride, .destinationNotCovered, .addressDenied:
+            .permissionDenied
+        case .userRequired, .loginNeeded, .tokensRefused, .clientRefused, .callerTokenNeeded, .callerTokenRefused:
+            .unauthenticated
+        case .noCredential, .stopping, .noToken, .dns, .connectionRefused, .unreachable, .connectionTimeout, .tls,
+            .tlsCertificate, .tlsConfiguration, .nextProxy, .connectionLost, .responseCut:
+            .unavailable
+        }
+    }
+}
