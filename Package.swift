@@ -33,7 +33,7 @@ let package = Package(
         .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CLibpq", providers: [.apt(["libpq-dev"])]),
         .target(
-            name: "PostgresStore", dependencies: ["CLibpq", "CLinux", "FileSystem", "Heimdallr", "SharedStore"],
+            name: "PostgresStore", dependencies: ["CLibpq", "FileSystem", "Heimdallr", "Reactor", "SharedStore"],
             swiftSettings: strict),
         .target(
             name: "SharedStore", dependencies: ["Cryptography", "Heimdallr", "WireText"], swiftSettings: strict),

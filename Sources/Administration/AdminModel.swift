@@ -20,9 +20,8 @@ final class AdminModel: Sendable {
     let addresses: LoginAddresses
     private let begin = ContinuousClock.now
     private let draining = Atomic(false)
-    /// Number of requests that wait for a new token.
-    private let waiting = Mutex(0)
-    static let mostWaiting = 16
+    /// Limits requests that wait for a new token.
+    let waiting = ConcurrencyLimit(16)
     private let quitting = Atomic(false)
     private let statusRendering = SharedRendering<StatusTexts>()
     private let metricsRendering = SharedRendering<String>()
@@ -47,17 +46,6 @@ final class AdminModel: Sendable {
     /// Sets the loop whose lag the metrics show.
     func watch(_ loop: EventLoop) { self.loop.withLock { $0 = loop } }
 
-    /// - Returns: whether the limit allows it; then `endWaiting` has to follow.
-    func beginWaiting() -> Bool {
-        waiting.withLock { count in
-            guard count < Self.mostWaiting else { return false }
-            count += 1
-            return true
-        }
-    }
-
-    func endWaiting() { waiting.withLock { $0 -= 1 } }
-
     func beginDraining() { draining.store(true, ordering: .relaxed) }
 
     /// Stops the proxy like SIGTERM, once: a second signal would cut requests under way.
@@ -68,32 +56,16 @@ final class AdminModel: Sendable {
 
     /// Whether the proxy's loops turn. If one hangs, the process has to be restarted.
     func isAlive(within limit: Duration = .seconds(3)) async -> Bool {
-        await withCheckedContinuation { continuation in
-            let answer = Answer(continuation)
-            let timer = Task {
-                if (try? await Task.sleep(for: limit)) != nil { answer.give(false) }
-            }
-            Task { [pulse = sources.pulse] in
-                await pulse()
-                answer.give(true)
-                timer.cancel()
-            }
+        let answer = FirstOutcome<Bool>()
+        let timer = Task {
+            if (try? await Task.sleep(for: limit)) != nil { answer.end(.success(false)) }
         }
-    }
-
-    /// Only the first answer counts.
-    private final class Answer: Sendable {
-        private let waiting: Mutex<CheckedContinuation<Bool, Never>?>
-
-        init(_ continuation: CheckedContinuation<Bool, Never>) { waiting = Mutex(continuation) }
-
-        func give(_ value: Bool) {
-            let continuation = waiting.withLock { waiting in
-                defer { waiting = nil }
-                return waiting
-            }
-            continuation?.resume(returning: value)
+        Task { [pulse = sources.pulse] in
+            await pulse()
+            answer.end(.success(true))
+            timer.cancel()
         }
+        return (try? await withCheckedThrowingContinuation { answer.await($0) }) ?? false
     }
 
     private var clients: [Readiness.Client] {

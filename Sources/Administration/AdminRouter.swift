@@ -6,7 +6,10 @@ struct AdminRouter: Sendable {
 
     /// `nil` if each connected client may use all routes.
     private let gate: AdminGate?
-    private let busy = BusyRequests()
+    /// Limits slow requests, so that a connection remains for probes: together with all readers of `/events`, three quarters
+    /// of the connections.
+    private let busy = ConcurrencyLimit(
+        ServerSettings.administration.maxConnections * 3 / 4 - EventFeed.maxReaders)
     private var table = Router()
 
     init(gate: AdminGate?) { self.gate = gate }
@@ -16,7 +19,7 @@ struct AdminRouter: Sendable {
         table.on(method, pattern) { [gate, busy] request, parameters in
             let context = AdminContext(parameters: parameters)
             guard area != .probe else { return await handler(request, context) }
-            return await busy.answer {
+            let response = await busy.run {
                 guard let gate else { return await handler(request, context) }
                 switch await gate.judge(request, area) {
                 case .refused(let response): return response
@@ -24,6 +27,7 @@ struct AdminRouter: Sendable {
                     return await handler(request, AdminContext(parameters: parameters, isForeign: isForeign))
                 }
             }
+            return response ?? .problem(.busy, "Too many requests are under way. Try again in a moment.\n")
         }
     }
 

@@ -6,15 +6,9 @@ public enum AdminSocket {
     /// A path has to fit into `sockaddr_un` with its zero byte (unix(7)).
     public static let maxPathLength = 107
 
-    /// The path without `admin.socket`: in `$XDG_RUNTIME_DIR`, else in a folder of the user. `prepareDefault` chooses another
-    /// folder if that one is unsafe.
-    /// - Parameter port: of the admin listener, as configured.
-    public static func defaultPath(port: UInt16, runtimeDirectory: String?) -> String {
-        (runtimeFolder(runtimeDirectory) ?? ownFolder) + "/" + name(port)
-    }
-
-    /// Possible paths of the socket: the command line may have a runtime folder although the proxy has none. Includes only
-    /// folders that no other user may enter.
+    /// Possible paths of the socket without `admin.socket`, the usual one first: in `$XDG_RUNTIME_DIR`, else in a folder of the
+    /// user. The command line may have a runtime folder although the proxy has none. Includes only folders that no other user
+    /// may enter.
     /// - Parameters:
     ///   - kind: another one for what stands beside the socket, with the port of another listener.
     ///   - base: parent folder of all users' folders.
@@ -34,7 +28,7 @@ public enum AdminSocket {
         return fault == missing ? nil : fault
     }
 
-    private static func name(_ port: UInt16, _ kind: String = "sock") -> String { "heimdallr-proxy-\(port).\(kind)" }
+    private static func name(_ port: UInt16, _ kind: String) -> String { "heimdallr-proxy-\(port).\(kind)" }
 
     private static func runtimeFolder(_ path: String?) -> String? {
         guard let path, path.hasPrefix("/"), folderFault(path) == nil else { return nil }

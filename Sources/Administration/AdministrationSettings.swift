@@ -9,7 +9,7 @@ public struct AdministrationSettings: Sendable {
     public var host: String
     /// 0 lets the kernel choose.
     public var port: UInt16
-    /// Absolute path of the socket for the command line; `nil` for `AdminSocket.defaultPath`.
+    /// Absolute path of the socket for the command line; `nil` for `AdminSocket.prepareDefault`.
     public var socket: String?
     /// Further host names for the page, `/status` and `/events`.
     public var hosts: [Authority.Host] = []

@@ -14,14 +14,3 @@ public struct AuditCounts: Sendable, Equatable {
         AuditCounts(written: left.written + right.written, dropped: left.dropped + right.dropped)
     }
 }
-
-extension MetricsPage {
-    func writeAudit(_ output: inout PrometheusText) {
-        guard let audit else { return }
-        output.begin(
-            "heimdallr_audit_lines_total", .counter,
-            "Lines of the audit stream, by whether they were written or dropped because they could not be.")
-        output.sample(["result": "written"], audit.written)
-        output.sample(["result": "dropped"], audit.dropped)
-    }
-}

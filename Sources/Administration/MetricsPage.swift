@@ -20,14 +20,12 @@ struct MetricsPage {
     var text: String {
         var output = PrometheusText()
         writeProcess(&output)
-        writeLoops(&output)
         writeTraffic(&output)
         writeConnections(&output)
         writeTokens(&output)
         writeCertificates(&output)
         writeReloads(&output)
-        writeAudit(&output)
-        writeSpans(&output)
+        writeRecords(&output)
         return output.text
     }
 
@@ -45,104 +43,172 @@ struct MetricsPage {
     }
 
     private func writeTraffic(_ output: inout PrometheusText) {
+        output.begin(
+            "heimdallr_loop_lag_seconds", .histogram,
+            "How late an event loop came to what was due, ten times a second while it has something to do.")
+        for loop in traffic.loops { output.histogram(label: "loop", loop.name, loop.lag) }
         let upstreams = upstreams
-        output.begin("heimdallr_requests_total", .counter, "Requests that were answered, by status code.")
-        for upstream in upstreams {
-            for (code, count) in upstream.requests.rows {
-                output.sample(["upstream": upstream.name, "code": String(code)], count)
-            }
-        }
-        output.begin("heimdallr_grpc_calls_total", .counter, "gRPC calls that were answered, by their status.")
-        for upstream in upstreams {
-            for (status, count) in upstream.calls.rows {
-                let label = status == UpstreamTraffic.otherCall ? "other" : String(status)
-                output.sample(["upstream": upstream.name, "grpc_status": label], count)
-            }
-        }
+        output.family(
+            "heimdallr_requests_total", .counter, "Requests that were answered, by status code.",
+            upstreams.flatMap { upstream in
+                upstream.requests.rows.map { .init(["upstream": upstream.name, "code": String($0.code)], $0.count) }
+            })
+        output.family(
+            "heimdallr_grpc_calls_total", .counter, "gRPC calls that were answered, by their status.",
+            upstreams.flatMap { upstream in
+                upstream.calls.rows.map { status, count in
+                    let label = status == UpstreamTraffic.otherCall ? "other" : String(status)
+                    return .init(["upstream": upstream.name, "grpc_status": label], count)
+                }
+            })
         output.begin(
-            "heimdallr_request_duration_seconds", .histogram,
-            "From a request's head to the end of its answer.")
-        for upstream in upstreams {
-            output.histogram(label: "upstream", upstream.name, upstream.durations)
-        }
-        output.begin("heimdallr_requests_in_flight", .gauge, "Requests that are being answered.")
-        output.sample([:], traffic.inFlight)
-        output.begin(
+            "heimdallr_request_duration_seconds", .histogram, "From a request's head to the end of its answer.")
+        for upstream in upstreams { output.histogram(label: "upstream", upstream.name, upstream.durations) }
+        output.family("heimdallr_requests_in_flight", .gauge, "Requests that are being answered.", traffic.inFlight)
+        output.family(
             "heimdallr_upstream_bytes_total", .counter,
-            "Bytes of request bodies sent, and of answers received and passed on.")
-        for upstream in upstreams {
-            output.sample(["upstream": upstream.name, "direction": "sent"], upstream.bytesSent)
-            output.sample(["upstream": upstream.name, "direction": "received"], upstream.bytesReceived)
-        }
-        output.begin(
-            "heimdallr_injections_total", .counter, "Requests for upstreams with a client, by what became of the token."
-        )
-        for client in clients {
-            let upstreams = traffic.upstreams.filter { $0.client == client.client }
-            guard !upstreams.isEmpty else { continue }
-            for result in InjectionResult.allCases {
-                let count = upstreams.reduce(UInt64(0)) { $0 + ($1.injections[result] ?? 0) }
-                output.sample(["client": client.client, "result": result.name], count)
+            "Bytes of request bodies sent, and of answers received and passed on.",
+            upstreams.flatMap {
+                [
+                    .init(["upstream": $0.name, "direction": "sent"], $0.bytesSent),
+                    .init(["upstream": $0.name, "direction": "received"], $0.bytesReceived),
+                ]
+            })
+        let injections = clients.map(\.client).flatMap { client -> [PrometheusText.Sample] in
+            let upstreams = traffic.upstreams.filter { $0.client == client }
+            guard !upstreams.isEmpty else { return [] }
+            return InjectionResult.allCases.map { result in
+                .init(
+                    ["client": client, "result": result.name], upstreams.reduce(0) { $0 + ($1.injections[result] ?? 0) }
+                )
             }
         }
+        output.family(
+            "heimdallr_injections_total", .counter,
+            "Requests for upstreams with a client, by what became of the token.", injections)
     }
 
-    private func writeSpans(_ output: inout PrometheusText) {
-        guard let spans else { return }
-        output.begin("heimdallr_spans_exported_total", .counter, "Spans that the collector has taken.")
-        output.sample([:], spans.exported)
-        output.begin("heimdallr_spans_dropped_total", .counter, "Spans that were lost, by why.")
-        for loss in SpanReport.Loss.allCases {
-            output.sample(["reason": loss.rawValue], spans.dropped[loss] ?? 0)
+    private func writeConnections(_ output: inout PrometheusText) {
+        let families: [(String, PrometheusText.Kind, String, (ConnectionUse) -> UInt64)] = [
+            (
+                "heimdallr_upstream_connections_open", .gauge,
+                "Connections to the upstream, those that are being made and idle ones included.",
+                { UInt64($0.open) }
+            ),
+            (
+                "heimdallr_upstream_connections_idle", .gauge, "Connections to the upstream that no request uses.",
+                { UInt64($0.idle) }
+            ),
+            (
+                "heimdallr_upstream_connections_in_use", .gauge,
+                "Connections to the upstream that are used, or being made.", { UInt64($0.inUse) }
+            ),
+            (
+                "heimdallr_upstream_connections_limit", .gauge,
+                "Connections to the upstream that there may be, on all event loops.",
+                { UInt64($0.limit) }
+            ),
+            (
+                "heimdallr_upstream_connections_opened_total", .counter, "Connections to the upstream that were made.",
+                { $0.opened }
+            ),
+            (
+                "heimdallr_upstream_connections_reused_total", .counter,
+                "Requests that went out on a connection that had served another before.",
+                { $0.reused }
+            ),
+        ]
+        let uses = upstreams.compactMap { upstream in
+            upstream.connections.map { (labels: ["upstream": upstream.name] as PrometheusText.Labels, use: $0) }
         }
+        for (name, kind, help, value) in families {
+            output.family(
+                name, kind, help, uses.map { .init($0.labels, value($0.use)) })
+        }
+        output.family(
+            "heimdallr_upstream_waiters", .gauge, "Requests that wait for a connection to the upstream to become free.",
+            uses.map { .init($0.labels, $0.use.waiting) })
+        output.family(
+            "heimdallr_client_connections_open", .gauge, "Connections of programs to the proxy.", traffic.clients.open)
+        output.family(
+            "heimdallr_client_connections_limit", .gauge,
+            "Connections of programs that are served at once; more wait to be accepted.", traffic.clients.limit)
+    }
+
+    private func writeCertificates(_ output: inout PrometheusText) {
+        let shown = upstreams.compactMap { upstream in
+            upstream.connections?.certificateEnd.map { CertificateEnd(.upstream, upstream.name, at: $0) }
+        }
+        output.family(
+            "heimdallr_certificate_expiry_timestamp_seconds", .gauge,
+            "When a certificate ends that connections depend on, or one of its issuers, in seconds since 1970.",
+            (certificates + shown).map { .init(["kind": $0.kind.rawValue, "name": $0.name], $0.at) })
+    }
+
+    /// The audit stream and the spans.
+    private func writeRecords(_ output: inout PrometheusText) {
+        if let audit {
+            output.family(
+                "heimdallr_audit_lines_total", .counter,
+                "Lines of the audit stream, by whether they were written or dropped because they could not be.",
+                [.init(["result": "written"], audit.written), .init(["result": "dropped"], audit.dropped)])
+        }
+        guard let spans else { return }
+        output.family(
+            "heimdallr_spans_exported_total", .counter, "Spans that the collector has taken.", spans.exported)
+        output.family(
+            "heimdallr_spans_dropped_total", .counter, "Spans that were lost, by why.",
+            SpanReport.Loss.allCases.map { .init(["reason": $0.rawValue], spans.dropped[$0] ?? 0) })
     }
 
     private func writeTokens(_ output: inout PrometheusText) {
-        let counted = clients.compactMap { status in tokens.snapshot(of: status.client).map { (status, $0) } }
-        output.begin("heimdallr_token_requests_total", .counter, "Requests to the token endpoint, by how they ended.")
-        for (status, client) in counted {
-            for (grantType, results) in client.requests {
-                for result in TokenRequestReport.Result.allCases {
-                    output.sample(
-                        ["client": status.client, "grant_type": grantType, "result": result.rawValue],
-                        results[result] ?? 0)
+        let counted = clients.compactMap { status in tokens.snapshot(of: status.client).map { (status.client, $0) } }
+        let requests = counted.flatMap { name, client in
+            client.requests.flatMap { grantType, results in
+                TokenRequestReport.Result.allCases.map { result -> PrometheusText.Sample in
+                    .init(
+                        ["client": name, "grant_type": grantType, "result": result.rawValue], results[result] ?? 0)
                 }
             }
         }
+        output.family(
+            "heimdallr_token_requests_total", .counter, "Requests to the token endpoint, by how they ended.", requests)
         output.begin(
             "heimdallr_token_request_duration_seconds", .histogram, "How long the token endpoint took to answer.")
-        for (status, client) in counted { output.histogram(label: "client", status.client, client.durations) }
-        output.begin(
+        for (name, client) in counted { output.histogram(label: "client", name, client.durations) }
+        output.family(
             "heimdallr_token_expiry_timestamp_seconds", .gauge,
-            "When the current token expires, in seconds since 1970; absent while there is none.")
-        for status in clients {
-            guard let left = status.expiresIn else { continue }
-            output.sample(["client": status.client], Int((Double(now) + left.inSeconds).rounded()))
-        }
-        output.begin("heimdallr_token_events_total", .counter, "What happened to tokens.")
-        for (status, client) in counted {
-            for name in TokenMetrics.eventNames {
-                output.sample(["client": status.client, "event": name], client.events[name] ?? 0)
-            }
-        }
-        output.begin(
-            "heimdallr_client_state", .gauge, "1 for the state that the client is in, 0 for all others.")
-        for status in clients {
-            for state in HeimdallrStatus.State.allCases {
-                output.sample(["client": status.client, "state": state.rawValue], status.state == state ? 1 : 0)
-            }
-        }
-        output.begin(
+            "When the current token expires, in seconds since 1970; absent while there is none.",
+            clients.compactMap { status in
+                status.expiresIn.map {
+                    .init(["client": status.client], Int((Double(now) + $0.inSeconds).rounded()))
+                }
+            })
+        output.family(
+            "heimdallr_token_events_total", .counter, "What happened to tokens.",
+            counted.flatMap { name, client in
+                TokenMetrics.eventNames.map { .init(["client": name, "event": $0], client.events[$0] ?? 0) }
+            })
+        output.family(
+            "heimdallr_client_state", .gauge, "1 for the state that the client is in, 0 for all others.",
+            clients.flatMap { status in
+                HeimdallrStatus.State.allCases.map {
+                    .init(["client": status.client, "state": $0.rawValue], status.state == $0 ? 1 : 0)
+                }
+            })
+        output.family(
             "heimdallr_store_good", .gauge,
-            "1 while the client's tokens can be kept in the store, 0 while they are in memory only.")
-        for status in clients { output.sample(["client": status.client], status.storeFault == nil ? 1 : 0) }
-        output.begin("heimdallr_token_waiters", .gauge, "Requests that wait for a token.")
-        for status in clients { output.sample(["client": status.client], status.waiters) }
-        guard clients.contains(where: { $0.callers != nil }) else { return }
-        output.begin(
-            "heimdallr_callers", .gauge, "Callers whose own tokens are exchanged, as far as they are remembered.")
-        for status in clients {
-            if let callers = status.callers { output.sample(["client": status.client], callers) }
+            "1 while the client's tokens can be kept in the store, 0 while they are in memory only.",
+            clients.map { .init(["client": $0.client], $0.storeFault == nil ? 1 : 0) })
+        output.family(
+            "heimdallr_token_waiters", .gauge, "Requests that wait for a token.",
+            clients.map { .init(["client": $0.client], $0.waiters) })
+        let callers = clients.compactMap { status in
+            status.callers.map { PrometheusText.Sample(["client": status.client], $0) }
         }
+        guard !callers.isEmpty else { return }
+        output.family(
+            "heimdallr_callers", .gauge, "Callers whose own tokens are exchanged, as far as they are remembered.",
+            callers)
     }
 }

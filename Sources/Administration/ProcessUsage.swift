@@ -65,44 +65,22 @@ struct ProcessUsage: Sendable, Equatable {
 
 extension MetricsPage {
     func writeProcess(_ output: inout PrometheusText) {
-        output.begin("heimdallr_build_info", .gauge, "Always 1; says which version runs.")
-        output.sample(["version": version], 1)
+        output.family(
+            "heimdallr_build_info", .gauge, "Always 1; says which version runs.", [.init(["version": version], 1)])
         guard let process else { return }
-        output.optional(
+        output.family(
             "process_cpu_seconds_total", .counter, "User and system CPU time of the process.", process.cpuSeconds)
-        output.optional(
+        output.family(
             "process_resident_memory_bytes", .gauge, "Memory that the process has in RAM.", process.residentBytes)
-        output.optional(
+        output.family(
             "process_virtual_memory_bytes", .gauge, "Addresses that the process has taken.", process.virtualBytes)
-        output.optional(
+        output.family(
             "process_open_fds", .gauge, "Files and sockets that the process has open.", process.openDescriptors)
-        output.optional(
+        output.family(
             "process_max_fds", .gauge, "Files and sockets that the process may have open.", process.descriptorLimit)
-        output.optional("process_threads", .gauge, "Threads of the process.", process.threads)
-        output.optional(
+        output.family("process_threads", .gauge, "Threads of the process.", process.threads)
+        output.family(
             "process_start_time_seconds", .gauge, "When the process was started, in seconds since 1970.",
             process.startTime)
-    }
-
-    func writeLoops(_ output: inout PrometheusText) {
-        output.begin(
-            "heimdallr_loop_lag_seconds", .histogram,
-            "How late an event loop came to what was due, ten times a second while it has something to do.")
-        for loop in traffic.loops { output.histogram(label: "loop", loop.name, loop.lag) }
-    }
-}
-
-extension PrometheusText {
-    /// A family of one sample, or nothing.
-    fileprivate mutating func optional(_ name: String, _ kind: Kind, _ help: String, _ value: Double?) {
-        guard let value else { return }
-        begin(name, kind, help)
-        sample([:], value)
-    }
-
-    fileprivate mutating func optional(_ name: String, _ kind: Kind, _ help: String, _ value: Int?) {
-        guard let value else { return }
-        begin(name, kind, help)
-        sample([:], value)
     }
 }

@@ -10,6 +10,16 @@ struct PrometheusText {
     /// A label's name and value. Names are ours; values are escaped.
     typealias Labels = KeyValuePairs<String, String>
 
+    struct Sample {
+        let labels: Labels
+        let value: String
+
+        init(_ labels: Labels, _ value: some Numeric) {
+            self.labels = labels
+            self.value = "\(value)"
+        }
+    }
+
     private(set) var text = ""
     private var family = ""
 
@@ -21,16 +31,17 @@ struct PrometheusText {
         text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
     }
 
-    mutating func sample(_ labels: Labels, _ value: UInt64) {
-        line(family, labels, String(value))
+    /// A whole family.
+    mutating func family(
+        _ name: String, _ kind: Kind, _ help: String, _ samples: [Sample]
+    ) {
+        begin(name, kind, help)
+        for sample in samples { line(name, sample.labels, sample.value) }
     }
 
-    mutating func sample(_ labels: Labels, _ value: Int) {
-        line(family, labels, String(value))
-    }
-
-    mutating func sample(_ labels: Labels, _ value: Double) {
-        line(family, labels, "\(value)")
+    /// A family of one sample without labels; nothing for `nil`.
+    mutating func family(_ name: String, _ kind: Kind, _ help: String, _ value: (some Numeric)?) {
+        if let value { family(name, kind, help, [Sample([:], value)]) }
     }
 
     /// Buckets, sum and count of one histogram.

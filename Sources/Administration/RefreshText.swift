@@ -18,17 +18,16 @@ struct RefreshText {
                 isGood: false,
                 text: "Client \(heimdallr.name) exchanges each caller's own token, so there is none to refresh.\n")
         }
-        guard model.beginWaiting() else {
-            return RefreshText(
-                isGood: false, text: "Too many requests wait for new tokens. Try again in a moment.\n")
+        let refreshed = await model.waiting.run {
+            do throws(HeimdallrError) {
+                let token = try await heimdallr.refreshedToken(waiting: patience)
+                return RefreshText(isGood: true, text: good(heimdallr.name, token, heimdallr.status()))
+            } catch {
+                return RefreshText(isGood: false, text: bad(error, heimdallr.status(), model.signIn(of: client)))
+            }
         }
-        defer { model.endWaiting() }
-        do throws(HeimdallrError) {
-            let token = try await heimdallr.refreshedToken(waiting: patience)
-            return RefreshText(isGood: true, text: good(heimdallr.name, token, heimdallr.status()))
-        } catch {
-            return RefreshText(isGood: false, text: bad(error, heimdallr.status(), model.signIn(of: client)))
-        }
+        return refreshed
+            ?? RefreshText(isGood: false, text: "Too many requests wait for new tokens. Try again in a moment.\n")
     }
 
     static func good(_ name: String, _ token: AccessToken, _ status: HeimdallrStatus) -> String {

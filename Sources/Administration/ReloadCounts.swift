@@ -68,37 +68,36 @@ public final class ReloadCounts: Sendable {
 extension MetricsPage {
     func writeReloads(_ output: inout PrometheusText) {
         let counts = reloads.snapshot
-        var files: [(name: String, counts: ReloadCounts.Counts)] = []
-        var commands: [(name: String, counts: ReloadCounts.Counts)] = []
-        for (thing, count) in counts {
-            switch thing {
-            case .file(let path): files.append((path, count))
-            case .command(let program): commands.append((program, count))
-            case .configuration: break
-            }
+        func things(_ name: (ReloadCounts.Thing) -> String?) -> [(name: String, counts: ReloadCounts.Counts)] {
+            counts.compactMap { thing, count in name(thing).map { ($0, count) } }.sorted { $0.name < $1.name }
         }
-        output.begin(
+        let files = things { if case .file(let path) = $0 { path } else { nil } }
+        let commands = things { if case .command(let program) = $0 { program } else { nil } }
+        output.family(
             "heimdallr_file_reloads_total", .counter,
-            "Files of secrets, keys and certificates that changed, by whether the new content was good.")
-        for (name, count) in files.sorted(by: { $0.name < $1.name }) {
-            output.sample(["file": name, "result": "taken"], count.good)
-            output.sample(["file": name, "result": "refused"], count.bad)
-        }
-        output.begin(
-            "heimdallr_secret_command_runs_total", .counter, "Runs of commands that print a secret, by how they ended.")
-        for (name, count) in commands.sorted(by: { $0.name < $1.name }) {
-            output.sample(["command": name, "result": "ok"], count.good)
-            output.sample(["command": name, "result": "failed"], count.bad)
-        }
+            "Files of secrets, keys and certificates that changed, by whether the new content was good.",
+            files.flatMap {
+                [
+                    .init(["file": $0.name, "result": "taken"], $0.counts.good),
+                    .init(["file": $0.name, "result": "refused"], $0.counts.bad),
+                ]
+            })
+        output.family(
+            "heimdallr_secret_command_runs_total", .counter, "Runs of commands that print a secret, by how they ended.",
+            commands.flatMap {
+                [
+                    .init(["command": $0.name, "result": "ok"], $0.counts.good),
+                    .init(["command": $0.name, "result": "failed"], $0.counts.bad),
+                ]
+            })
         let configuration = counts[.configuration] ?? ReloadCounts.Counts()
-        output.begin(
+        output.family(
             "heimdallr_configuration_reloads_total", .counter,
-            "How often the configuration was read again, by whether it was good.")
-        output.sample(["result": "taken"], configuration.good)
-        output.sample(["result": "refused"], configuration.bad)
-        output.begin(
+            "How often the configuration was read again, by whether it was good.",
+            [.init(["result": "taken"], configuration.good), .init(["result": "refused"], configuration.bad)])
+        output.family(
             "heimdallr_configuration_good", .gauge,
-            "1 while the configuration that was read last is in use, 0 while it was refused.")
-        output.sample([:], configuration.isLastGood ? 1 : 0)
+            "1 while the configuration that was read last is in use, 0 while it was refused.",
+            configuration.isLastGood ? 1 : 0)
     }
 }

@@ -128,22 +128,23 @@ struct StatusPage {
         return durations.total == 0 ? nil : durations.sum / Double(durations.total)
     }
 
-    /// Destinations that the configuration names.
-    func destinations(of upstream: UpstreamTraffic) -> [String] {
+    /// Different texts of an upstream's rules, in their order.
+    func texts(
+        of upstream: UpstreamTraffic, most: Int = .max, _ text: (AdministrationSources.Rule) -> String?
+    ) -> [String] {
         var found: [String] = []
         for rule in rules where rule.upstream == upstream.name && rule.client == upstream.client {
-            if let destination = rule.destination, !found.contains(destination) { found.append(destination) }
+            if let text = text(rule), !found.contains(text), found.count < most { found.append(text) }
         }
         return found
     }
 
+    /// Destinations that the configuration names.
+    func destinations(of upstream: UpstreamTraffic) -> [String] { texts(of: upstream, \.destination) }
+
     /// Credentials that its rules put on requests, without values.
     func injections(of upstream: UpstreamTraffic) -> [String] {
-        var found: [String] = []
-        for rule in rules where rule.upstream == upstream.name && rule.client == upstream.client {
-            if !rule.injection.isEmpty, !found.contains(rule.injection) { found.append(rule.injection) }
-        }
-        return found
+        texts(of: upstream) { $0.injection.isEmpty ? nil : $0.injection }
     }
 
     /// The same for an upstream without a client; `nil` without credentials.
@@ -178,12 +179,11 @@ struct StatusPage {
 
     private func text(_ upstream: UpstreamTraffic) -> String {
         let (total, failed) = Self.counts(upstream)
-        let group = TrafficName(upstream.name)
-        if group == .none { return "\(group.inWords): \(total), all refused" }
+        let group = TrafficGroup(rawValue: upstream.name)
+        if let group, group == .noUpstream { return "\(group.inWords): \(total), all refused" }
         var text =
-            group == .upstream
-            ? "\(upstream.name)  \(upstream.client.map { "client \($0)" } ?? fixedCredentials(of: upstream) ?? "without a token")  "
-            : "\(group.inWords): "
+            group.map { "\($0.inWords): " }
+            ?? "\(upstream.name)  \(upstream.client.map { "client \($0)" } ?? fixedCredentials(of: upstream) ?? "without a token")  "
         text += "\(total) request\(total == 1 ? "" : "s"), \(failed) server error\(failed == 1 ? "" : "s")"
         if let ours = Self.codes(upstream.answeredByProxy.rows) {
             text += ", \(upstream.answeredByProxy.total) answered by the proxy itself (\(ours))"
@@ -255,5 +255,16 @@ struct StatusPage {
             if rest > 0 { text += " \(rest) \(units[index + 1].name)" }
         }
         return text
+    }
+}
+
+extension TrafficGroup {
+    /// Begins a line.
+    var inWords: String {
+        switch self {
+        case .unmatched: "hosts that no upstream names, forwarded without a token"
+        case .noUpstream: "requests for no upstream"
+        case .tunnels: "tunnels (CONNECT), without a token"
+        }
     }
 }

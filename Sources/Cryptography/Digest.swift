@@ -2,83 +2,50 @@ import CLibcrypto
 
 /// Digests, plain and with a key.
 public enum Digest {
-    /// SHA-256 of FIPS 180-4, 32 bytes. EVP_Digest(3).
+    /// SHA-256 of FIPS 180-4, 32 bytes.
     public static func sha256(_ bytes: [UInt8]) throws(CryptographyError) -> [UInt8] {
-        var result = Result<[UInt8], CryptographyError>.success([])
-        unsafe bytes.withUnsafeBytes { bytes in
-            do throws(CryptographyError) { result = .success(try unsafe sha256(bytes)) } catch {
-                result = .failure(error)
-            }
-        }
-        return try result.get()
+        try unsafe make(bytes, bytes.count, EVP_sha256(), size: 32)
     }
 
     /// SHA-256 of a secret, without leaving a copy.
     public static func sha256(_ bytes: SecretBytes) throws(CryptographyError) -> [UInt8] {
-        try unsafe bytes.withUnsafeBytes { bytes throws(CryptographyError) in try unsafe sha256(bytes) }
+        try sha(.sha256, of: bytes)
     }
 
-    private static func sha256(_ input: UnsafeRawBufferPointer) throws(CryptographyError) -> [UInt8] {
-        var code: Int32 = 0
-        let digest = unsafe [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
-            unsafe buffer.initialize(repeating: 0)
-            var size: UInt32 = 32
-            code = unsafe EVP_Digest(input.baseAddress, input.count, buffer.baseAddress, &size, EVP_sha256(), nil)
-            initialized = 32
-        }
-        try Libcrypto.check("EVP_Digest", code)
-        return digest
-    }
-
-    /// SHA-2 of a secret. EVP_Digest(3).
+    /// SHA-2 of a secret, without leaving a copy.
     public static func sha(
         _ hash: SignatureAlgorithm.Hash, of secret: SecretBytes
     ) throws(CryptographyError) -> [UInt8] {
-        let (algorithm, length) =
-            switch hash {
-            case .sha256: unsafe (EVP_sha256(), 32)
-            case .sha384: unsafe (EVP_sha384(), 48)
-            case .sha512: unsafe (EVP_sha512(), 64)
-            }
-        var code: Int32 = 0
-        let digest = unsafe [UInt8](unsafeUninitializedCapacity: length) { buffer, initialized in
-            unsafe buffer.initialize(repeating: 0)
-            var size = UInt32(length)
-            code = unsafe secret.withUnsafeBytes { input in
-                unsafe EVP_Digest(input.baseAddress, input.count, buffer.baseAddress, &size, algorithm, nil)
-            }
-            initialized = length
+        try unsafe secret.withUnsafeBytes { bytes throws(CryptographyError) in
+            try unsafe make(bytes.baseAddress, bytes.count, hash.digest, size: hash.size)
         }
-        try Libcrypto.check("EVP_Digest", code)
-        return digest
     }
 
-    /// HMAC of RFC 2104 with SHA-256, 32 bytes. HMAC(3).
-    public static func hmacSHA256(_ message: [UInt8], key: [UInt8]) throws(CryptographyError) -> [UInt8] {
-        let key = SecretBytes(key)
-        return try hmacSHA256(message, key: key)
+    /// SHA-1 of FIPS 180-4, 20 bytes, for formats that demand it. It protects nothing against a forger.
+    public static func sha1(_ bytes: [UInt8]) throws(CryptographyError) -> [UInt8] {
+        try unsafe make(bytes, bytes.count, EVP_sha1(), size: 20)
     }
 
-    /// HMAC-SHA256 without leaving a copy of the key: HS256 of RFC 7518 section 3.2.
-    public static func hmacSHA256(_ message: [UInt8], key: SecretBytes) throws(CryptographyError) -> [UInt8] {
-        try unsafe key.withUnsafeBytes { key throws(CryptographyError) in try unsafe hmacSHA256(message, key) }
-    }
-
-    private static func hmacSHA256(
-        _ message: [UInt8], _ key: UnsafeRawBufferPointer
+    /// EVP_Digest(3).
+    private static func make(
+        _ bytes: UnsafeRawPointer?, _ count: Int, _ digest: OpaquePointer?, size: Int
     ) throws(CryptographyError) -> [UInt8] {
-        var isMade = false
-        let code = unsafe [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
-            unsafe buffer.initialize(repeating: 0)
-            var size: UInt32 = 32
-            isMade = unsafe message.withUnsafeBufferPointer { input in
-                unsafe HMAC(
-                    EVP_sha256(), key.baseAddress, Int32(clamping: key.count), input.baseAddress, input.count,
-                    buffer.baseAddress, &size) != nil
+        try unsafe Libcrypto.output("EVP_Digest", size: size) { unsafe EVP_Digest(bytes, count, $0, nil, digest, nil) }
+    }
+
+    /// HMAC of RFC 2104 with SHA-256, 32 bytes.
+    public static func hmacSHA256(_ message: [UInt8], key: [UInt8]) throws(CryptographyError) -> [UInt8] {
+        try hmacSHA256(message, key: SecretBytes(key))
+    }
+
+    /// HMAC-SHA256 without leaving a copy of the key: HS256 of RFC 7518 section 3.2. HMAC(3).
+    public static func hmacSHA256(_ message: [UInt8], key: SecretBytes) throws(CryptographyError) -> [UInt8] {
+        try unsafe key.withUnsafeBytes { key throws(CryptographyError) in
+            try unsafe Libcrypto.output("HMAC", size: 32) { output in
+                let made = unsafe HMAC(
+                    EVP_sha256(), key.baseAddress, Int32(clamping: key.count), message, message.count, output, nil)
+                return unsafe made == nil ? 0 : 1
             }
-            initialized = 32
         }
-        try Libcrypto.check("HMAC", isMade ? 1 : 0)
-        return code
     }
 }

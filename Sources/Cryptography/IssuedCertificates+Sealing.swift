@@ -94,9 +94,7 @@ private struct Reader {
 
     mutating func secret() throws(CryptographyError) -> SecretBytes {
         let range = try range()
-        var writer = SecretWriter(capacity: range.count)
-        plain.withSpan { writer.append($0.extracting(range)) }
-        return writer.finish()
+        return plain.withSpan { SecretBytes($0.extracting(range)) }
     }
 
     private mutating func range() throws(CryptographyError) -> Range<Int> {
@@ -108,7 +106,7 @@ private struct Reader {
 
 extension SecretWriter {
     fileprivate mutating func append(count: Int) {
-        for shift in [24, 16, 8, 0] { append(UInt8(truncatingIfNeeded: count >> shift)) }
+        for byte in UInt32(truncatingIfNeeded: count).bigEndianBytes { append(byte) }
     }
 
     fileprivate mutating func append(sized bytes: [UInt8]) { append(sized: bytes.span) }

@@ -21,6 +21,27 @@ package enum Libcrypto {
         throw .libcrypto(operation: operation, messages: messages)
     }
 
+    /// Returns the `size` bytes that a function of libcrypto writes.
+    static func output(
+        _ operation: String, size: Int, _ write: (UnsafeMutablePointer<UInt8>?) -> Int32
+    ) throws(CryptographyError) -> [UInt8] {
+        var code: Int32 = 0
+        let output = unsafe [UInt8](unsafeUninitializedCapacity: size) { buffer, initialized in
+            unsafe buffer.initialize(repeating: 0)
+            code = unsafe write(buffer.baseAddress)
+            initialized = size
+        }
+        try check(operation, code)
+        return output
+    }
+
+    /// A new object of libcrypto.
+    /// - Throws: `CryptographyError.libcrypto` for none: libcrypto lacks memory.
+    static func made(_ operation: String, _ object: OpaquePointer?) throws(CryptographyError) -> OpaquePointer {
+        guard let object = unsafe object else { throw .libcrypto(operation: operation, messages: ["out of memory"]) }
+        return unsafe object
+    }
+
     /// Clears the errors of a failure that has its own message, so that a later failure does not report them.
     static func forgetErrors() { ERR_clear_error() }
 }

@@ -22,25 +22,23 @@ public struct PublicJWK: Sendable, Hashable {
             var value: OpaquePointer?
             try Libcrypto.check("EVP_PKEY_get_bn_param", unsafe EVP_PKEY_get_bn_param(key, name, &value))
             defer { unsafe BN_free(value) }
-            let bytes = unsafe Libcrypto.bytes(value, size: size ?? (Int(BN_num_bits(value)) + 7) / 8)
+            let bytes = try unsafe Libcrypto.bytes(value, size: size ?? (Int(BN_num_bits(value)) + 7) / 8)
             return .string(Base64.encode(bytes, alphabet: .url))
         }
         switch kind {
         case .rsa:
             members = [.init("e", try number("e")), .init("kty", "RSA"), .init("n", try number("n"))]
         case .elliptic(let curve):
-            let names: [EllipticCurve: String] = [.p256: "P-256", .p384: "P-384", .p521: "P-521"]
             members = [
-                .init("crv", JSON(names[curve])), .init("kty", "EC"), .init("x", try number("qx", size: curve.size)),
+                .init("crv", .string(curve.rawValue)), .init("kty", "EC"),
+                .init("x", try number("qx", size: curve.size)),
                 .init("y", try number("qy", size: curve.size)),
             ]
         case .ed25519:
-            var bytes = [UInt8](repeating: 0, count: 32)
-            var count = bytes.count
-            let code = unsafe bytes.withUnsafeMutableBufferPointer {
-                unsafe EVP_PKEY_get_raw_public_key(key, $0.baseAddress, &count)
+            var count = 32
+            let bytes = try unsafe Libcrypto.output("EVP_PKEY_get_raw_public_key", size: count) {
+                unsafe EVP_PKEY_get_raw_public_key(key, $0, &count)
             }
-            try Libcrypto.check("EVP_PKEY_get_raw_public_key", code)
             members = [
                 .init("crv", "Ed25519"), .init("kty", "OKP"), .init("x", .string(Base64.encode(bytes, alphabet: .url))),
             ]

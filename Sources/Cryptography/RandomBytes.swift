@@ -7,14 +7,9 @@ public enum RandomBytes {
     /// - Throws: `CryptographyError.libcrypto` when the generator could not be seeded.
     public static func make(_ count: Int) throws(CryptographyError) -> [UInt8] {
         guard count > 0 else { return [] }
-        var code: Int32 = 0
-        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-            unsafe buffer.initialize(repeating: 0)
-            code = unsafe RAND_bytes(buffer.baseAddress, Int32(clamping: buffer.count))
-            initialized = count
+        return try unsafe Libcrypto.output("RAND_bytes", size: count) {
+            unsafe RAND_bytes($0, Int32(clamping: count))
         }
-        try Libcrypto.check("RAND_bytes", code)
-        return bytes
     }
 
     /// An identifier of 128 random bits, as 22 characters of base64url.

@@ -7,10 +7,7 @@ import CLibcrypto
 
     /// - Throws: `CryptographyError` when libcrypto lacks memory.
     public init() throws(CryptographyError) {
-        guard let context = unsafe EVP_MD_CTX_new() else {
-            throw .libcrypto(operation: "EVP_MD_CTX_new", messages: [])
-        }
-        unsafe self.context = context
+        unsafe context = try unsafe Libcrypto.made("EVP_MD_CTX_new", EVP_MD_CTX_new())
         try Libcrypto.check("EVP_DigestInit_ex", unsafe EVP_DigestInit_ex(context, EVP_sha256(), nil))
     }
 
@@ -24,14 +21,8 @@ import CLibcrypto
 
     /// Returns the 32 bytes and ends the digest.
     public func finish() throws(CryptographyError) -> [UInt8] {
-        var code: Int32 = 0
-        let digest = unsafe [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
-            unsafe buffer.initialize(repeating: 0)
-            var size: UInt32 = 32
-            code = unsafe EVP_DigestFinal_ex(context, buffer.baseAddress, &size)
-            initialized = 32
+        try unsafe Libcrypto.output("EVP_DigestFinal_ex", size: 32) {
+            unsafe EVP_DigestFinal_ex(context, $0, nil)
         }
-        try Libcrypto.check("EVP_DigestFinal_ex", code)
-        return digest
     }
 }

@@ -62,10 +62,7 @@ public enum SealedBytes {
     private let state: OpaquePointer
 
     init(_ key: SealingKey, nonce: [UInt8], encrypts: Bool) throws(CryptographyError) {
-        guard let state = unsafe EVP_CIPHER_CTX_new() else {
-            throw .libcrypto(operation: "EVP_CIPHER_CTX_new", messages: ["out of memory"])
-        }
-        unsafe self.state = unsafe state
+        unsafe state = try unsafe Libcrypto.made("EVP_CIPHER_CTX_new", EVP_CIPHER_CTX_new())
         let code = unsafe key.bytes.withUnsafeBytes { key in
             unsafe nonce.withUnsafeBufferPointer { nonce in
                 unsafe EVP_CipherInit_ex(

@@ -10,10 +10,10 @@ import CLibcrypto
         _ = unsafe storage.initialize(from: bytes)
     }
 
-    /// Copies without an intermediate array. The caller wipes its own buffer.
-    init(copying buffer: UnsafeRawBufferPointer) {
-        unsafe storage = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: buffer.count)
-        _ = unsafe storage.initialize(from: buffer)
+    /// Copies without an intermediate array. The caller wipes its own memory.
+    public init(_ bytes: Span<UInt8>) {
+        unsafe storage = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
+        _ = unsafe bytes.withUnsafeBufferPointer { unsafe storage.initialize(from: $0) }
     }
 
     /// Allocates `count` zeros, which `fill` overwrites.

@@ -34,6 +34,6 @@ public enum SecretFile {
             count -= 1
             if trimsLineEnd, count > 0, unsafe buffer[count - 1] == UInt8(ascii: "\r") { count -= 1 }
         }
-        return unsafe SecretBytes(copying: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        return unsafe SecretBytes(Span(_unsafeBytes: buffer[..<count]))
     }
 }

@@ -42,9 +42,7 @@ import CLibcrypto
         return try body(span)
     }
 
-    public consuming func finish() -> SecretBytes {
-        unsafe SecretBytes(copying: UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: storage[..<count])))
-    }
+    public consuming func finish() -> SecretBytes { withSpan { SecretBytes($0) } }
 
     private mutating func reserve(_ more: Int) {
         guard unsafe storage.count - count < more else { return }

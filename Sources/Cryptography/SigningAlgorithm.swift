@@ -19,12 +19,6 @@ public enum SigningAlgorithm: String, Sendable, Hashable, CaseIterable {
 
     /// Algorithms for a key of this kind, the usual one first.
     public static func fitting(_ kind: VerificationKey.Kind) -> [SigningAlgorithm] {
-        switch kind {
-        case .rsa: [.rs256, .ps256]
-        case .elliptic(.p256): [.es256]
-        case .elliptic(.p384): [.es384]
-        case .elliptic(.p521): []
-        case .ed25519: [.edDSA]
-        }
+        allCases.filter { $0.signature.keyKind == kind }
     }
 }

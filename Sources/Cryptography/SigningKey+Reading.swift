@@ -113,13 +113,13 @@ private struct JWKReader {
             for name in ["n", "e", "d", "p", "q", "dp", "dq", "qi"] {
                 numbers.append(SecretDER.integer(try bytes(name)))
             }
-            let rsaEncryption: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
-            return wrapped(DER.identifier(rsaEncryption) + DER.null, SecretDER.sequence(numbers))
-        case ("EC", "P-256"): return try elliptic(.p256)
-        case ("EC", "P-384"): return try elliptic(.p384)
+            return wrapped(.rsa, SecretDER.sequence(numbers))
+        case ("EC", let name?):
+            guard let curve = EllipticCurve(rawValue: name), curve != .p521 else { throw .key(.kind) }
+            return try elliptic(curve)
         case ("OKP", "Ed25519"):
             let seed = try bytes("d", size: 32)
-            let key = wrapped(DER.identifier([0x2B, 0x65, 0x70]), SecretDER.octets(seed))
+            let key = wrapped(.ed25519, SecretDER.octets(seed))
             // libcrypto derives the key from `d`. `x` only shows whether the two belong together.
             let made = try SigningKey(exported: key)
             guard made.publicKey.members.last?.value == JSON(plain("x")) else { throw .key(.inconsistent) }
@@ -137,13 +137,12 @@ private struct JWKReader {
             SecretDER.integer(SecretDER.plain([1])), SecretDER.octets(try bytes("d", size: curve.size)),
             SecretDER.element(0xA1, [point]),
         ])
-        let publicKey: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]
-        return wrapped(DER.identifier(publicKey) + DER.identifier(curve.identifier), key)
+        return wrapped(.elliptic(curve), key)
     }
 
-    private func wrapped(_ algorithm: [UInt8], _ key: SecretBytes) -> SecretBytes {
+    private func wrapped(_ kind: VerificationKey.Kind, _ key: SecretBytes) -> SecretBytes {
         SecretDER.sequence([
-            SecretDER.integer(SecretDER.plain([0])), SecretDER.plain(DER.sequence(algorithm)), SecretDER.octets(key),
+            SecretDER.integer(SecretDER.plain([0])), SecretDER.plain(kind.algorithm), SecretDER.octets(key),
         ])
     }
 
@@ -155,10 +154,10 @@ private struct JWKReader {
     }
 
     private func bytes(_ name: String, size: Int? = nil) throws(CryptographyError) -> SecretBytes {
-        guard case .string(let range) = members[name]?.value, range.count <= 4096 else { throw .key(.notAKey) }
-        var digits = SecretWriter(capacity: range.count + 1)
-        text.withSpan { span in JSONParser.decode(string: range, in: span) { digits.append($0) } }
-        var output = SecretWriter(capacity: range.count + 1)
+        guard let digits = text.withSpan({ members[name]?.secretBytes(in: $0) }), digits.count <= 4096 else {
+            throw .key(.notAKey)
+        }
+        var output = SecretWriter(capacity: digits.count + 1)
         let isGood = digits.withSpan { Base64.decode($0, as: .either) { output.append($0) } }
         guard isGood, output.count > 0, size == nil || output.count == size else { throw .key(.notAKey) }
         return output.finish()

@@ -51,9 +51,8 @@ import WireText
 
     /// Generates a P-256 key. EVP_PKEY_generate(3).
     public static func generate() throws(CryptographyError) -> SigningKey {
-        guard let context = unsafe EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else {
-            throw .libcrypto(operation: "EVP_PKEY_CTX_new_from_name", messages: ["out of memory"])
-        }
+        let context = try unsafe Libcrypto.made(
+            "EVP_PKEY_CTX_new_from_name", EVP_PKEY_CTX_new_from_name(nil, "EC", nil))
         defer { unsafe EVP_PKEY_CTX_free(context) }
         try Libcrypto.check("EVP_PKEY_keygen_init", unsafe EVP_PKEY_keygen_init(context))
         try Libcrypto.check("EVP_PKEY_CTX_set_group_name", unsafe EVP_PKEY_CTX_set_group_name(context, "P-256"))
@@ -63,25 +62,13 @@ import WireText
         return try unsafe SigningKey(owning: key)
     }
 
-    /// Lends the EVP_PKEY to libssl, which takes a reference of its own (SSL_CTX_use_PrivateKey(3)). The pointer is valid
-    /// only within `body`.
-    package func withEVPKey<Result, Failure: Error>(
-        _ body: (OpaquePointer) throws(Failure) -> Result
-    ) throws(Failure) -> Result { try unsafe body(key) }
-
     /// SubjectPublicKeyInfo of RFC 5280 section 4.1, as DER. i2d_PUBKEY(3).
     func encodedPublicKey() throws(CryptographyError) -> [UInt8] {
         let size = unsafe i2d_PUBKEY(key, nil)
-        try Libcrypto.check("i2d_PUBKEY", size > 0 ? 1 : 0)
-        var written: Int32 = 0
-        let encoded = unsafe [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, initialized in
-            unsafe buffer.initialize(repeating: 0)
-            var position = buffer.baseAddress
-            written = unsafe i2d_PUBKEY(key, &position)
-            initialized = Int(size)
+        return try unsafe Libcrypto.output("i2d_PUBKEY", size: Int(max(0, size))) {
+            var position = unsafe $0
+            return unsafe size > 0 && i2d_PUBKEY(key, &position) == size ? 1 : 0
         }
-        try Libcrypto.check("i2d_PUBKEY", written == size ? 1 : 0)
-        return encoded
     }
 
     /// The algorithm for signatures: the wanted one, or the JWK's own, or the usual one of the key's kind.
@@ -118,26 +105,13 @@ import WireText
         guard fitting.contains(algorithm) else {
             throw .key(.algorithm(algorithm, kind: description, takes: fitting))
         }
-        guard let context = unsafe EVP_MD_CTX_new() else {
-            throw .libcrypto(operation: "EVP_MD_CTX_new", messages: ["out of memory"])
-        }
+        let context = try unsafe Libcrypto.made("EVP_MD_CTX_new", EVP_MD_CTX_new())
         defer { unsafe EVP_MD_CTX_free(context) }
         // Owned by `context`.
         var parameters: OpaquePointer?
-        let digest: OpaquePointer? =
-            switch algorithm {
-            case .rs256, .ps256, .es256: unsafe EVP_sha256()
-            case .es384: unsafe EVP_sha384()
-            case .edDSA: nil
-            }
+        let digest = unsafe algorithm.signature.digest
         try Libcrypto.check("EVP_DigestSignInit", unsafe EVP_DigestSignInit(context, &parameters, digest, nil, key))
-        if algorithm == .ps256 {
-            try Libcrypto.check(
-                "EVP_PKEY_CTX_set_rsa_padding", unsafe EVP_PKEY_CTX_set_rsa_padding(parameters, RSA_PKCS1_PSS_PADDING))
-            try Libcrypto.check(
-                "EVP_PKEY_CTX_set_rsa_pss_saltlen",
-                unsafe EVP_PKEY_CTX_set_rsa_pss_saltlen(parameters, RSA_PSS_SALTLEN_DIGEST))
-        }
+        try unsafe algorithm.signature.setPadding(parameters)
         var signature = [UInt8](repeating: 0, count: Int(unsafe EVP_PKEY_get_size(key)))
         var count = signature.count
         let code = unsafe signature.withUnsafeMutableBufferPointer { signature in
@@ -162,7 +136,7 @@ import WireText
             return []
         }
         defer { unsafe ECDSA_SIG_free(parsed) }
-        return unsafe Libcrypto.bytes(ECDSA_SIG_get0_r(parsed), size: size)
+        return try unsafe Libcrypto.bytes(ECDSA_SIG_get0_r(parsed), size: size)
             + Libcrypto.bytes(ECDSA_SIG_get0_s(parsed), size: size)
     }
 
@@ -189,9 +163,7 @@ import WireText
 
     /// EVP_PKEY_pairwise_check(3): the first signature of a damaged key would reveal the key.
     private static func checkHalves(of key: OpaquePointer) throws(CryptographyError) {
-        guard let context = unsafe EVP_PKEY_CTX_new(key, nil) else {
-            throw .libcrypto(operation: "EVP_PKEY_CTX_new", messages: ["out of memory"])
-        }
+        let context = try unsafe Libcrypto.made("EVP_PKEY_CTX_new", EVP_PKEY_CTX_new(key, nil))
         defer { unsafe EVP_PKEY_CTX_free(context) }
         guard unsafe EVP_PKEY_pairwise_check(context) == 1 else {
             Libcrypto.forgetErrors()
@@ -203,9 +175,7 @@ import WireText
     public var description: String {
         switch kind {
         case .rsa: "an RSA key of \(bits) bits"
-        case .elliptic(.p256): "a P-256 key"
-        case .elliptic(.p384): "a P-384 key"
-        case .elliptic(.p521): "a P-521 key"
+        case .elliptic(let curve): "a \(curve.rawValue) key"
         case .ed25519: "an Ed25519 key"
         }
     }
@@ -215,12 +185,10 @@ import WireText
 
 extension Libcrypto {
     /// Big-endian, `size` bytes; empty without a number.
-    static func bytes(_ number: OpaquePointer?, size: Int) -> [UInt8] {
+    static func bytes(_ number: OpaquePointer?, size: Int) throws(CryptographyError) -> [UInt8] {
         guard let number = unsafe number else { return [] }
-        return unsafe [UInt8](unsafeUninitializedCapacity: size) { buffer, initialized in
-            unsafe buffer.initialize(repeating: 0)
-            _ = unsafe BN_bn2binpad(number, buffer.baseAddress, Int32(size))
-            initialized = size
+        return try unsafe output("BN_bn2binpad", size: size) {
+            unsafe BN_bn2binpad(number, $0, Int32(size)) == size ? 1 : 0
         }
     }
 }

@@ -7,10 +7,7 @@ import CLibcrypto
 
     /// - Throws: `CryptographyError.libcrypto`
     init(_ roots: [X509Certificate]) throws(CryptographyError) {
-        guard let store = unsafe X509_STORE_new() else {
-            throw .libcrypto(operation: "X509_STORE_new", messages: ["out of memory"])
-        }
-        unsafe self.store = unsafe store
+        unsafe store = try unsafe Libcrypto.made("X509_STORE_new", X509_STORE_new())
         for root in roots {
             try Libcrypto.check("X509_STORE_add_cert", unsafe X509_STORE_add_cert(store, root.certificate))
         }
@@ -21,9 +18,7 @@ import CLibcrypto
     /// Whether a strict client takes the certificate, signed by one of the roots, for a server at `host`. Its time is not
     /// checked. X509_verify_cert(3), X509_VERIFY_PARAM_set_flags(3).
     func accept(_ leaf: X509Certificate, for host: CertificateHost) throws(CryptographyError) -> Bool {
-        guard let context = unsafe X509_STORE_CTX_new() else {
-            throw .libcrypto(operation: "X509_STORE_CTX_new", messages: ["out of memory"])
-        }
+        let context = try unsafe Libcrypto.made("X509_STORE_CTX_new", X509_STORE_CTX_new())
         defer { unsafe X509_STORE_CTX_free(context) }
         try Libcrypto.check("X509_STORE_CTX_init", unsafe X509_STORE_CTX_init(context, store, leaf.certificate, nil))
         // Owned by `context`.

@@ -20,10 +20,55 @@ public enum SignatureAlgorithm: Sendable, Hashable {
         case .ed25519: .sha512
         }
     }
+
+    /// The kind of its keys.
+    public var keyKind: VerificationKey.Kind {
+        switch self {
+        case .rsa, .rsaPSS: .rsa
+        case .ecdsa(let curve): .elliptic(curve)
+        case .ed25519: .ed25519
+        }
+    }
+
+    /// EVP_MD of the signed message; `nil` for Ed25519, which hashes by itself.
+    var digest: OpaquePointer? { unsafe self == .ed25519 ? nil : hash.digest }
+
+    /// Sets PSS with a salt of the hash's length, if this is RSASSA-PSS. EVP_PKEY_CTX_ctrl(3).
+    func setPadding(_ parameters: OpaquePointer?) throws(CryptographyError) {
+        guard case .rsaPSS = self else { return }
+        try Libcrypto.check(
+            "EVP_PKEY_CTX_set_rsa_padding", unsafe EVP_PKEY_CTX_set_rsa_padding(parameters, RSA_PKCS1_PSS_PADDING))
+        try Libcrypto.check(
+            "EVP_PKEY_CTX_set_rsa_pss_saltlen",
+            unsafe EVP_PKEY_CTX_set_rsa_pss_saltlen(parameters, RSA_PSS_SALTLEN_DIGEST))
+    }
 }
 
-public enum EllipticCurve: Sendable, Hashable {
-    case p256, p384, p521
+extension SignatureAlgorithm.Hash {
+    /// EVP_MD
+    var digest: OpaquePointer? {
+        switch self {
+        case .sha256: unsafe EVP_sha256()
+        case .sha384: unsafe EVP_sha384()
+        case .sha512: unsafe EVP_sha512()
+        }
+    }
+
+    /// In bytes.
+    var size: Int {
+        switch self {
+        case .sha256: 32
+        case .sha384: 48
+        case .sha512: 64
+        }
+    }
+}
+
+/// A curve by its name in JOSE.
+public enum EllipticCurve: String, Sendable, Hashable {
+    case p256 = "P-256"
+    case p384 = "P-384"
+    case p521 = "P-521"
 
     /// Size of a coordinate in bytes.
     public var size: Int {
@@ -73,11 +118,7 @@ public enum EllipticCurve: Sendable, Hashable {
         guard (2048...16384).contains(bits), (1...8).contains(exponent.count), let last = exponent.last,
             let lowest = modulus.last, last & 1 == 1, lowest & 1 == 1, exponent != [1]
         else { throw .libcrypto(operation: "an RSA key", messages: ["needs 2048 to 16384 bits and an odd exponent"]) }
-        let rsaEncryption: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
-        try self.init(
-            kind: .rsa,
-            algorithm: DER.sequence(DER.identifier(rsaEncryption) + DER.null),
-            key: DER.sequence(DER.integer(modulus) + DER.integer(exponent)))
+        try self.init(kind: .rsa, DER.sequence(DER.integer(modulus) + DER.integer(exponent)))
     }
 
     /// A point on a curve, coordinates big-endian and of the curve's size.
@@ -86,11 +127,7 @@ public enum EllipticCurve: Sendable, Hashable {
         guard x.count == curve.size, y.count == curve.size else {
             throw .libcrypto(operation: "an elliptic key", messages: ["has coordinates of another size"])
         }
-        let publicKey: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]
-        try self.init(
-            kind: .elliptic(curve),
-            algorithm: DER.sequence(DER.identifier(publicKey) + DER.identifier(curve.identifier)),
-            key: [0x04] + x + y)
+        try self.init(kind: .elliptic(curve), [0x04] + x + y)
     }
 
     /// RFC 8032.
@@ -99,13 +136,12 @@ public enum EllipticCurve: Sendable, Hashable {
         guard bytes.count == 32 else {
             throw .libcrypto(operation: "an Ed25519 key", messages: ["needs 32 bytes"])
         }
-        try self.init(
-            kind: .ed25519, algorithm: DER.sequence(DER.identifier([0x2B, 0x65, 0x70])), key: bytes)
+        try self.init(kind: .ed25519, bytes)
     }
 
     /// From the parts of a SubjectPublicKeyInfo, RFC 5280 section 4.1. d2i_PUBKEY(3).
-    private init(kind: Kind, algorithm: [UInt8], key: [UInt8]) throws(CryptographyError) {
-        let encoded = DER.sequence(algorithm + DER.bits(key))
+    private init(kind: Kind, _ key: [UInt8]) throws(CryptographyError) {
+        let encoded = DER.sequence(kind.algorithm + DER.bits(key))
         let parsed = unsafe encoded.withUnsafeBufferPointer { bytes in
             var position = bytes.baseAddress
             return unsafe d2i_PUBKEY(nil, &position, bytes.count)
@@ -126,37 +162,21 @@ public enum EllipticCurve: Sendable, Hashable {
     public func accepts(
         _ signature: [UInt8], of message: [UInt8], by algorithm: SignatureAlgorithm
     ) throws(CryptographyError) -> Bool {
+        guard algorithm.keyKind == kind else { return false }
         var signature = signature
-        var hash: SignatureAlgorithm.Hash?
-        var isPSS = false
-        switch (algorithm, kind) {
-        case (.rsa(let wanted), .rsa): hash = wanted
-        case (.rsaPSS(let wanted), .rsa): (hash, isPSS) = (wanted, true)
-        case (.ecdsa(let curve), .elliptic(let own)) where curve == own:
+        if case .ecdsa(let curve) = algorithm {
             guard signature.count == curve.size * 2 else { return false }
-            hash = curve.hash
             // ECDSA-Sig-Value of RFC 3279 section 2.2.3.
             signature = DER.sequence(
                 DER.integer(Array(signature[..<curve.size])) + DER.integer(Array(signature[curve.size...])))
-        case (.ed25519, .ed25519): break
-        default: return false
         }
-        guard let context = unsafe EVP_MD_CTX_new() else {
-            throw .libcrypto(operation: "EVP_MD_CTX_new", messages: ["out of memory"])
-        }
+        let context = try unsafe Libcrypto.made("EVP_MD_CTX_new", EVP_MD_CTX_new())
         defer { unsafe EVP_MD_CTX_free(context) }
         // Owned by `context`.
         var parameters: OpaquePointer?
-        let digest = unsafe hash.map { unsafe Self.digest($0) } ?? nil
         try Libcrypto.check(
-            "EVP_DigestVerifyInit", unsafe EVP_DigestVerifyInit(context, &parameters, digest, nil, key))
-        if isPSS {
-            try Libcrypto.check(
-                "EVP_PKEY_CTX_set_rsa_padding", unsafe EVP_PKEY_CTX_set_rsa_padding(parameters, RSA_PKCS1_PSS_PADDING))
-            try Libcrypto.check(
-                "EVP_PKEY_CTX_set_rsa_pss_saltlen",
-                unsafe EVP_PKEY_CTX_set_rsa_pss_saltlen(parameters, RSA_PSS_SALTLEN_DIGEST))
-        }
+            "EVP_DigestVerifyInit", unsafe EVP_DigestVerifyInit(context, &parameters, algorithm.digest, nil, key))
+        try unsafe algorithm.setPadding(parameters)
         let code = unsafe signature.withUnsafeBufferPointer { signature in
             unsafe message.withUnsafeBufferPointer { message in
                 unsafe EVP_DigestVerify(
@@ -167,12 +187,18 @@ public enum EllipticCurve: Sendable, Hashable {
         if code != 1 { Libcrypto.forgetErrors() }
         return code == 1
     }
+}
 
-    static func digest(_ hash: SignatureAlgorithm.Hash) -> OpaquePointer? {
-        switch hash {
-        case .sha256: unsafe EVP_sha256()
-        case .sha384: unsafe EVP_sha384()
-        case .sha512: unsafe EVP_sha512()
+extension VerificationKey.Kind {
+    /// AlgorithmIdentifier of RFC 5280 section 4.1.1.2, as DER: RFC 3279 section 2.3, RFC 8410 section 3.
+    var algorithm: [UInt8] {
+        switch self {
+        case .rsa:
+            DER.sequence(DER.identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]) + DER.null)
+        case .elliptic(let curve):
+            DER.sequence(
+                DER.identifier([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]) + DER.identifier(curve.identifier))
+        case .ed25519: DER.sequence(DER.identifier([0x2B, 0x65, 0x70]))
         }
     }
 }

@@ -104,15 +104,9 @@ import Glibc
 
     /// SHA-256 of its DER, for `x5t#S256` (RFC 7515 section 4.1.8) and `cnf` (RFC 8705 section 3.1). X509_digest(3).
     public func digest() throws(CryptographyError) -> [UInt8] {
-        var code: Int32 = 0
-        let digest = unsafe [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
-            unsafe buffer.initialize(repeating: 0)
-            var size: UInt32 = 32
-            code = unsafe X509_digest(certificate, EVP_sha256(), buffer.baseAddress, &size)
-            initialized = 32
+        try unsafe Libcrypto.output("X509_digest", size: 32) {
+            unsafe X509_digest(certificate, EVP_sha256(), $0, nil)
         }
-        try Libcrypto.check("X509_digest", code)
-        return digest
     }
 
     /// X509_check_private_key(3)

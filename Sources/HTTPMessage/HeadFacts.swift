@@ -202,15 +202,11 @@ struct HeadFacts: Sendable {
         for index in fields.indices where !fields[index].isHopByHop {
             let known = fields[index].known
             if known == .other {
-                fields[index].isHopByHop = isNamed(fields[index].name, in: bytes)
+                fields[index].isHopByHop = names(bytes.extracting(fields[index].name.range), in: bytes)
             } else if namedKnown & known.bit != 0 {
                 fields[index].isHopByHop = true
             }
         }
-    }
-
-    private func isNamed(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
-        names(bytes.extracting(name.range), in: bytes)
     }
 
     /// Whether `Connection` names a field, which may be missing in the head: a trailer, for example.

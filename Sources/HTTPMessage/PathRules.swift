@@ -21,7 +21,8 @@ public enum PathRules {
         while index < path.count {
             let byte = path[index]
             switch byte {
-            case ASCII.question: return endsBadly(path, segmentStart, index) || hasEscapes && climbs(path)
+            // Unlike the others, the last segment may be empty.
+            case ASCII.question: return isDots(path, segmentStart, index) || hasEscapes && climbs(path)
             case ASCII.slash:
                 if index > 0, segmentStart == index || isDots(path, segmentStart, index) { return true }
                 segmentStart = index + 1
@@ -34,12 +35,7 @@ public enum PathRules {
             }
             index += 1
         }
-        return endsBadly(path, segmentStart, path.count) || hasEscapes && climbs(path)
-    }
-
-    /// Unlike the others, the last segment may be empty.
-    private static func endsBadly(_ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
-        isDots(path, start, end)
+        return isDots(path, segmentStart, path.count) || hasEscapes && climbs(path)
     }
 
     private static func isDots(_ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {

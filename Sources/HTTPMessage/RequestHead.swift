@@ -54,10 +54,7 @@ public struct RequestHead: Sendable {
     }
 
     /// The index in `fields` of the first field of this kind.
-    public func index(of known: KnownField) -> Int? {
-        for index in fields.indices where fields[index].known == known { return index }
-        return nil
-    }
+    public func index(of known: KnownField) -> Int? { fields.firstIndex { $0.known == known } }
 
     /// Whether the complete head's `Connection` names a field. A trailer of that name is not forwarded either.
     /// - Parameter bytes: the parsed buffer.

@@ -64,10 +64,7 @@ public struct ResponseHead: Sendable {
     public var isInterim: Bool { status / 100 == 1 && status != 101 }
 
     /// The index in `fields` of the first field of this kind.
-    public func index(of known: KnownField) -> Int? {
-        for index in fields.indices where fields[index].known == known { return index }
-        return nil
-    }
+    public func index(of known: KnownField) -> Int? { fields.firstIndex { $0.known == known } }
 
     /// Whether the complete head's `Connection` names a field. A trailer of that name is not forwarded either.
     public func connectionNames(_ name: Span<UInt8>) -> Bool {

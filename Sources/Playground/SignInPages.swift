@@ -1,38 +1,30 @@
 import HTML
+import HTTPServer
 import WireText
 
-/// A request of a browser or a device to the authorization server.
-struct SignInRequest: Sendable {
-    var method: String
-    var path: String
-    /// Parameters of the query or of a form's body; `nil` when malformed or repeated.
-    var parameters: FormParameters?
-    /// `http://127.0.0.1:PORT`, as addressed by the request.
-    var issuer: String
-}
-
-struct SignInAnswer: Sendable, Equatable {
-    var status: Int
-    var type: String
-    var body: String
-    var location: String?
-}
-
-/// The pages on which a person agrees. Functions from a request to an answer.
+/// The pages on which a person agrees. Functions from a request's parameters to an answer.
 enum SignInPages {
-    static func answer(
-        _ request: SignInRequest, _ server: inout AuthorizationServer, now: ContinuousClock.Instant
-    ) -> SignInAnswer {
-        guard let parameters = request.parameters else {
-            return page(400, "This address is malformed", "<p>A parameter stands in it twice, or is not UTF-8.</p>")
+    private typealias Page =
+        @Sendable (
+            FormParameters, _ issuer: String, inout AuthorizationServer, ContinuousClock.Instant
+        ) -> ServerResponse
+
+    static func add(to router: inout Router, _ server: SharedAuthorizationServer) {
+        func on(_ method: String, _ path: String, _ answer: @escaping Page) {
+            router.on(method, path) { request, _ in
+                let fields = method == "GET" ? Array((request.query ?? "").utf8) : request.body
+                guard let parameters = FormParameters(fields) else {
+                    return page(
+                        400, "This address is malformed", "<p>A parameter stands in it twice, or is not UTF-8.</p>")
+                }
+                let issuer = TokenEndpoint.issuer(of: request)
+                return server.withServer { answer(parameters, issuer, &$0, .now) }
+            }
         }
-        switch (request.method, request.path) {
-        case ("GET", "/authorize"): return consent(parameters, request.issuer, &server, now)
-        case ("POST", "/authorize"): return decided(parameters, request.issuer, &server, now)
-        case ("GET", "/device"): return device(parameters["user_code"] ?? "", nil)
-        case ("POST", "/device"): return deviceDecided(parameters, &server, now)
-        default: return page(404, "There is nothing here", "<p>Sign-ins begin at the proxy's page.</p>")
-        }
+        on("GET", "/authorize", consent)
+        on("POST", "/authorize", decided)
+        on("GET", "/device") { parameters, _, _, _ in device(parameters["user_code"] ?? "", nil) }
+        on("POST", "/device", deviceDecided)
     }
 
     // MARK: Authorization code
@@ -40,7 +32,7 @@ enum SignInPages {
     private static func consent(
         _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer,
         _ now: ContinuousClock.Instant
-    ) -> SignInAnswer {
+    ) -> ServerResponse {
         // Redirects only to addresses that the client may have (RFC 6749, section 4.1.2.1).
         guard let id = parameters["client_id"], server.knows(client: id) else {
             return page(400, "This client is not known here", "<p>The address names another client_id.</p>")
@@ -51,7 +43,7 @@ enum SignInPages {
                 "<p>The redirect_uri has to be on this machine: http://127.0.0.1:PORT/…</p>")
         }
         let state = parameters["state"]
-        func refused(_ error: String, _ sentence: String) -> SignInAnswer {
+        func refused(_ error: String, _ sentence: String) -> ServerResponse {
             redirect(
                 redirectURI, [("error", error), ("error_description", sentence), ("state", state), ("iss", issuer)])
         }
@@ -84,7 +76,7 @@ enum SignInPages {
     private static func decided(
         _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer,
         _ now: ContinuousClock.Instant
-    ) -> SignInAnswer {
+    ) -> ServerResponse {
         guard let ticket = parameters["ticket"], let question = server.signIns.questions.grant(for: ticket, now: now)
         else {
             return page(
@@ -107,7 +99,7 @@ enum SignInPages {
 
     // MARK: Device code
 
-    private static func device(_ code: String, _ problem: String?) -> SignInAnswer {
+    private static func device(_ code: String, _ problem: String?) -> ServerResponse {
         let complaint: HTML = if let problem { "<p><b>\(problem)</b></p>" } else { "" }
         return page(
             problem == nil ? 200 : 400, "May the program with this code act for you?",
@@ -123,8 +115,9 @@ enum SignInPages {
     }
 
     private static func deviceDecided(
-        _ parameters: FormParameters, _ server: inout AuthorizationServer, _ now: ContinuousClock.Instant
-    ) -> SignInAnswer {
+        _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer,
+        _ now: ContinuousClock.Instant
+    ) -> ServerResponse {
         let code = parameters["user_code"] ?? ""
         let allowed = parameters["decision"] == "allow"
         guard server.signIns.decide(userCode: code, allowed: allowed, now: now) else {
@@ -149,14 +142,14 @@ enum SignInPages {
             && (port.isEmpty || port.first == ":" && UInt16(port.dropFirst()) != nil)
     }
 
-    private static func redirect(_ uri: String, _ parameters: [(String, String?)]) -> SignInAnswer {
+    private static func redirect(_ uri: String, _ parameters: [(String, String?)]) -> ServerResponse {
         let query = parameters.compactMap { name, value in value.map { "\(name)=\(PercentEncoding.uri.encode($0))" } }
-        return SignInAnswer(
-            status: 303, type: "text/plain; charset=utf-8", body: "",
-            location: uri + (uri.contains("?") ? "&" : "?") + query.joined(separator: "&"))
+        var answer = response(303, "text/plain; charset=utf-8", "")
+        answer.set("Location", uri + (uri.contains("?") ? "&" : "?") + query.joined(separator: "&"))
+        return answer
     }
 
-    private static func page(_ status: Int, _ headline: String, _ content: HTML) -> SignInAnswer {
+    private static func page(_ status: Int, _ headline: String, _ content: HTML) -> ServerResponse {
         let html: HTML = """
             <!doctype html>
             <html lang="en">
@@ -175,6 +168,15 @@ enum SignInPages {
             </html>
 
             """
-        return SignInAnswer(status: status, type: "text/html; charset=utf-8", body: html.text)
+        return response(status, "text/html; charset=utf-8", html.text)
+    }
+
+    private static func response(_ status: Int, _ type: String, _ text: String) -> ServerResponse {
+        var response = ServerResponse(status: status, type: type, text)
+        response.set("Cache-Control", "no-store")
+        response.set(
+            "Content-Security-Policy",
+            "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
+        return response
     }
 }

@@ -24,10 +24,7 @@ enum TokenEndpoint {
         var router = Router()
         router.on("POST", "/token") { request, _ in
             answer(request) { form, client in
-                switch server.withServer({ $0.token(form: form, client: client, now: .now) }) {
-                case .success(let token): .json(200, token.json)
-                case .failure(let error): response(error)
-                }
+                response(server.withServer { $0.token(form: form, client: client, now: .now).map(\.json) })
             }
         }
         router.on("POST", "/revoke") { request, _ in
@@ -39,10 +36,10 @@ enum TokenEndpoint {
         router.on("POST", "/device_authorization") { request, _ in
             let issuer = issuer(of: request)
             return answer(request) { form, client in
-                switch server.withServer({ $0.beginDevice(form: form, client: client, now: .now) }) {
-                case .success(let codes): .json(200, codes.json(issuer: issuer))
-                case .failure(let error): response(error)
-                }
+                response(
+                    server.withServer { server in
+                        server.beginDevice(form: form, client: client, now: .now).map { $0.json(issuer: issuer) }
+                    })
             }
         }
         for name in ["oauth-authorization-server", "openid-configuration"] {
@@ -50,33 +47,11 @@ enum TokenEndpoint {
                 .json(200, ServerMetadata.json(issuer: issuer(of: request)))
             }
         }
-        for path in ["/authorize", "/device"] {
-            router.on("GET", path) { request, _ in
-                page(request, FormParameters(Array((request.query ?? "").utf8)), server)
-            }
-            router.on("POST", path) { request, _ in page(request, FormParameters(request.body), server) }
-        }
+        SignInPages.add(to: &router, server)
         return router
     }
 
-    /// The pages for a person.
-    private static func page(
-        _ request: ServerRequest, _ parameters: FormParameters?, _ server: SharedAuthorizationServer
-    ) -> ServerResponse {
-        let asked = SignInRequest(
-            method: request.method == "HEAD" ? "GET" : request.method, path: request.path, parameters: parameters,
-            issuer: issuer(of: request))
-        let answer = server.withServer { SignInPages.answer(asked, &$0, now: .now) }
-        var response = ServerResponse(status: answer.status, type: answer.type, answer.body)
-        response.set("Cache-Control", "no-store")
-        if let location = answer.location { response.set("Location", location) }
-        response.set(
-            "Content-Security-Policy",
-            "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
-        return response
-    }
-
-    private static func issuer(of request: ServerRequest) -> String {
+    static func issuer(of request: ServerRequest) -> String {
         "http://\(request.authority.isEmpty ? "127.0.0.1" : request.authority)"
     }
 
@@ -91,6 +66,13 @@ enum TokenEndpoint {
             return response(.invalidRequest("The body is malformed, or a parameter is given twice."))
         }
         return decide(form, ClientAuthentication(authorization: request.values("Authorization"), form: form))
+    }
+
+    private static func response(_ outcome: Result<JSON, OAuthError>) -> ServerResponse {
+        switch outcome {
+        case .success(let json): .json(200, json)
+        case .failure(let error): response(error)
+        }
     }
 
     private static func response(_ error: OAuthError) -> ServerResponse {

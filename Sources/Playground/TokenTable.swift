@@ -9,9 +9,8 @@ struct TokenTable<Grant: Sendable>: Sendable {
     let lifetime: Duration
     let capacity: Int
     private var entries: [String: Entry] = [:]
-    /// Oldest first, from `oldest` on. Some of these tokens may be removed.
+    /// Oldest first. Some of these tokens may be removed.
     private var order: [String] = []
-    private var oldest = 0
 
     init(lifetime: Duration, capacity: Int) {
         self.lifetime = lifetime
@@ -21,17 +20,12 @@ struct TokenTable<Grant: Sendable>: Sendable {
     var count: Int { entries.count }
 
     mutating func insert(_ token: String, _ grant: Grant, now: ContinuousClock.Instant) {
-        while oldest < order.count {
-            let candidate = order[oldest]
-            if let entry = entries[candidate] {
+        while let oldest = order.first {
+            if let entry = entries[oldest] {
                 guard entry.expiresAt <= now || entries.count >= capacity else { break }
-                entries[candidate] = nil
+                entries[oldest] = nil
             }
-            oldest += 1
-        }
-        if oldest > order.count / 2 {
-            order.removeFirst(oldest)
-            oldest = 0
+            order.removeFirst()
         }
         entries[token] = Entry(grant: grant, expiresAt: now.advanced(by: lifetime))
         order.append(token)

@@ -85,7 +85,9 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
                         + "\(Statements.version): run `heimdallr-proxy store init` of the later program, then that program",
                     kind: .misconfigured)
             }
-            try await checkPrivileges()
+            guard try await run(Statements.privileges).flag(0, 0) else {
+                throw PostgresFault(kind: .refused("42501"), text: "it may not read, add and change rows")
+            }
         }
     }
 
@@ -133,12 +135,6 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     private func check(_ client: String) throws(TokenStoreError) {
         guard (1...240).contains(client.utf8.count), !client.utf8.contains(0) else {
             throw TokenStoreError("the token store needs client names of 1 to 240 bytes", kind: .misconfigured)
-        }
-    }
-
-    private func checkPrivileges() async throws {
-        guard try await run(Statements.privileges).flag(0, 0) else {
-            throw PostgresFault(kind: .refused("42501"), text: "it may not read, add and change rows")
         }
     }
 

@@ -5,8 +5,6 @@ import Synchronization
 
 /// Rows in PostgreSQL. Each step is one statement and one transaction.
 final class PostgresEngine: SharedRecordEngine {
-    typealias Instant = ContinuousClock.Instant
-
     private let settings: PostgresStoreSettings
     private let sealing: RowSealing
     private let names: ChangeNames
@@ -35,7 +33,7 @@ final class PostgresEngine: SharedRecordEngine {
     func read(client: String) async throws -> SharedRow {
         try await judging {
             let answer = try await run(Statements.read, [.text(settings.space), .text(client)])
-            var row = row(answer.rows, client, answer.asked, answer.heard)
+            var row = row(answer, of: client)
             if case .others(let left) = row.mark, left <= .zero { row.mark = .none }
             return row
         }
@@ -55,7 +53,7 @@ final class PostgresEngine: SharedRecordEngine {
                     continue
                 }
                 if let location = answer.rows.text(0, 6) { throw MovedStore.late(settings.location, movedTo: location) }
-                return row(answer.rows, client, answer.asked, answer.heard)
+                return row(answer, of: client)
             }
             throw PostgresFault(kind: .refused("02000"), text: "the row has gone")
         }
@@ -124,11 +122,12 @@ final class PostgresEngine: SharedRecordEngine {
     }
 
     /// Columns: see `Statements.read`.
-    private func row(_ rows: PostgresRows, _ client: String, _ asked: Instant, _ heard: Instant) -> SharedRow {
+    private func row(_ answer: PostgresSession.Answer, of client: String) -> SharedRow {
+        let rows = answer.rows
         guard let server = rows.integer(0, 0), let revision = rows.integer(0, 1), revision >= 0 else {
             return SharedRow(revision: 0, record: .success(nil), mark: .none)
         }
-        let fresh = ServerReading(server: server, asked: asked, heard: heard)
+        let fresh = ServerReading(server: server, asked: answer.asked, heard: answer.heard)
         reading.withLock { $0 = fresh }
         session.changes.know(UInt64(revision), of: client)
         let record = Result { () throws(TokenStoreError) in

@@ -1,6 +1,7 @@
 import CLibpq
 import Glibc
 import Heimdallr
+import Reactor
 
 /// One connection to the database, for one thread. Each call returns by its deadline, except that a look-up of a name takes as long
 /// as the system's resolver does. After `PostgresFault.lost` it is closed.
@@ -75,34 +76,18 @@ import Heimdallr
     }
 
     private func addresses(of host: ConnectionTarget.Host) -> [String] {
-        var hints = unsafe addrinfo()
-        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         // Without the flag, an address of a family that this machine lacks is found. libpq reports that.
         for flags in [AI_ADDRCONFIG, 0] {
-            unsafe hints.ai_flags = flags
-            var list: UnsafeMutablePointer<addrinfo>?
-            if unsafe getaddrinfo(host.name, nil, &hints, &list) == 0 { return unsafe Self.texts(list) }
+            guard let found = try? SocketAddress.lookUp(host.name, flags: flags, most: 8) else { continue }
+            return found.map { address in
+                if case .ipv6(_, _, let scope, _) = address.kind, scope > 0 {
+                    "\(address.host)%\(scope)"
+                } else {
+                    address.host
+                }
+            }
         }
         return []
-    }
-
-    private static func texts(_ list: UnsafeMutablePointer<addrinfo>?) -> [String] {
-        defer { unsafe freeaddrinfo(list) }
-        var found: [String] = []
-        var entry = unsafe list
-        while let current = unsafe entry {
-            var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-            let count = socklen_t(text.count)
-            let code = unsafe text.withUnsafeMutableBufferPointer { text in
-                unsafe getnameinfo(
-                    current.pointee.ai_addr, current.pointee.ai_addrlen, text.baseAddress, count, nil, 0, NI_NUMERICHOST
-                )
-            }
-            let address = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            if code == 0, !found.contains(address) { found.append(address) }
-            unsafe entry = unsafe current.pointee.ai_next
-        }
-        return Array(found.prefix(8))
     }
 
     private func open(
@@ -261,7 +246,7 @@ import Heimdallr
             let left = Instant.now.duration(to: deadline)
             guard left > .zero else { throw .lost("the server does not answer") }
             var entry = pollfd(fd: descriptor, events: events, revents: 0)
-            let count = unsafe poll(&entry, 1, left.milliseconds)
+            let count = unsafe poll(&entry, 1, Int32(left.wholeMilliseconds))
             if count > 0 { return }
             guard count == 0 || errno == EINTR else { throw .lost("poll failed") }
         }
@@ -286,14 +271,5 @@ import Heimdallr
             unsafe libpq.call.PQfreemem(note)
         }
         return texts
-    }
-}
-
-extension Duration {
-    /// For poll(2): rounded up.
-    var milliseconds: Int32 {
-        let (seconds, attoseconds) = components
-        guard seconds < 1_000_000 else { return 1_000_000_000 }
-        return Int32(max(0, seconds * 1000 + attoseconds / 1_000_000_000_000_000 + 1))
     }
 }

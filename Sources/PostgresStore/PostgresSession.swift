@@ -1,7 +1,6 @@
-import CLinux
-import Dispatch
 import Glibc
 import Heimdallr
+import Reactor
 import SharedStore
 import Synchronization
 
@@ -34,38 +33,37 @@ final class PostgresSession: Sendable {
     private let names: ChangeNames
     private let state = Mutex(State())
     private let reach = Mutex(Reachability())
-    private let wakeUp: Int32
+    private let wakeUp: WakeUp
 
     /// Starts the thread, which keeps this object until `stop`. Connects to nothing yet.
-    /// - Throws: `TokenStoreError` without a free descriptor.
+    /// - Throws: `TokenStoreError` without a free thread or descriptor.
     init(
         _ target: ConnectionTarget, _ libpq: Libpq.Table, space: String, names: ChangeNames
     ) throws(TokenStoreError) {
         self.space = space
         self.names = names
-        wakeUp = eventfd(0, heimdallr_eventfd_flags)
-        guard wakeUp >= 0 else {
-            throw TokenStoreError("the token store got no descriptor from the system", kind: .unreachable)
-        }
-        DispatchQueue(label: "token store").async { [self] in
-            work(PostgresLink(target, libpq) { [weak self] in self?.reach.withLock { $0.broke() } })
+        do throws(SystemError) {
+            wakeUp = try WakeUp()
+            try startThread("token store") { [self] in
+                work(PostgresLink(target, libpq) { [weak self] in self?.reach.withLock { $0.broke() } })
+            }
+        } catch {
+            throw TokenStoreError("the token store got no thread from the system", kind: .unreachable)
         }
     }
-
-    deinit { if wakeUp >= 0 { close(wakeUp) } }
 
     // MARK: From any thread
 
     /// Begins to listen, as soon as the database is reachable.
     func listen() {
         state.withLock { $0.isListening = true }
-        wake()
+        wakeUp.wake()
     }
 
     /// Ends the thread and the connection after the queued jobs. Later calls fail.
     func stop() {
         state.withLock { $0.isStopped = true }
-        wake()
+        wakeUp.wake()
         changes.finish()
     }
 
@@ -118,13 +116,8 @@ final class PostgresSession: Sendable {
             if !state.isStopped { state.jobs.append(job) }
             return !state.isStopped
         }
-        wake()
+        wakeUp.wake()
         return isTaken
-    }
-
-    private func wake() {
-        var one: UInt64 = 1
-        _ = unsafe write(wakeUp, &one, MemoryLayout<UInt64>.size)
     }
 
     // MARK: The thread
@@ -143,14 +136,13 @@ final class PostgresSession: Sendable {
 
     /// Waits for a job, for bytes of the server, or until the limit. poll(2).
     private func wait(_ link: PostgresLink, _ limit: Duration) {
-        var entries = [pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0)]
+        var entries = [pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0)]
         if link.isOpen { entries.append(pollfd(fd: link.descriptor, events: Int16(POLLIN), revents: 0)) }
         let count = nfds_t(entries.count)
-        _ = unsafe entries.withUnsafeMutableBufferPointer { unsafe poll($0.baseAddress, count, limit.milliseconds) }
-        if entries[0].revents != 0 {
-            var sum: UInt64 = 0
-            _ = unsafe read(wakeUp, &sum, MemoryLayout<UInt64>.size)
+        _ = unsafe entries.withUnsafeMutableBufferPointer {
+            unsafe poll($0.baseAddress, count, Int32(limit.wholeMilliseconds))
         }
+        if entries[0].revents != 0 { wakeUp.clear() }
     }
 
     /// Connects again, and polls when it is time.

@@ -138,13 +138,10 @@ struct MetricsLayout: Sendable {
         unmatched = rows.count
         none = rows.count + 1
         tunnels = rows.count + 2
-        for name in ["(unmatched)", "(none)"] {
+        let tunnelled: [TrafficGroup] = configuration.proxy.connect == .tunnel ? [.tunnels] : []
+        for group in [.unmatched, .noUpstream] + tunnelled {
             rows.append(empty.count)
-            empty.append(Self.traffic(name, nil))
-        }
-        if configuration.proxy.connect == .tunnel {
-            rows.append(empty.count)
-            empty.append(Self.traffic(Tunnels.name, nil))
+            empty.append(Self.traffic(group.rawValue, nil))
         }
         self.rows = rows
         self.empty = empty

@@ -29,7 +29,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Name of the thread.
     public let name: String
     private let epoll: Int32
-    private let wakeUp: Int32
+    private let wakeUp: WakeUp
     private let inbox = Mutex(Inbox())
     private let thread = Atomic<UInt>(0)
 
@@ -52,14 +52,11 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     public init(name: String = "") throws(SystemError) {
         self.name = name
         epoll = try check("epoll_create1", epoll_create1(heimdallr_epoll_cloexec))
-        wakeUp = try check("eventfd", eventfd(0, heimdallr_eventfd_flags))
-        try control(EPOLL_CTL_ADD, wakeUp, generation: 0)
+        wakeUp = try WakeUp()
+        try control(EPOLL_CTL_ADD, wakeUp.descriptor, generation: 0)
     }
 
-    deinit {
-        close(wakeUp)
-        close(epoll)
-    }
+    deinit { close(epoll) }
 
     /// Starts the loop on a new thread, which holds the loop until `stop`.
     public static func start(name: String) throws(SystemError) -> EventLoop {
@@ -78,7 +75,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Ends the loop after the jobs in its queue.
     public func stop() {
         inbox.withLock { $0.isStopped = true }
-        wake()
+        wakeUp.wake()
     }
 
     /// Releases an object on the loop's thread, because its `deinit` may use the loop. After the loop's end, releases
@@ -89,7 +86,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
             if !inbox.isOver { inbox.jobs.append(.release(object)) }
             return inbox.isOver
         }
-        isOver ? object.release() : wake()
+        isOver ? object.release() : wakeUp.wake()
     }
 
     private func post(_ job: sending Job) {
@@ -98,12 +95,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
             inbox.jobs.append(job)
             return inbox.jobs.count == 1
         }
-        if isFirst && !isOnLoop { wake() }
-    }
-
-    private func wake() {
-        var one: UInt64 = 1
-        _ = unsafe write(wakeUp, &one, MemoryLayout<UInt64>.size)
+        if isFirst && !isOnLoop { wakeUp.wake() }
     }
 
     /// Whether the caller runs on this loop's thread.
@@ -211,11 +203,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     private func dispatch(_ key: UInt64, _ readiness: Readiness) {
         let index = Int(UInt32(truncatingIfNeeded: key))
-        if index == Int(wakeUp) {
-            var value: UInt64 = 0
-            _ = unsafe read(wakeUp, &value, MemoryLayout<UInt64>.size)
-            return
-        }
+        if index == Int(wakeUp.descriptor) { return wakeUp.clear() }
         guard index < slots.count, slots[index].generation == UInt32(truncatingIfNeeded: key >> 32) else { return }
         slots[index].handler?.ready(readiness)
     }

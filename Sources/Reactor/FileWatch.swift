@@ -57,26 +57,22 @@ private final class Core: Sendable {
     private let interval: Int32
     /// -1 without inotify.
     private let inotify: Int32
-    private let wakeUp: Int32
+    private let wakeUp: WakeUp
     private let changed: @Sendable (Set<String>) -> Void
     private let state = Mutex(State())
 
     init(_ interval: Int32, _ isBlind: Bool, _ changed: @escaping @Sendable (Set<String>) -> Void) throws(SystemError) {
         self.interval = interval
         self.changed = changed
-        wakeUp = try check("eventfd", eventfd(0, heimdallr_eventfd_flags))
+        wakeUp = try WakeUp()
         inotify = isBlind ? -1 : inotify_init1(heimdallr_inotify_flags)
     }
 
-    deinit {
-        close(wakeUp)
-        if inotify >= 0 { close(inotify) }
-    }
+    deinit { if inotify >= 0 { close(inotify) } }
 
     func tell(_ change: (inout State) -> Void) {
         state.withLock { change(&$0) }
-        var one: UInt64 = 1
-        _ = unsafe write(wakeUp, &one, MemoryLayout<UInt64>.size)
+        wakeUp.wake()
     }
 
     func start() throws(SystemError) { try startThread("files") { self.run() } }
@@ -115,14 +111,13 @@ private final class Core: Sendable {
     private func wait(_ watched: [Int32: Set<String>], _ timeout: Int32) -> Bool {
         while true {
             var queries = [
-                pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: inotify, events: Int16(POLLIN), revents: 0),
             ]
             let count = unsafe poll(&queries, 2, timeout)
             if count == 0 { return false }
             if queries[0].revents != 0 {
-                var value: UInt64 = 0
-                _ = unsafe read(wakeUp, &value, MemoryLayout<UInt64>.size)
+                wakeUp.clear()
                 return false
             }
             if queries[1].revents != 0, drain(watched) { return true }

@@ -68,20 +68,8 @@ struct TimerQueue {
         }
     }
 
+    /// Moves the timers that are due to `found`.
     mutating func popDue(_ now: LoopTime, into found: inout [TimerEntry]) {
-        while let timer = popDueEntry(now) { found.append(timer) }
-    }
-
-    /// Removes one timer that is due and returns its action; `nil` when none is due.
-    mutating func popDue(_ now: LoopTime) -> (() -> Void)? {
-        while let timer = popDueEntry(now) {
-            timer.due = nil
-            if let action = timer.action { return action }
-        }
-        return nil
-    }
-
-    private mutating func popDueEntry(_ now: LoopTime) -> TimerEntry? {
         while let first = heap.first, first.time <= now {
             removeFirst()
             let timer = first.timer
@@ -94,9 +82,8 @@ struct TimerQueue {
                 insert(timer, at: due)
                 continue
             }
-            return timer
+            found.append(timer)
         }
-        return nil
     }
 
     private mutating func removeFirst() {

@@ -15,18 +15,32 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// Resolves `host` (getaddrinfo(3); blocks, so not on a loop) and returns its addresses for listening.
     public static func resolve(host: String, port: UInt16) throws(ResolutionError) -> [SocketAddress] {
+        try lookUp(host, service: String(port), flags: AI_PASSIVE | AI_NUMERICSERV)
+    }
+
+    /// Addresses of a name, the preferred one first (RFC 6724). getaddrinfo(3); blocks.
+    /// - Parameters:
+    ///   - flags: of `struct addrinfo`.
+    ///   - most: limit of addresses.
+    public static func lookUp(
+        _ host: String, service: String? = nil, family: Int32 = AF_UNSPEC, flags: Int32 = 0, most: Int = .max
+    ) throws(ResolutionError) -> [SocketAddress] {
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        unsafe hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        unsafe hints.ai_family = family
+        unsafe hints.ai_flags = flags
         var list: UnsafeMutablePointer<addrinfo>?
-        let result = unsafe getaddrinfo(host, String(port), &hints, &list)
+        let result = unsafe getaddrinfo(host, service, &hints, &list)
         guard result == 0 else {
-            throw ResolutionError(host: host, message: unsafe String(cString: gai_strerror(result)))
+            let message =
+                result == EAI_SYSTEM
+                ? SystemError("getaddrinfo").description : unsafe String(cString: gai_strerror(result))
+            throw ResolutionError(host: host, message: message)
         }
         defer { unsafe freeaddrinfo(list) }
         var addresses: [SocketAddress] = []
         var next = unsafe list
-        while let info = unsafe next {
+        while let info = unsafe next, addresses.count < most {
             if let address = unsafe SocketAddress(info.pointee.ai_addr), !addresses.contains(address) {
                 addresses.append(address)
             }
@@ -105,11 +119,9 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     public var description: String {
         switch kind {
-        case .ipv4(let address, let port):
-            "\(address >> 24).\(address >> 16 & 255).\(address >> 8 & 255).\(address & 255):\(port)"
-        case .ipv6(let high, let low, _, let port):
-            "[\(Self.text(high: high, low: low))]:\(port)"
-        case .unix(let path): "unix:\(path)"
+        case .ipv4: "\(host):\(port)"
+        case .ipv6: "[\(host)]:\(port)"
+        case .unix: "unix:\(host)"
         }
     }
 

@@ -13,10 +13,18 @@ public struct TrafficReport: Sendable {
     }
 }
 
+/// A group of requests without an upstream, by its name in logs and metrics, which no host can have.
+public enum TrafficGroup: String, Sendable {
+    /// Requests that are forwarded although no upstream names their host.
+    case unmatched = "(unmatched)"
+    case noUpstream = "(none)"
+    /// CONNECT where it is allowed.
+    case tunnels = "(tunnels)"
+}
+
 /// Counts of the upstreams with one name and one client.
 public struct UpstreamTraffic: Sendable {
-    /// The upstream's host as configured. Names that no host can have: `(unmatched)`, `(none)` for requests without an
-    /// upstream, and `(tunnels)` for CONNECT where it is allowed.
+    /// The upstream's host as configured, or the name of a `TrafficGroup`.
     public let name: String
     /// `nil` when forwarded unsigned.
     public let client: String?

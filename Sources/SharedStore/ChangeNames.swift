@@ -33,7 +33,7 @@ package struct ChangeNames: Sendable {
     private static func digest(_ words: String...) -> [UInt8] {
         var input: [UInt8] = []
         for word in words {
-            input += stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word.utf8.count >> $0) }
+            input += UInt32(truncatingIfNeeded: word.utf8.count).bigEndianBytes
             input += Array(word.utf8)
         }
         return (try? Digest.sha256(input)) ?? []
@@ -41,7 +41,6 @@ package struct ChangeNames: Sendable {
 
     /// The first 16 bytes in hexadecimal digits.
     private static func text(_ digest: [UInt8]) -> String {
-        let digits = digest.prefix(16).flatMap { [ASCII.hexDigit($0 >> 4), ASCII.hexDigit($0 & 15)] }
-        return String(decoding: digits, as: UTF8.self)
+        String(decoding: digest.prefix(16).hexadecimal, as: UTF8.self)
     }
 }

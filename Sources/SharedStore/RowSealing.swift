@@ -1,5 +1,6 @@
 import Cryptography
 import Heimdallr
+import WireText
 
 /// Seals rows by AES-256-GCM, with the row's space, client and revision as associated data. So a sealed row can't be moved to
 /// another client or space, or put back under a newer revision. The database never sees a token.
@@ -32,11 +33,7 @@ package struct RowSealing: Sendable {
         let (life, age) = Self.times(of: record, now: clock.now(), wall: wall)
         let plain = StoredRecord(record, TimeStamp(wall: wall)).plain()
         var writer = SecretWriter(capacity: plain.count + 17)
-        for number in [life, age] {
-            for shift in stride(from: 56, through: 0, by: -8) {
-                writer.append(UInt8(truncatingIfNeeded: number >> shift))
-            }
-        }
+        for byte in life.bigEndianBytes + age.bigEndianBytes { writer.append(byte) }
         writer.append(StoredRecord.format)
         writer.append(plain)
         return try sealing(writer.finish(), context("token", Array(client.utf8), record.revision))
@@ -48,16 +45,11 @@ package struct RowSealing: Sendable {
             sealed, context("token", Array(client.utf8), revision), "the record of \(client) in space \(space)")
         let opened = plain.withSpan { span -> Opened? in
             guard span.count > 17 else { return nil }
-            var numbers: [Int64] = []
-            for start in [0, 8] {
-                var number: Int64 = 0
-                for index in start..<(start + 8) { number = number << 8 | Int64(span[index]) }
-                numbers.append(number)
-            }
+            func number(_ bytes: Range<Int>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64(span[$1]) } }
             guard let stored = StoredRecord(plain: span.extracting(17..<span.count), format: span[16]),
                 stored.record.revision == revision
             else { return nil }
-            return Opened(stored: stored, life: numbers[0], age: numbers[1])
+            return Opened(stored: stored, life: number(0..<8), age: number(8..<16))
         }
         guard let opened else {
             throw TokenStoreError(
@@ -90,9 +82,7 @@ package struct RowSealing: Sendable {
 
     /// - Throws: `TokenStoreError`
     package func seal(_ content: Secret, for purpose: String, _ name: [UInt8]) throws(TokenStoreError) -> [UInt8] {
-        var writer = SecretWriter(capacity: content.count)
-        content.withSpan { writer.append($0) }
-        return try sealing(writer.finish(), context(purpose, name, 0))
+        try sealing(content.withSpan { SecretBytes($0) }, context(purpose, name, 0))
     }
 
     /// - Throws: `TokenStoreError` of the kind `.unreadable`
@@ -106,13 +96,9 @@ package struct RowSealing: Sendable {
     private func context(_ purpose: String, _ name: [UInt8], _ revision: UInt64) -> [UInt8] {
         var bytes = Array("heimdallr-proxy shared store".utf8)
         for word in [Array(purpose.utf8), Array(space.utf8), name] {
-            bytes += Self.bytes(of: UInt64(word.count)) + word
+            bytes += UInt64(word.count).bigEndianBytes + word
         }
-        return bytes + Self.bytes(of: revision)
-    }
-
-    private static func bytes(of number: UInt64) -> [UInt8] {
-        stride(from: UInt64(56), through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) }
+        return bytes + revision.bigEndianBytes
     }
 
     private func sealing(_ plain: SecretBytes, _ context: [UInt8]) throws(TokenStoreError) -> [UInt8] {

@@ -18,8 +18,3 @@ public final class PayloadDigest {
     /// Marks an unsigned body. S3 accepts it; only TLS protects such a body.
     public static let unsigned = Array("UNSIGNED-PAYLOAD".utf8)
 }
-
-extension [UInt8] {
-    /// Lower-case hexadecimal digits.
-    var hexadecimal: [UInt8] { flatMap { [ASCII.hexDigit($0 >> 4), ASCII.hexDigit($0 & 0x0F)] } }
-}

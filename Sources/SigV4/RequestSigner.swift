@@ -54,29 +54,19 @@ public struct RequestSigner: Sendable {
     /// - Throws: when libcrypto fails.
     public func sign(_ request: Request, with keys: SigningKeys, date: [UInt8]) throws -> [UInt8] {
         let (fields, names) = canonicalFields(request, keys, date)
-        var text = request.method
-        text += "\n".utf8
-        text += isStorage ? request.target.path : Self.normalized(request.target.path)
-        text += "\n".utf8
-        text += Self.canonicalQuery(request.target.parameters)
-        text += "\n".utf8
-        text += fields
-        text += "\n".utf8
-        text += names
-        text += "\n".utf8
-        text += request.payload
+        var text = Self.lines([
+            request.method, isStorage ? request.target.path : Self.normalized(request.target.path),
+            Self.canonicalQuery(request.target.parameters), fields, names, request.payload,
+        ])
         defer { SecretBytes.wipe(&text) }
         let scope = Array(date.prefix(8)) + Array("/\(region)/\(service)/aws4_request".utf8)
-        var toSign = Array("AWS4-HMAC-SHA256\n".utf8)
-        toSign += date
-        toSign += "\n".utf8
-        toSign += scope
-        toSign += "\n".utf8
-        toSign += try Digest.sha256(text).hexadecimal
+        let toSign = Self.lines([Array("AWS4-HMAC-SHA256".utf8), date, scope, try Digest.sha256(text).hexadecimal])
         let signature = try keys.sign(toSign, scope: scope).hexadecimal
         return Array("AWS4-HMAC-SHA256 Credential=".utf8) + keys.accessKeyID + Array("/".utf8) + scope
             + Array(", SignedHeaders=".utf8) + names + Array(", Signature=".utf8) + signature
     }
+
+    private static func lines(_ lines: [[UInt8]]) -> [UInt8] { Array(lines.joined(separator: [ASCII.lf])) }
 
     private func canonicalFields(
         _ request: Request, _ keys: SigningKeys, _ date: [UInt8]

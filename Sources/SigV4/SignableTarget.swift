@@ -11,14 +11,12 @@ public struct SignableTarget: Sendable, Equatable {
 
     /// - Parameter target: path and query as written by the client.
     public init(_ target: Span<UInt8>) {
-        var end = 0
-        while end < target.count, target[end] != ASCII.question { end += 1 }
+        let end = target.position(of: ASCII.question)
         Self.escape(target.extracting(0..<end), isPath: true, to: &path)
         if path.first != ASCII.slash { path.insert(ASCII.slash, at: 0) }
         var start = end + 1
         while start <= target.count {
-            var stop = start
-            while stop < target.count, target[stop] != UInt8(ascii: "&") { stop += 1 }
+            let stop = target.position(of: UInt8(ascii: "&"), from: start)
             append(parameter: target.extracting(start..<stop))
             start = stop + 1
         }
@@ -26,8 +24,7 @@ public struct SignableTarget: Sendable, Equatable {
 
     private mutating func append(parameter: Span<UInt8>) {
         guard !parameter.isEmpty else { return }
-        var equals = 0
-        while equals < parameter.count, parameter[equals] != ASCII.equals { equals += 1 }
+        let equals = parameter.position(of: ASCII.equals)
         var text: [UInt8] = []
         Self.escape(parameter.extracting(0..<equals), isPath: false, to: &text)
         if equals < parameter.count {

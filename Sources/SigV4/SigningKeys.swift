@@ -1,5 +1,6 @@
 internal import Cryptography
 import Synchronization
+import WireText
 
 /// Credentials for signatures. Any thread; wiped when the last owner releases them.
 public final class SigningKeys: Sendable {
@@ -20,14 +21,8 @@ public final class SigningKeys: Sendable {
     ///   - token: the session token of temporary credentials; copied. Empty for none.
     public init(accessKeyID: [UInt8], secret: Span<UInt8>, token: Span<UInt8>) {
         self.accessKeyID = accessKeyID
-        self.secret = Self.copy(secret)
-        self.token = token.isEmpty ? nil : Self.copy(token)
-    }
-
-    private static func copy(_ bytes: Span<UInt8>) -> SecretBytes {
-        var writer = SecretWriter(capacity: bytes.count)
-        writer.append(bytes)
-        return writer.finish()
+        self.secret = SecretBytes(secret)
+        self.token = token.isEmpty ? nil : SecretBytes(token)
     }
 
     /// Lends the session token to `body`; not called without one.
@@ -47,7 +42,7 @@ public final class SigningKeys: Sendable {
     private func derive(_ scope: [UInt8]) throws -> SecretBytes {
         var key = Array("AWS4".utf8)
         key.reserveCapacity(4 + secret.count)
-        secret.withSpan { bytes in for index in bytes.indices { key.append(bytes[index]) } }
+        secret.withSpan { key.append(copying: $0) }
         defer { SecretBytes.wipe(&key) }
         for part in scope.split(separator: UInt8(ascii: "/")) {
             var next = try Digest.hmacSHA256(Array(part), key: key)

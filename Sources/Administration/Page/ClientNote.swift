@@ -82,15 +82,9 @@ struct ClientNote {
         """
     }
 
-    private var advice: HTML? {
-        guard let todo else { return nil }
-        return "<p>What to do: \(alreadyHTML: Self.marked(todo))</p>"
-    }
+    private var advice: HTML? { todo.map { "<p>What to do: \(alreadyHTML: Self.marked($0))</p>" } }
 
-    private var toRun: HTML? {
-        guard let command else { return nil }
-        return "<p>Run: <code>\(command)</code></p>"
-    }
+    private var toRun: HTML? { command.map { "<p>Run: <code>\($0)</code></p>" } }
 
     /// With code in another font.
     private static func marked(_ text: String) -> HTML {

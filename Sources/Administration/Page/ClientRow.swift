@@ -44,15 +44,9 @@ struct ClientRow {
             """
     }
 
-    private static func minor(_ text: String?) -> HTML? {
-        guard let text else { return nil }
-        return "\n<span class=\"minor\">\(text)</span>"
-    }
+    private static func minor(_ text: String?) -> HTML? { text.map { "\n<span class=\"minor\">\($0)</span>" } }
 
-    private var issuer: HTML? {
-        guard let issuer = listed.server else { return nil }
-        return "\n<span class=\"minor url\">\(issuer)</span>"
-    }
+    private var issuer: HTML? { listed.server.map { "\n<span class=\"minor url\">\($0)</span>" } }
 
     private var waiters: String? {
         client.waiters > 0 ? "\(client.waiters) request\(client.waiters == 1 ? " waits" : "s wait")" : nil
@@ -118,10 +112,7 @@ struct ClientRow {
             """
     }
 
-    private var hidden: HTML? {
-        guard let formToken else { return nil }
-        return "<input type=\"hidden\" name=\"csrf\" value=\"\(formToken)\">"
-    }
+    private var hidden: HTML? { formToken.map { "<input type=\"hidden\" name=\"csrf\" value=\"\($0)\">" } }
 
     // MARK: Details
 

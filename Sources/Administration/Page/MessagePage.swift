@@ -43,10 +43,7 @@ struct MessagePage {
         "<p class=\"warn\"\(attribute: "data-until", until)>\(sentence)</p>\n"
     }
 
-    private var quotation: HTML? {
-        guard let quote else { return nil }
-        return "<blockquote><p>\(quote)</p></blockquote>\n"
-    }
+    private var quotation: HTML? { quote.map { "<blockquote><p>\($0)</p></blockquote>\n" } }
 
     private func form(_ forgetting: Forgetting) -> HTML {
         """
@@ -58,8 +55,5 @@ struct MessagePage {
         """
     }
 
-    private var link: HTML? {
-        guard let again else { return nil }
-        return "<a class=\"button main\" href=\"\(again)\">Try again</a> "
-    }
+    private var link: HTML? { again.map { "<a class=\"button main\" href=\"\($0)\">Try again</a> " } }
 }

@@ -42,7 +42,6 @@ struct PageLayout {
     }
 
     private var reloading: HTML? {
-        guard let reload else { return nil }
-        return "<noscript><meta http-equiv=\"refresh\" content=\"\(reload)\"></noscript>\n"
+        reload.map { "<noscript><meta http-equiv=\"refresh\" content=\"\($0)\"></noscript>\n" }
     }
 }

@@ -15,9 +15,9 @@ struct UpstreamRow {
 
     init(_ upstream: UpstreamTraffic, status: StatusPage) {
         self.upstream = upstream
-        let rules = status.rules.filter { $0.upstream == upstream.name && $0.client == upstream.client }
-        destinations = Self.distinct(rules.map { $0.destination ?? "https, the host that was asked for" })
-        examples = Self.distinct(rules.map(\.example))
+        // At most four, so that many rules don't fill the page.
+        destinations = status.texts(of: upstream, most: 4) { $0.destination ?? "https, the host that was asked for" }
+        examples = status.texts(of: upstream, most: 4) { $0.example }
         fixed = status.fixedCredentials(of: upstream)
         configured = status.destinations(of: upstream)
     }
@@ -46,9 +46,8 @@ struct UpstreamRow {
     private var id: String { "\(name.filter { $0 != " " })/\(upstream.client ?? "")" }
 
     private var name: String {
-        let group = TrafficName(upstream.name)
-        return group == .upstream
-            ? upstream.name : group.inWords.prefix(1).uppercased() + group.inWords.dropFirst()
+        guard let words = TrafficGroup(rawValue: upstream.name)?.inWords else { return upstream.name }
+        return words.prefix(1).uppercased() + words.dropFirst()
     }
 
     private var client: HTML {
@@ -65,8 +64,7 @@ struct UpstreamRow {
         if let ours = Self.codes(upstream.answeredByProxy.rows) {
             codes = (codes.map { $0 + "; " } ?? "") + ours + " by the proxy itself"
         }
-        guard let codes else { return nil }
-        return "\n<span class=\"minor\">\(codes)</span>"
+        return codes.map { "\n<span class=\"minor\">\($0)</span>" }
     }
 
     private static func codes(_ requests: [(code: Int, count: UInt64)]) -> String? {
@@ -111,13 +109,6 @@ struct UpstreamRow {
 
         <p class="example"><code>\(command)</code> <button type="button" class="button copy" data-copy hidden aria-label="Copy: \(command)">Copy</button></p>
         """
-    }
-
-    /// At most four, so that many rules don't fill the page.
-    private static func distinct(_ texts: [String]) -> [String] {
-        var kept: [String] = []
-        for text in texts where !kept.contains(text) && kept.count < 4 { kept.append(text) }
-        return kept
     }
 }
 

@@ -15,9 +15,7 @@ public struct Secret: Sendable, Hashable, Redacted {
 
     /// Copies bytes. To wipe the originals is up to the caller.
     public init(_ bytes: Span<UInt8>) {
-        var writer = SecretWriter(capacity: bytes.count)
-        writer.append(bytes)
-        storage = writer.finish()
+        storage = SecretBytes(bytes)
     }
 
     /// `text` with a secret behind it: `Bearer …`.

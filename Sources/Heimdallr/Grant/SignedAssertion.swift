@@ -87,12 +87,7 @@ private struct KeyFile {
         key = text
         guard let members = text.withSpan({ try? JSONParser.members($0) }) else { return }
         func string(_ name: String) -> Secret? {
-            guard case .string(let range)? = members[name]?.value else { return nil }
-            return text.withSpan { span in
-                var writer = SecretWriter(capacity: range.count)
-                JSONParser.decode(string: range, in: span) { writer.append($0) }
-                return Secret(writer.finish())
-            }
+            text.withSpan { members[name]?.secretBytes(in: $0) }.map { Secret($0) }
         }
         guard let inner = string("private_key") else { return }
         key = inner

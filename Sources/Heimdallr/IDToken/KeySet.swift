@@ -51,22 +51,12 @@ struct KeySet: Sendable {
             guard let modulus = number("n"), let exponent = number("e") else { return nil }
             return try VerificationKey(modulus: modulus, exponent: exponent)
         case ("EC", let name):
-            let curves: [String: EllipticCurve] = ["P-256": .p256, "P-384": .p384, "P-521": .p521]
-            guard let curve = name.flatMap({ curves[$0] }), let x = number("x"), let y = number("y") else { return nil }
+            guard let curve = name.flatMap({ EllipticCurve(rawValue: $0) }), let x = number("x"), let y = number("y")
+            else { return nil }
             return try VerificationKey(curve, x: x, y: y)
         case ("OKP", "Ed25519"):
             return try number("x").map { bytes throws(CryptographyError) in try VerificationKey(ed25519: bytes) }
         default: return nil
-        }
-    }
-}
-
-extension SignatureAlgorithm {
-    fileprivate var keyKind: VerificationKey.Kind {
-        switch self {
-        case .rsa, .rsaPSS: .rsa
-        case .ecdsa(let curve): .elliptic(curve)
-        case .ed25519: .ed25519
         }
     }
 }

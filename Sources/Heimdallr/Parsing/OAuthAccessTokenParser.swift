@@ -114,10 +114,5 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
 extension JSONParser.Member {
     /// The decoded value of its string.
     /// - Parameter body: the text of the object.
-    fileprivate func secret(in body: Span<UInt8>) -> Secret? {
-        guard case .string(let range) = value else { return nil }
-        var writer = SecretWriter(capacity: range.count)
-        JSONParser.decode(string: range, in: body) { writer.append($0) }
-        return Secret(writer.finish())
-    }
+    fileprivate func secret(in body: Span<UInt8>) -> Secret? { secretBytes(in: body).map { Secret($0) } }
 }

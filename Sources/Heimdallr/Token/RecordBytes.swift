@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import WireText
 
 /// Numbers big-endian; text, lists and objects with their count in front; something optional with 0 or 1.
 struct RecordWriter {
@@ -21,9 +22,7 @@ struct RecordWriter {
     mutating func byte(_ byte: UInt8) { bytes.append(byte) }
 
     mutating func integer(_ value: UInt64) {
-        for shift in stride(from: UInt64(56), through: 0, by: -8) {
-            bytes.append(UInt8(truncatingIfNeeded: value >> shift))
-        }
+        bytes += value.bigEndianBytes
     }
 
     mutating func secret(_ secret: Secret) {

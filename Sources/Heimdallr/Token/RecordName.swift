@@ -21,8 +21,7 @@ public struct RecordName: Sendable, Hashable, CustomStringConvertible {
         let bytes = parts.flatMap { Array("\($0.utf8.count) ".utf8) + Array($0.utf8) }
         // Where SHA-256 fails, sealing fails, too, and nothing is kept under any name.
         let digest = (try? Digest.sha256(bytes)) ?? [UInt8](repeating: 0, count: 32)
-        let digits = digest.prefix(8).flatMap { [ASCII.hexDigit($0 >> 4), ASCII.hexDigit($0 & 0x0F)] }
-        description = "\(client)-\(String(decoding: digits, as: UTF8.self))"
+        description = "\(client)-\(String(decoding: digest.prefix(8).hexadecimal, as: UTF8.self))"
     }
 
     /// The client's name in a record's name; `nil` for a name without a digest.

@@ -86,11 +86,7 @@ struct KeyCheck {
     /// The key in the file of a Google service account. Any other content is the key itself.
     private static func key(inside file: SecretBytes) -> SecretBytes {
         file.withSpan { span in
-            guard let members = try? JSONParser.members(span), case .string(let range)? = members["private_key"]?.value
-            else { return file }
-            var writer = SecretWriter(capacity: range.count)
-            JSONParser.decode(string: range, in: span) { writer.append($0) }
-            return writer.finish()
+            (try? JSONParser.members(span))?["private_key"]?.secretBytes(in: span) ?? file
         }
     }
 

@@ -19,7 +19,7 @@ extension AddressMap {
             switch attribute.kind(in: value) {
             case .secure where dropsSecure: continue
             // Clients refuse both without Secure (draft-ietf-httpbis-rfc6265bis, section 5.7; CHIPS).
-            case .sameSite where dropsSecure && value.extracting(attribute.value).equalsIgnoringCase(Words.none):
+            case .sameSite where dropsSecure && value.extracting(attribute.value).equalsIgnoringCase(Self.none):
                 continue
             case .partitioned where dropsSecure: continue
             case .domain where !keeps(domain: value.extracting(attribute.value)): continue
@@ -75,9 +75,7 @@ extension AddressMap {
 
     private static let semicolon = UInt8(ascii: ";")
 
-    private enum Words {
-        static let none = Array("none".utf8)
-    }
+    private static let none = Array("none".utf8)
 }
 
 /// One attribute of a Set-Cookie value, between two semicolons.
@@ -91,8 +89,7 @@ private struct Attribute {
 
     init(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) {
         whole = start..<end
-        var equals = start
-        while equals < end, bytes[equals] != UInt8(ascii: "=") { equals += 1 }
+        let equals = min(end, bytes.position(of: UInt8(ascii: "="), from: start))
         name = Self.trimmed(bytes, start, equals)
         value = Self.trimmed(bytes, min(equals + 1, end), end)
     }

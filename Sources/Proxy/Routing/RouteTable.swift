@@ -27,6 +27,11 @@ struct RouteTable: Sendable {
             /// `nil`: every caller.
             let callers: CallerRule?
             let intercepts: Bool
+
+            @inline(__always) func covers(_ asked: Span<UInt8>, _ method: Span<UInt8>) -> Bool {
+                if let path, !PathRules.matches(prefix: path, path: asked) { return false }
+                return methods.isEmpty || methods.contains { method.elementsEqual($0) }
+            }
         }
         fileprivate var rules: [Rule] = []
         fileprivate var hasPaths: Bool { rules.contains { $0.path != nil } }
@@ -87,34 +92,24 @@ struct RouteTable: Sendable {
     private static func rules(of upstream: UpstreamSettings, _ index: Int) -> [Rules.Rule] {
         let methods = upstream.methods.map { Array($0.utf8) }
         let callers = CallerRule(upstream.callers)
-        guard !upstream.paths.isEmpty else {
-            return [
-                Rules.Rule(
-                    upstream: index, path: nil, methods: methods, callers: callers, intercepts: upstream.intercepts)
-            ]
-        }
-        return upstream.paths.map {
+        let paths: [[UInt8]?] = upstream.paths.isEmpty ? [nil] : upstream.paths.map { Array($0.utf8) }
+        return paths.map {
             Rules.Rule(
-                upstream: index, path: Array($0.utf8), methods: methods, callers: callers,
-                intercepts: upstream.intercepts)
+                upstream: index, path: $0, methods: methods, callers: callers, intercepts: upstream.intercepts)
         }
     }
 
     /// The rules for an authority; `nil` when no pattern matches it. An authority without a port has the scheme's port.
     func rules(for authority: Authority, scheme: Scheme) -> Rules? {
         let port = authority.port(for: scheme)
-        if let rules = Self.find(exact, authority.host, port) { return rules }
+        if let rules = exact[Key(host: authority.host, port: port)] { return rules }
         guard !wildcards.isEmpty, case .name(let name) = authority.host else { return nil }
         var rest = name[...]
         while let dot = rest.firstIndex(of: ".") {
             rest = rest[rest.index(after: dot)...]
-            if let rules = Self.find(wildcards, .name(String(rest)), port) { return rules }
+            if let rules = wildcards[Key(host: .name(String(rest)), port: port)] { return rules }
         }
         return nil
-    }
-
-    private static func find(_ table: [Key: Rules], _ host: Authority.Host, _ port: UInt16) -> Rules? {
-        table[Key(host: host, port: port)]
     }
 }
 
@@ -138,9 +133,7 @@ extension RouteTable.Rules {
     func match(path: Span<UInt8>, method: Span<UInt8>, caller: Caller?) -> RouteTable.Match {
         if judgesPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
         var isForOthers = false
-        for rule in rules {
-            if let prefix = rule.path, !PathRules.matches(prefix: prefix, path: path) { continue }
-            if !rule.methods.isEmpty, !rule.methods.contains(where: { method.elementsEqual($0) }) { continue }
+        for rule in rules where rule.covers(path, method) {
             if let callers = rule.callers, let caller, !callers.admits(caller) {
                 isForOthers = true
                 continue
@@ -154,9 +147,7 @@ extension RouteTable.Rules {
     /// of all others, if any.
     func choices(path: Span<UInt8>, method: Span<UInt8>) -> (some: [Int], others: Int?) {
         var some: [Int] = []
-        for rule in rules {
-            if let prefix = rule.path, !PathRules.matches(prefix: prefix, path: path) { continue }
-            if !rule.methods.isEmpty, !rule.methods.contains(where: { method.elementsEqual($0) }) { continue }
+        for rule in rules where rule.covers(path, method) {
             guard rule.callers != nil else { return (some, rule.upstream) }
             if !some.contains(rule.upstream) { some.append(rule.upstream) }
         }

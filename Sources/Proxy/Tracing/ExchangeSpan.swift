@@ -41,20 +41,16 @@ struct ExchangeSpan: Sendable {
         var span = TraceSpan(
             mark, isKnown ? method : "HTTP", record.origin == nil ? .server : .client, start: start,
             end: Self.time(start, record.duration))
-        span.attributes.append(.init("http.request.method", .text(isKnown ? method : "_OTHER")))
-        if !isKnown, !method.isEmpty { span.attributes.append(.init("http.request.method_original", .text(method))) }
+        span.add("http.request.method", .text(isKnown ? method : "_OTHER"))
+        if !isKnown, !method.isEmpty { span.add("http.request.method_original", .text(method)) }
         addDestination(to: &span)
-        if record.shownStatus > 0 {
-            span.attributes.append(.init("http.response.status_code", .number(Int64(record.shownStatus))))
-        }
-        if let status = record.grpcStatus {
-            span.attributes.append(.init("rpc.grpc.status_code", .number(Int64(status))))
-        }
+        span.add("http.response.status_code", record.shownStatus > 0 ? .number(Int64(record.shownStatus)) : nil)
+        span.add("rpc.grpc.status_code", record.grpcStatus.map { .number(Int64($0)) })
         let version = record.isHTTP2 ? "2" : record.origin == nil && record.isHTTP10 ? "1.0" : "1.1"
-        span.attributes.append(.init("network.protocol.version", .text(version)))
+        span.add("network.protocol.version", .text(version))
         addOwn(to: &span)
         if let error = errorType(span.kind) {
-            span.attributes.append(.init("error.type", .text(error)))
+            span.add("error.type", .text(error))
             span.isError = true
         }
         addEvents(to: &span)
@@ -71,15 +67,15 @@ struct ExchangeSpan: Sendable {
         if let origin = record.origin {
             let whole = String(decoding: record.pathPrefix, as: UTF8.self) + path
             let scheme = origin.scheme.rawValue
-            span.attributes.append(.init("url.full", .text("\(scheme)://\(origin.authority)\(whole)")))
-            span.attributes.append(.init("url.scheme", .text(scheme)))
-            span.attributes.append(.init("url.path", .text(whole)))
+            span.add("url.full", .text("\(scheme)://\(origin.authority)\(whole)"))
+            span.add("url.scheme", .text(scheme))
+            span.add("url.path", .text(whole))
             return span.addServer(origin.host, origin.port)
         }
         let isConnect = record.method.elementsEqual("CONNECT".utf8)
         if !isConnect {
-            span.attributes.append(.init("url.scheme", .text("http")))
-            if !path.isEmpty { span.attributes.append(.init("url.path", .text(path))) }
+            span.add("url.scheme", .text("http"))
+            if !path.isEmpty { span.add("url.path", .text(path)) }
         }
         // The requested host may be any text.
         guard let authority = try? Authority(parsing: record.host.span) else { return }
@@ -87,13 +83,11 @@ struct ExchangeSpan: Sendable {
     }
 
     private func addOwn(to span: inout TraceSpan) {
-        if let client = record.client { span.attributes.append(.init("heimdallr.client", .text(client))) }
-        if let upstream = record.upstream { span.attributes.append(.init("heimdallr.upstream", .text(upstream))) }
-        if let reason = record.reason { span.attributes.append(.init("heimdallr.reason", .text(reason))) }
-        if let isReused = record.isReused {
-            span.attributes.append(.init("heimdallr.connection_reused", .flag(isReused)))
-        }
-        if record.wasReplayed { span.attributes.append(.init("heimdallr.replayed", .flag(true))) }
+        span.add("heimdallr.client", record.client.map { .text($0) })
+        span.add("heimdallr.upstream", record.upstream.map { .text($0) })
+        span.add("heimdallr.reason", record.reason.map { .text($0) })
+        span.add("heimdallr.connection_reused", record.isReused.map { .flag($0) })
+        span.add("heimdallr.replayed", record.wasReplayed ? .flag(true) : nil)
     }
 
     /// The client's own mistakes are no server errors. A client that leaves within an answer may have seen enough.

@@ -6,14 +6,5 @@ package struct ExchangeSpans: Sendable {
     var ended: @Sendable (ExchangeSpan) -> Void
     /// Called when a recorded request begins or ends its wait for a token of that client. The token request is made for
     /// it.
-    var waits: @Sendable (_ client: String, _ mark: TraceMark, _ isWaiting: Bool) -> Void
-
-    init(
-        sampler: TraceSampler, ended: @escaping @Sendable (ExchangeSpan) -> Void,
-        waits: @escaping @Sendable (_ client: String, _ mark: TraceMark, _ isWaiting: Bool) -> Void = { _, _, _ in }
-    ) {
-        self.sampler = sampler
-        self.ended = ended
-        self.waits = waits
-    }
+    var waits: @Sendable (_ client: String, _ mark: TraceMark, _ isWaiting: Bool) -> Void = { _, _, _ in }
 }

@@ -35,12 +35,12 @@ extension TraceSpan {
             .init("heimdallr.result", .text(report.result.rawValue)),
         ]
         if report.result != .notSent, let origin {
-            attributes.append(.init("url.scheme", .text(origin.scheme.rawValue)))
+            add("url.scheme", .text(origin.scheme.rawValue))
             addServer(origin.host, origin.port)
-            if let status { attributes.append(.init("http.response.status_code", .number(Int64(status)))) }
+            add("http.response.status_code", status.map { .number(Int64($0)) })
         }
         guard report.result != .success else { return }
-        attributes.append(.init("error.type", .text(report.result.rawValue)))
+        add("error.type", .text(report.result.rawValue))
         isError = true
     }
 }

@@ -1,3 +1,5 @@
+import WireText
+
 /// Writes Protocol Buffers messages (protobuf.dev/programming-guides/encoding). Zero and empty values are left out, as
 /// in proto3. `fixed` also writes required zeros.
 struct ProtobufWriter {
@@ -16,14 +18,10 @@ struct ProtobufWriter {
         bytes.append(UInt8(truncatingIfNeeded: rest))
     }
 
-    private mutating func little(_ number: UInt64, count: Int) {
-        for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: number >> UInt64(8 * index))) }
-    }
-
-    private mutating func big(_ number: UInt64) {
-        for shift in stride(from: 56, through: 0, by: -8) {
-            bytes.append(UInt8(truncatingIfNeeded: number >> UInt64(shift)))
-        }
+    private mutating func content(_ field: Int, _ content: some Collection<UInt8>) {
+        tag(field, .length)
+        varint(UInt64(content.count))
+        bytes.append(contentsOf: content)
     }
 
     /// `bool`, `enum`, and `int64`, whose negative numbers take ten bytes.
@@ -35,28 +33,22 @@ struct ProtobufWriter {
 
     mutating func fixed64(_ field: Int, _ number: UInt64) {
         tag(field, .fixed64)
-        little(number, count: 8)
+        bytes += number.byteSwapped.bigEndianBytes
     }
 
     mutating func fixed32(_ field: Int, _ number: UInt32) {
         tag(field, .fixed32)
-        little(UInt64(number), count: 4)
+        bytes += number.byteSwapped.bigEndianBytes
     }
 
     mutating func double(_ field: Int, _ number: Double) { fixed64(field, number.bitPattern) }
 
     mutating func text(_ field: Int, _ text: String, keepsEmpty: Bool = false) {
         guard keepsEmpty || !text.isEmpty else { return }
-        tag(field, .length)
-        varint(UInt64(text.utf8.count))
-        bytes.append(contentsOf: text.utf8)
+        content(field, text.utf8)
     }
 
-    mutating func message(_ field: Int, _ message: ProtobufWriter) {
-        tag(field, .length)
-        varint(UInt64(message.bytes.count))
-        bytes.append(contentsOf: message.bytes)
-    }
+    mutating func message(_ field: Int, _ message: ProtobufWriter) { content(field, message.bytes) }
 
     mutating func message(_ field: Int, _ write: (inout ProtobufWriter) -> Void) {
         var inner = ProtobufWriter()
@@ -66,8 +58,6 @@ struct ProtobufWriter {
 
     /// `bytes`, the highest byte first.
     mutating func identifier(_ field: Int, _ numbers: UInt64...) {
-        tag(field, .length)
-        varint(UInt64(8 * numbers.count))
-        for number in numbers { big(number) }
+        content(field, numbers.flatMap(\.bigEndianBytes))
     }
 }

@@ -58,11 +58,7 @@ final class SpanExporter: Sendable {
 
     /// Sends the queued spans until `limit`, then drops the rest.
     func finish(within limit: Duration) async {
-        let task = state.withLock { state in
-            state.isEnding = true
-            state.nap?.cancel()
-            return state.task
-        }
+        let task = beginEnding()
         bell.finish()
         let timer = Task {
             try await Task.sleep(for: limit)
@@ -73,13 +69,16 @@ final class SpanExporter: Sendable {
     }
 
     func abandon() {
-        let task = state.withLock { state in
+        beginEnding()?.cancel()
+        bell.finish()
+    }
+
+    private func beginEnding() -> Task<Void, Never>? {
+        state.withLock { state in
             state.isEnding = true
             state.nap?.cancel()
             return state.task
         }
-        task?.cancel()
-        bell.finish()
     }
 
     // MARK: The task

@@ -21,9 +21,7 @@ package struct TraceID: Sendable, Hashable {
 
     /// 32 hexadecimal digits.
     package var text: [UInt8] {
-        [high, low].flatMap { half in
-            stride(from: 60, through: 0, by: -4).map { ASCII.hexDigit(UInt8(half >> UInt64($0) & 15)) }
-        }
+        [high, low].flatMap(\.bigEndianBytes.hexadecimal)
     }
 }
 

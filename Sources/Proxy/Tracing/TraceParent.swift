@@ -10,12 +10,25 @@ struct TraceParent: Sendable, Equatable {
     /// Length of version 00 in bytes.
     static let length = 55
 
-    init(trace: TraceID, span: SpanID, flags: TraceFlags) {
-        self.trace = trace
-        self.span = span
-        self.flags = flags
+    /// Value of a field, always of version 00, the only known one.
+    var text: InlineArray<55, UInt8> {
+        var text: InlineArray<55, UInt8> = .init(repeating: Self.dash)
+        Self.write(0, 2, at: 0, &text)
+        Self.write(trace.high, 16, at: 3, &text)
+        Self.write(trace.low, 16, at: 19, &text)
+        Self.write(span.number, 16, at: 36, &text)
+        Self.write(UInt64(flags.rawValue), 2, at: 53, &text)
+        return text
     }
 
+    private static func write(_ number: UInt64, _ count: Int, at start: Int, _ text: inout InlineArray<55, UInt8>) {
+        for index in 0..<count {
+            text[start + index] = ASCII.hexDigit(UInt8(number >> UInt64(4 * (count - 1 - index)) & 15))
+        }
+    }
+}
+
+extension TraceParent {
     /// Parses `version "-" trace-id "-" parent-id "-" flags` in lower-case hexadecimal digits. Of a later version, only
     /// this prefix is read (section 3.2.4).
     /// - Returns: `nil` for an unusable value.
@@ -37,33 +50,13 @@ struct TraceParent: Sendable, Equatable {
     private static func number(_ value: Span<UInt8>, _ start: Int, _ count: Int) -> UInt64? {
         var number: UInt64 = 0
         for index in start..<start + count {
-            let digit: UInt8
-            switch value[index] {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = value[index] - UInt8(ascii: "0")
             // Upper-case digits are not allowed (section 3.2.1).
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = value[index] - UInt8(ascii: "a") + 10
-            default: return nil
+            guard ASCII.lowercased(value[index]) == value[index], let digit = ASCII.hexValue(value[index]) else {
+                return nil
             }
             number = number << 4 | UInt64(digit)
         }
         return number
-    }
-
-    /// Value of a field, always of version 00, the only known one.
-    var text: InlineArray<55, UInt8> {
-        var text: InlineArray<55, UInt8> = .init(repeating: Self.dash)
-        Self.write(0, 2, at: 0, &text)
-        Self.write(trace.high, 16, at: 3, &text)
-        Self.write(trace.low, 16, at: 19, &text)
-        Self.write(span.number, 16, at: 36, &text)
-        Self.write(UInt64(flags.rawValue), 2, at: 53, &text)
-        return text
-    }
-
-    private static func write(_ number: UInt64, _ count: Int, at start: Int, _ text: inout InlineArray<55, UInt8>) {
-        for index in 0..<count {
-            text[start + index] = ASCII.hexDigit(UInt8(number >> UInt64(4 * (count - 1 - index)) & 15))
-        }
     }
 }
 

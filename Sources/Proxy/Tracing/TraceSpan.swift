@@ -57,10 +57,15 @@ struct TraceSpan: Sendable, Equatable {
         self.end = max(start, end)
     }
 
+    /// Adds an attribute; nothing for `nil`.
+    mutating func add(_ name: String, _ value: Value?) {
+        if let value { attributes.append(Attribute(name, value)) }
+    }
+
     mutating func addServer(_ host: String, _ port: UInt16?) {
         // An IPv6 address has brackets in URLs only.
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
-        attributes.append(.init("server.address", .text(isBracketed ? String(host.dropFirst().dropLast()) : host)))
-        if let port { attributes.append(.init("server.port", .number(Int64(port)))) }
+        add("server.address", .text(isBracketed ? String(host.dropFirst().dropLast()) : host))
+        add("server.port", port.map { .number(Int64($0)) })
     }
 }

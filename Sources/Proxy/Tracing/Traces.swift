@@ -51,8 +51,7 @@ package final class Traces: Sendable {
         self.version = version
         self.connect = connect
         self.notify = notify
-        let name = TraceMark.root().traceParent.text
-        instance = String(decoding: (3..<35).map { name[$0] }, as: UTF8.self)
+        instance = String(decoding: TraceMark.root().trace.text, as: UTF8.self)
     }
 
     /// `nil` while no tracing was configured yet.

@@ -4,7 +4,6 @@ struct WaitingSpans<Element: Sendable>: Sendable {
     let mostBytes: Int
 
     private var elements: [(element: Element, bytes: Int)] = []
-    private var first = 0
     private(set) var bytes = 0
 
     init(mostElements: Int, mostBytes: Int) {
@@ -12,7 +11,7 @@ struct WaitingSpans<Element: Sendable>: Sendable {
         self.mostBytes = mostBytes
     }
 
-    var count: Int { elements.count - first }
+    var count: Int { elements.count }
     var isEmpty: Bool { count == 0 }
 
     /// - Parameter size: its memory in bytes.
@@ -26,20 +25,10 @@ struct WaitingSpans<Element: Sendable>: Sendable {
 
     /// Removes the oldest elements.
     mutating func take(atMost most: Int) -> [Element] {
-        let end = min(elements.count, first + most)
-        let taken = elements[first..<end]
-        for (_, size) in taken { bytes -= size }
-        first = end
-        defer {
-            // Frees the memory of removed elements.
-            if first == elements.count {
-                elements = []
-                first = 0
-            } else if first >= elements.count / 2 {
-                elements.removeFirst(first)
-                first = 0
-            }
-        }
+        let taken = elements.prefix(most)
+        bytes -= taken.reduce(0) { $0 + $1.bytes }
+        // A new array: the memory of the removed elements is freed.
+        elements = Array(elements.dropFirst(most))
         return taken.map(\.element)
     }
 }

@@ -5,9 +5,6 @@ import Reactor
 
 /// The targets that CONNECT may reach, and one loop's dialers for them. Loop's thread only.
 final class Tunnels {
-    /// Name in logs and metrics. No host has this form.
-    static let name = "(tunnels)"
-
     private let rules: TunnelRules
     private let listedDialer: Dialer
     /// For `tunnels: ["*"]`: public addresses only (rule 9).

@@ -3,6 +3,7 @@ import CurlTransport
 import HTTPMessage
 import HTTPServer
 import Reactor
+import Reports
 import WireText
 
 /// Counts a request and makes its record. Access log, audit stream and span are parts of that record.
@@ -152,7 +153,7 @@ enum RecordPhase {
         let problem = Problem(error)
         let admitted = context.admitted
         var failure = UpstreamFailure(error: error, reason: problem.title, advice: problem.detail)
-        failure.upstream = admitted.rules?.name ?? Tunnels.name
+        failure.upstream = admitted.rules?.name ?? TrafficGroup.tunnels.rawValue
         failure.client = admitted.rules?.settings.client
         failure.requestID = requestID(&context)
         context.stream.request.with { head, bytes in
