@@ -61,7 +61,8 @@ let package = Package(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
             resources: [.embedInCode("Schema/KeyDescriptions.tsv")], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CLibnghttp2", "Reactor", "WireText"], swiftSettings: strict),
-        .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage", "WireText"], swiftSettings: strict),
+        .target(
+            name: "HTTPServer", dependencies: ["HTTP2", "HTTPMessage", "Reactor", "WireText"], swiftSettings: strict),
         .target(name: "TLSServer", dependencies: ["CLibssl", "Cryptography", "Reactor"], swiftSettings: strict),
         .target(
             name: "Proxy",

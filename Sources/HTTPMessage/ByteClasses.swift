@@ -22,7 +22,7 @@ extension ASCII {
     static func endOfTarget(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 4, bytes, index) }
 
     @inline(__always)
-    static func endOfFieldValue(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 2, bytes, index) }
+    package static func endOfFieldValue(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 2, bytes, index) }
 
     /// A byte of a host name: letters, digits, hyphen, dot, underscore.
     @inline(__always)

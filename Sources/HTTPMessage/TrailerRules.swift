@@ -1,7 +1,7 @@
 import WireText
 
 /// Rules for forwarding trailer fields (RFC 9110 6.5.1).
-enum TrailerRules {
+package enum TrailerRules {
     /// Bounds of one trailer section, in bytes of its lines and in fields.
     static let maxBytes = 8 << 10
     static let maxFields = 32
@@ -9,7 +9,7 @@ enum TrailerRules {
     /// Fields about framing, routing, authentication, request modifiers, response control or the form of the content
     /// have a meaning in a head only. Recipients may discard trailers (RFC 9110 6.5.1) and may not act on these. An
     /// underscore counts as a hyphen, because CGI-like servers convert both to the same.
-    static func isForbidden(_ name: ByteRange, in line: Span<UInt8>) -> Bool {
+    package static func isForbidden(_ name: ByteRange, in line: Span<UInt8>) -> Bool {
         var lowered: [UInt8] = []
         lowered.reserveCapacity(name.count)
         for index in name.range {

@@ -192,6 +192,11 @@ public final class ReceivedRequest {
         ) throws(Failure) -> Result {
             try read(head, bytes.bytes)
         }
+
+        /// Parses `bytes`.
+        mutating func parse(_ limits: HeadLimits) throws(MessageError) -> RequestHead.Status {
+            try RequestReader.parse(&head, bytes, limits)
+        }
     }
 
     #if !DEBUG

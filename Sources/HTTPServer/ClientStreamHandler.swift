@@ -24,6 +24,8 @@ public protocol ClientStreamHandler: AnyObject {
     func clientLeft(_ leaving: ClientLeaving)
     /// The handler's own deadline has passed.
     func deadlinePassed()
+    /// Makes the handler of another stream, which comes on the connection of this handler's one; `nil`: it is refused.
+    func handler(for stream: any ClientStream) -> (any ClientStreamHandler)?
     /// The byte stream is ready. Called only after `handOver`.
     func ready(_ readiness: Readiness)
 }
@@ -34,6 +36,8 @@ extension ClientStreamHandler {
     public func clientEnded() {}
 
     public func ready(_ readiness: Readiness) {}
+
+    public func handler(for stream: any ClientStream) -> (any ClientStreamHandler)? { nil }
 }
 
 /// Reason why a client is gone.

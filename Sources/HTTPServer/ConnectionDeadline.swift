@@ -14,6 +14,8 @@ struct ConnectionDeadline {
         case handler
         /// Room: the client has to take some of its answer.
         case room
+        /// The first deadline of an HTTP/2 connection or one of its streams.
+        case multiplexed
         /// The end: the client has to close after its last answer.
         case linger
     }

@@ -57,7 +57,7 @@ struct RequestReader: ~Copyable {
         }
     }
 
-    private static func parse(
+    static func parse(
         _ head: inout RequestHead, _ bytes: borrowing ByteBuffer, _ limits: HeadLimits
     ) throws(MessageError) -> RequestHead.Status {
         try head.parse(bytes.bytes, limits: limits)

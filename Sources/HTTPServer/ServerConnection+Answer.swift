@@ -105,6 +105,7 @@ extension ServerConnection {
 
     /// Writes as many bytes as the kernel takes, and sets the deadlines that follow.
     func flush() {
+        if phase == .multiplexed, let multiplexed { return multiplexed.flush() }
         guard let left = output.flush(to: stream) else { return leave() }
         if waits.forRoom, left <= Self.highWater / 2 {
             waits.forRoom = false
@@ -123,7 +124,7 @@ extension ServerConnection {
             if deadline.kind == .room { setDeadline(after: .off) }
             // A client that pipelines and reads without pause must let other connections have their turn.
             if reader.input.isWaiting { readHeads() } else { goOnNextTurn() }
-        case .busy, .handedOver, .lingering, .closed: break
+        case .busy, .handedOver, .multiplexed, .lingering, .closed: break
         }
     }
 }

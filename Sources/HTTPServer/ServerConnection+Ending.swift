@@ -22,6 +22,7 @@ extension ServerConnection {
         stream.close()
         server.connectionEnded(self)
         handler = nil
+        multiplexed?.end(.gone)
     }
 
     // MARK: Behind the last answer
@@ -56,6 +57,7 @@ extension ServerConnection {
     func leave(_ leaving: ClientLeaving = .gone) {
         guard phase != .closed else { return }
         let (wasBusy, handler) = (phase == .busy, handler)
+        multiplexed?.end(leaving)
         // After a hand-over the handler owns the stream's end.
         if phase == .handedOver { handler?.clientLeft(leaving) }
         close()
@@ -65,6 +67,7 @@ extension ServerConnection {
     /// Prepares the end while the server, or its listener, stops. An idle connection closes once it was idle for long
     /// enough, a busy one after its answer.
     func drain() {
+        if phase == .multiplexed { multiplexed?.drain() }
         guard phase == .readingHead, reader.input.isEmpty, output.isEmpty, deadline.kind != .draining else { return }
         let left = server.settings.drainIdleTimeout - (idleSince.map { now.since($0) } ?? .zero)
         left > .zero ? setDeadline(.draining, after: Timeout(left)) : closeIdle()
@@ -80,7 +83,7 @@ extension ServerConnection {
 
     /// Ends the connection when the server has stopped waiting.
     func stop() {
-        if phase == .busy { stream.resetOnClose() }
+        if phase == .busy || phase == .multiplexed { stream.resetOnClose() }
         leave(.cutOff)
     }
 

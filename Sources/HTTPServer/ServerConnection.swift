@@ -1,3 +1,4 @@
+import HTTP2
 import HTTPMessage
 import Reactor
 
@@ -13,6 +14,8 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         /// The handler has a request to answer.
         case busy
         case handedOver
+        /// HTTP/2: `multiplexed` has the requests.
+        case multiplexed
         case closing
         /// Our side is shut down. The client's further bytes are discarded, so that no reset destroys the answer.
         case lingering
@@ -80,6 +83,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     private var unacknowledged = 0
     /// Bytes discarded behind the client's last request.
     var discarded = 0
+    private(set) var multiplexed: HTTP2Connection?
 
     init(_ stream: any ByteStream, listener: Int, server: ServerLoop) {
         self.stream = stream
@@ -103,11 +107,13 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     // MARK: Readiness
 
     public func ready(_ readiness: Readiness) {
-        if phase == .handedOver {
+        switch phase {
+        case .handedOver:
             handler?.ready(readiness)
             return
+        case .closed: return
+        case .readingHead, .busy, .multiplexed, .closing, .lingering: break
         }
-        guard phase != .closed else { return }
         // Both sides have ended in order. The client's bytes are still read: either they are needed, or reading them
         // avoids a reset that would destroy the last answer.
         let isOrderly = (phase == .lingering || output.hasEnded) && !readiness.contains(.error)
@@ -126,6 +132,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
             guard waits.forBody else { return }
             waits.forBody = false
             handler?.bodyArrived()
+        case .multiplexed: multiplexed?.receive()
         case .closing, .lingering: discardInput()
         case .handedOver, .closed: break
         }
@@ -135,6 +142,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         schedule.goesOn = false
         switch phase {
         case .readingHead: readHeads()
+        case .multiplexed: multiplexed?.receive()
         case .closing, .lingering: discardInput()
         case .busy, .handedOver, .closed: break
         }
@@ -156,7 +164,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
             case .complete:
                 beginRequest()
                 handler?.requestBegan()
-            case .refused(let error): return refuse(error)
+            case .refused(let error): return beginHTTP2() ? () : refuse(error)
             case .partial:
                 if deadline.kind != .head {
                     setDeadline(.head, after: server.settings.headerTimeout)
@@ -170,6 +178,19 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
             case .failed: return leave()
             }
         }
+    }
+
+    /// Goes on with HTTP/2 where the client begins with its preface (RFC 9113, section 3.4).
+    private func beginHTTP2() -> Bool {
+        guard server.settings.servesHTTP2, reader.input.isHTTP2 else { return false }
+        var bytes = ByteBuffer()
+        swap(&bytes, &reader.input.buffer)
+        do throws(HTTP2Error) { multiplexed = try HTTP2Connection(self) } catch { return false }
+        clearDeadline()
+        phase = .multiplexed
+        multiplexed?.take(bytes.bytes)
+        multiplexed?.receive()
+        return true
     }
 
     private func waitForRequest() {
@@ -194,7 +215,10 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
 
     func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
         guard let nanoseconds = timeout.nanoseconds else { return clearDeadline() }
-        let time = server.loop.now.advanced(by: nanoseconds)
+        setDeadline(kind, at: server.loop.now.advanced(by: nanoseconds))
+    }
+
+    func setDeadline(_ kind: ConnectionDeadline.Kind, at time: LoopTime) {
         deadline = ConnectionDeadline(kind, at: time, since: server.loop.now)
         server.noteDeadline(time)
     }
@@ -212,6 +236,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
             reader.giveUp(maxBytes: server.settings.maxHeaderBytes)
             refuse(MessageError(status: 408, detail: "The head of the request did not arrive in time."))
         case .handler: handler?.deadlinePassed()
+        case .multiplexed: multiplexed?.deadlinePassed()
         // The kernel asks for more only once a good part of its send buffer is free. Until then, its fill level shows
         // whether a client reads slowly or not at all.
         case .room:

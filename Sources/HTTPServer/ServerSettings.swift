@@ -20,6 +20,9 @@ public struct ServerSettings: Sendable {
     /// is answered.
     public var drainIdleTimeout = Duration.zero
 
+    /// Whether clients may speak HTTP/2. Their handlers then make others: `ClientStreamHandler.handler(for:)`.
+    public var servesHTTP2 = false
+
     // For servers of `async` handlers only:
 
     /// Time for the whole request from its first byte, else 408. `nil`: `idleTimeout` for each piece of its body.

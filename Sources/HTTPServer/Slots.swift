@@ -52,6 +52,7 @@ struct Room {
 extension ServerConnection {
     /// Time since which the connection waits for a request; `nil` during a request or unsent output.
     var idleSince: LoopTime? {
+        if phase == .multiplexed { return multiplexed?.idleSince }
         guard phase == .readingHead, deadline.kind == .idle, reader.input.isEmpty, output.isEmpty else { return nil }
         return deadline.since
     }
@@ -63,6 +64,7 @@ extension ServerConnection {
             switch phase {
             case .readingHead: output.isEmpty
             case .busy: handler?.awaitsRequest == true
+            case .multiplexed: multiplexed?.isIdle == true
             case .lingering: true
             case .closing, .handedOver, .closed: false
             }

@@ -22,6 +22,16 @@ struct StreamInput: ~Copyable {
 
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
+    /// The bytes so far begin the connection preface of HTTP/2, or hold it (RFC 9113, section 3.4).
+    var isHTTP2: Bool {
+        guard count >= 4 else { return false }
+        let bytes = buffer.bytes
+        for index in 0..<min(count, Self.preface.count) where bytes[index] != Self.preface[index] { return false }
+        return true
+    }
+
+    private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+
     /// No bytes are there, and the loop will report new ones.
     var isWaiting: Bool { buffer.isEmpty && !canRead }
 

@@ -151,6 +151,7 @@ final class ProxyShard {
 extension ServerSettings {
     init(_ settings: ProxySettings) {
         self.init()
+        servesHTTP2 = true
         headerTimeout = Timeout(settings.headerTimeout)
         idleTimeout = Timeout(settings.idleTimeout)
         maxHeaderBytes = settings.maxHeaderBytes

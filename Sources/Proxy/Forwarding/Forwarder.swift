@@ -46,19 +46,19 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     func requestRefused(_ error: MessageError) {
         begin()
-        if context.sender.inside != nil, stream.request.with({ $1.starts(with: Self.prefaceOfHTTP2) }) {
-            return endConnect(.http2Inside)
-        }
         if isHello { return beginRedirected() }
         perform(.fail(error.status == Problem.slowHead.status ? .slowHead : Problem(error)))
     }
 
-    /// RFC 9113, section 3.4.
-    private static let prefaceOfHTTP2 = Array("PRI * HTTP/2.0\r\n".utf8)
-
     private func begin() {
         context.begin()
         if stream.progress.hasClientEnded { shard.endedClients.insert(self) }
+    }
+
+    func handler(for stream: any ClientStream) -> (any ClientStreamHandler)? {
+        let other = Forwarder(stream, shard: shard)
+        other.context.sender = context.sender
+        return other
     }
 
     func bodyArrived() { perform(context.exchange.bodyArrived()) }

@@ -1,0 +1,267 @@
+import Glibc
+import HTTP2
+import HTTPMessage
+import Reactor
+
+/// One request of a client over HTTP/2, and its answer. Loop's thread only.
+final class HTTP2ClientStream: ClientStream {
+    enum Phase {
+        case busy
+        /// The answer is complete. It may still be on its way.
+        case finished
+        case closed
+    }
+
+    /// Events that the handler waits for.
+    struct Waits {
+        var forBody = false
+        var forRoom = false
+    }
+
+    let id: Int32
+    private let connection: HTTP2Connection
+    private let server: ServerLoop
+    let source: ClientSource
+    let request = ReceivedRequest()
+    private(set) var handler: (any ClientStreamHandler)?
+    private(set) var phase = Phase.busy
+    private var body = HTTP2RequestBody()
+    private var waits = Waits()
+    private(set) var deadline = ConnectionDeadline.off
+    /// Head of the final answer, until the first piece of its body or the turn's end.
+    private var head: HTTP2FieldList?
+    /// Output that waited for the client when the wait for room began.
+    private var unsent = 0
+
+    init(_ id: Int32, of connection: HTTP2Connection, server: ServerLoop, source: ClientSource) {
+        self.id = id
+        self.connection = connection
+        self.server = server
+        self.source = source
+    }
+
+    private var session: HTTP2Session { connection.session }
+
+    // MARK: Events of the connection
+
+    /// Begins the request.
+    /// - Parameter isWhole: it has no body.
+    func begin(
+        _ list: borrowing HTTP2FieldList, _ block: HTTP2Block, isSecure: Bool, isWhole: Bool,
+        for handler: any ClientStreamHandler
+    ) {
+        self.handler = handler
+        do throws(MessageError) {
+            guard !block.isTooLarge else {
+                throw MessageError(status: 431, detail: "The head of the request is too large.")
+            }
+            let head = try HTTP2RequestHead(list, block.fields)
+            try head.write(to: &request.content.bytes, isSecure: isSecure, isWhole: isWhole)
+            let limits = HeadLimits(maxBytes: server.settings.maxHeaderBytes, maxFields: server.settings.maxFields)
+            guard
+                case .complete = try request.content.parse(limits)
+            else { throw MessageError(detail: "The head of the request is not whole.") }
+        } catch {
+            return handler.requestRefused(error)
+        }
+        handler.requestBegan()
+    }
+
+    func received(_ piece: Span<UInt8>) {
+        guard phase == .busy else { return }
+        body.append(piece)
+        tellBody()
+    }
+
+    func received(trailers: [(name: [UInt8], value: [UInt8])]) { request.trailers = trailers }
+
+    func requestEnded() {
+        body.hasEnded = true
+        if phase == .busy { tellBody() }
+    }
+
+    private func tellBody() {
+        guard waits.forBody else { return }
+        waits.forBody = false
+        handler?.bodyArrived()
+    }
+
+    func roomCame() {
+        guard phase == .busy, waits.forRoom else { return }
+        waits.forRoom = false
+        if deadline.kind == .room { deadline = .off }
+        handler?.roomCame()
+    }
+
+    /// All of the answer went out. The rest of an unread request is not wanted (RFC 9113, section 8.1).
+    func answerSent() {
+        if !body.hasEnded { session.reset(id, .noError) }
+    }
+
+    func deadlinePassed() {
+        let kind = deadline.kind
+        deadline = .off
+        if kind == .handler {
+            handler?.deadlinePassed()
+        } else if kind == .room {
+            if session.unsent(of: id) < unsent { return waitForClient() }
+            session.reset(id, .cancel)
+            leave(.cutOff)
+        }
+    }
+
+    /// The client is gone, or has reset the stream.
+    func leave(_ leaving: ClientLeaving) {
+        let handler = handler
+        guard end() else { return }
+        handler?.clientLeft(leaving)
+    }
+
+    private func end() -> Bool {
+        guard phase == .busy else { return false }
+        phase = .closed
+        release()
+        return true
+    }
+
+    private func release() {
+        handler = nil
+        head = nil
+        deadline = .off
+        body.release()
+    }
+
+    // MARK: The request
+
+    var progress: StreamProgress {
+        StreamProgress(
+            bodyTaken: body.taken, isRequestComplete: body.isComplete, canRewind: !body.isSpent, hasClientEnded: false,
+            isOutputTaken: head == nil && session.unsent(of: id) == 0, mustClose: server.isEnding(source.listener))
+    }
+
+    func readBody(into room: inout MutableSpan<UInt8>) throws(MessageError) -> BodyReading {
+        guard phase == .busy else { return .gone }
+        waits.forBody = false
+        let (count, new) = body.take(into: &room)
+        if count > 0 {
+            session.consume(id, new)
+            if new > 0 { connection.scheduleFlush() }
+            return .bytes(count)
+        }
+        if body.hasEnded { return .end }
+        waits.forBody = true
+        return .wait
+    }
+
+    func keepBody(upTo limit: Int) { body.keep(upTo: limit) }
+
+    func rewindBody() -> Bool { body.rewind() }
+
+    func hasInput(reading: Bool) -> Bool? { phase == .busy ? false : nil }
+
+    /// Only CONNECT has such bytes.
+    func peek(until isEnough: (Span<UInt8>) -> Bool) -> Peeked { phase == .busy ? .end : .gone }
+
+    func replaceRequest(by head: Span<UInt8>) throws(MessageError) {
+        throw MessageError(status: 501, detail: "A stream of HTTP/2 has one request.")
+    }
+
+    // MARK: The answer
+
+    @discardableResult
+    func answer(_ head: AnswerHead, reason: Span<UInt8>, fields: (inout ByteBuffer) -> Void) -> Int {
+        guard phase == .busy else { return 0 }
+        var list = HTTP2FieldList()
+        list.append(":status", Array("\(head.status)".utf8).span)
+        var count = 0
+        list.append(lines: { output in
+            let before = output.count
+            if head.isOwn { server.date.append(to: &output) }
+            fields(&output)
+            count = output.count - before
+        })
+        if head.status < 200 {
+            connection.attempt { session throws(HTTP2Error) in try session.interim(id, list) }
+        } else {
+            self.head = consume list
+            connection.awaitBody(of: self)
+        }
+        connection.scheduleFlush()
+        return count
+    }
+
+    /// Sends the answer's head. Without a body, the message ends with it.
+    func sendHead(hasBody: Bool) {
+        guard phase != .closed, let list = head.take() else { return }
+        connection.attempt { session throws(HTTP2Error) in try session.answer(id, list, hasBody: hasBody) }
+    }
+
+    func write(_ piece: Span<UInt8>, _ taking: PieceTaking) -> Int? {
+        guard phase == .busy else { return nil }
+        sendHead(hasBody: true)
+        let isFull = session.unsent(of: id) > ServerConnection.highWater
+        let count = session.write(piece, to: id, takesAll: taking == .all || taking == .allOrNone && !isFull)
+        connection.scheduleFlush()
+        if count < piece.count {
+            waits.forRoom = true
+            waitForClient()
+        }
+        return count
+    }
+
+    private func waitForClient() {
+        unsent = session.unsent(of: id)
+        setDeadline(.room, after: server.settings.stallTimeout ?? server.settings.idleTimeout)
+    }
+
+    func endOutput() {
+        guard phase == .busy else { return }
+        sendHead(hasBody: true)
+        session.end(id)
+        connection.scheduleFlush()
+    }
+
+    func finish(trailers: [(name: [UInt8], value: [UInt8])], keepsOpen: Bool) {
+        guard phase == .busy else { return }
+        let isBodiless = head != nil && trailers.isEmpty
+        sendHead(hasBody: !isBodiless)
+        phase = .finished
+        release()
+        if !trailers.isEmpty {
+            var list = HTTP2FieldList()
+            for (name, value) in trailers { list.append(name.span, value.span) }
+            session.end(id, trailers: list)
+        } else if !isBodiless {
+            session.end(id)
+        }
+        connection.scheduleFlush()
+    }
+
+    func close(cut: Bool) {
+        guard end() else { return }
+        session.reset(id, cut ? .internalError : .cancel)
+        connection.scheduleFlush()
+    }
+
+    // MARK: The stream
+
+    func setDeadline(after timeout: Timeout) { setDeadline(.handler, after: timeout) }
+
+    private func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
+        guard let nanoseconds = timeout.nanoseconds else {
+            deadline = .off
+            return
+        }
+        let now = server.loop.now
+        deadline = ConnectionDeadline(kind, at: now.advanced(by: nanoseconds), since: now)
+        connection.noteDeadline(deadline.time)
+    }
+
+    func layStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool { false }
+
+    func handOver(
+        _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
+    ) throws(SystemError) {
+        throw SystemError("hand over a stream of HTTP/2", code: EOPNOTSUPP)
+    }
+}

@@ -1,0 +1,248 @@
+import HTTP2
+import HTTPMessage
+import Reactor
+import WireText
+
+/// A client's connection that speaks HTTP/2: many requests at a time, each a `HTTP2ClientStream`. It works on the byte
+/// stream and the buffers of its `ServerConnection`. Loop's thread only.
+final class HTTP2Connection {
+    /// Bytes read in one turn. Other connections follow.
+    private static let share = 256 * 1024
+    /// Time for a client's answer to the first GOAWAY.
+    private static let noticeTimeout = Timeout(.seconds(1))
+
+    enum Life {
+        case serving
+        /// The first GOAWAY is out. Requests on their way are answered.
+        case announced
+        /// No further request is taken.
+        case ending
+    }
+
+    let session: HTTP2Session
+    private unowned let connection: ServerConnection
+    private let server: ServerLoop
+    private var streams: [Int32: HTTP2ClientStream] = [:]
+    private var heads: [HTTP2ClientStream] = []
+    private var life = Life.serving
+    private var hasFailed = false
+    /// When the connection's own wait ends: for a request, or for a client that takes nothing.
+    private var wait = ConnectionDeadline.off
+    private var unacknowledged = 0
+
+    init(_ connection: ServerConnection) throws(HTTP2Error) {
+        self.connection = connection
+        server = connection.server
+        var settings = HTTP2Settings()
+        settings.maxHeaderListBytes = server.settings.maxHeaderBytes
+        settings.maxFields = server.settings.maxFields
+        session = try HTTP2Session(.server, settings, spares: server.spares, at: server.loop.now)
+    }
+
+    /// No request is being answered.
+    var isIdle: Bool { streams.isEmpty }
+
+    /// Performs a call that fails for lack of memory only; then the connection ends.
+    func attempt(_ call: (HTTP2Session) throws(HTTP2Error) -> Void) {
+        do throws(HTTP2Error) { try call(session) } catch { hasFailed = true }
+    }
+
+    // MARK: Input
+
+    /// Handles bytes of the client, from the connection preface on.
+    func take(_ bytes: Span<UInt8>) {
+        attempt { session throws(HTTP2Error) in try session.receive(bytes, at: server.loop.now) }
+        handleEvents(bytes)
+        scheduleFlush()
+    }
+
+    func receive() {
+        var left = Self.share
+        while connection.phase == .multiplexed, !hasFailed, connection.reader.input.canRead {
+            guard left > 0 else { return connection.goOnNextTurn() }
+            var bytes = ByteBuffer()
+            guard connection.reader.input.fill(from: connection.stream, limit: 64 * 1024) else {
+                return connection.leave()
+            }
+            swap(&bytes, &connection.reader.input.buffer)
+            left -= max(bytes.count, 1)
+            if !bytes.isEmpty { take(bytes.bytes) }
+            bytes.removeAll()
+            guard connection.phase == .multiplexed else { return }
+            swap(&bytes, &connection.reader.input.buffer)
+            connection.reader.input.settle()
+            // A client that has ended its side can take no answer in order: it can't open the windows.
+            if connection.reader.input.hasEnded { return connection.leave() }
+        }
+    }
+
+    private func handleEvents(_ bytes: Span<UInt8>) {
+        var held: HTTP2Event?
+        while connection.phase == .multiplexed, let event = held ?? session.next() {
+            held = nil
+            switch event {
+            case .head(let id, let block):
+                held = session.next()
+                begin(id, block, isWhole: held == .ended(stream: id))
+            case .trailers(let id, let block): streams[id]?.received(trailers: trailers(block))
+            case .data(let id, let range): streams[id]?.received(bytes.extracting(range))
+            case .ended(let id): streams[id]?.requestEnded()
+            case .room(let id): streams[id]?.roomCame()
+            case .sent(let id): streams[id]?.answerSent()
+            case .closed(let id, _):
+                streams.removeValue(forKey: id)?.leave(.gone)
+                if streams.isEmpty { waitForRequest() }
+            case .pong: if life == .announced { endStreams() }
+            case .goAway, .settings, .interim: break
+            }
+        }
+    }
+
+    private func begin(_ id: Int32, _ block: HTTP2Block, isWhole: Bool) {
+        let stream = HTTP2ClientStream(id, of: self, server: server, source: connection.source)
+        guard let handler = connection.handler?.handler(for: stream) else { return session.reset(id, .refusedStream) }
+        streams[id] = stream
+        wait = .off
+        stream.begin(
+            session.received, block, isSecure: connection.stream !== connection.source.stream, isWhole: isWhole,
+            for: handler)
+    }
+
+    /// Trailers that may be passed on.
+    private func trailers(_ block: HTTP2Block) -> [(name: [UInt8], value: [UInt8])] {
+        var trailers: [(name: [UInt8], value: [UInt8])] = []
+        session.received.forEach(block.fields) { name, value in
+            let name = [UInt8](copying: name)
+            if !TrailerRules.isForbidden(ByteRange(0, name.count), in: name.span) {
+                trailers.append((name, [UInt8](copying: value)))
+            }
+        }
+        return trailers
+    }
+
+    // MARK: Output
+
+    /// Sends the head of an answer at the turn's end, unless its body or its end comes first.
+    func awaitBody(of stream: HTTP2ClientStream) { heads.append(stream) }
+
+    func scheduleFlush() { connection.scheduleFlush() }
+
+    /// Writes as many frames as the kernel takes.
+    func flush() {
+        let heads = heads
+        self.heads.removeAll(keepingCapacity: true)
+        for stream in heads { stream.sendHead(hasBody: true) }
+        if server.isEnding(connection.listener) { drain() }
+        while connection.phase == .multiplexed {
+            var count = 0
+            connection.output.append { output in
+                let before = output.count
+                attempt { session throws(HTTP2Error) in
+                    try session.fill(&output, limit: ServerConnection.highWater)
+                }
+                count = output.count - before
+            }
+            let nothing: [UInt8] = []
+            handleEvents(nothing.span)
+            guard connection.phase == .multiplexed else { return }
+            guard let left = connection.output.flush(to: connection.stream) else { return connection.leave() }
+            guard left == 0 else { return waitForClient() }
+            if wait.kind == .room { waitForRequest() }
+            if hasFailed || session.isFinished { return close() }
+            if count == 0 { return }
+        }
+    }
+
+    /// Ends the connection behind its last frame, which may be a GOAWAY.
+    private func close() {
+        end(.gone)
+        connection.closeBehindOutput()
+    }
+
+    /// All streams end with the connection.
+    func end(_ leaving: ClientLeaving) {
+        let open = streams.values
+        streams = [:]
+        heads = []
+        for stream in open { stream.leave(leaving) }
+    }
+
+    // MARK: Deadlines
+
+    /// - Parameter time: of a stream's deadline.
+    func noteDeadline(_ time: LoopTime) {
+        if time < connection.deadline.time { connection.setDeadline(.multiplexed, at: time) }
+    }
+
+    private func waitForRequest() {
+        guard streams.isEmpty else {
+            wait = .off
+            return
+        }
+        set(.idle, after: server.settings.idleTimeout)
+    }
+
+    private func waitForClient() {
+        unacknowledged = connection.stream.unacknowledged
+        if wait.kind != .room { set(.room, after: server.settings.stallTimeout ?? server.settings.idleTimeout) }
+    }
+
+    private func set(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
+        guard let nanoseconds = timeout.nanoseconds else {
+            wait = .off
+            return
+        }
+        let now = server.loop.now
+        wait = ConnectionDeadline(kind, at: now.advanced(by: nanoseconds), since: now)
+        noteDeadline(wait.time)
+    }
+
+    /// Time since which no request is being answered.
+    var idleSince: LoopTime? { isIdle && wait.kind == .idle ? wait.since : nil }
+
+    func deadlinePassed() {
+        let now = server.loop.now
+        for stream in Array(streams.values) where stream.deadline.time <= now { stream.deadlinePassed() }
+        guard connection.phase == .multiplexed else { return }
+        if wait.time <= now { ownDeadlinePassed() }
+        guard connection.phase == .multiplexed else { return }
+        let next = streams.values.reduce(wait.time) { min($0, $1.deadline.time) }
+        if next < ConnectionDeadline.never { noteDeadline(next) }
+    }
+
+    private func ownDeadlinePassed() {
+        let kind = wait.kind
+        wait = .off
+        switch kind {
+        case .idle, .draining: endStreams()
+        case .room:
+            if connection.stream.unacknowledged < unacknowledged { return waitForClient() }
+            connection.stream.resetOnClose()
+            connection.leave(.cutOff)
+        case .none, .head, .handler, .linger, .multiplexed: break
+        }
+    }
+
+    // MARK: The end
+
+    /// Takes the requests that are on their way, and no others (RFC 9113, section 6.8).
+    func drain() {
+        guard life == .serving else { return }
+        life = .announced
+        attempt { session throws(HTTP2Error) in
+            try session.announceEnd()
+            try session.ping(0)
+        }
+        set(.draining, after: Self.noticeTimeout)
+        scheduleFlush()
+    }
+
+    /// Takes no further request. The connection ends with the last stream.
+    private func endStreams() {
+        guard life != .ending else { return }
+        life = .ending
+        wait = .off
+        attempt { session throws(HTTP2Error) in try session.goAway(.noError) }
+        scheduleFlush()
+    }
+}

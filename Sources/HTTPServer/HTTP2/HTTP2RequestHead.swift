@@ -1,0 +1,114 @@
+import HTTP2
+import HTTPMessage
+import Reactor
+import WireText
+
+/// Writes a request's head as HTTP/1.1 does, so that `RequestHead` reads it by the same rules.
+struct HTTP2RequestHead: ~Copyable {
+    private var method: [UInt8] = []
+    private var scheme: [UInt8] = []
+    private var authority: [UInt8]?
+    private var path: [UInt8] = []
+    private var cookies: [UInt8] = []
+    private var lines = ByteBuffer()
+    private var hasLength = false
+
+    /// - Throws: for a head that has no meaning in HTTP/1.1, or two.
+    init(_ list: borrowing HTTP2FieldList, _ fields: Range<Int>) throws(MessageError) {
+        var fault: MessageError?
+        var head = Self()
+        list.forEach(fields) { name, value in
+            if fault == nil { fault = head.take(name, value) }
+        }
+        if let fault { throw fault }
+        self = head
+    }
+
+    private init() {}
+
+    private mutating func take(_ name: Span<UInt8>, _ value: Span<UInt8>) -> MessageError? {
+        // libnghttp2 resets such a stream. A line end here would become another field.
+        guard ASCII.endOfFieldValue(value, 0) == value.count, ASCII.endOfFieldValue(name, 0) == name.count else {
+            return MessageError(detail: "A field holds a control character.")
+        }
+        if name.count > 0, name[0] == ASCII.colon {
+            takePseudo(name, [UInt8](copying: value))
+        } else if equals(name, "host") {
+            let host = [UInt8](copying: value)
+            guard authority == nil || authority == host else {
+                return MessageError(detail: "The fields ':authority' and 'host' differ.")
+            }
+            authority = host
+        } else if equals(name, "cookie") {
+            // RFC 9113, section 8.2.3.
+            if !cookies.isEmpty { cookies += Array("; ".utf8) }
+            cookies += [UInt8](copying: value)
+        } else {
+            if equals(name, "content-length") { hasLength = true }
+            lines.append(name)
+            lines.append(": ")
+            lines.append(value)
+            lines.append("\r\n")
+        }
+        return nil
+    }
+
+    /// libnghttp2 has refused unknown and repeated ones.
+    private mutating func takePseudo(_ name: Span<UInt8>, _ value: [UInt8]) {
+        if equals(name, ":method") {
+            method = value
+        } else if equals(name, ":scheme") {
+            scheme = value
+        } else if equals(name, ":authority") {
+            authority = value
+        } else if equals(name, ":path") {
+            path = value
+        }
+    }
+
+    private func equals(_ name: Span<UInt8>, _ word: StaticString) -> Bool {
+        word.withUTF8Buffer { word in
+            guard word.count == name.count else { return false }
+            for index in 0..<word.count where unsafe name[index] != word[index] { return false }
+            return true
+        }
+    }
+
+    /// - Parameters:
+    ///   - isSecure: the connection is TLS.
+    ///   - isWhole: the request has no body.
+    /// - Throws: for a method or scheme that is not served.
+    borrowing func write(
+        to output: inout ByteBuffer, isSecure: Bool, isWhole: Bool
+    ) throws(MessageError) {
+        guard method != Array("CONNECT".utf8) else {
+            throw MessageError(
+                status: 501,
+                detail: "CONNECT is not served over HTTP/2. Send it over HTTP/1.1; HTTP/2 may follow inside it.")
+        }
+        let isHTTPS = scheme == Array("https".utf8)
+        guard isHTTPS || scheme == Array("http".utf8) else {
+            throw MessageError(detail: "The field ':scheme' is neither http nor https.")
+        }
+        let authority = authority ?? []
+        output.append(method)
+        output.append(" ")
+        // The target says which one is meant.
+        if isHTTPS, !isSecure, path != [ASCII.asterisk] {
+            output.append("https://")
+            output.append(authority)
+        }
+        output.append(path)
+        output.append(" HTTP/1.1\r\nHost: ")
+        output.append(authority)
+        output.append("\r\n")
+        output.append(lines.bytes)
+        if !cookies.isEmpty {
+            output.append("cookie: ")
+            output.append(cookies)
+            output.append("\r\n")
+        }
+        if !isWhole, !hasLength { output.append("transfer-encoding: chunked\r\n") }
+        output.append("\r\n")
+    }
+}

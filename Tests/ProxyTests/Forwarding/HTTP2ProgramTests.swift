@@ -1,0 +1,72 @@
+import Proxy
+import TestSupport
+import Testing
+
+@Suite("Programs that speak HTTP/2", .stopsProxies, .timeLimit(.minutes(1)))
+struct HTTP2ProgramTests {
+    /// Runs curl with HTTP/2 from the first byte, as its base URL or inside CONNECT.
+    private func curl(
+        _ proxy: ProxyInProcess, inside: Bool = false, host: String = "api.test", _ arguments: [String]
+    ) async throws -> ChildProcess {
+        let way =
+            inside
+            ? ["-p", "-x", "http://127.0.0.1:\(proxy.port)"] : ["--connect-to", "\(host):80:127.0.0.1:\(proxy.port)"]
+        return try await ChildProcess.run(
+            ["curl", "-sS", "--http2-prior-knowledge", "-m", "20"] + way + arguments,
+            environment: ["no_proxy": nil, "NO_PROXY": nil])
+    }
+
+    @Test(arguments: [false, true]) func `get the token on their requests`(inside: Bool) async throws {
+        let log = Recorder<RequestRecord>()
+        let proxy = try await ProxyInProcess(observer: .recording(log))
+        let run = try await curl(proxy, inside: inside, ["http://api.test/a", "http://api.test/b"])
+        #expect(run.output == "okok", "\(run.transcript)")
+        #expect(proxy.origin.requests.map(\.target) == ["/a", "/b"])
+        #expect(proxy.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
+        try await eventually("their records") { log.all.count >= 2 }
+    }
+
+    @Test func `bodies pass both ways, larger than a window`() async throws {
+        let folder = try TemporaryDirectory()
+        let large = pattern(5 << 20, step: 31)
+        let text = String(repeating: "0123456789abcdef", count: 300_000)
+        let proxy = try await ProxyInProcess { try $0.respond(body: text) }
+        let file = try folder.write(large, to: "large")
+        let run = try await curl(
+            proxy, ["--data-binary", "@\(file)", "-o", folder.path(of: "back"), "http://api.test/"])
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        #expect(try folder.read("back") == text)
+        #expect(proxy.origin.requests.last?.body == large)
+    }
+
+    @Test func `a host that is not listed is refused, and the connection serves on`() async throws {
+        let proxy = try await ProxyInProcess()
+        let run = try await curl(
+            proxy, ["-H", "Host: other.test", "-w", "%{http_code} ", "-o", "/dev/null", "http://api.test/"])
+        #expect(run.output == "403 ", "\(run.transcript)")
+        let served = try await curl(proxy, ["http://api.test/"])
+        #expect(served.output == "ok")
+        #expect(proxy.origin.requests.count == 1)
+    }
+
+    @Test func `inside CONNECT, another host is refused`() async throws {
+        let proxy = try await ProxyInProcess()
+        let run = try await curl(
+            proxy, inside: true,
+            ["-H", "Host: other.test", "-w", "%{http_code}", "-o", "/dev/null", "http://api.test/"])
+        #expect(run.output == "403", "\(run.transcript)")
+        #expect(proxy.origin.requests.isEmpty)
+    }
+
+    @Test func `bytes behind the preface that are no frames end the connection, and nobody else's`() async throws {
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
+        try await client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        _ = try await client.readToEnd()
+        let other = try await proxy.connect()
+        try await other.send("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n")
+        _ = try await other.readToEnd()
+        #expect(proxy.origin.requests.isEmpty)
+        #expect(try await curl(proxy, ["http://api.test/"]).output == "ok")
+    }
+}
