@@ -12,6 +12,8 @@ struct ConnectionDeadline {
         case head
         /// An event of the handler.
         case handler
+        /// The same, while the client owes nothing.
+        case handlerIdle
         /// Room: the client has to take some of its answer.
         case room
         /// The end: the client has to close after its last answer.

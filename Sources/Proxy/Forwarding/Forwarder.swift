@@ -147,7 +147,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .none: stream.setDeadline(after: .off)
         case .guess: stream.setDeadline(after: Self.guessDelay)
         case .response: stream.setDeadline(after: context.upstream?.responseTimeout ?? .off)
-        case .firstBytes: stream.setDeadline(after: context.rules.headerTimeout)
+        case .firstBytes: stream.setIdleDeadline(after: context.rules.headerTimeout)
         case .requestBody, .client, .tunnel: stream.setDeadline(after: context.rules.idleTimeout)
         case .upstream: stream.setDeadline(after: context.upstream?.idleTimeout ?? .off)
         case .upstreamEnd: stream.setDeadline(after: Self.endingTimeout)
