@@ -4,6 +4,12 @@ public enum CertificateAuthority {
     /// Default lifetime of its certificates: 30 days, in seconds.
     public static let lifetime: Int64 = 30 * 86_400
 
+    /// Makes nothing.
+    /// - Throws: `CryptographyError.certificateHost` for a host that no certificate can name.
+    public static func check(_ hosts: some Sequence<String>) throws(CryptographyError) {
+        for host in hosts { _ = try CertificateHost(host) }
+    }
+
     /// Makes a root and one certificate for each host, then wipes the root's key. Takes half a millisecond for each
     /// host, so it belongs on a thread that may wait.
     ///
@@ -40,7 +46,6 @@ public enum CertificateAuthority {
         try issue(
             names, .init(permitted: names.map(\.host.generalName), excluded: CertificateSigner.Constraints.addresses))
         try issue(addresses, .init(permitted: [GeneralName.name("invalid")]))
-        return IssuedCertificates(
-            roots: roots, leaves: leaves, notBefore: validity.notBefore, notAfter: validity.notAfter)
+        return IssuedCertificates(roots: roots, leaves: leaves, validity: validity)
     }
 }

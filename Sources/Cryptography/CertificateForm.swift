@@ -46,6 +46,16 @@ struct CertificateValidity: Sendable {
         notAfter = now + lifetime
     }
 
+    init(notBefore: Int64, notAfter: Int64) {
+        self.notBefore = notBefore
+        self.notAfter = notAfter
+    }
+
+    /// Whether a third of it is left.
+    func isFresh(at now: Int64) -> Bool {
+        notBefore <= now && now <= notAfter && (notAfter - now) * 3 >= notAfter - notBefore
+    }
+
     var encoded: [UInt8] { DER.sequence(Self.time(notBefore) + Self.time(notAfter)) }
 
     /// UTCTime until 2049, then GeneralizedTime. RFC 5280 section 4.1.2.5.

@@ -12,9 +12,17 @@ struct CertificateSigner: Sendable {
 
     /// DER
     let certificate: [UInt8]
-    private let key: SigningKey
-    private let name: [UInt8]
-    private let keyIdentifier: [UInt8]
+    let key: SigningKey
+    /// Subject, as DER.
+    let name: [UInt8]
+    let keyIdentifier: [UInt8]
+
+    init(certificate: [UInt8], key: SigningKey, name: [UInt8], keyIdentifier: [UInt8]) {
+        self.certificate = certificate
+        self.key = key
+        self.name = name
+        self.keyIdentifier = keyIdentifier
+    }
 
     /// - Parameters:
     ///   - pathLength: number of further authorities between this one and a leaf.

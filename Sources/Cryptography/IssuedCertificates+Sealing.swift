@@ -1,7 +1,4 @@
-import WireText
-
-// The stored form. Before each text, certificate and key stands its size, before each list its count, in 4 bytes,
-// big-endian:
+// The stored form, with sizes and counts as `SealedReader` reads them:
 //
 //     roots      list of certificates
 //     leaves     list of: host, certificate, private key
@@ -31,17 +28,11 @@ extension IssuedCertificates {
     ///   `.libcrypto`
     public init(sealed: [UInt8], key: SealingKey) throws(CryptographyError) {
         let plain = try SealedBytes.open(sealed, format: Self.format, context: Self.context, key: key)
-        var reader = Reader(bytes: plain)
-        do throws(CryptographyError) {
-            try self.init(&reader)
-        } catch .libcrypto(let operation, let messages) {
-            throw .libcrypto(operation: operation, messages: messages)
-        } catch {
-            throw .seal(.damaged)
-        }
+        var reader = SealedReader(bytes: plain)
+        do throws(CryptographyError) { try self.init(&reader) } catch { throw error.inSealedBytes }
     }
 
-    private init(_ reader: inout Reader) throws(CryptographyError) {
+    private init(_ reader: inout SealedReader) throws(CryptographyError) {
         var roots: [[UInt8]] = []
         var certificates: [X509Certificate] = []
         for _ in 0..<(try reader.count()) {
@@ -63,56 +54,7 @@ extension IssuedCertificates {
         guard reader.isAtEnd else { throw .seal(.damaged) }
         self.roots = roots
         self.leaves = leaves
-        notBefore = certificates.map(\.notBefore).max() ?? 0
-        notAfter = certificates.map(\.notAfter).min() ?? 0
-    }
-}
-
-/// Reads the plain bytes, and never more than there are.
-private struct Reader {
-    let plain: SecretBytes
-    private var position = 0
-
-    init(bytes: SecretBytes) { plain = bytes }
-
-    var isAtEnd: Bool { position == plain.count }
-
-    /// Throws where the rest can't hold as many bytes.
-    mutating func count() throws(CryptographyError) -> Int {
-        let start = position
-        guard plain.count - start >= 4 else { throw .seal(.damaged) }
-        position += 4
-        let count = plain.withSpan { span in (start..<(start + 4)).reduce(0) { $0 << 8 | Int(span[$1]) } }
-        guard count <= plain.count - position else { throw .seal(.damaged) }
-        return count
-    }
-
-    mutating func bytes() throws(CryptographyError) -> [UInt8] {
-        let range = try range()
-        return plain.withSpan { [UInt8](copying: $0.extracting(range)) }
-    }
-
-    mutating func secret() throws(CryptographyError) -> SecretBytes {
-        let range = try range()
-        return plain.withSpan { SecretBytes($0.extracting(range)) }
-    }
-
-    private mutating func range() throws(CryptographyError) -> Range<Int> {
-        let count = try count()
-        defer { position += count }
-        return position..<(position + count)
-    }
-}
-
-extension SecretWriter {
-    fileprivate mutating func append(count: Int) {
-        for byte in UInt32(truncatingIfNeeded: count).bigEndianBytes { append(byte) }
-    }
-
-    fileprivate mutating func append(sized bytes: [UInt8]) { append(sized: bytes.span) }
-
-    fileprivate mutating func append(sized bytes: Span<UInt8>) {
-        append(count: bytes.count)
-        append(bytes)
+        validity = CertificateValidity(
+            notBefore: certificates.map(\.notBefore).max() ?? 0, notAfter: certificates.map(\.notAfter).min() ?? 0)
     }
 }

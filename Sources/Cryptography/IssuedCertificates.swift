@@ -7,19 +7,20 @@ public struct IssuedCertificates: Sendable {
     public let roots: [[UInt8]]
     /// By host, spelled as it was listed.
     public let leaves: [String: ServerCertificate]
-    /// Start of validity, in seconds since 1970-01-01T00:00:00Z.
-    public let notBefore: Int64
-    /// End of validity.
-    public let notAfter: Int64
+    let validity: CertificateValidity
 
     /// The roots as PEM (RFC 7468), to be appended to a bundle.
     public var rootsPEM: String { roots.map(Self.pem).joined() }
 
-    /// Whether these can be served at that time: they are for these hosts, spelled alike, and a third of their life is
-    /// left.
+    /// Whether these can be served at that time: there is one for each of these hosts, spelled alike, and a third of their
+    /// life is left.
     public func fits(_ hosts: some Sequence<String>, now: Int64 = WallClock.now()) -> Bool {
-        notBefore <= now && now <= notAfter && (notAfter - now) * 3 >= notAfter - notBefore
-            && Set(leaves.keys) == Set(hosts)
+        validity.isFresh(at: now) && hosts.allSatisfy { leaves[$0] != nil }
+    }
+
+    /// The same without the certificates of other hosts.
+    public func limited(to hosts: Set<String>) -> IssuedCertificates {
+        IssuedCertificates(roots: roots, leaves: leaves.filter { hosts.contains($0.key) }, validity: validity)
     }
 
     static func pem(_ certificate: [UInt8]) -> String {

@@ -109,6 +109,25 @@ import Glibc
         }
     }
 
+    /// Whether the key of that certificate has made this one's signature. X509_verify(3)
+    func isSigned(by issuer: X509Certificate) -> Bool {
+        let code = unsafe X509_verify(certificate, X509_get0_pubkey(issuer.certificate))
+        Libcrypto.forgetErrors()
+        return code == 1
+    }
+
+    /// Whether a client takes it for that host: an exact name in lower case, or a numeric address. X509_check_host(3),
+    /// X509_check_ip_asc(3).
+    public func isFor(_ host: String) -> Bool {
+        guard let known = try? CertificateHost(host) else { return false }
+        let code: Int32 =
+            if case .address = known { unsafe X509_check_ip_asc(certificate, host, 0) } else {
+                unsafe X509_check_host(certificate, host, host.utf8.count, 0, nil)
+            }
+        Libcrypto.forgetErrors()
+        return code == 1
+    }
+
     /// X509_check_private_key(3)
     public func belongs(to key: SigningKey) -> Bool {
         let code = unsafe X509_check_private_key(certificate, key.key)

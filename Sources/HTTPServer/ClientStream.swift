@@ -66,6 +66,10 @@ public protocol ClientStream: AnyObject {
     /// takes less than all sets one, too. `.off`: no deadline.
     func setDeadline(after timeout: Timeout)
 
+    /// The same for a client that may send nothing for now. While the server stops, its idle timeout counts, if that is
+    /// shorter.
+    func setIdleDeadline(after timeout: Timeout)
+
     /// Puts a stream upon the one so far, such as TLS. Requests are read from it once the current one is finished.
     /// - Parameter make: receives the stream so far, and the bytes read from it behind the request's head.
     /// - Returns: `false` when that is not possible. Then the stream can only be closed.
@@ -77,6 +81,10 @@ public protocol ClientStream: AnyObject {
     func handOver(
         _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
     ) throws(SystemError)
+}
+
+extension ClientStream {
+    public func setIdleDeadline(after timeout: Timeout) { setDeadline(after: timeout) }
 }
 
 /// Where a client's requests come from.

@@ -12,6 +12,8 @@ struct ConnectionDeadline {
         case head
         /// An event of the handler.
         case handler
+        /// The same, while the client owes nothing.
+        case handlerIdle
         /// Room: the client has to take some of its answer.
         case room
         /// The first deadline of an HTTP/2 connection or one of its streams.

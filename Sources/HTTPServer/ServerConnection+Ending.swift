@@ -67,7 +67,12 @@ extension ServerConnection {
     /// Prepares the end while the server, or its listener, stops. An idle connection closes once it was idle for long
     /// enough, a busy one after its answer.
     func drain() {
-        if phase == .multiplexed { multiplexed?.drain() }
+        multiplexed?.drain()
+        if phase == .busy, deadline.kind == .handlerIdle {
+            let end = now + server.settings.drainIdleTimeout
+            if end < deadline.time { setDeadline(.handler, after: Timeout(server.settings.drainIdleTimeout)) }
+            return
+        }
         guard phase == .readingHead, reader.input.isEmpty, output.isEmpty, deadline.kind != .draining else { return }
         let left = server.settings.drainIdleTimeout - (idleSince.map { now.since($0) } ?? .zero)
         left > .zero ? setDeadline(.draining, after: Timeout(left)) : closeIdle()

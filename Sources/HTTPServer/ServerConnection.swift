@@ -213,6 +213,11 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
 
     public func setDeadline(after timeout: Timeout) { setDeadline(.handler, after: timeout) }
 
+    public func setIdleDeadline(after timeout: Timeout) {
+        setDeadline(.handlerIdle, after: timeout)
+        if server.isEnding(listener) { drain() }
+    }
+
     func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
         guard let nanoseconds = timeout.nanoseconds else { return clearDeadline() }
         setDeadline(kind, at: server.loop.now.advanced(by: nanoseconds))
@@ -235,7 +240,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         case .head:
             reader.giveUp(maxBytes: server.settings.maxHeaderBytes)
             refuse(MessageError(status: 408, detail: "The head of the request did not arrive in time."))
-        case .handler: handler?.deadlinePassed()
+        case .handler, .handlerIdle: handler?.deadlinePassed()
         case .multiplexed: multiplexed?.deadlinePassed()
         // The kernel asks for more only once a good part of its send buffer is free. Until then, its fill level shows
         // whether a client reads slowly or not at all.

@@ -95,8 +95,8 @@ import WireText
     @Test func `lets its certificates be valid for 30 days and five minutes`() throws {
         let now = WallClock.now()
         let issued = try CertificateAuthority.issue(for: ["a.test"], now: now)
-        #expect(issued.notBefore == now - 300)
-        #expect(issued.notAfter == now + 30 * 86_400)
+        #expect(issued.validity.notBefore == now - 300)
+        #expect(issued.validity.notAfter == now + 30 * 86_400)
         // Both forms of times, and the day on which they change.
         for (now, lifetime) in [(0, 60), (2_524_607_999, 1), (2_524_608_400, 60), (4_102_444_800, 86_400)]
             as [(Int64, Int64)]

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WireText
 
 @testable import Cryptography
 
@@ -15,13 +16,13 @@ import Testing
         let intermediate = try SigningIntermediate(for: ["example.com", "other.test"])
         let files = try CertificateFiles(roots: intermediate.rootPEM)
         for host in ["example.com", "a.example.com", "b.c.other.test", "xn--bcher-kva.example.com"] {
-            #expect(intermediate.covers(host))
+            #expect(intermediate.domains.covers(host))
             let chain = try files.chain(try intermediate.certificate(for: host))
             #expect(try await files.complaint(about: chain, ["-verify_hostname", host]) == nil)
             #expect(try await files.complaint(about: chain, ["-verify_hostname", "z.example.com"]) != nil)
         }
         for host in ["com", "notexample.com", "example.com.test", "test", "listed.test"] {
-            #expect(!intermediate.covers(host))
+            #expect(!intermediate.domains.covers(host))
             #expect(throws: CryptographyError.uncoveredHost(host)) { try intermediate.certificate(for: host) }
         }
         for host in ["", ".example.com", "*.example.com", "a\0.example.com", "A.example.com"] {
@@ -107,6 +108,51 @@ import Testing
         for domain in ["127.0.0.1", "::1", "*.example.com", ""] {
             #expect(throws: CryptographyError.certificateHost(domain)) { try SigningIntermediate(for: [domain]) }
         }
+    }
+
+    private func key(_ byte: UInt8 = 7) throws -> SealingKey {
+        try SealingKey(SecretBytes([UInt8](repeating: byte, count: 32)))
+    }
+
+    @Test func `comes back from its sealed form and goes on signing`() async throws {
+        let made = try SigningIntermediate(for: ["example.com", "other.test"])
+        let again = try SigningIntermediate(sealed: made.seal(key: key()), key: key())
+        #expect(again.root == made.root)
+        #expect(again.domains == made.domains)
+        #expect(again.fits(made.domains))
+        let files = try CertificateFiles(roots: made.rootPEM)
+        let chain = try files.chain(try again.certificate(for: "a.other.test"))
+        #expect(try await files.complaint(about: chain, ["-verify_hostname", "a.other.test"]) == nil)
+        #expect(throws: CryptographyError.uncoveredHost("a.test")) { try again.certificate(for: "a.test") }
+        #expect(throws: CryptographyError.seal(.key)) {
+            try SigningIntermediate(sealed: made.seal(key: key()), key: key(8))
+        }
+        // The other kind of kept certificates is not taken for it.
+        let issued = try CertificateAuthority.issue(for: ["a.test"]).seal(key: key())
+        #expect(throws: (any Error).self) { try SigningIntermediate(sealed: issued, key: key()) }
+    }
+
+    @Test func `is refused after any change of its sealed form`() throws {
+        let sealed = try SigningIntermediate(for: ["example.com"]).seal(key: key())
+        for index in sealed.indices {
+            var changed = sealed
+            changed[index] ^= 0x10
+            for bytes in [changed, Array(sealed.prefix(index))] {
+                do {
+                    _ = try SigningIntermediate(sealed: bytes, key: key())
+                    Issue.record("accepted at \(index)")
+                } catch CryptographyError.seal {}
+            }
+        }
+    }
+
+    @Test func `fits the same domains as long as a third of its life is left`() throws {
+        let now: Int64 = 1_800_000_000
+        let made = try SigningIntermediate(for: ["example.com", "a.example.com"], lifetime: 600, now: now)
+        #expect(made.fits(DomainSet(["example.com"]), now: now + 300))
+        #expect(!made.fits(DomainSet(["example.com"]), now: now + 301))
+        #expect(!made.fits(DomainSet(["a.example.com"]), now: now))
+        #expect(!made.fits(DomainSet(["example.com", "other.test"]), now: now))
     }
 
     @Test func `is trusted by Python through SSL_CERT_FILE`() async throws {

@@ -207,6 +207,38 @@ struct EventLoopTests {
         #expect(told.all.count == 1)
     }
 
+    @Test func `a descriptor that is registered anew tells its new handler alone, also what had come before`()
+        async throws
+    {
+        let loop = try EventLoop.start(name: "anew")
+        defer { loop.stop() }
+        let (former, next) = (Recorder<Int>(), Recorder<Int>())
+        let pairs = try (0..<20).map { _ in try Pair() }
+        try await loop.run {
+            for (index, pair) in pairs.enumerated() {
+                try loop.register(
+                    pair.near,
+                    handler: Watcher { readiness in
+                        guard readiness.contains(.readable) else { return }
+                        former.append(index)
+                        // The events of the others stand in the same batch.
+                        for (other, pair) in pairs.enumerated() where former.all.count == 1 {
+                            try? loop.change(
+                                pair.near, to: Watcher { if $0.contains(.readable) { next.append(other) } })
+                        }
+                    })
+            }
+        }
+        let gate = Gate()
+        loop.execute { gate.wait() }
+        for pair in pairs { pair.write("x") }
+        gate.open()
+        try await eventually("the new handlers") { Set(next.all) == Set(pairs.indices) }
+        for _ in 0..<10 { _ = try await loop.run { 0 } }
+        #expect(former.all.count == 1)
+        #expect(next.all.count == pairs.count)
+    }
+
     @Test func `a handler is held until it is unregistered`() async throws {
         let loop = try EventLoop.start(name: "held")
         defer { loop.stop() }

@@ -219,7 +219,7 @@ final class HTTP2Connection {
             if connection.stream.unacknowledged < unacknowledged { return waitForClient() }
             connection.stream.resetOnClose()
             connection.leave(.cutOff)
-        case .none, .head, .handler, .linger, .multiplexed: break
+        case .none, .head, .handler, .handlerIdle, .linger, .multiplexed: break
         }
     }
 

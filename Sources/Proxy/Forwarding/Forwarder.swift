@@ -144,7 +144,8 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
             shard.loop.atNextTurn(self)
         }
         guard let patience = context.exchange.takeNewTime() else { return }
-        stream.setDeadline(after: timeout(of: patience))
+        let timeout = timeout(of: patience)
+        patience == .firstBytes ? stream.setIdleDeadline(after: timeout) : stream.setDeadline(after: timeout)
     }
 
     private func timeout(of patience: Exchange.Patience) -> Timeout {

@@ -165,6 +165,24 @@ struct LifeTests {
 
     // MARK: Draining
 
+    @Test func `draining does not wait for the first byte inside a CONNECT`() async throws {
+        let proxy = try await ProxyInProcess(proxy: "header_timeout: 1h")
+        let clients = [try await proxy.connect(), try await proxy.connect()]
+        for client in clients {
+            try await client.send(connectRequest("api.test:80"))
+            #expect(try await client.response(to: "CONNECT").status == 200)
+        }
+        // One more comes to that point while the proxy drains.
+        let late = try await proxy.connect()
+        try await late.send("CONNECT api.test:80 HTTP/1.1\r\n")
+        async let drained: Void = proxy.server.drain(within: .seconds(3600))
+        for client in clients { #expect(try await client.readToEnd().isEmpty) }
+        try await late.send("Host: api.test:80\r\n\r\n")
+        #expect(try await late.response(to: "CONNECT").status == 200)
+        #expect(try await late.readToEnd().isEmpty)
+        await drained
+    }
+
     @Test func `draining ends what is idle, finishes what is under way, and takes nothing new`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess { exchange in

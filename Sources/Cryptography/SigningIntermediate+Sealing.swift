@@ -1,0 +1,59 @@
+import WireText
+
+// The stored form, with sizes and counts as `SealedReader` reads them:
+//
+//     root
+//     certificate, private key, name and key identifier of the intermediate
+//     domains    list of names
+extension SigningIntermediate {
+    /// Of the layout above.
+    private static let format: UInt8 = 1
+    /// Distinguishes this from other sealed bytes.
+    private static let context = Array("heimdallr-proxy signing intermediate".utf8)
+
+    /// - Throws: `CryptographyError.libcrypto`
+    public func seal(key: SealingKey) throws(CryptographyError) -> [UInt8] {
+        var output = SecretWriter(capacity: 4096 + signer.certificate.count * 4)
+        output.append(sized: root)
+        try signer.write(to: &output)
+        output.append(count: domains.names.count)
+        for domain in domains.names.sorted() { output.append(sized: Array(domain.utf8)) }
+        return try SealedBytes.seal(output.finish(), format: Self.format, context: Self.context, key: key)
+    }
+
+    /// Opens the result of `seal(key:)`.
+    /// - Throws: `CryptographyError.seal` when the bytes were not sealed with this key, or the root has not signed the
+    ///   intermediate; `.libcrypto`
+    public init(sealed: [UInt8], key: SealingKey) throws(CryptographyError) {
+        let plain = try SealedBytes.open(sealed, format: Self.format, context: Self.context, key: key)
+        var reader = SealedReader(bytes: plain)
+        do throws(CryptographyError) {
+            let root = try reader.bytes()
+            let signer = try CertificateSigner(&reader)
+            var domains: Set<String> = []
+            for _ in 0..<(try reader.count()) { domains.insert(String(decoding: try reader.bytes(), as: UTF8.self)) }
+            guard reader.isAtEnd, !domains.isEmpty else { throw .seal(.damaged) }
+            let (upper, lower) = (try X509Certificate(der: root), try X509Certificate(der: signer.certificate))
+            guard lower.isSigned(by: upper) else { throw .seal(.damaged) }
+            self.init(
+                root: root, signer: signer, domains: DomainSet(domains),
+                validity: CertificateValidity(notBefore: lower.notBefore, notAfter: lower.notAfter))
+        } catch { throw error.inSealedBytes }
+    }
+}
+
+extension CertificateSigner {
+    fileprivate func write(to output: inout SecretWriter) throws(CryptographyError) {
+        output.append(sized: certificate)
+        try key.exported().withSpan { output.append(sized: $0) }
+        output.append(sized: name)
+        output.append(sized: keyIdentifier)
+    }
+
+    fileprivate init(_ reader: inout SealedReader) throws(CryptographyError) {
+        let certificate = try reader.bytes()
+        let key = try SigningKey(exported: try reader.secret())
+        self.init(certificate: certificate, key: key, name: try reader.bytes(), keyIdentifier: try reader.bytes())
+        guard try X509Certificate(der: certificate).belongs(to: key) else { throw .seal(.damaged) }
+    }
+}
