@@ -5,6 +5,14 @@ import WireText
 
 /// Writes a request's head as HTTP/1.1 does, so that `RequestHead` reads it by the same rules.
 struct HTTP2RequestHead: ~Copyable {
+    private static let methodField = Array(":method".utf8)
+    private static let schemeField = Array(":scheme".utf8)
+    private static let authorityField = Array(":authority".utf8)
+    private static let pathField = Array(":path".utf8)
+    private static let host = Array("host".utf8)
+    private static let cookie = Array("cookie".utf8)
+    private static let contentLength = Array("content-length".utf8)
+
     private var method: [UInt8] = []
     private var scheme: [UInt8] = []
     private var authority: [UInt8]?
@@ -33,18 +41,18 @@ struct HTTP2RequestHead: ~Copyable {
         }
         if name.count > 0, name[0] == ASCII.colon {
             takePseudo(name, [UInt8](copying: value))
-        } else if equals(name, "host") {
+        } else if name.equalsIgnoringCase(Self.host) {
             let host = [UInt8](copying: value)
             guard authority == nil || authority == host else {
                 return MessageError(detail: "The fields ':authority' and 'host' differ.")
             }
             authority = host
-        } else if equals(name, "cookie") {
+        } else if name.equalsIgnoringCase(Self.cookie) {
             // RFC 9113, section 8.2.3.
             if !cookies.isEmpty { cookies += Array("; ".utf8) }
             cookies += [UInt8](copying: value)
         } else {
-            if equals(name, "content-length") { hasLength = true }
+            if name.equalsIgnoringCase(Self.contentLength) { hasLength = true }
             lines.append(name)
             lines.append(": ")
             lines.append(value)
@@ -55,22 +63,14 @@ struct HTTP2RequestHead: ~Copyable {
 
     /// libnghttp2 has refused unknown and repeated ones.
     private mutating func takePseudo(_ name: Span<UInt8>, _ value: [UInt8]) {
-        if equals(name, ":method") {
+        if name.equalsIgnoringCase(Self.methodField) {
             method = value
-        } else if equals(name, ":scheme") {
+        } else if name.equalsIgnoringCase(Self.schemeField) {
             scheme = value
-        } else if equals(name, ":authority") {
+        } else if name.equalsIgnoringCase(Self.authorityField) {
             authority = value
-        } else if equals(name, ":path") {
+        } else if name.equalsIgnoringCase(Self.pathField) {
             path = value
-        }
-    }
-
-    private func equals(_ name: Span<UInt8>, _ word: StaticString) -> Bool {
-        word.withUTF8Buffer { word in
-            guard word.count == name.count else { return false }
-            for index in 0..<word.count where unsafe name[index] != word[index] { return false }
-            return true
         }
     }
 
