@@ -201,6 +201,10 @@ import Reactor
             return false
         }
         progress.isSent = true
+        options.counts?.countOpened()
+        if request.origin.scheme == .https {
+            options.counts?.noteCertificate(end: unsafe heimdallr_easy_certificate_end(easy.pointer))
+        }
         return true
     }
 }
