@@ -27,12 +27,15 @@ struct RouteTable: Sendable {
             /// `nil`: every caller.
             let callers: CallerRule?
             let intercepts: Bool
+            let serverCertificate: ListenerTLS?
         }
         fileprivate var rules: [Rule] = []
         fileprivate var hasPaths: Bool { rules.contains { $0.path != nil } }
         fileprivate var judgesPaths = false
         /// Whether TLS inside CONNECT to the host is opened.
         var intercepts: Bool { rules.contains(where: \.intercepts) }
+        /// The operator's own certificate for that; `nil`: the proxy makes one.
+        var serverCertificate: ListenerTLS? { rules.lazy.compactMap(\.serverCertificate).first }
     }
 
     private struct Key: Hashable {
@@ -63,7 +66,9 @@ struct RouteTable: Sendable {
         Self.finish(&exact)
         Self.finish(&wildcards)
         ports = Set(exact.keys.compactMap(\.port) + wildcards.keys.compactMap(\.port))
-        interceptedPorts = Set(exact.filter(\.value.intercepts).keys.compactMap(\.port))
+        interceptedPorts = Set(
+            exact.filter(\.value.intercepts).keys.compactMap(\.port)
+                + wildcards.filter(\.value.intercepts).keys.compactMap(\.port))
     }
 
     /// Sorts each host's rules. Rules with a port come before rules without one, which also hold for 80 and 443.
@@ -87,16 +92,11 @@ struct RouteTable: Sendable {
     private static func rules(of upstream: UpstreamSettings, _ index: Int) -> [Rules.Rule] {
         let methods = upstream.methods.map { Array($0.utf8) }
         let callers = CallerRule(upstream.callers)
-        guard !upstream.paths.isEmpty else {
-            return [
-                Rules.Rule(
-                    upstream: index, path: nil, methods: methods, callers: callers, intercepts: upstream.intercepts)
-            ]
-        }
-        return upstream.paths.map {
+        let paths: [[UInt8]?] = upstream.paths.isEmpty ? [nil] : upstream.paths.map { Array($0.utf8) }
+        return paths.map {
             Rules.Rule(
-                upstream: index, path: Array($0.utf8), methods: methods, callers: callers,
-                intercepts: upstream.intercepts)
+                upstream: index, path: $0, methods: methods, callers: callers, intercepts: upstream.intercepts,
+                serverCertificate: upstream.serverCertificate)
         }
     }
 
