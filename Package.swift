@@ -167,7 +167,8 @@ let package = Package(
         .testTarget(
             name: "HeimdallrProxyTests",
             dependencies: [
-                "HeimdallrProxy", "Administration", "Configuration", "Proxy", "Reactor", "TestSupport", "WireText",
+                "HeimdallrProxy", "Administration", "Configuration", "FileSystem", "Proxy", "Reactor", "Reports",
+                "TLSServer", "TestSupport", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

@@ -99,6 +99,7 @@ final class AdminModel: Sendable {
         var page = StatusPage(
             version: sources.version, uptime: begin.duration(to: .now), isDraining: draining.load(ordering: .relaxed),
             clients: clients, traffic: await sources.traffic(), rules: sources.rules, refusal: sources.reloads.refusal)
+        page.untrusting = sources.untrusting()
         page.hasConfigurationChanged = await sources.hasConfigurationChanged()
         return page
     }

@@ -116,6 +116,8 @@ public struct AdministrationSources: Sendable {
     public var logLevel: @Sendable (_ wanted: (level: String, time: String?)?) -> (isGood: Bool, text: String) = { _ in
         (false, "error: this proxy's log has no level\n")
     }
+    /// Programs that did not take the proxy's certificate of late, the latest first.
+    public var untrusting: @Sendable () -> [UntrustingProgram] = { [] }
     /// `nil` without an audit stream.
     public var audit: @Sendable () -> AuditCounts? = { nil }
     public var reloads = ReloadCounts()

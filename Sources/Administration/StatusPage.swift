@@ -14,6 +14,7 @@ struct StatusPage {
     /// Set while the last configuration read is not in use.
     var refusal: ReloadCounts.Refusal?
     var hasConfigurationChanged = false
+    var untrusting: [UntrustingProgram] = []
 
     var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
     var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isReady }
@@ -36,6 +37,7 @@ struct StatusPage {
             .init("requests_in_flight", .number(traffic.inFlight)),
             .init("clients", .array(clients.map(Self.json))),
             .init("upstreams", .array(upstreams.map(json))),
+            .init("untrusting_programs", .array(untrusting.map(\.json))),
         ])
     }
 
@@ -174,6 +176,8 @@ struct StatusPage {
         for client in clients { text += "\n" + Sentence.plain(Self.text(client)) }
         if !upstreams.isEmpty { text += "\nUpstreams:\n" }
         for upstream in upstreams { text += "  " + self.text(upstream) + "\n" }
+        if !untrusting.isEmpty { text += "\nPrograms that got no TLS from the proxy:\n" }
+        for program in untrusting { text += "  " + program.text + "\n" }
         return text
     }
 

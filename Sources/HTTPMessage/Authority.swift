@@ -23,6 +23,11 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
             }
         }
 
+        /// In the spelling of sockets and certificates: IPv6 without brackets.
+        public var bare: String {
+            if case .ipv6(let high, let low) = self { IPv6Text.format(high: high, low: low) } else { description }
+        }
+
         public var isAddress: Bool { if case .name = self { false } else { true } }
 
         /// 127.0.0.0/8, ::1, IPv4-mapped loopback addresses, `localhost` and names below it (RFC 6761 6.3). Not 0.0.0.0

@@ -9,7 +9,7 @@ extension ProxyShard {
         guard let tls = rules.tls(of: listener) else { return carrier }
         guard let certificate = rules.certificate(tls) else { return nil }
         return try? TLSServerStream(
-            on: carrier, server: self.tls, choose: { _ in certificate },
+            on: carrier, server: self.tls, choose: { _ in .serve(certificate) },
             report: { [weak self] in self?.handshakeEnded($0, listener: listener) })
     }
 

@@ -55,6 +55,8 @@ public struct RequestRecord: Sendable {
     public var audit: Audit?
     /// User of `proxy.users`.
     public var user: String?
+    /// Subject of the caller's certificate, or its first alternative name; `nil` where it showed none.
+    public var certificate: String?
     /// Reason for the proxy's own answer: the last word of the problem's `type`.
     public var reason: String?
     /// Fault of a malformed request, as a fixed sentence.

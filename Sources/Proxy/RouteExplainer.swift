@@ -137,9 +137,9 @@ struct RouteExplainer {
 
     /// Judges the address policy, without a name look-up.
     private func judge(_ authority: Authority) throws(Problem) {
-        var host = authority.host.description
-        if host.hasPrefix("[") { host = String(host.dropFirst().dropLast()) }
-        guard let address = SocketAddress(numericHost: host, port: authority.port(for: .http)) else { return }
+        guard let address = SocketAddress(numericHost: authority.host.bare, port: authority.port(for: .http)) else {
+            return
+        }
         var policy = AddressPolicy()
         policy.own = own
         policy.publicOnly = true

@@ -1,5 +1,6 @@
 import Configuration
 import CurlTransport
+import HTTPMessage
 import HTTPServer
 import Heimdallr
 import Reactor
@@ -101,6 +102,11 @@ final class RuleSet {
 
     /// `nil`: no TLS is opened.
     var interception: Interception? { plan.interception }
+    /// Routes of a host whose TLS is opened; `nil` for any other.
+    func intercepted(_ authority: Authority) -> RouteTable.Rules? {
+        plan.routes.rules(for: authority, scheme: .https).flatMap { $0.intercepts ? $0 : nil }
+    }
+
     var headerTimeout: Timeout { Timeout(settings.headerTimeout) }
 
     func upstream(for rules: UpstreamRules) -> Upstream? { rules.index.map { upstreams[$0] } ?? unmatched }
@@ -114,7 +120,7 @@ final class RuleSet {
     /// TLS of this listener; `nil` for plain HTTP, and after the listener closed.
     func tls(of listener: Int) -> ListenerTLS? { listeners[listener]?.tls }
 
-    /// The certificate that a listener shows now.
+    /// The certificate in these files, for programs.
     func certificate(_ tls: ListenerTLS) -> TLSServerContext? { plan.certificate(tls) }
 
     // MARK: Requests

@@ -21,6 +21,11 @@ public struct ClientCertificate: Sendable, Equatable {
     /// those with bytes outside visible ASCII, are left out.
     public let names: [String]
 
+    /// The subject, or else the first alternative name; at most 256 characters.
+    public var name: String? {
+        (subject.isEmpty ? names.first : subject).map { String($0.prefix(256)) }
+    }
+
     private static let maxSubject = 4096
 
     /// The certificate of a connection's client, verified by libssl; `nil` if the client showed none.

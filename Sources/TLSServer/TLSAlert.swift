@@ -7,6 +7,7 @@ public struct TLSAlert: Sendable, Hashable, CustomStringConvertible {
     public init(number: UInt8) { self.number = number }
 
     public static let noApplicationProtocol = TLSAlert(number: UInt8(SSL_AD_NO_APPLICATION_PROTOCOL))
+    public static let internalError = TLSAlert(number: UInt8(SSL_AD_INTERNAL_ERROR))
     public static let unrecognizedName = TLSAlert(number: UInt8(SSL_AD_UNRECOGNIZED_NAME))
     static let closeNotify = TLSAlert(number: UInt8(SSL3_AD_CLOSE_NOTIFY))
     static let noRenegotiation = TLSAlert(number: UInt8(TLS1_AD_NO_RENEGOTIATION))

@@ -36,11 +36,13 @@ enum TLSFront {
             unsafe SSL_CTX_set_client_hello_cb(
                 context,
                 { tls, alert, _ in
-                    guard let stream = unsafe TLSFront.owner(of: tls), let refusal = stream.heardHello() else {
-                        return SSL_CLIENT_HELLO_SUCCESS
+                    switch unsafe TLSFront.owner(of: tls)?.heardHello() {
+                    case .goOn, nil: return SSL_CLIENT_HELLO_SUCCESS
+                    case .wait: return SSL_CLIENT_HELLO_RETRY
+                    case .alert(let number):
+                        unsafe alert?.pointee = number
+                        return SSL_CLIENT_HELLO_ERROR
                     }
-                    unsafe alert?.pointee = refusal
-                    return SSL_CLIENT_HELLO_ERROR
                 }, nil)
             unsafe SSL_CTX_set_msg_callback(context) { sent, _, type, bytes, count, tls, _ in
                 guard type == SSL3_RT_ALERT || type == SSL3_RT_HANDSHAKE else { return }

@@ -11,7 +11,7 @@ extension TLSServerStream {
         wire.flush()
         switch error {
         case SSL_ERROR_NONE: opened()
-        case SSL_ERROR_WANT_READ: break
+        case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_CLIENT_HELLO_CB: break
         case SSL_ERROR_ZERO_RETURN: fail(.ended, fault("SSL_accept"))
         default: fail(howItFailed, fault("SSL_accept"))
         }
@@ -67,19 +67,48 @@ extension TLSServerStream {
         report?(end)
     }
 
+    /// Goes on with a handshake that waits for its context.
+    func decide(_ context: TLSServerContext?) {
+        guard case .handshaking = phase, case .waiting = hello else { return }
+        hello = .decided(context)
+        advance()
+    }
+
     // MARK: Called by libssl
 
-    /// Chooses the context by the ClientHello. SSL_client_hello_get0_ext(3)
-    /// - Returns: `nil`, or the alert for the client.
-    func heardHello() -> Int32? {
+    enum HelloAnswer {
+        case goOn
+        case alert(Int32)
+        /// libssl asks again when the handshake goes on.
+        case wait
+    }
+
+    /// Chooses the context by the ClientHello.
+    func heardHello() -> HelloAnswer {
+        if case .awaited(let choose) = hello {
+            guard readServerName() else { return .alert(SSL_AD_DECODE_ERROR) }
+            switch choose(serverName) {
+            case .serve(let context): hello = .decided(context)
+            case .refuse: return .alert(SSL_AD_UNRECOGNIZED_NAME)
+            case .later(let begin):
+                hello = .waiting
+                begin(LateDecision(self))
+            }
+        }
+        guard case .decided(let context) = hello else { return .wait }
+        return unsafe context?.serve(tls) == true ? .goOn : .alert(SSL_AD_INTERNAL_ERROR)
+    }
+
+    /// SSL_client_hello_get0_ext(3)
+    /// - Returns: `false` for a malformed name.
+    private func readServerName() -> Bool {
         var bytes: UnsafePointer<UInt8>?
         var count = 0
         if unsafe SSL_client_hello_get0_ext(tls, UInt32(TLSEXT_TYPE_server_name), &bytes, &count) == 1 {
             serverName = ServerName.parse(unsafe UnsafeBufferPointer(start: bytes, count: count).span)
-            if serverName == nil { return SSL_AD_DECODE_ERROR }
+            return serverName != nil
         }
-        guard let context = choose(serverName) else { return SSL_AD_UNRECOGNIZED_NAME }
-        return unsafe context.serve(tls) ? nil : SSL_AD_INTERNAL_ERROR
+        return true
     }
 
     /// A message in one direction. SSL_set_msg_callback(3)

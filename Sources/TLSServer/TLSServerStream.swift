@@ -22,6 +22,15 @@ import Reactor
         case ended
     }
 
+    /// State of the ClientHello's answer.
+    enum Hello {
+        case awaited((String?) -> ContextChoice)
+        /// It has come, and the decision has not.
+        case waiting
+        /// `nil`: no context can be had.
+        case decided(TLSServerContext?)
+    }
+
     /// Key updates, one after the other without application data, that a client may send.
     private static let maxSilence = 32
     /// Records read at most in one call, since a record may hold a single byte.
@@ -38,7 +47,7 @@ import Reactor
     private(set) var readEnd: Transferred?
     /// `nil` after the last call.
     var report: ((HandshakeEnd) -> Void)?
-    let choose: (String?) -> TLSServerContext?
+    var hello: Hello
     var serverName: String?
     var received: TLSAlert?
     var sent: TLSAlert?
@@ -50,18 +59,18 @@ import Reactor
     ///   - received: bytes that were read from the carrier already.
     ///   - isEnding: whether the carrier has announced the client's end already.
     ///   - server: of the carrier's loop.
-    ///   - choose: the context for the client's server name, in lower case; `nil` refuses the client with the alert
-    ///     unrecognized_name. Called once, within the handshake, and must not use this stream.
+    ///   - choose: answers the client's server name, in lower case. Called once, within the handshake, and must not use
+    ///     this stream.
     ///   - report: hears how the handshake ended, unless the owner closes the stream before.
     /// - Throws: `CryptographyError.libcrypto` without memory.
     public init(
         on carrier: any ByteStream, received: consuming ByteBuffer = ByteBuffer(), isEnding: Bool = false,
-        server: TLSServerLoop, choose: @escaping (String?) -> TLSServerContext?,
+        server: TLSServerLoop, choose: @escaping (String?) -> ContextChoice,
         report: @escaping (HandshakeEnd) -> Void = { _ in }
     ) throws(CryptographyError) {
         wire = TLSWire(carrier, received: received, isEnding: isEnding, spares: server.spares)
         self.server = server
-        self.choose = choose
+        hello = .awaited(choose)
         self.report = report
         unsafe tls = try TLSFront.newConnection(on: wire)
         unsafe TLSFront.set(owner: self, of: tls)

@@ -12,11 +12,13 @@ struct InterceptedProgramsTests {
         endpoint = try .plain()
     }
 
-    private func configuration(listen: UInt16, _ url: String, _ lines: String) throws -> String {
+    private func configuration(
+        listen: UInt16, host: String = "api.test", _ url: String, _ lines: String
+    ) throws -> String {
         try directory.write(clientSecret, to: "secret")
         let text = ProxyConfiguration(
             listen: listen, tokenEndpoint: endpoint.url,
-            upstreams: ProxyConfiguration.upstream(url: url, "intercept: true\n" + lines)
+            upstreams: ProxyConfiguration.upstream(host, url: url, "intercept: true\n" + lines)
         ).text
         return try directory.write(text.replacing("FOLDER", with: directory.path), to: "config.yaml")
     }
@@ -49,9 +51,18 @@ struct InterceptedProgramsTests {
     @Test(.enabled(if: ["/usr/bin/ruby", "/usr/local/bin/ruby"].contains(where: FileManager.default.isExecutableFile)))
     func `Ruby's token, too`() async throws { try await checkServed(.ruby) }
 
-    private func checkServed(_ program: InterceptedProgram) async throws {
+    /// Below an intermediate: one program for each library of TLS.
+    @Test(arguments: [
+        InterceptedProgram.curl, .wget, .git, .apt, .python("urllib"), .python("httpx"), .node("https"), .go, .java,
+        .perl("lwp"), .php("curl"),
+    ])
+    func `the token arrives at a wildcard's host`(program: InterceptedProgram) async throws {
+        try await checkServed(program, host: "\"*.test\"")
+    }
+
+    private func checkServed(_ program: InterceptedProgram, host: String = "api.test") async throws {
         let origin = try await SecureOrigin(packages: ["apt", "pip"].contains(program.name))
-        let file = try configuration(listen: 1, origin.url, origin.trust)
+        let file = try configuration(listen: 1, host: host, origin.url, origin.trust)
         let exec = [try Repository.executable(), "exec", "--serve", "--config", file, "--"]
         try await check(program, under: exec, origin)
         #expect(endpoint.requests.count == 1)
@@ -93,6 +104,12 @@ struct InterceptedProgramsTests {
         .go, .java, .apt,
     ]
 
+    /// Those that name themselves in CONNECT.
+    private static let variables = [
+        "curl": "CURL_CA_BUNDLE", "wget": "WGETRC", "git": "GIT_SSL_CAINFO", "Go net/http": "SSL_CERT_FILE",
+        "Java HttpClient": "JAVA_TOOL_OPTIONS", "apt": "APT_CONFIG",
+    ]
+
     @Test(arguments: distrustful)
     func `a program that does not trust the proxy gives one line of the log`(
         program: InterceptedProgram
@@ -112,6 +129,9 @@ struct InterceptedProgramsTests {
         let lines = proxy.log.split(separator: "\n").filter { $0.contains("a program got no TLS from the proxy") }
         #expect(lines.count == 1, "\(proxy.log) \(run.transcript)")
         #expect(lines.allSatisfy { $0.contains("target=api.test:443") && $0.contains("heimdallr-proxy exec") })
+        if let variable = Self.variables[program.name] {
+            #expect(lines.allSatisfy { $0.contains("which sets \(variable);") }, "\(lines)")
+        }
         #expect(origin.recording.requests.isEmpty)
     }
 }

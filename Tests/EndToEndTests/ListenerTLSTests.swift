@@ -176,10 +176,12 @@ struct ListenerTLSTests {
         #expect(first.contains("ALPN protocol: http/1.1"), "\(first)")
         // Another one's key.
         try put(two, key: one)
-        try await eventually("the log") { proxy.log.contains("a file of a listener's TLS can't be used") }
+        try await eventually("the log") { proxy.log.contains("a file of a certificate for programs can't be used") }
         #expect(try await serial(proxy.port).contains(number(one)))
         try put(two)
-        try await eventually("the log") { proxy.log.contains("a listener's certificate is taken from its files again") }
+        try await eventually("the log") {
+            proxy.log.contains("a certificate for programs is taken from its files again")
+        }
         #expect(try await serial(proxy.port).contains(number(two)))
     }
 

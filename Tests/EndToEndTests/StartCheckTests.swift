@@ -17,6 +17,10 @@ struct StartCheckTests {
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
     }
 
+    private static let longDomains = (0..<300).map {
+        "\($0)." + Array(repeating: String(repeating: "a", count: 60), count: 2).joined(separator: ".")
+    }.joined(separator: ", ")
+
     static let cases = [
         Case(
             name: "the store's folder is open to others",
@@ -49,6 +53,17 @@ struct StartCheckTests {
             name: "others may write to the audit file", yaml: "audit: {file: FOLDER/audit}",
             sentence: "audit.file: FOLDER/audit is not written to: its group or everybody may write to it"
         ) { folder in try setMode(0o666, try folder.write("", to: "audit")) },
+        Case(
+            name: "the folder above the intercepted hosts' authorities is missing",
+            yaml: """
+                interception: {directory: FOLDER/none/tls, key: {file: FOLDER/key}}
+                upstreams: [{host: a.test, intercept: true}]
+                """,
+            sentence: "can't make the directory FOLDER/none/tls"),
+        Case(
+            name: "permitted domains that make a certificate too large",
+            yaml: "interception: {permit: [\(longDomains)]}\nupstreams: [{host: a.test, intercept: true}]",
+            sentence: "an authority takes 1 to 900 domains, 30,000 bytes in all"),
         Case(
             name: "a name to listen at that nobody knows",
             yaml: "proxy: {listen: \"no-such-host.invalid:0\", open: true}",

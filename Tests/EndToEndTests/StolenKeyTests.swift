@@ -9,7 +9,7 @@ import Testing
 struct StolenKeyTests {
     private let directory: TemporaryDirectory
     private let origin: RecordingOrigin
-    private let proxy: RunningProxy
+    private var proxy: RunningProxy
     private let environment: [String: String?]
 
     init() async throws {
@@ -39,15 +39,16 @@ struct StolenKeyTests {
         let key: String
     }
 
-    /// Searches the memory for the private keys of the root and of the certificate for `api.test`.
-    private func steal() async throws -> Loot {
+    /// Searches the memory for the private keys of the root and of a certificate for the host.
+    /// - Parameter place: in the chain, from 1.
+    private func steal(_ host: String = "api.test", _ place: Int = 1) async throws -> Loot {
         // The certificate is in use.
-        #expect(try await exec(["curl", "-sS", "https://api.test/"]).output == "ok")
+        #expect(try await exec(["curl", "-sS", "https://\(host)/"]).output == "ok")
         let shown = try await ChildProcess.output(of: [
             "sh", "-c",
             """
-            openssl s_client -proxy 127.0.0.1:\(proxy.port) -connect api.test:443 -servername api.test </dev/null 2>&1 |
-            openssl x509
+            openssl s_client -proxy 127.0.0.1:\(proxy.port) -connect \(host):443 -servername \(host) -showcerts \\
+                </dev/null 2>&1 | awk '/BEGIN CERTIFICATE/ { n++ } n == \(place)' | openssl x509
             """,
         ])
         let root = try String(contentsOfFile: "\(try await trustFolder())/roots.pem", encoding: .utf8)
@@ -109,6 +110,36 @@ struct StolenKeyTests {
             }
             #expect(server.output == "\(port)\n", "a request of somebody who trusts it: \(way)")
         }
+    }
+
+    /// Java, too, heeds the constraints of an intermediate.
+    @Test func `with a wildcard the intermediate's key is in memory, and opens no host outside of its domain`()
+        async throws
+    {
+        let endpoint = try TokenEndpoint.plain()
+        var wild = self
+        wild.proxy = try await RunningProxy(
+            ProxyConfiguration(
+                listen: try freePort(), clients: [ProxyConfiguration.client(tokenEndpoint: endpoint.url)],
+                upstreams: [ProxyConfiguration.upstream("\"*.wild.test\"", url: origin.url, "intercept: true")]),
+            environment: environment)
+        let loot = try await wild.steal("a.wild.test", 2)
+        #expect(loot.found["key of a leaf", default: 0] > 0, "\(loot.found)")
+        for what in ["key of a root", "nonce under a root", "nonce under a leaf"] {
+            #expect(loot.found[what] == 0, "\(loot.found)")
+        }
+        let server = try ChildProcess([
+            try Repository.python(), Repository.fixture("forged_server.py"), "child", loot.certificate, loot.key,
+        ])
+        let port = try await server.printedPort()
+        for program in Self.programs {
+            let run = try await wild.exec(
+                try program.command("https://localhost:\(port)\(program.target)", directory))
+            #expect(run.ending != .exited(0), "\(run.transcript)")
+        }
+        #expect(server.output == "\(port)\n", "a request of somebody who trusts it")
+        #expect(!wild.proxy.log.contains("PRIVATE KEY"))
+        withExtendedLifetime(endpoint) {}
     }
 
     /// The same programs ask such a server if its certificate is of an authority that their environment names.

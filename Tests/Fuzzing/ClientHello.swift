@@ -36,7 +36,7 @@ private final class Visit: ReadinessHandler, @unchecked Sendable {
 
     func begin(_ input: [UInt8], _ pieces: [Int]) {
         stream = try! TLSServerStream(
-            on: carrier, server: TLSServerLoop(on: loop), choose: { $0 == "none.test" ? nil : context },
+            on: carrier, server: TLSServerLoop(on: loop), choose: { ContextChoice($0 == "none.test" ? nil : context) },
             report: { [unowned self] in ends.append($0) })
         try! stream.register(self)
         var index = 0

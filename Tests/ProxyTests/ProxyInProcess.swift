@@ -96,10 +96,17 @@ final class ProxyInProcess: Sendable {
                 default: SecretClosureProvider { throw TestFailure("no such secret here") }
                 }
             },
-            interception: configuration.interceptedHosts.isEmpty
-                ? nil : Interception(try CertificateAuthority.issue(for: configuration.interceptedHosts)))
+            interception: try Self.interception(configuration))
         guard let keeper = Keeper.current else { throw TestFailure("the suite lacks the trait .stopsProxies") }
         keeper.proxies.withLock { $0.append(self) }
+    }
+
+    private static func interception(_ configuration: Configuration) throws -> Interception? {
+        guard configuration.opensTLS else { return nil }
+        let names = configuration.interceptedNames
+        return Interception(
+            try CertificateAuthority.issue(for: names.hosts),
+            intermediate: names.domains.isEmpty ? nil : try SigningIntermediate(for: names.domains.names))
     }
 
     fileprivate func stop() async {

@@ -22,7 +22,8 @@ final class Conversation {
     init(
         _ client: MemoryClient, _ carrier: MemoryStream = MemoryStream(), on loop: EventLoop, limit: Int = 65536,
         patience: Duration = .seconds(60), received: [UInt8] = [], isEnding: Bool = false,
-        contexts: @escaping (String?) -> TLSServerContext?
+        contexts: @escaping (String?) -> TLSServerContext? = { _ in nil },
+        choose: ((String?) -> ContextChoice)? = nil
     ) throws {
         self.client = client
         self.carrier = carrier
@@ -30,7 +31,7 @@ final class Conversation {
         first.append(received)
         stream = try TLSServerStream(
             on: carrier, received: first, isEnding: isEnding, server: TLSServerLoop(on: loop, patience: patience),
-            choose: contexts,
+            choose: choose ?? { ContextChoice(contexts($0)) },
             report: { [heard] in heard.ends.append($0) })
         peer = EchoPeer(stream, limit: limit)
         try stream.register(peer)

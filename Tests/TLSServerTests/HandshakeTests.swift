@@ -148,6 +148,43 @@ struct HandshakeTests {
         #expect(ends == [.abandoned] && end == .failed(SystemError("SSL_accept", code: 110)))
     }
 
+    @Test(arguments: [true, false])
+    func `a handshake waits for a context that is made on another thread`(isMade: Bool) async throws {
+        let hosts = try await Hosts.make()
+        let decisions = Recorder<LateDecision>()
+        let talk = try await MemoryTalk { loop in
+            try Conversation(
+                MemoryClient(), on: loop,
+                choose: { _ in .later { decisions.append($0) } })
+        }
+        for _ in 0..<10 { try await talk.now { $0.step() } }
+        #expect(try await talk.now { $0.ends.isEmpty && !$0.client.isDone })
+        let late = try #require(decisions.all.first)
+        let context = isMade ? hosts.context("one.test") : nil
+        await Task.detached { late.decide(context) }.value
+        try await talk.go("the end of the handshake") { !$0.ends.isEmpty }
+        let end = try await talk.now { $0.ends[0] }
+        if case .done = end { #expect(isMade) } else { #expect(!isMade && end == .refused(.internalError)) }
+        // A second one changes nothing.
+        late.decide(nil)
+        if isMade { try await talk.go("the client's end") { $0.client.isDone } }
+    }
+
+    @Test func `a decision for a client that has left harms nobody`() async throws {
+        let hosts = try await Hosts.make()
+        let decisions = Recorder<LateDecision>()
+        let talk = try await MemoryTalk { loop in
+            try Conversation(
+                MemoryClient(), on: loop, patience: .milliseconds(20),
+                choose: { _ in .later { decisions.append($0) } })
+        }
+        try await talk.now { $0.step() }
+        try await eventually("the end") { try await talk.now { $0.carrier.isClosed } }
+        #expect(try await talk.now { $0.ends } == [.abandoned])
+        try #require(decisions.all.first).decide(hosts.context("one.test"))
+        #expect(try await talk.now { $0.ends } == [.abandoned])
+    }
+
     @Test func `a broken ClientHello ends the handshake or waits, and harms nobody`() async throws {
         let hosts = try await Hosts.make()
         let hello = try await talk(MemoryClient()).now { $0.client.take() }

@@ -61,7 +61,7 @@ final class SecureServer: Sendable {
                 socket, on: loop,
                 accepted: { [unowned self] carrier in
                     let stream = try? TLSServerStream(
-                        on: carrier, server: secured, choose: hosts.context, report: report)
+                        on: carrier, server: secured, choose: { ContextChoice(hosts.context($0)) }, report: report)
                     stream.map { server.serve($0, listener: 0) } ?? carrier.close()
                 }, failed: { _ in })
         }

@@ -184,7 +184,7 @@ struct StreamTests {
         }
         let peer = try await outer.now { talk in
             let stream = try TLSServerStream(
-                on: talk.stream, server: TLSServerLoop(on: outer.loop), choose: hosts.context)
+                on: talk.stream, server: TLSServerLoop(on: outer.loop), choose: { ContextChoice(hosts.context($0)) })
             let peer = EchoPeer(stream, limit: 65536)
             try stream.register(peer)
             return LoopBound(peer, on: outer.loop)

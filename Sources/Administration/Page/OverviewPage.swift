@@ -52,8 +52,21 @@ struct OverviewPage {
         <h2 id="upstreams-title">Upstreams</h2>
         \(alreadyHTML: upstreams)
         </section>
+        \(alreadyHTML: untrusting)
 
         """
+    }
+
+    private var untrusting: HTML {
+        guard !status.untrusting.isEmpty else { return "" }
+        return """
+            <section aria-labelledby="untrusting-title">
+            <h2 id="untrusting-title">Programs that got no TLS from the proxy</h2>
+            <ul>
+            \(alreadyHTML: status.untrusting.map(\.html))
+            </ul>
+            </section>
+            """
     }
 
     private var clients: HTML {

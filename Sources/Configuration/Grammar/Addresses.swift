@@ -36,7 +36,7 @@ extension Grammar {
     }
 
     /// A host in the spelling of sockets and certificates: IPv6 without brackets.
-    static func hostName(_ text: String) throws(Misfit) -> String { bare(try host(text)) }
+    static func hostName(_ text: String) throws(Misfit) -> String { try host(text).bare }
 
     /// The requests of an upstream: `api.example.com`, `*.example.com`, each with an optional port.
     static func hostPattern(_ text: String) throws(Misfit) -> HostPattern {
@@ -84,7 +84,7 @@ extension Grammar {
         // An authority may end in a colon without a port.
         guard !hostText.hasSuffix(":"), let authority = try? Authority(parsing: String(hostText)), authority.port == nil
         else { throw advice }
-        return .tcp(host: bare(authority.host), port: port)
+        return .tcp(host: authority.host.bare, port: port)
     }
 
     /// `host:port` or `[::1]:port`.
@@ -120,12 +120,6 @@ extension Grammar {
                     fits: .text(matching: #"^(\*|[^*/]+:[0-9]+)$"#))
         }
         return .authority(authority)
-    }
-
-    /// Without the brackets of an IPv6 address.
-    static func bare(_ host: Authority.Host) -> String {
-        let text = host.description
-        return text.hasPrefix("[") ? String(text.dropFirst().dropLast()) : text
     }
 
     /// Whether only this machine can reach the host, judged by its name.

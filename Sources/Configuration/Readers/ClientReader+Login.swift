@@ -97,7 +97,7 @@ extension ClientReader {
         guard parts.userinfo == nil else { throw Misfit("write the URI without a user name") }
         let authority = text[colon...].dropFirst(3).prefix { $0 != "/" && $0 != "?" }
         guard authority == authority.lowercased() else { throw Misfit("write the host in lower case, as browsers do") }
-        let isLoopback = ["127.0.0.1", "::1", "localhost"].contains(Grammar.bare(parts.authority.host))
+        let isLoopback = ["127.0.0.1", "::1", "localhost"].contains(parts.authority.host.bare)
         guard scheme == "https" || isLoopback else {
             throw Misfit("a code would cross the network in plain text: write https://, or a loopback address")
         }

@@ -8,6 +8,7 @@ extension Loader {
         checkCallers()
         checkTies()
         checkLoops(section)
+        checkInterception(section)
         bindCertificates()
     }
 
@@ -268,7 +269,7 @@ extension Loader {
     }
 
     private func answering(host: Authority.Host, port: UInt16) -> Listener? {
-        let name = Grammar.bare(host)
+        let name = host.bare
         return listeners.first { $0.answers(host: name, port: port) }
     }
 }

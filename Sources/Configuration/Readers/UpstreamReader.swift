@@ -55,14 +55,10 @@ struct UpstreamReader {
         return listener
     }
 
-    /// A certificate names an exact host.
+    /// A wildcard needs a key that goes on signing, so it says so itself.
     private mutating func readInterception(usually: Bool) {
         let isWildcard = settings.host.wildcard
         settings.intercepts = section.value("intercept", Grammar.boolean) ?? (usually && !isWildcard)
-        if settings.intercepts, isWildcard {
-            section.error(
-                "intercept", "each certificate is for one exact host: list the hosts in place of \(settings.host)")
-        }
     }
 
     // MARK: Which token, and how
@@ -126,7 +122,11 @@ struct UpstreamReader {
         section.read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
         settings.url = section.value("url", Grammar.upstreamURL)
         section.nextProxy("proxy", into: &settings.proxy)
-        if let tls = section.section("tls") { settings.tls = tls.tlsSettings(serverName: true) }
+        if let tls = section.section("tls") {
+            settings.serverCertificate = tls.serverCertificate(for: settings)
+            settings.tls = tls.tlsSettings(serverName: true)
+        }
+        warnOfSigning()
         readRewriting()
         guard known else { return }
         if let url = settings.url {
@@ -143,6 +143,14 @@ struct UpstreamReader {
             let what = section.has("client") ? "this client's token" : "what is injected here"
             section.warn("host", "every host under .\(settings.host.host) gets \(what)")
         }
+    }
+
+    private func warnOfSigning() {
+        let host = settings.host
+        guard settings.intercepts, host.wildcard, settings.serverCertificate == nil,
+            !host.host.description.contains(".")
+        else { return }
+        section.warn("intercept", "the proxy keeps a key that signs for every host under .\(host.host)")
     }
 
     /// `true`, `false`, or `{host: keep}`.

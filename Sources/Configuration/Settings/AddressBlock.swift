@@ -27,6 +27,6 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
         }
         guard (0...width).contains(length) else { return nil }
         bits = length + 128 - width
-        description = "\(Grammar.bare(host))/\(length)"
+        description = "\(host.bare)/\(length)"
     }
 }

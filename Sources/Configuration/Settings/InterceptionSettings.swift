@@ -1,22 +1,83 @@
-/// Where the certificates of intercepted hosts are kept, so that programs go on trusting them after a restart.
+import HTTPMessage
+
+/// The authorities of intercepted hosts.
 public struct InterceptionSettings: Sendable, Equatable {
-    public var directory: String
-    /// Seals the keys of the certificates.
-    public var key: SecretSource
+    /// Where the certificates are kept, so that programs go on trusting them after a restart.
+    public struct Store: Sendable, Equatable {
+        public var directory: String
+        /// Seals the keys of the certificates.
+        public var key: SecretSource
+    }
+
+    /// `nil`: in memory.
+    public var store: Store?
+    /// Domains whose hosts are signed for on first use, so that their list may grow without a new root. In lower case.
+    public var permit: [String] = []
+
+    public init(store: Store? = nil, permit: [String] = []) {
+        self.store = store
+        self.permit = permit
+    }
 }
 
 extension Section {
-    /// - Returns: `nil` when a key is missing or wrong.
-    func interceptionSettings() -> InterceptionSettings? {
+    /// Limit of `permit`, for clients that refuse a certificate that is much larger.
+    private static let maxDomains = 900
+
+    func interceptionSettings() -> InterceptionSettings {
         defer { finish() }
+        var settings = InterceptionSettings()
+        settings.permit = list("permit", Self.domain) ?? []
+        if settings.permit.count > Self.maxDomains {
+            error("permit", "programs take at most \(Self.maxDomains) domains: name a domain above them")
+        }
+        for domain in settings.permit where !domain.contains(".") {
+            warn("permit", "the proxy keeps a key that signs for every host under .\(domain)")
+        }
         let directory = value("directory", Grammar.path).map(diagnostics.resolve)
         let key = secret("key")
         guard has("directory"), has("key") else {
-            diagnostics.error(position, "\(path): write `directory` and `key`, or leave `interception` out")
-            return nil
+            if has("directory") || has("key") || !has("permit") {
+                diagnostics.error(
+                    position,
+                    "\(path): write `directory` and `key` to keep the certificates, or `permit`, or leave `interception` out"
+                )
+            }
+            return settings
         }
-        guard let directory, let key else { return nil }
+        guard let directory, let key else { return settings }
         checkStoreKey(key)
-        return InterceptionSettings(directory: directory, key: key)
+        settings.store = InterceptionSettings.Store(directory: directory, key: key)
+        return settings
+    }
+
+    private static func domain(_ text: String) throws(Misfit) -> String {
+        guard !text.contains("*"), let host = try? Grammar.host(text), case .name(let name) = host else {
+            throw Misfit("write a domain such as example.com, which stands for the hosts below it, too")
+        }
+        return name
+    }
+
+    /// `server_cert_file` and `server_key_file` of an upstream's `tls`.
+    func serverCertificate(for upstream: UpstreamSettings) -> ListenerTLS? {
+        let certificate = readableFile("server_cert_file")
+        let key = readableFile("server_key_file")
+        guard has("server_cert_file") || has("server_key_file") else { return nil }
+        if !has("server_cert_file") {
+            error("server_key_file", "a key needs its certificate: write `server_cert_file` too")
+        }
+        if !has("server_key_file") {
+            error("server_cert_file", "a certificate needs its key: write `server_key_file` too")
+        }
+        if !upstream.intercepts {
+            error(
+                "server_cert_file",
+                "this is about programs whose TLS is opened: write `intercept: true` too, or leave it out")
+        }
+        guard let certificate, let key else { return nil }
+        warnOfReaders(key, label: label("server_key_file"), at: position(of: "server_key_file"))
+        let host = upstream.host.wildcard ? nil : upstream.host.host.bare
+        note(.server(certificate: certificate, key: key, host: host), at: "server_cert_file")
+        return ListenerTLS(certFile: certificate, keyFile: key)
     }
 }

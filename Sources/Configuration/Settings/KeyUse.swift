@@ -12,6 +12,8 @@ public struct KeyUse: Sendable, Equatable {
         case tls(certificate: String, key: String)
         /// PEM files of a listener's certificate, and of its key.
         case listener(certificate: String, key: String)
+        /// PEM files of the certificate shown to programs whose TLS is opened, and of its key; with the exact host.
+        case server(certificate: String, key: String, host: String?)
         /// A PEM file of trust anchors.
         case trustAnchors(String)
     }

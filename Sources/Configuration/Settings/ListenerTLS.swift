@@ -1,6 +1,6 @@
-/// TLS of a listener, by PEM files.
+/// TLS towards programs, by PEM files: of a listener, or inside CONNECT.
 public struct ListenerTLS: Sendable, Hashable {
-    /// The listener's own certificate first, then those that lead to its issuer.
+    /// The proxy's own certificate first, then those that lead to its issuer.
     public var certFile: String
     public var keyFile: String
     /// Authorities of the clients' certificates. Each client has to show one. `nil`: no client is asked for one.
@@ -21,8 +21,9 @@ extension Configuration {
         return proxy.listenerTLS[address.endpoint]
     }
 
-    /// TLS of all listeners, each once.
-    public var allListenerTLS: Set<ListenerTLS> {
-        Set(proxy.listenerTLS.values).union(upstreams.compactMap(\.listenerTLS))
+    /// All certificates for programs that the configuration names, each once.
+    public var allServerTLS: Set<ListenerTLS> {
+        Set(proxy.listenerTLS.values).union(
+            upstreams.flatMap { [$0.listenerTLS, $0.serverCertificate].compactMap(\.self) })
     }
 }

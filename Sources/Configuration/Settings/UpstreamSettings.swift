@@ -24,6 +24,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var browsers = false
     /// Whether TLS inside CONNECT is opened, so that its requests can be signed. Also set by `proxy.intercept`.
     public var intercepts = false
+    /// Files of the certificate that is shown to programs then; `nil`: the proxy makes one.
+    public var serverCertificate: ListenerTLS?
     /// The target. `nil` for a wildcard host without `url`: https to the requested host.
     public var url: UpstreamURL?
     /// The injected values, including the client's token; empty when requests are forwarded unsigned.

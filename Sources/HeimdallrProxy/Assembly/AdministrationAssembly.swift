@@ -71,6 +71,7 @@ struct AdministrationAssembly {
         if let freshness = shared.freshness {
             sources.hasConfigurationChanged = { await BlockingWork.run { freshness.hasChanged() } }
         }
+        sources.untrusting = { [programs = shared.watch.untrusting] in programs.current }
         sources.audit = { [audit = shared.audit] in audit.counts }
         sources.quit = configuration.admin?.quits == true ? shared.quit : nil
         sources.logLevel = { [level = shared.logLevel] in level.answer($0) }

@@ -7,16 +7,16 @@ import Heimdallr
 import Logging
 import Proxy
 import Synchronization
+import WireText
 
 /// Keeps the certificates of intercepted hosts, and the files by which programs trust them.
 final class InterceptionKeeper: Sendable {
     private struct State {
         var current: Interception?
-        var files: TrustFiles?
+        /// Where that is kept.
+        var store: InterceptionSettings.Store?
+        var trust: HeldTrust?
     }
-
-    /// 397 days, in seconds: a process that runs for longer is an exception, and a reload renews them before.
-    private static let lifetime: Int64 = 397 * 86_400
 
     private let isForOneProgram: Bool
     private let secrets: SecretCache
@@ -30,18 +30,27 @@ final class InterceptionKeeper: Sendable {
         self.logger = logger
     }
 
-    /// The certificates for a configuration: the current ones, if they are for the same hosts.
+    /// The authorities for a configuration: the current ones, where they are for the same names.
     /// - Returns: `nil` if no TLS is opened.
     func prepare(_ configuration: Configuration) async throws -> Interception? {
-        let hosts = configuration.interceptedHosts
-        guard !hosts.isEmpty else { return nil }
-        if let current = state.withLock({ $0.current }), current.certificates.fits(hosts) { return current }
+        guard configuration.opensTLS else { return nil }
+        let names = configuration.interceptedNames
+        // Another folder may have others, which programs trust.
+        let store = configuration.interception?.store
+        let current = state.withLock { $0.store == store ? $0.current : nil }
         do {
-            guard let settings = configuration.interception else {
-                return try await Self.issue(hosts, keeping: nil)
+            var kept: (path: String, key: SealingKey)?
+            if let store {
+                let text = try await StoreAssembly(configuration, secrets).secret(store.key, "interception.key")
+                kept = (store.directory, try TokenStoreKey(text).sealing)
             }
-            let text = try await StoreAssembly(configuration, secrets).secret(settings.key, "interception.key")
-            return try await Self.issue(hosts, keeping: (settings.directory, TokenStoreKey(text).sealing))
+            return try await BlockingWork.run { [kept] in
+                Result { () throws(CryptographyError) -> Interception in
+                    var store: AuthorityStore?
+                    if let kept { store = try AuthorityStore(path: kept.path, key: kept.key) }
+                    return try AuthorityStore.authorities(for: names, current: current, in: store)
+                }
+            }.get()
         } catch {
             var problem = configuration.keyUses.opened["interception"] ?? .init(file: "interception", message: "")
             problem.message = "interception: \(error)"
@@ -49,70 +58,49 @@ final class InterceptionKeeper: Sendable {
         }
     }
 
-    private static let (stored, storedLimit, storedRoots) = ("certificates", 64 << 20, "roots.pem")
-
-    /// Reads the stored certificates if they are for these hosts; else makes new ones.
-    /// - Parameter store: the folder that keeps them, and the key that seals them.
-    private static func issue(_ hosts: Set<String>, keeping store: (path: String, key: SealingKey)?) async throws
-        -> Interception
-    {
-        try await BlockingWork.run {
-            Result { () throws(CryptographyError) -> Interception in
-                guard let store else {
-                    return Interception(try CertificateAuthority.issue(for: hosts, lifetime: lifetime))
-                }
-                let folder = try PrivateDirectory(path: store.path)
-                if let bytes = try folder.read(stored, limit: storedLimit) {
-                    let former = try IssuedCertificates(sealed: bytes, key: store.key)
-                    if former.fits(hosts) { return Interception(former) }
-                }
-                let made = try CertificateAuthority.issue(for: hosts, lifetime: lifetime)
-                try folder.replace(stored, with: try made.seal(key: store.key))
-                try folder.replace(storedRoots, with: Array(made.rootsPEM.utf8))
-                return Interception(made)
-            }
-        }.get()
-    }
-
     /// Begins to use these, and writes the files. Without the files requests are served, but `exec` has nothing to name.
     func use(_ interception: Interception?, _ configuration: Configuration) async {
-        let (former, files) = state.withLock { state in
-            defer { state.current = interception }
-            return (state.current, state.files)
+        let (former, trust) = state.withLock { state in
+            defer { (state.current, state.store) = (interception, configuration.interception?.store) }
+            return (state.current, state.trust)
         }
-        if let former, let interception, former !== interception {
+        if let former, let interception, !Set(interception.roots).isSubset(of: former.roots) {
             logger.warning(
-                "there is a new authority for intercepted TLS: its hosts or its end have changed",
+                "there is a new authority for intercepted TLS: its names or its end have changed",
                 metadata: ["what_to_do": "start the programs again, which trust the former one"])
         }
-        guard let interception else { return await end() }
+        guard let interception, !interception.roots.isEmpty else { return await end() }
         do {
             let path = try folder(configuration)
-            guard former !== interception || path != files?.folder else { return }
-            let written = try await BlockingWork.run {
-                Result {
-                    let files = try TrustFiles(roots: Array(interception.certificates.rootsPEM.utf8), folder: path)
-                    try files.writeDefaults()
-                    return files
+            guard former?.roots != interception.roots || path != trust?.files.folder else { return }
+            let held = try await BlockingWork.run {
+                Result { () throws(TrustFiles.Fault) -> HeldTrust in
+                    let held = try HeldTrust(roots: Array(interception.rootsPEM.utf8), folder: path)
+                    if trust == nil { held.removeAbandoned() }
+                    return held
                 }
             }.get()
-            if files?.folder != path { await end() }
-            state.withLock { $0.files = written }
-            logger.info(
-                "TLS of programs is opened",
-                metadata: ["hosts": .stringConvertible(interception.certificates.leaves.count), "trust": "\(path)"])
+            if trust?.files.folder != path { await end() }
+            state.withLock { $0.trust = held }
+            var fields: Logger.Metadata = [
+                "hosts": .stringConvertible(interception.certificates.leaves.count), "trust": "\(path)",
+            ]
+            if let domains = interception.intermediate?.domains.names {
+                fields["domains"] = .stringConvertible(domains.count)
+            }
+            logger.info("TLS of programs is opened", metadata: fields)
         } catch {
             logger.error(
                 "the files by which programs trust intercepted TLS can't be written", metadata: ["reason": "\(error)"])
         }
     }
 
-    var files: TrustFiles? { state.withLock { $0.files } }
+    var files: TrustFiles? { state.withLock { $0.trust?.files } }
 
     /// Named after the first address of `proxy.listen`, or after this process if nobody could know that.
     private func folder(_ configuration: Configuration) throws -> String {
         let known = isForOneProgram ? nil : configuration.trustName
-        let (port, kind) = known ?? (0, "\(getpid()).trust")
+        let (port, kind) = known ?? (0, HeldTrust.folderKind("\(getpid())"))
         if let folder = TrustFiles.systemFolder(port: port, kind: kind) { return folder }
         return try AdminSocket.prepareDefault(
             port: port, kind: kind, runtimeDirectory: ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
@@ -120,11 +108,11 @@ final class InterceptionKeeper: Sendable {
     }
 
     func end() async {
-        let files = state.withLock { state in
-            defer { state.files = nil }
-            return state.files
+        let trust = state.withLock { state in
+            defer { state.trust = nil }
+            return state.trust
         }
-        if let files { await BlockingWork.run { files.remove() } }
+        if let trust { await BlockingWork.run { trust.end() } }
     }
 }
 
@@ -158,7 +146,7 @@ extension Configuration {
     /// Parts of the name of the folder with the trust files; `nil` without an address that is known before the start.
     fileprivate var trustName: (port: UInt16, kind: String)? {
         for case .tcp(let host, let port) in proxy.listen where port != 0 {
-            return (port, "\(host.replacing(":", with: "-")).trust")
+            return (port, HeldTrust.folderKind(host.replacing(":", with: "-")))
         }
         return nil
     }

@@ -7,7 +7,8 @@ import Synchronization
 import TLSServer
 import WireText
 
-/// The certificates of the listeners with TLS: the last good content of their files. Any thread; reading blocks.
+/// The operator's certificates for programs, of listeners and intercepted upstreams: the last good content of their files.
+/// Any thread; reading blocks.
 final class ListenerCertificates: Sendable {
     /// One reading of a listener's files that can be used.
     private struct Reading {
@@ -30,7 +31,7 @@ final class ListenerCertificates: Sendable {
     /// Reads the files that were not read yet. Called before `context` is used for a configuration.
     /// - Throws: `ConfigurationError`, since a listener without a certificate can serve nobody.
     func add(_ configuration: Configuration) async throws {
-        let wanted = configuration.allListenerTLS.filter { tls in readings.withLock { $0[tls] == nil } }
+        let wanted = configuration.allServerTLS.filter { tls in readings.withLock { $0[tls] == nil } }
         guard !wanted.isEmpty else { return }
         let found = await BlockingWork.run {
             Result { () throws(ConfigurationError) in
@@ -47,7 +48,7 @@ final class ListenerCertificates: Sendable {
 
     /// Removes files that no configuration uses any more.
     func keep(_ configuration: Configuration) {
-        let wanted = configuration.allListenerTLS
+        let wanted = configuration.allServerTLS
         readings.withLock { readings in readings = readings.filter { wanted.contains($0.key) } }
         faults.withLock { faults in faults = faults.filter { wanted.contains($0.key) } }
     }
@@ -72,13 +73,13 @@ final class ListenerCertificates: Sendable {
                 guard !isKnown || wasFaulty else { continue }
                 for file in tls.files { counts.record(.file(file), isGood: true) }
                 logger?.info(
-                    "a listener's certificate is taken from its files again; new connections get it",
+                    "a certificate for programs is taken from its files again; new connections get it",
                     metadata: ["files": "\(tls.files.joined(separator: " "))"])
             } catch {
                 guard faults.withLock({ $0.updateValue(error.reason, forKey: tls) }) != error.reason else { continue }
                 counts.record(.file(error.file), isGood: false)
                 logger?.warning(
-                    "a file of a listener's TLS can't be used; what it held last stays in use",
+                    "a file of a certificate for programs can't be used; what it held last stays in use",
                     metadata: ["file": "\(error.file)", "reason": "\(error.reason)"])
             }
         }
@@ -114,7 +115,7 @@ final class ListenerCertificates: Sendable {
         }
         do throws(CryptographyError) {
             let context = try TLSServerContext(
-                certificates: chain, key: key, session: Array("listener \(tls.certFile)".utf8), clients: clients)
+                certificates: chain, key: key, session: Array("certificate \(tls.certFile)".utf8), clients: clients)
             return Reading(content: FileContents([chainText, keyText, anchorText]), context: context, ends: ends)
         } catch {
             throw UnusableFile(file: tls.certFile, reason: "\(error)")
@@ -134,7 +135,7 @@ final class ListenerCertificates: Sendable {
 
 extension UnusableFile {
     fileprivate var problem: ConfigurationError {
-        ConfigurationError(problems: [.init(file: file, message: "a listener can't use it: \(reason)")])
+        ConfigurationError(problems: [.init(file: file, message: "TLS with programs can't use it: \(reason)")])
     }
 }
 

@@ -34,7 +34,15 @@ struct StartCheck {
             if isLasting { problems.append(problem(error, "store")) } else { warnings.append(problem(error, "store")) }
         }
         do { try AuditStream.check(configuration.audit) } catch { problems.append(problem(error, "audit")) }
-        problems += configuration.allListenerTLS.compactMap(ListenerCertificates.fault)
+        do { try AuthorityStore.check(configuration) } catch {
+            let isMade = configuration.interception?.store.map { Self.isMadeByUnit($0.directory) } ?? false
+            if isMade {
+                warnings.append(problem(error, "interception"))
+            } else {
+                problems.append(problem(error, "interception"))
+            }
+        }
+        problems += configuration.allServerTLS.compactMap(ListenerCertificates.fault)
         for error in ProxyServer.check(configuration, passed: passed) {
             // A unit may give the port, or the right to it, to the proxy and not to the user who runs this.
             let fault = problem(error, error.listener?.description)

@@ -18,6 +18,7 @@ final class Watch: Sendable {
 
     let signIns = SignInDirectory()
     let failures = UpstreamFailures()
+    let untrusting = UntrustingPrograms()
     private let logger: Logger
     private let logWriter: LogWriter
     private let state = Mutex(State(hooksOf: (nil, nil)))
@@ -42,13 +43,9 @@ final class Watch: Sendable {
                 "a CONNECT was closed",
                 metadata: ["target": "\(String(decoding: target, as: UTF8.self))", "what_to_do": "\(advice)"])
         }
-        observer.handshakeFailed = { [logger] failure in
-            var fields: Logger.Metadata = [
-                "target": "\(failure.target)", "reason": "\(failure.reason)", "what_to_do": "\(failure.advice)",
-            ]
-            if let user = failure.user { fields["user"] = "\(user)" }
-            if let others = failure.others, others > 0 { fields["others"] = .stringConvertible(others) }
-            logger.warning("a program got no TLS from the proxy", metadata: fields)
+        observer.handshakeFailed = { [logger, untrusting] failure in
+            untrusting.note(failure)
+            EventLog.write(failure, to: logger)
         }
         observer.acceptFailed = { [logger] error in
             logger.error("a connection could not be accepted", metadata: ["reason": "\(error)"])

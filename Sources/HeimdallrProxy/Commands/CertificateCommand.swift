@@ -26,15 +26,18 @@ struct CertificateCommand: AsyncParsableCommand {
         func run() async throws {
             let (source, environment) = try options.named.chooseWithoutPlayground()
             let settings = try source.load(environment: environment)
-            guard !settings.interceptedHosts.isEmpty else {
-                throw ExitStatus.failure.error("no upstream has `intercept: true`, so there is no authority")
+            guard !settings.interceptedNames.isEmpty else {
+                throw ExitStatus.failure.error(
+                    settings.opensTLS
+                        ? "every intercepted upstream brings its own certificate, so there is no authority"
+                        : "no upstream has `intercept: true`, so there is no authority")
             }
             let roots: String
             do {
-                if settings.interception != nil {
+                if settings.interception?.store != nil {
                     let keeper = InterceptionKeeper(
                         secrets: SecretCache(settings), logger: Logger(label: "ca") { _ in SwiftLogNoOpLogHandler() })
-                    roots = try await keeper.prepare(settings)?.certificates.rootsPEM ?? ""
+                    roots = try await keeper.prepare(settings)?.rootsPEM ?? ""
                 } else {
                     roots = String(decoding: try TrustFiles.written(for: settings, environment).rootsPEM, as: UTF8.self)
                 }

@@ -107,10 +107,11 @@ struct ExecCommand: ParsableCommand {
         let former = environment["https_proxy"]
         if environment["grpc_proxy"] == nil, former == nil { variables["grpc_proxy"] = "" }
         // Without interception, https can get no token.
-        guard !settings.interceptedHosts.isEmpty else { return variables }
+        guard settings.opensTLS else { return variables }
         if environment["grpc_proxy"] == nil { variables["grpc_proxy"] = former ?? "" }
         variables["https_proxy"] = proxy
         variables["HTTPS_PROXY"] = proxy
+        guard !settings.interceptedNames.isEmpty else { return variables }
         do {
             let trust = try trust ?? .written(for: settings, environment)
             return variables.merging(try trust.variables(for: environment)) { $1 }

@@ -45,6 +45,11 @@ struct KeyCheck {
                 }
             case .tls(let certificate, let key), .listener(let certificate, let key):
                 try checkTLS(certificate, key, use)
+            case .server(let certificate, let key, let host):
+                try checkTLS(certificate, key, use)
+                if let host, let first = try certificates(certificate).first, !first.isFor(host) {
+                    warn("the certificate is not for \(host), so programs will refuse it: it has \(first.names)", use)
+                }
             case .trustAnchors(let file):
                 let certificates = try certificates(file)
                 if let first = certificates.min(by: { $0.notAfter < $1.notAfter }) {

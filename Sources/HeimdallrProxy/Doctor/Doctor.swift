@@ -29,7 +29,7 @@ struct Doctor {
         let own = await BlockingWork.run { [configuration] in Self.listeners(configuration) }
         let files = FileCheck(
             configuration: configuration, secrets: secrets, clients: clients, upstreams: upstreams,
-            isWhole: names.isEmpty)
+            isWhole: names.isEmpty, loop: loop)
         var checks: [@Sendable () async -> Diagnosis] = [{ await files.diagnosis() }]
         for settings in clients {
             let (notes, tap) = (TokenRequestNotes(), Tap())

@@ -3,6 +3,7 @@ import Configuration
 import CurlTransport
 import FileSystem
 import Heimdallr
+import Reactor
 import WireText
 
 /// The secrets and the token store of the configuration.
@@ -14,6 +15,7 @@ struct FileCheck: Sendable {
     let upstreams: [UpstreamSettings]
     /// Whether to check also what belongs to no client and no upstream.
     let isWhole: Bool
+    let loop: EventLoop
 
     /// Upper bound for the reading of one secret.
     private static let limit = Duration.seconds(10)
@@ -21,7 +23,10 @@ struct FileCheck: Sendable {
     func diagnosis() async -> Diagnosis {
         var findings: [Finding] = []
         for (name, source) in sources { findings.append(await check("of \(name)", source)) }
-        if isWhole { findings += await store() }
+        if isWhole {
+            findings += await store()
+            findings += await InterceptionCheck(configuration: configuration, secrets: secrets, loop: loop).findings()
+        }
         if findings.isEmpty { findings = [.good("secrets", "there are none")] }
         return Diagnosis(
             kind: .configuration, name: "configuration", groups: [Diagnosis.Group(address: nil, findings: findings)])

@@ -33,6 +33,7 @@ struct AccessLog: Sendable {
         line.text("upstream", record.upstream)
         line.text("client", record.client)
         line.text("user", record.user)
+        line.text("certificate", record.certificate)
         if let peer = record.peer {
             line.number("uid", UInt64(peer.user))
             line.number("gid", UInt64(peer.group))

@@ -124,6 +124,7 @@ enum AuditLine {
         line.text("client", record.client)
         line.text("inject", record.injection)
         line.text("user", record.user)
+        line.text("certificate", record.certificate)
         if let peer = record.peer { line.number("uid", UInt64(peer.user)) }
         line.text("listener", record.listener?.description)
         line.text("peer", record.address?.description)

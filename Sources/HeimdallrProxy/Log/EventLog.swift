@@ -18,6 +18,16 @@ enum EventLog {
         logger.warning("upstream failed", metadata: fields)
     }
 
+    static func write(_ failure: FailedHandshake, to logger: Logger) {
+        var fields: Logger.Metadata = [
+            "target": "\(failure.target)", "reason": "\(failure.reason)", "what_to_do": "\(failure.remedy)",
+        ]
+        if !failure.caller.isEmpty { fields["caller"] = "\(failure.caller)" }
+        if let program = failure.program { fields["program"] = "\(program)" }
+        if let others = failure.others, others > 0 { fields["others"] = .stringConvertible(others) }
+        logger.warning("a program got no TLS from the proxy", metadata: fields)
+    }
+
     /// Logs each request to a token endpoint at debug level.
     static func write(_ report: TokenRequestReport, to logger: Logger) {
         logger.debug(

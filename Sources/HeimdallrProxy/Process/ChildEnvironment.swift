@@ -39,6 +39,7 @@ extension Configuration {
         var all = proxy.users.sorted { $0.key < $1.key }.map { (name: "user \($0.key)", source: $0.value) }
         if let token = admin?.token { all.append(("admin.token", token)) }
         all += store.secrets.map { ("store", $0) }
+        if let key = interception?.store?.key { all.append(("interception", key)) }
         return all + (tracing?.headers ?? []).map { ("tracing.headers", $0.value) }
     }
 }

@@ -58,7 +58,8 @@ struct TrustFiles: Sendable {
 
     private static var isRoot: Bool { ProcessIdentity.user == 0 }
 
-    private static func isOwn(_ folder: String) -> Bool {
+    /// Whether this user alone can list and change the folder.
+    static func isOwn(_ folder: String) -> Bool {
         guard let status = FileStatus(ofLinkAt: folder), status.kind == .folder else { return false }
         return status.owner == ProcessIdentity.user && status.mode & (isRoot ? 0o066 : 0o077) == 0
     }
@@ -73,6 +74,8 @@ struct TrustFiles: Sendable {
     }
 
     var rootsPEM: [UInt8] { roots.pem }
+    /// Path of our roots alone.
+    var rootsFile: String { path(Self.addition) }
 
     /// Writes the files for programs without values of their own, or replaces them.
     func writeDefaults() throws(Fault) {
@@ -108,11 +111,12 @@ struct TrustFiles: Sendable {
         return values
     }
 
-    /// Removes the folder and its files.
-    func remove() {
-        for name in FileSystem.names(in: path(Self.phpFolder)) { FileSystem.remove(path("\(Self.phpFolder)/\(name)")) }
-        for name in FileSystem.names(in: folder) { FileSystem.remove(path(name)) }
-        FileSystem.remove(folder)
+    /// Removes a folder and its files.
+    static func remove(_ folder: String) {
+        for inner in ["\(folder)/\(phpFolder)", folder] {
+            for name in FileSystem.names(in: inner) { FileSystem.remove("\(inner)/\(name)") }
+            FileSystem.remove(inner)
+        }
     }
 
     // MARK: One variable

@@ -19,37 +19,55 @@ struct TrustVariable: Sendable {
     let target: Target
     /// Variables that the programs read for the same purpose. The first one with a value names the former file.
     let former: [String]
+    /// Names of products in the `User-Agent` that these programs send, in lower case.
+    let products: [String]
 
-    private init(_ name: String, _ target: Target, or others: String...) {
+    private init(_ name: String, _ target: Target, or others: [String] = [], for products: String...) {
         self.name = name
         self.target = target
         former = [name] + others
+        self.products = products
     }
 
-    /// Each of them was tried with the programs in the remark.
+    /// Each of them was tried with its programs. Some of these do not name themselves in CONNECT.
     static let all = [
-        // OpenSSL, Go, Ruby, Perl's HTTP::Tiny, Python's urllib, httpx and aiohttp, uv, PHP's streams.
-        TrustVariable("SSL_CERT_FILE", .bundle),
+        // Also uv, truststore and PHP's streams.
+        TrustVariable(
+            "SSL_CERT_FILE", .bundle,
+            for: "go-http-client", "ruby", "http-tiny", "python-urllib", "python-urllib3", "python-httpx", "aiohttp",
+            "uv"),
         // The command curl; not libcurl in other programs.
-        TrustVariable("CURL_CA_BUNDLE", .bundle, or: "SSL_CERT_FILE"),
-        TrustVariable("REQUESTS_CA_BUNDLE", .bundle, or: "CURL_CA_BUNDLE"),
-        TrustVariable("AWS_CA_BUNDLE", .bundle, or: "REQUESTS_CA_BUNDLE"),
-        TrustVariable("PIP_CERT", .bundle, or: "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"),
-        TrustVariable("GIT_SSL_CAINFO", .bundle),
-        TrustVariable("CARGO_HTTP_CAINFO", .bundle, or: "SSL_CERT_FILE"),
-        TrustVariable("npm_config_cafile", .bundle, or: "NPM_CONFIG_CAFILE"),
-        TrustVariable("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", .bundle),
+        TrustVariable("CURL_CA_BUNDLE", .bundle, or: ["SSL_CERT_FILE"], for: "curl"),
+        TrustVariable("REQUESTS_CA_BUNDLE", .bundle, or: ["CURL_CA_BUNDLE"], for: "python-requests"),
+        TrustVariable("AWS_CA_BUNDLE", .bundle, or: ["REQUESTS_CA_BUNDLE"], for: "boto3", "botocore", "aws-cli"),
+        TrustVariable(
+            "PIP_CERT", .bundle, or: ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"], for: "pip"),
+        TrustVariable("GIT_SSL_CAINFO", .bundle, for: "git"),
+        TrustVariable("CARGO_HTTP_CAINFO", .bundle, or: ["SSL_CERT_FILE"], for: "cargo"),
+        TrustVariable("npm_config_cafile", .bundle, or: ["NPM_CONFIG_CAFILE"], for: "npm"),
+        TrustVariable("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", .bundle, for: "grpc-httpcli"),
         // Perl's LWP. With HTTPS_CA_FILE it would compare no host names.
-        TrustVariable("PERL_LWP_SSL_CA_FILE", .bundle, or: "HTTPS_CA_FILE"),
-        // Node.js and Bun.
-        TrustVariable("NODE_EXTRA_CA_CERTS", .addition),
-        TrustVariable("DENO_CERT", .addition),
-        TrustVariable("WGETRC", .settings(.wget)),
-        TrustVariable("WGET2RC", .settings(.wget2)),
-        TrustVariable("APT_CONFIG", .settings(.apt)),
-        TrustVariable("PHP_INI_SCAN_DIR", .phpFolders),
-        TrustVariable("JAVA_TOOL_OPTIONS", .javaOptions),
+        TrustVariable("PERL_LWP_SSL_CA_FILE", .bundle, or: ["HTTPS_CA_FILE"], for: "libwww-perl", "lwp-request"),
+        TrustVariable("NODE_EXTRA_CA_CERTS", .addition, for: "node", "node.js", "undici", "bun"),
+        TrustVariable("DENO_CERT", .addition, for: "deno"),
+        TrustVariable("WGETRC", .settings(.wget), for: "wget"),
+        TrustVariable("WGET2RC", .settings(.wget2), for: "wget2"),
+        TrustVariable("APT_CONFIG", .settings(.apt), for: "apt-http", "apt"),
+        TrustVariable("PHP_INI_SCAN_DIR", .phpFolders, for: "php"),
+        TrustVariable("JAVA_TOOL_OPTIONS", .javaOptions, for: "java", "java-http-client", "apache-httpclient"),
     ]
+
+    /// The variable of the program with this `User-Agent`, and the product's name there; `nil` for an unknown program.
+    /// RFC 9110, section 10.1.5.
+    static func need(of userAgent: String?) -> (variable: TrustVariable, product: String)? {
+        for part in (userAgent ?? "").split(separator: " ") {
+            let product = part.prefix { $0 != "/" }
+            if let variable = all.first(where: { $0.products.contains(product.lowercased()) }) {
+                return (variable, String(product))
+            }
+        }
+        return nil
+    }
 }
 
 /// A program's configuration file that can name a bundle.

@@ -104,6 +104,14 @@ struct Redirected {
     let destination: SocketAddress?
 }
 
+/// The sender of a CONNECT, in words. It may have gone by the time that they are needed.
+struct Program: Sendable {
+    /// User of the proxy, subject of a client certificate, user ID or address without port.
+    var caller = ""
+    /// `User-Agent` of the CONNECT, printable.
+    var name: String?
+}
+
 /// A CONNECT that was answered with 200, and is followed by requests. An object, because each request refers to it.
 final class Inside: Sendable {
     let authority: Authority
@@ -111,14 +119,27 @@ final class Inside: Sendable {
     let scheme: Scheme
     /// User of the requests inside.
     let credentials: BasicCredentials?
+    /// Sender of the CONNECT, for the log of a failed handshake.
+    let program: Program
     /// The program sent no CONNECT, and knows of no proxy.
     let isRedirected: Bool
 
-    init(authority: Authority, scheme: Scheme, credentials: BasicCredentials?, isRedirected: Bool = false) {
+    init(
+        authority: Authority, scheme: Scheme, credentials: BasicCredentials?, program: Program = Program(),
+        isRedirected: Bool = false
+    ) {
         self.authority = authority
         self.scheme = scheme
         self.credentials = credentials
+        self.program = program
         self.isRedirected = isRedirected
+    }
+
+    /// The same for another host.
+    func to(_ authority: Authority) -> Inside {
+        Inside(
+            authority: authority, scheme: scheme, credentials: credentials, program: program, isRedirected: isRedirected
+        )
     }
 
     /// Whether a request inside may name this authority. If the CONNECT names an address, any name is possible, unless TLS

@@ -29,9 +29,12 @@ extension Forwarder {
 
     /// The next request comes from inside the CONNECT.
     func serveInside(_ authority: Authority, _ scheme: Scheme) {
-        context.sender.inside = Inside(
-            authority: authority, scheme: scheme, credentials: stream.request.with { BasicCredentials($0, $1) },
-            isRedirected: context.sender.redirected != nil)
+        context.sender.inside = stream.request.with { head, bytes in
+            Inside(
+                authority: authority, scheme: scheme, credentials: BasicCredentials(head, bytes),
+                program: scheme == .https ? program(head, bytes) : Program(),
+                isRedirected: context.sender.redirected != nil)
+        }
         settle(stream.progress)
         context.sender.redirected = nil
         guard scheme == .http || layTLS() else { return stream.close(cut: true) }
@@ -43,30 +46,42 @@ extension Forwarder {
         stream.layStream { carrier, received in
             try? TLSServerStream(
                 on: carrier, received: received, server: shard.tls,
-                choose: { [weak self] in self?.certificate(for: $0) },
+                choose: { [weak self] in self?.certificate(for: $0) ?? .refuse },
                 report: { [weak self] in self?.handshakeEnded($0) })
         }
     }
 
     /// - Parameter name: from the ClientHello (RFC 6066, section 3).
-    /// - Returns: `nil` for another host than the CONNECT's. Where that names an address, any host may be named.
-    private func certificate(for name: String?) -> TLSServerContext? {
-        guard let inside = context.sender.inside, let interception = shard.rules.interception else { return nil }
+    /// - Returns: `refuse` for another host than the CONNECT's. Where that names an address, any host may be named. The
+    ///   routes decide which hosts are intercepted, so nothing is ever signed for another.
+    private func certificate(for name: String?) -> ContextChoice {
+        guard let inside = context.sender.inside, let interception = shard.rules.interception else { return .refuse }
         var host = inside.authority.host
         if let name {
-            guard host.isAddress || host == .name(name) else { return nil }
+            guard host.isAddress || host == .name(name) else { return .refuse }
             host = .name(name)
         }
-        context.sender.inside = Inside(
-            authority: Authority(host: host, port: inside.authority.port), scheme: .https,
-            credentials: inside.credentials, isRedirected: inside.isRedirected)
-        return interception.context(for: host, listener: stream.source.listener)
+        let authority = Authority(host: host, port: inside.authority.port)
+        guard let routes = shard.rules.intercepted(authority) else { return .refuse }
+        context.sender.inside = inside.to(authority)
+        if let own = routes.serverCertificate { return ContextChoice(shard.rules.certificate(own)) }
+        return interception.choice(for: host, listener: stream.source.listener)
     }
 
     private func handshakeEnded(_ end: HandshakeEnd) {
         if case .done = end { return }
-        let target = context.sender.inside.map { "\($0.authority)" } ?? ""
-        shard.observer.handshakeFailed(FailedHandshake(target: target, user: context.admitted.caller.user, end: end))
+        var failure = FailedHandshake(target: context.sender.inside.map { "\($0.authority)" } ?? "", end: end)
+        failure.caller = context.sender.inside?.program.caller ?? ""
+        failure.program = context.sender.inside?.program.name
+        shard.observer.handshakeFailed(failure)
+    }
+
+    private func program(_ head: RequestHead, _ bytes: Span<UInt8>) -> Program {
+        var program = Program(caller: context.admitted.caller.name ?? stream.source.address?.host ?? "")
+        if let index = head.index(of: .userAgent) {
+            program.name = ForeignText.printable(bytes[head.fields[index].value].text, most: 64)
+        }
+        return program
     }
 
     /// Closes the connection. Only TLS has an answer that says why.

@@ -1,15 +1,22 @@
-import TLSServer
+public import TLSServer
 
 /// A program that did not take the proxy's certificate, or with which no TLS was possible. The log tells it, because the
 /// program is never served without TLS instead.
 public struct FailedHandshake: Sendable {
     /// `HOST:PORT` of the CONNECT, or address of the listener.
     public var target: String
-    /// Name in `proxy.users`.
-    public var user: String?
+    /// User of the proxy, subject of a client certificate, user ID or address without port; empty at a listener.
+    public var caller = ""
+    /// `User-Agent` of the CONNECT, printable.
+    public var program: String?
     public var end: HandshakeEnd
     /// Number of failures before that were not told; `nil` inside CONNECT, where each is told.
     public var others: Int?
+
+    public init(target: String, end: HandshakeEnd) {
+        self.target = target
+        self.end = end
+    }
 
     public var reason: String {
         switch end {
@@ -21,6 +28,14 @@ public struct FailedHandshake: Sendable {
         case .refused(let alert?): "the proxy sent the alert \(alert)"
         case .refused(nil): "the program sent no TLS"
         case .abandoned: "the handshake took too long, or too many others came"
+        }
+    }
+
+    /// Whether the program behaved as those do that don't trust the certificate.
+    public var isDistrust: Bool {
+        switch end {
+        case .alert, .ended, .reset, .silent: others == nil
+        case .done, .refused, .abandoned: false
         }
     }
 
@@ -43,6 +58,8 @@ public struct FailedHandshake: Sendable {
         case .refused(.noApplicationProtocol):
             "only HTTP/1.1 is served inside TLS, and the program offered HTTP/2 alone: set it to HTTP/1.1"
         case .refused(.unrecognizedName): "the program must name the host of its CONNECT, which must be intercepted"
+        case .refused(.internalError):
+            "no certificate could be made for this host: many others were asked for at once, or none can name it"
         case .refused, .abandoned, .done: "see what the program does; set intercept: false to leave its TLS alone"
         case .alert, .ended, .reset, .silent:
             "the program may not trust the proxy: start it by heimdallr-proxy exec; one that trusts only certificates of "

@@ -3,42 +3,81 @@ public import Cryptography
 import HTTPMessage
 import Synchronization
 import TLSServer
+public import WireText
 
-/// The certificates of the hosts whose TLS inside CONNECT is opened. Any thread.
+/// The authorities of the hosts whose TLS inside CONNECT is opened. Any thread.
 public final class Interception: Sendable {
+    /// Those of exact hosts, whose authority no longer exists.
     public let certificates: IssuedCertificates
-    /// By listener and host, made on first use.
+    /// Signs for the hosts of domains; `nil` without such.
+    public let intermediate: SigningIntermediate?
+    /// Of the exact hosts, by listener and host, made on first use.
     private let contexts = Mutex<[String: TLSServerContext]>([:])
+    private let signing: SigningQueue?
 
-    public init(_ certificates: IssuedCertificates) { self.certificates = certificates }
+    public init(_ certificates: IssuedCertificates, intermediate: SigningIntermediate? = nil) {
+        self.certificates = certificates
+        self.intermediate = intermediate
+        signing = intermediate.map { SigningQueue($0) }
+    }
 
-    /// - Returns: `nil` for a host without a certificate, and without memory.
-    func context(for host: Authority.Host, listener: Int) -> TLSServerContext? {
-        let name = host.inCertificates
-        guard let leaf = certificates.leaves[name] else { return nil }
+    /// DER of the certificates that programs have to trust.
+    public var roots: [[UInt8]] { certificates.roots + [intermediate?.root].compactMap(\.self) }
+
+    /// The roots as PEM; empty where every upstream brings its own certificate.
+    public var rootsPEM: String { certificates.rootsPEM + (intermediate?.rootPEM ?? "") }
+
+    /// - Parameter host: one that the routes intercept.
+    func choice(for host: Authority.Host, listener: Int) -> ContextChoice {
+        let name = host.bare
+        if let leaf = certificates.leaves[name] { return ContextChoice(context(leaf, name, listener)) }
+        guard let signing, let intermediate, intermediate.domains.covers(name) else { return .refuse }
+        return signing.choice(for: name, listener: listener)
+    }
+
+    /// - Returns: `nil` without memory.
+    private func context(_ leaf: ServerCertificate, _ name: String, _ listener: Int) -> TLSServerContext? {
         let key = "\(listener) \(name)"
         return contexts.withLock { contexts in
             if let context = contexts[key] { return context }
-            // A session is resumed only under the same authority, by the same listener.
-            let session = certificates.roots.flatMap { $0 } + Array(key.utf8)
-            let context = try? TLSServerContext(certificates: leaf.chain, key: leaf.key, session: session)
+            let context = try? TLSServerContext(leaf, below: certificates.roots, key)
             contexts[key] = context
             return context
         }
     }
 }
 
-extension Configuration {
-    /// Hosts whose TLS inside CONNECT is opened, as certificates name them.
-    public var interceptedHosts: Set<String> {
-        Set(upstreams.filter(\.intercepts).map(\.host.host.inCertificates))
+extension TLSServerContext {
+    /// A session is resumed only under the same authority, for the same host, by the same listener.
+    convenience init(
+        _ certificate: ServerCertificate, below roots: [[UInt8]], _ use: String
+    ) throws(CryptographyError) {
+        try self.init(
+            certificates: certificate.chain, key: certificate.key,
+            session: roots.flatMap { $0 } + Array(use.utf8))
     }
 }
 
-extension Authority.Host {
-    /// Without the brackets of IPv6.
-    fileprivate var inCertificates: String {
-        let text = description
-        return text.hasPrefix("[") ? String(text.dropFirst().dropLast()) : text
+/// The names for which the proxy makes certificates.
+public struct InterceptedNames: Sendable, Equatable {
+    /// Exact hosts outside of the domains, as certificates name them. Each has its certificate from the start.
+    public var hosts: Set<String> = []
+    /// Their hosts' certificates are signed on first use.
+    public var domains = DomainSet([])
+
+    public var isEmpty: Bool { hosts.isEmpty && domains.isEmpty }
+}
+
+extension Configuration {
+    /// Whether TLS inside CONNECT is opened for any host.
+    public var opensTLS: Bool { upstreams.contains(where: \.intercepts) }
+
+    public var interceptedNames: InterceptedNames {
+        let patterns = upstreams.filter { $0.intercepts && $0.serverCertificate == nil }.map(\.host)
+        guard !patterns.isEmpty else { return InterceptedNames() }
+        let (wildcards, exact) = (patterns.filter(\.wildcard), patterns.filter { !$0.wildcard })
+        let domains = DomainSet((interception?.permit ?? []) + wildcards.map(\.host.bare))
+        return InterceptedNames(
+            hosts: Set(exact.map(\.host.bare).filter { !domains.covers($0) }), domains: domains)
     }
 }

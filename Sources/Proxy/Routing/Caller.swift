@@ -10,6 +10,9 @@ struct Caller: Equatable {
     var listener: ListenAddress?
     /// Shown at a listener that verifies certificates.
     var certificate: ClientCertificate?
+
+    /// `nil` for a caller that is known by its address only.
+    var name: String? { user ?? certificate?.name ?? uid.map { "uid \($0)" } }
 }
 
 struct CallerRule: Sendable {

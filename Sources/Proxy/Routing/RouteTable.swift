@@ -27,6 +27,7 @@ struct RouteTable: Sendable {
             /// `nil`: every caller.
             let callers: CallerRule?
             let intercepts: Bool
+            let serverCertificate: ListenerTLS?
 
             @inline(__always) func covers(_ asked: Span<UInt8>, _ method: Span<UInt8>) -> Bool {
                 if let path, !PathRules.matches(prefix: path, path: asked) { return false }
@@ -38,6 +39,8 @@ struct RouteTable: Sendable {
         fileprivate var judgesPaths = false
         /// Whether TLS inside CONNECT to the host is opened.
         var intercepts: Bool { rules.contains(where: \.intercepts) }
+        /// The operator's own certificate for that; `nil`: the proxy makes one.
+        var serverCertificate: ListenerTLS? { rules.lazy.compactMap(\.serverCertificate).first }
     }
 
     private struct Key: Hashable {
@@ -68,7 +71,9 @@ struct RouteTable: Sendable {
         Self.finish(&exact)
         Self.finish(&wildcards)
         ports = Set(exact.keys.compactMap(\.port) + wildcards.keys.compactMap(\.port))
-        interceptedPorts = Set(exact.filter(\.value.intercepts).keys.compactMap(\.port))
+        interceptedPorts = Set(
+            exact.filter(\.value.intercepts).keys.compactMap(\.port)
+                + wildcards.filter(\.value.intercepts).keys.compactMap(\.port))
     }
 
     /// Sorts each host's rules. Rules with a port come before rules without one, which also hold for 80 and 443.
@@ -95,7 +100,8 @@ struct RouteTable: Sendable {
         let paths: [[UInt8]?] = upstream.paths.isEmpty ? [nil] : upstream.paths.map { Array($0.utf8) }
         return paths.map {
             Rules.Rule(
-                upstream: index, path: $0, methods: methods, callers: callers, intercepts: upstream.intercepts)
+                upstream: index, path: $0, methods: methods, callers: callers, intercepts: upstream.intercepts,
+                serverCertificate: upstream.serverCertificate)
         }
     }
 

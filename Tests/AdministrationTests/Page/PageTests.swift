@@ -274,7 +274,7 @@ struct PageTests {
             client: text, grantType: text, loginMethod: .browser, signedInAs: text, scope: [text], state: .backingOff,
             expiresIn: nil, hasRefreshToken: true, refreshTokenExpiresIn: nil, sinceLastSuccess: nil, lastError: error,
             sinceLastError: .zero, nextAttemptIn: .zero, waiters: 0, storeFault: text, hasSettled: true)
-        let page = StatusPage(
+        var page = StatusPage(
             version: "0", uptime: .zero, isDraining: false,
             clients: [
                 Readiness.Client(
@@ -284,6 +284,10 @@ struct PageTests {
             traffic: TrafficReport(
                 upstreams: [UpstreamTraffic(name: text, client: text, bounds: [1])],
                 inFlight: 0))
+        page.untrusting = [
+            UntrustingProgram(
+                target: text, caller: text, program: text, reason: text, advice: text, count: 1, ago: .zero)
+        ]
         let html = OverviewPage(status: page, formToken: "t").html.text
         #expect(html.contains("</html>"))
         let words = html.unicodeScalars

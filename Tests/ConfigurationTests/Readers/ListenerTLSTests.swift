@@ -40,7 +40,7 @@ struct ListenerTLSTests {
         #expect(proxy.listenerTLS == [proxy.listen[1]: verifying])
         #expect(configuration.upstreams[0].listen == .tcp(host: "::1", port: 9001))
         #expect(configuration.upstreams[0].listenerTLS == tls)
-        #expect(configuration.allListenerTLS == [tls, verifying])
+        #expect(configuration.allServerTLS == [tls, verifying])
         #expect(
             configuration.upstreams[0].callers.description == "certificates CN=worker,O=Example or DNS:worker.example")
     }

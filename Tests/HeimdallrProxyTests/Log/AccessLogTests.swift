@@ -54,6 +54,14 @@ import Testing
         }
     }
 
+    @Test func `a caller with a certificate has its name`() throws {
+        #expect(
+            line(.text) { $0.certificate = "CN=worker,O=Example" }.hasSuffix(" certificate=\"CN=worker,O=Example\"\n"))
+        #expect(
+            try object { $0.certificate = "CN=worker,O=Example" }["certificate"] as? String == "CN=worker,O=Example")
+        #expect(try object()["certificate"] == nil)
+    }
+
     @Test func `a recorded request has its trace, as a traceparent field spells it`() throws {
         let trace = TraceID(high: 0x0AF7_6519_16CD_43DD, low: 0x8448_EB21_1C80_319C)
         #expect(line(.text) { $0.traceID = trace }.hasSuffix(" trace_id=0af7651916cd43dd8448eb211c80319c\n"))

@@ -27,11 +27,12 @@ import Testing
         #expect(
             line {
                 $0.user = "alice"
+                $0.certificate = "CN=worker"
                 $0.listener = SocketAddress(.ipv4(address: 0x7F00_0001, port: 8080))
                 $0.address = SocketAddress(.ipv4(address: 0x7F00_0001, port: 5000))
             }
                 == #"{"time":"2026-03-01T09:05:07.012Z","audit":"given","status":200,"upstream":"api.example.com","#
-                + #""rule":"upstreams[2]","client":"billing","user":"alice","listener":"127.0.0.1:8080","#
+                + #""rule":"upstreams[2]","client":"billing","user":"alice","certificate":"CN=worker","listener":"127.0.0.1:8080","#
                 + #""peer":"127.0.0.1:5000"}"# + "\n")
         let denied = line {
             $0.audit = .denied

@@ -52,7 +52,7 @@ struct TrustFilesTests {
         // As `exec` finds them.
         let found = try #require(try TrustFiles.written(in: folder))
         #expect(try found.variables(for: [:]) == files.variables(for: [:]))
-        files.remove()
+        TrustFiles.remove(files.folder)
         #expect(try TrustFiles.written(in: folder) == nil)
         #expect(!FileManager.default.fileExists(atPath: folder))
     }

@@ -1,3 +1,4 @@
+import Configuration
 import Cryptography
 import Foundation
 import Proxy
@@ -26,10 +27,10 @@ struct InterceptionTests {
         _ proxy: ProxyInProcess, _ arguments: [String], trusts: Bool = true
     ) async throws -> ChildProcess {
         let folder = try TemporaryDirectory()
-        let certificates =
+        let roots =
             try trusts
-            ? #require(proxy.server.interception).certificates : CertificateAuthority.issue(for: ["api.test"])
-        let file = try folder.write(certificates.rootsPEM, to: "roots.pem")
+            ? #require(proxy.server.interception).rootsPEM : CertificateAuthority.issue(for: ["api.test"]).rootsPEM
+        let file = try folder.write(roots, to: "roots.pem")
         return try await ChildProcess.run(
             ["curl", "-sS", "--cacert", file, "-x", "http://127.0.0.1:\(proxy.port)"] + arguments,
             environment: ["no_proxy": nil, "NO_PROXY": nil, "SSL_CERT_FILE": nil])
@@ -46,6 +47,53 @@ struct InterceptionTests {
         #expect(run.output == "okok", "\(run.transcript)")
         #expect(proxy.origin.requests.map(\.target) == ["/a", "/b"])
         #expect(proxy.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
+    }
+
+    // MARK: Hosts that are not listed one by one
+
+    private static let wildcard =
+        "- {host: '*.wild.test', url: ORIGIN, client: api, allow_plaintext: true, intercept: true}"
+
+    @Test func `a wildcard's hosts get certificates on first use`() async throws {
+        let proxy = try await ProxyInProcess(more: Self.wildcard)
+        #expect(try #require(proxy.server.interception).certificates.roots.isEmpty)
+        let run = try await curl(
+            proxy, ["https://a.wild.test/a", "https://b.c.wild.test/b", "https://a.wild.test/c"])
+        #expect(run.output == "okokok", "\(run.transcript)")
+        #expect(proxy.origin.requests.map(\.target) == ["/a", "/b", "/c"])
+        #expect(proxy.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
+        // Neither the domain itself nor a longer name is one of its hosts.
+        for host in ["wild.test", "notwild.test", "wild.test.test"] {
+            let refused = try await curl(proxy, ["https://\(host)/"])
+            #expect(refused.errors.contains("403"), "\(refused.transcript)")
+        }
+    }
+
+    @Test func `many new hosts at once all get their own`() async throws {
+        let proxy = try await ProxyInProcess(more: Self.wildcard)
+        let hosts = (0..<60).map { "https://h\($0).wild.test/\($0)" }
+        let run = try await curl(proxy, ["-Z", "--parallel-immediate", "--parallel-max", "60"] + hosts)
+        #expect(run.output == String(repeating: "ok", count: 60), "\(run.transcript)")
+    }
+
+    @Test func `a certificate is signed for listed hosts only, though more are permitted`() async throws {
+        let proxy = try await ProxyInProcess(
+            upstream: "intercept: true",
+            more: "- {host: in.wild.test, url: ORIGIN, client: api, allow_plaintext: true, intercept: true}",
+            change: { $0.interception = InterceptionSettings(permit: ["wild.test"]) })
+        let interception = try #require(proxy.server.interception)
+        #expect(Array(interception.certificates.leaves.keys) == ["api.test"])
+        let to = ["--connect-to", "::192.0.2.1:443"]
+        for more in [[], to] {
+            let listed = try await curl(proxy, more + ["https://in.wild.test/", "https://api.test/"])
+            #expect(listed.output == "okok", "\(listed.transcript)")
+        }
+        // By the address of CONNECT any name may be asked for.
+        for host in ["out.wild.test", "wild.test", "x.in.wild.test"] {
+            let refused = try await curl(proxy, to + ["https://\(host)/"])
+            #expect(refused.ending == .exited(35), "\(refused.transcript)")
+        }
+        #expect(proxy.origin.requests.count == 4)
     }
 
     @Test func `large bodies pass both ways`() async throws {
@@ -148,6 +196,8 @@ struct InterceptionTests {
         }
         #expect("\(alert)" == "unknown_ca")
         #expect(failed.all[0].target == "api.test:443")
+        #expect(failed.all[0].caller == "127.0.0.1")
+        #expect(failed.all[0].program?.hasPrefix("curl/") == true)
         #expect(proxy.origin.requests.isEmpty)
     }
 }

@@ -23,7 +23,7 @@ struct RedirectedTests {
     /// Runs curl, whose connections all lead to the proxy's port.
     private func curl(_ proxy: ProxyInProcess, _ arguments: [String]) async throws -> ChildProcess {
         let folder = try TemporaryDirectory()
-        let roots = try #require(proxy.server.interception).certificates.rootsPEM
+        let roots = try #require(proxy.server.interception).rootsPEM
         return try await ChildProcess.run(
             [
                 "curl", "-sS", "--noproxy", "*", "--cacert", try folder.write(roots, to: "roots.pem"), "--connect-to",
@@ -92,7 +92,7 @@ struct RedirectedTests {
     func `however its ClientHello is cut`(way: String) async throws {
         let proxy = try await Self.proxy()
         let folder = try TemporaryDirectory()
-        let roots = try #require(proxy.server.interception).certificates.rootsPEM
+        let roots = try #require(proxy.server.interception).rootsPEM
         let output = try await ChildProcess.output(
             of: [
                 "/usr/bin/python3", "-c", Self.piecemeal, "\(proxy.port)", try folder.write(roots, to: "roots.pem"),

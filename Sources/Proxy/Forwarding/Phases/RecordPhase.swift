@@ -4,6 +4,7 @@ import HTTPMessage
 import HTTPServer
 import Reactor
 import Reports
+import TLSServer
 import WireText
 
 /// Counts a request and makes its record. Access log, audit stream and span are parts of that record.
@@ -79,6 +80,7 @@ enum RecordPhase {
             if record.client == nil, upstream.settings.injects { record.injection = upstream.settings.injectionText }
         }
         record.user = admitted.caller.user
+        record.certificate = admitted.caller.certificate?.name
         record.peer = context.stream.source.peer
         record.address = context.sender.address ?? context.stream.source.address
         record.listener = context.rules.address(of: context.stream.source.listener)

@@ -1,0 +1,49 @@
+import FileSystem
+
+/// The trust files of a running proxy, in a folder that is removed with its last user, or by the next proxy of the same user if
+/// they were killed. All calls block.
+struct HeldTrust: Sendable {
+    let files: TrustFiles
+    private let use: FolderUse
+
+    private static let (prefix, suffix) = ("heimdallr-proxy-", ".trust")
+    private static let attempts = 20
+
+    /// `heimdallr-proxy-8080.127.0.0.1.trust`
+    static func folderKind(_ name: String) -> String { name + suffix }
+
+    /// Writes the files.
+    /// - Throws: `TrustFiles.Fault`
+    init(roots: [UInt8], folder: String) throws(TrustFiles.Fault) {
+        // Another process may remove a folder that it believes to be left behind, until this one uses it.
+        var fault: TrustFiles.Fault?
+        for _ in 0..<Self.attempts {
+            let files: TrustFiles
+            do throws(TrustFiles.Fault) { files = try TrustFiles(roots: roots, folder: folder) } catch {
+                fault = error
+                continue
+            }
+            guard let use = FolderUse(folder) else { continue }
+            try files.writeDefaults()
+            (self.files, self.use) = (files, use)
+            return
+        }
+        throw fault ?? TrustFiles.Fault(description: "\(folder) can't be locked, or is removed again and again")
+    }
+
+    func end() { if use.endsLast() { TrustFiles.remove(files.folder) } }
+
+    /// Removes the folders beside this one that processes of this user have left behind.
+    func removeAbandoned() {
+        guard let slash = files.folder.lastIndex(of: "/") else { return }
+        let parent = files.folder[..<slash]
+        for name in FileSystem.names(in: String(parent))
+        where name.hasPrefix(Self.prefix) && name.hasSuffix(Self.suffix) {
+            let folder = "\(parent)/\(name)"
+            guard folder != files.folder, TrustFiles.isOwn(folder), let alone = FolderUse.alone(folder) else {
+                continue
+            }
+            TrustFiles.remove(alone.path)
+        }
+    }
+}

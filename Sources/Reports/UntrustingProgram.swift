@@ -1,0 +1,27 @@
+/// A program that did not take the proxy's certificate inside CONNECT, for the status.
+public struct UntrustingProgram: Sendable, Equatable {
+    /// `HOST:PORT` of its CONNECT.
+    public var target: String
+    /// User of the proxy, subject of a client certificate, user ID or address.
+    public var caller: String
+    /// `User-Agent` of its CONNECT.
+    public var program: String?
+    public var reason: String
+    public var advice: String
+    /// Failures of the same kind.
+    public var count: Int
+    /// Since the last one.
+    public var ago: Duration
+
+    public init(
+        target: String, caller: String, program: String?, reason: String, advice: String, count: Int, ago: Duration
+    ) {
+        self.target = target
+        self.caller = caller
+        self.program = program
+        self.reason = reason
+        self.advice = advice
+        self.count = count
+        self.ago = ago
+    }
+}

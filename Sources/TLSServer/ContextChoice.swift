@@ -1,0 +1,31 @@
+import Reactor
+
+/// The answer to the server name of a ClientHello.
+public enum ContextChoice {
+    case serve(TLSServerContext)
+    /// With the alert unrecognized_name.
+    case refuse
+    /// The handshake waits for a decision, within its time. The closure gets it at once, and must not use the stream.
+    case later((LateDecision) -> Void)
+
+    /// `nil` refuses the client.
+    public init(_ context: TLSServerContext?) { self = context.map { .serve($0) } ?? .refuse }
+}
+
+/// The context for a handshake that waits. Any thread; only the first decision counts.
+public struct LateDecision: Sendable {
+    private final class Waiting {
+        weak var stream: TLSServerStream?
+
+        init(_ stream: TLSServerStream) { self.stream = stream }
+    }
+
+    private let waiting: LoopBound<Waiting>
+
+    init(_ stream: TLSServerStream) { waiting = LoopBound(Waiting(stream), on: stream.server.loop) }
+
+    /// - Parameter context: `nil` ends the handshake with the alert internal_error.
+    public func decide(_ context: TLSServerContext?) {
+        waiting.loop.execute { [waiting] in waiting.value.stream?.decide(context) }
+    }
+}

@@ -1,0 +1,88 @@
+import FileSystem
+import Foundation
+import TestSupport
+import Testing
+
+@testable import HeimdallrProxy
+
+@Suite("trust files of processes that were killed", .timeLimit(.minutes(1)))
+struct HeldTrustTests {
+    private let directory: TemporaryDirectory
+    private let roots: [UInt8]
+
+    init() async throws {
+        directory = try TemporaryDirectory()
+        try FileManager.default.setAttributes([.posixPermissions: 0o711], ofItemAtPath: directory.path)
+        let authority = try await PrivateCA()
+        roots = Array(try Data(contentsOf: URL(fileURLWithPath: authority.certificateFile)))
+    }
+
+    private func held(_ name: String) throws -> HeldTrust {
+        try HeldTrust(roots: roots, folder: directory.path(of: "heimdallr-proxy-\(HeldTrust.folderKind(name))"))
+    }
+
+    private var names: Set<String> {
+        get throws { Set(try FileManager.default.contentsOfDirectory(atPath: directory.path)) }
+    }
+
+    @Test func `are removed by the next proxy, and those in use are not`() throws {
+        let used = try held("1")
+        // The lock goes with the object, as it does with a process.
+        let left = try held("2").files.folder
+        try #require(FileManager.default.fileExists(atPath: left + "/bundle.pem"))
+        let next = try held("3")
+        next.removeAbandoned()
+        #expect(!FileManager.default.fileExists(atPath: left))
+        for folder in [used.files.folder, next.files.folder] {
+            #expect(FileManager.default.fileExists(atPath: folder + "/bundle.pem"))
+        }
+        used.end()
+        next.end()
+        #expect(try names.isEmpty)
+    }
+
+    @Test func `a link, a file and other names beside them stay`() throws {
+        let precious = directory.path(of: "precious")
+        FileSystem.makeFolder(precious, mode: 0o700)
+        try directory.write("kept", to: "precious/file")
+        let link = directory.path(of: "heimdallr-proxy-1.trust")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: precious)
+        try directory.write("kept", to: "heimdallr-proxy-2.trust")
+        FileSystem.makeFolder(directory.path(of: "heimdallr-proxy-3.sock"), mode: 0o700)
+        FileSystem.makeFolder(directory.path(of: "heimdallr-proxy-4.trust"), mode: 0o700)
+        // Others may change it.
+        FileSystem.setMode(directory.path(of: "heimdallr-proxy-4.trust"), 0o777)
+        let before = try names
+        let held = try held("5")
+        held.removeAbandoned()
+        held.end()
+        #expect(try names == before)
+        #expect(try directory.read("precious/file") == "kept")
+    }
+
+    @Test func `a folder that two processes use goes with the last one`() throws {
+        let (former, successor) = (try held("1"), try held("1"))
+        former.end()
+        #expect(FileManager.default.fileExists(atPath: successor.files.folder + "/bundle.pem"))
+        successor.end()
+        #expect(try names.isEmpty)
+    }
+
+    @Test func `a folder of a process that starts now is never taken for one left behind`() async throws {
+        let directory = directory
+        try await withThrowingTaskGroup { group in
+            for number in 0..<4 {
+                group.addTask {
+                    for _ in 0..<50 {
+                        let held = try self.held("\(number)")
+                        held.removeAbandoned()
+                        try #require(FileManager.default.fileExists(atPath: held.files.folder + "/roots.pem"))
+                        held.end()
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
+    }
+}
