@@ -61,7 +61,8 @@ let package = Package(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
             resources: [.embedInCode("Schema/KeyDescriptions.tsv")], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CLibnghttp2", "Reactor", "WireText"], swiftSettings: strict),
-        .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage", "WireText"], swiftSettings: strict),
+        .target(
+            name: "HTTPServer", dependencies: ["HTTP2", "Reactor", "HTTPMessage", "WireText"], swiftSettings: strict),
         .target(name: "TLSServer", dependencies: ["CLibssl", "Cryptography", "Reactor"], swiftSettings: strict),
         .target(
             name: "Proxy",
@@ -139,7 +140,8 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["CLibnghttp2", "HTTP2", "Reactor"], swiftSettings: strict),
         .testTarget(
-            name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],
+            name: "HTTPServerTests",
+            dependencies: ["HTTP2", "HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],
             swiftSettings: strict),
         .testTarget(
             name: "TLSServerTests",

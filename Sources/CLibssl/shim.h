@@ -8,15 +8,21 @@
 #include <openssl/tls1.h>
 #include <openssl/x509v3.h>
 
-// SSL_CTX_set_alpn_select_cb(3): http/1.1 wherever it is offered, else the alert no_application_protocol.
+// SSL_CTX_set_alpn_select_cb(3): http/1.1 wherever it is offered. Else h2 with a context, or the alert
+// no_application_protocol.
 static inline int heimdallr_choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *size,
                                             const unsigned char *offered, unsigned int count, void *context) {
-    static const unsigned char served[] = "\x08http/1.1";
-    (void)ssl, (void)context;
-    if (SSL_select_next_proto((unsigned char **)chosen, size, served, sizeof served - 1, offered, count) !=
+    static const unsigned char served[] = "\x08http/1.1\x02h2";
+    (void)ssl;
+    if (SSL_select_next_proto((unsigned char **)chosen, size, served, context ? 12 : 9, offered, count) !=
         OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     return SSL_TLSEXT_ERR_OK;
+}
+
+// Serves h2 to clients that offer nothing else.
+static inline void heimdallr_serve_http2(SSL_CTX *context) {
+    SSL_CTX_set_alpn_select_cb(context, heimdallr_choose_protocol, context);
 }
 
 // A context with the settings of every connection; NULL on failure. TLS 1.2 with forward secrecy and AEAD only, and 1.3.

@@ -28,6 +28,8 @@ public struct HTTP2Block: Sendable, Equatable {
     public let fields: Range<Int>
     /// The list is above the limits; its last fields are missing.
     public let isTooLarge: Bool
+    /// The message ends with this list.
+    public let isLast: Bool
 }
 
 /// The end of a stream.

@@ -15,6 +15,7 @@ public struct HTTP2FieldList: ~Copyable {
     public init(isSecret: Bool = false) { bytes = ByteBuffer(isSecret: isSecret) }
 
     public var count: Int { fields.count }
+    public var byteCount: Int { bytes.count }
 
     public mutating func removeAll() {
         bytes.removeAll()

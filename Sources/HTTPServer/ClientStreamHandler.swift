@@ -24,12 +24,16 @@ public protocol ClientStreamHandler: AnyObject {
     func clientLeft(_ leaving: ClientLeaving)
     /// The handler's own deadline has passed.
     func deadlinePassed()
+    /// Makes handlers for the streams of HTTP/2 on the same connection; `nil`: HTTP/2 is not served there.
+    var streamHandlers: ((any ClientStream) -> any ClientStreamHandler)? { get }
     /// The byte stream is ready. Called only after `handOver`.
     func ready(_ readiness: Readiness)
 }
 
 extension ClientStreamHandler {
     public var awaitsRequest: Bool { false }
+
+    public var streamHandlers: ((any ClientStream) -> any ClientStreamHandler)? { nil }
 
     public func clientEnded() {}
 

@@ -100,7 +100,7 @@ extension ServerConnection {
         schedule.flushes = false
         // Answers to requests that have arrived go out together.
         if phase == .readingHead { readHeads() }
-        if phase != .closed, phase != .handedOver { flush() }
+        if phase != .closed, phase != .handedOver, phase != .http2 { flush() }
     }
 
     /// Writes as many bytes as the kernel takes, and sets the deadlines that follow.
@@ -123,7 +123,7 @@ extension ServerConnection {
             if deadline.kind == .room { setDeadline(after: .off) }
             // A client that pipelines and reads without pause must let other connections have their turn.
             if reader.input.isWaiting { readHeads() } else { goOnNextTurn() }
-        case .busy, .handedOver, .lingering, .closed: break
+        case .busy, .handedOver, .http2, .lingering, .closed: break
         }
     }
 }

@@ -17,11 +17,13 @@ extension ServerConnection {
 
     func close() {
         guard phase != .closed else { return }
+        let http2 = http2
         phase = .closed
         setDeadline(after: .off)
         stream.close()
         server.connectionEnded(self)
         handler = nil
+        http2?.clientLeft(.gone)
     }
 
     // MARK: Behind the last answer
@@ -57,7 +59,7 @@ extension ServerConnection {
         guard phase != .closed else { return }
         let (wasBusy, handler) = (phase == .busy, handler)
         // After a hand-over the handler owns the stream's end.
-        if phase == .handedOver { handler?.clientLeft(leaving) }
+        if phase == .handedOver || phase == .http2 { handler?.clientLeft(leaving) }
         close()
         if wasBusy { handler?.clientLeft(leaving) }
     }
@@ -65,6 +67,7 @@ extension ServerConnection {
     /// Prepares the end while the server, or its listener, stops. An idle connection closes once it was idle for long
     /// enough, a busy one after its answer.
     func drain() {
+        if let http2 { return http2.drain() }
         guard phase == .readingHead, reader.input.isEmpty, output.isEmpty, deadline.kind != .draining else { return }
         let left = server.settings.drainIdleTimeout - (idleSince.map { now.since($0) } ?? .zero)
         left > .zero ? setDeadline(.draining, after: Timeout(left)) : closeIdle()
@@ -72,6 +75,7 @@ extension ServerConnection {
 
     /// Ends the connection between two requests. Requests that have arrived are answered first.
     func closeIdle() {
+        if let http2 { return http2.closeIdle() }
         guard phase == .readingHead, reader.input.isEmpty else { return close() }
         _ = reader.input.note(.readable)
         guard reader.lookForInput(at: stream) else { return leave() }
@@ -80,7 +84,7 @@ extension ServerConnection {
 
     /// Ends the connection when the server has stopped waiting.
     func stop() {
-        if phase == .busy { stream.resetOnClose() }
+        if phase == .busy || phase == .http2 { stream.resetOnClose() }
         leave(.cutOff)
     }
 

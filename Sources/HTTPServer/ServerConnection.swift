@@ -13,6 +13,8 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         /// The handler has a request to answer.
         case busy
         case handedOver
+        /// The handler is a `HTTP2Connection`, which reads and writes.
+        case http2
         case closing
         /// Our side is shut down. The client's further bytes are discarded, so that no reset destroys the answer.
         case lingering
@@ -103,7 +105,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     // MARK: Readiness
 
     public func ready(_ readiness: Readiness) {
-        if phase == .handedOver {
+        if phase == .handedOver || phase == .http2 {
             handler?.ready(readiness)
             return
         }
@@ -127,7 +129,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
             waits.forBody = false
             handler?.bodyArrived()
         case .closing, .lingering: discardInput()
-        case .handedOver, .closed: break
+        case .handedOver, .http2, .closed: break
         }
     }
 
@@ -136,7 +138,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         switch phase {
         case .readingHead: readHeads()
         case .closing, .lingering: discardInput()
-        case .busy, .handedOver, .closed: break
+        case .busy, .handedOver, .http2, .closed: break
         }
     }
 
@@ -184,6 +186,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     }
 
     private func refuse(_ error: MessageError) {
+        if turnToHTTP2() { return }
         beginRequest()
         handler?.requestRefused(error)
     }
@@ -194,7 +197,10 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
 
     func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
         guard let nanoseconds = timeout.nanoseconds else { return clearDeadline() }
-        let time = server.loop.now.advanced(by: nanoseconds)
+        setDeadline(kind, at: server.loop.now.advanced(by: nanoseconds))
+    }
+
+    func setDeadline(_ kind: ConnectionDeadline.Kind, at time: LoopTime) {
         deadline = ConnectionDeadline(kind, at: time, since: server.loop.now)
         server.noteDeadline(time)
     }

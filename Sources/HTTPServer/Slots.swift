@@ -52,6 +52,7 @@ struct Room {
 extension ServerConnection {
     /// Time since which the connection waits for a request; `nil` during a request or unsent output.
     var idleSince: LoopTime? {
+        if let http2 { return http2.isQuiet ? http2.quietSince : nil }
         guard phase == .readingHead, deadline.kind == .idle, reader.input.isEmpty, output.isEmpty else { return nil }
         return deadline.since
     }
@@ -64,7 +65,7 @@ extension ServerConnection {
             case .readingHead: output.isEmpty
             case .busy: handler?.awaitsRequest == true
             case .lingering: true
-            case .closing, .handedOver, .closed: false
+            case .closing, .handedOver, .http2, .closed: false
             }
         guard isWaiting || deadline.kind == .room else { return nil }
         return SlotClaim(isStalled: !isWaiting, deadline: deadline.time)

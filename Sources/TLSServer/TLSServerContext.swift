@@ -14,9 +14,11 @@ import Cryptography
     ///   - session: a session is resumed only where these bytes and `clients` are the same. They name everything that a
     ///     session must not cross: authority, host, listener.
     ///   - clients: certificates of clients; `nil`: they are not asked for any.
+    ///   - servesHTTP2: whether clients that offer HTTP/2 alone get it (RFC 7301). All others get HTTP/1.1.
     /// - Throws: `CryptographyError`, when the key does not fit the certificate, too.
     public init(
-        certificates: [[UInt8]], key: SigningKey, session: [UInt8], clients: ClientVerification? = nil
+        certificates: [[UInt8]], key: SigningKey, session: [UInt8], clients: ClientVerification? = nil,
+        servesHTTP2: Bool = false
     ) throws(CryptographyError) {
         // A resumed session is not verified again.
         var names = try Digest.sha256(session)
@@ -26,6 +28,7 @@ import Cryptography
         }
         self.session = try Digest.sha256(names)
         unsafe context = try Self.make(certificates, key, clients)
+        if servesHTTP2 { unsafe heimdallr_serve_http2(context) }
     }
 
     deinit { unsafe SSL_CTX_free(context) }

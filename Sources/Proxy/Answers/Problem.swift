@@ -5,7 +5,7 @@ import Reports
 
 /// An answer of the proxy itself: the error, its cause, and the remedy. All are listed in docs/errors.md.
 struct Problem: Error, Equatable, Sendable {
-    let status: Int
+    var status: Int
     let error: String
     let word: ProblemWord
     let title: String
@@ -93,11 +93,6 @@ extension Problem {
         phrase: "Send the host and port of the CONNECT in Host",
         "Inside CONNECT, requests go to the host and port that the CONNECT names. Where it names an address, requests "
             + "may go to any host of `upstreams` with that port.", closes: true)
-    static let http2Inside = Problem(
-        505, "http_request_error", .malformedRequest, "The request can't be understood",
-        phrase: "Use HTTP/1.1 or HTTP/1.0",
-        "HTTP/2 came inside CONNECT. The proxy serves HTTP/1.1 there: set the program to that, or let it go past the proxy.",
-        closes: true)
     static let nothingInside = Problem(
         408, "http_request_error", .slowRequest, "The request took too long",
         phrase: "Send the first bytes within proxy.header_timeout, or raise that",

@@ -37,6 +37,17 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     var shard: ProxyShard { context.shard }
 
+    /// The streams have the connection's sender. A listener with TLS has chosen HTTP/1.1.
+    var streamHandlers: ((any ClientStream) -> any ClientStreamHandler)? {
+        guard context.listenerTLS == nil else { return nil }
+        let (shard, sender) = (shard, context.sender)
+        return { stream in
+            let handler = Forwarder(stream, shard: shard)
+            handler.context.sender = sender
+            return handler
+        }
+    }
+
     // MARK: Events of the client
 
     func requestBegan() {
@@ -46,15 +57,9 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     func requestRefused(_ error: MessageError) {
         begin()
-        if context.sender.inside != nil, stream.request.with({ $1.starts(with: Self.prefaceOfHTTP2) }) {
-            return endConnect(.http2Inside)
-        }
         if isHello { return beginRedirected() }
         perform(.fail(error.status == Problem.slowHead.status ? .slowHead : Problem(error)))
     }
-
-    /// RFC 9113, section 3.4.
-    private static let prefaceOfHTTP2 = Array("PRI * HTTP/2.0\r\n".utf8)
 
     private func begin() {
         context.begin()

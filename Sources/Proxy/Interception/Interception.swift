@@ -21,7 +21,8 @@ public final class Interception: Sendable {
             if let context = contexts[key] { return context }
             // A session is resumed only under the same authority, by the same listener.
             let session = certificates.roots.flatMap { $0 } + Array(key.utf8)
-            let context = try? TLSServerContext(certificates: leaf.chain, key: leaf.key, session: session)
+            let context = try? TLSServerContext(
+                certificates: leaf.chain, key: leaf.key, session: session, servesHTTP2: true)
             contexts[key] = context
             return context
         }

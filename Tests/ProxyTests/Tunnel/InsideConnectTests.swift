@@ -177,16 +177,6 @@ struct InsideConnectTests {
         #expect(log.all[0].errorClass == "connection_refused")
     }
 
-    @Test func `HTTP 2 ends with a log line`() async throws {
-        let ends = Recorder<String>()
-        let proxy = try await ProxyInProcess(observer: Self.noting(ends))
-        let client = try await open(proxy)
-        try await client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        #expect(try await client.readToEnd().isEmpty)
-        try await eventually("its line") { ends.all.count == 1 }
-        #expect(ends.all[0].hasPrefix("api.test:80: HTTP/2 came inside CONNECT."))
-    }
-
     @Test func `silence ends after header_timeout, and an end at once`() async throws {
         let ends = Recorder<String>()
         let proxy = try await ProxyInProcess(proxy: "header_timeout: 1s", observer: Self.noting(ends))
