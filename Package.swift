@@ -28,6 +28,7 @@ let package = Package(
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibssl", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CLibnghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CLibqrencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
         .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CLibpq", providers: [.apt(["libpq-dev"])]),
@@ -59,6 +60,7 @@ let package = Package(
         .target(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
             resources: [.embedInCode("Schema/KeyDescriptions.tsv")], swiftSettings: strict),
+        .target(name: "HTTP2", dependencies: ["CLibnghttp2", "Reactor", "WireText"], swiftSettings: strict),
         .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage", "WireText"], swiftSettings: strict),
         .target(name: "TLSServer", dependencies: ["CLibssl", "Cryptography", "Reactor"], swiftSettings: strict),
         .target(
@@ -135,6 +137,7 @@ let package = Package(
             name: "PostgresStoreTests",
             dependencies: ["Heimdallr", "HeimdallrCurl", "PostgresContender", "PostgresStore", "TestSupport"],
             swiftSettings: strict),
+        .testTarget(name: "HTTP2Tests", dependencies: ["CLibnghttp2", "HTTP2", "Reactor"], swiftSettings: strict),
         .testTarget(
             name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],
             swiftSettings: strict),

@@ -52,7 +52,7 @@ install_as_root='
 
 # What a build needs beside Swift itself.
 install_build_packages() {
-    install_packages libcurl4-openssl-dev libssl-dev libqrencode-dev libyaml-dev libpq-dev ca-certificates git=git g++=g++ pkg-config=pkg-config
+    install_packages libcurl4-openssl-dev libssl-dev libnghttp2-dev libqrencode-dev libyaml-dev libpq-dev ca-certificates git=git g++=g++ pkg-config=pkg-config
 }
 
 # Shows the output of `swift build` on standard error. Steps, `[3/40] Compiling X`, share one line of a terminal; elsewhere

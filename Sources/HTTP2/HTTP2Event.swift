@@ -1,0 +1,41 @@
+/// Something that a call of `HTTP2Session.receive` or `fill` found. The order is the peer's.
+public enum HTTP2Event: Sendable, Equatable {
+    /// The head of a request or, for clients, of a final answer.
+    case head(stream: Int32, HTTP2Block)
+    /// The head of an interim answer, with a status of 1xx.
+    case interim(stream: Int32, HTTP2Block)
+    case trailers(stream: Int32, HTTP2Block)
+    /// A piece of a body. The range is one of the bytes that were received.
+    case data(stream: Int32, Range<Int>)
+    /// The peer has ended its message in order.
+    case ended(stream: Int32)
+    /// The stream's buffer has room again, after a `write` that took less than all.
+    case room(stream: Int32)
+    /// All of our message went out, its end included. The peer may still send.
+    case sent(stream: Int32)
+    /// The stream is gone. The last event of each stream, unless the connection ends before.
+    case closed(stream: Int32, HTTP2Closing)
+    /// The peer opens no further streams, and handles none above this one.
+    case goAway(lastStream: Int32, HTTP2Code)
+    /// The peer's settings changed.
+    case settings
+    /// The peer's answer to a `ping`.
+    case pong(UInt64)
+}
+
+/// A header list in `HTTP2Session.received`.
+public struct HTTP2Block: Sendable, Equatable {
+    public let fields: Range<Int>
+    /// The list is above the limits; its last fields are missing.
+    public let isTooLarge: Bool
+}
+
+/// The end of a stream.
+public struct HTTP2Closing: Sendable, Equatable {
+    /// `.noError` for a stream that ended in order on both sides.
+    public let code: HTTP2Code
+    /// The peer's message has come to its end. Without it, the message is cut, whatever the code.
+    public let hasEnded: Bool
+    /// The peer has certainly not processed the request, which may be sent once more on another connection.
+    public let isUnprocessed: Bool
+}

@@ -1,0 +1,193 @@
+import CLibnghttp2
+import Reactor
+import WireText
+
+/// The header list that is being received.
+struct ReceivedBlock {
+    var start = 0
+    var bytes = 0
+    var isTooLarge = false
+    /// A head begins with a pseudo-header field, trailers have none.
+    var isHead = false
+    /// The head's status is 1xx.
+    var isInterim = false
+}
+
+// Notes of libnghttp2's callbacks.
+extension HTTP2Session {
+    /// Bytes of all header lists of one `receive`. A few bytes of HPACK can stand for many.
+    private static let maxReceived = 4 << 20
+
+    // MARK: Received
+
+    func frameBegan(_ header: nghttp2_frame_hd) {
+        let flags = header.flags
+        switch UInt32(header.type) {
+        case NGHTTP2_DATA.rawValue:
+            let isPadded = flags & UInt8(NGHTTP2_FLAG_PADDED.rawValue) != 0
+            let isEnd = flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+            // 256 bytes can be padding alone.
+            let isEmpty = header.length == 0 || isPadded && header.length <= 256
+            if !isEmpty { budget.earn(1) } else if !isEnd || isPadded { budget.spend(1) }
+        case NGHTTP2_HEADERS.rawValue, NGHTTP2_CONTINUATION.rawValue: break
+        case NGHTTP2_RST_STREAM.rawValue: budget.spend(FrameBudget.reset)
+        case NGHTTP2_SETTINGS.rawValue, NGHTTP2_PING.rawValue:
+            if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 { budget.spend(1) }
+        default: budget.spend(1)
+        }
+    }
+
+    func headersBegan(_ id: Int32) {
+        // No list is in use once all events were taken.
+        if events.isEmpty { received.removeAll() }
+        block = ReceivedBlock(start: received.count)
+        if role == .server, streams[id] == nil { streams[id] = HTTP2Stream(isAnnounced: false) }
+    }
+
+    func field(_ name: Span<UInt8>, _ value: Span<UInt8>) {
+        block.bytes += name.count + value.count + 32
+        let count = received.count - block.start
+        guard !block.isTooLarge, block.bytes <= settings.maxHeaderListBytes, count < settings.maxFields,
+            received.bytes.count <= Self.maxReceived
+        else {
+            block.isTooLarge = true
+            return
+        }
+        if count == 0, name.count > 0, name[0] == ASCII.colon { block.isHead = true }
+        // `:status` is the one pseudo-header field of an answer.
+        if block.isHead, count == 0, role == .client, value.count > 0, value[0] == UInt8(ascii: "1") {
+            block.isInterim = true
+        }
+        received.append(name, value)
+    }
+
+    func frameCame(_ frame: nghttp2_frame) {
+        let header = unsafe frame.hd
+        switch UInt32(header.type) {
+        case NGHTTP2_HEADERS.rawValue:
+            guard let stream = streams[header.stream_id] else { return }
+            let list = HTTP2Block(fields: block.start..<received.count, isTooLarge: block.isTooLarge)
+            if !block.isHead {
+                events.add(.trailers(stream: header.stream_id, list))
+            } else if block.isInterim {
+                events.add(.interim(stream: header.stream_id, list))
+            } else {
+                stream.isAnnounced = true
+                events.add(.head(stream: header.stream_id, list))
+            }
+            noteEnd(header, stream)
+        case NGHTTP2_DATA.rawValue:
+            if let stream = streams[header.stream_id] { noteEnd(header, stream) }
+        case NGHTTP2_SETTINGS.rawValue:
+            if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 { noteSettings() }
+        case NGHTTP2_PING.rawValue:
+            guard header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 else { return }
+            let bytes = unsafe frame.ping.opaque_data
+            let value = unsafe withUnsafeBytes(of: bytes) { unsafe $0.loadUnaligned(as: UInt64.self) }
+            events.add(.pong(UInt64(bigEndian: value)))
+        case NGHTTP2_GOAWAY.rawValue:
+            let last = unsafe frame.goaway.last_stream_id
+            lastHandled = last
+            events.add(.goAway(lastStream: last, HTTP2Code(rawValue: unsafe frame.goaway.error_code)))
+        default: break
+        }
+    }
+
+    private func noteEnd(_ header: nghttp2_frame_hd, _ stream: HTTP2Stream) {
+        guard header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0 else { return }
+        stream.hasEnded = true
+        events.add(.ended(stream: header.stream_id))
+    }
+
+    /// - Returns: `false` when libnghttp2 hands over bytes that are none of the input.
+    func piece(_ id: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Bool {
+        guard let bytes = unsafe bytes, let base = unsafe input.baseAddress else { return count == 0 }
+        let offset = unsafe bytes - base
+        guard offset >= 0, unsafe offset + count <= input.count else { return false }
+        unsafe nghttp2_session_consume_connection(handle, count)
+        events.add(.data(stream: id, offset..<(offset + count)))
+        return true
+    }
+
+    func streamClosed(_ id: Int32, _ code: HTTP2Code) {
+        guard let stream = streams.removeValue(forKey: id), stream.isAnnounced else { return }
+        // Above the number of the peer's GOAWAY, libnghttp2 closes with REFUSED_STREAM itself.
+        let isRefused = code == .refusedStream && role == .client
+        let isUnprocessed = stream.mayRetryUnsent ?? isRefused
+        events.add(
+            .closed(
+                stream: id, HTTP2Closing(code: code, hasEnded: stream.hasEnded, isUnprocessed: isUnprocessed)))
+    }
+
+    // MARK: Sent
+
+    /// Tells libnghttp2 how much of the stream's output goes into the next DATA frame.
+    func provide(_ id: Int32, _ length: Int, _ flags: inout UInt32) -> Int {
+        guard let stream = streams[id] else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
+        let count = min(length, stream.output.count)
+        if count == stream.output.count, stream.isEnding {
+            flags |= NGHTTP2_DATA_FLAG_EOF.rawValue
+            if stream.trailers.count > 0 {
+                flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
+                let submitted = try? unsafe withPairs(of: stream.trailers) { pairs throws(HTTP2Error) in
+                    unsafe nghttp2_submit_trailer(handle, id, pairs.baseAddress, pairs.count)
+                }
+                guard submitted == 0 else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
+            }
+        } else if count == 0 {
+            stream.isDeferred = true
+            return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+        }
+        flags |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue
+        return count
+    }
+
+    /// Appends a DATA frame to the output.
+    /// - Returns: `false` when there are fewer bytes than `provide` said.
+    func sendData(_ id: Int32, _ header: Span<UInt8>, _ count: Int) -> Bool {
+        guard let stream = streams[id], stream.output.count >= count else { return false }
+        output.append(header)
+        output.append(first: count, of: stream.output)
+        stream.output.consume(count)
+        if stream.output.isEmpty { giveMemoryBack(of: stream) }
+        if stream.wantsRoom, stream.output.count <= settings.streamOutput / 2 {
+            stream.wantsRoom = false
+            events.add(.room(stream: id))
+        }
+        // A peer answers each with a WINDOW_UPDATE or two.
+        budget.earn(4)
+        return true
+    }
+
+    func frameSent(_ header: nghttp2_frame_hd) {
+        let type = UInt32(header.type)
+        if type == NGHTTP2_RST_STREAM.rawValue { return noteReset() }
+        guard type == NGHTTP2_HEADERS.rawValue || type == NGHTTP2_DATA.rawValue,
+            header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0, let stream = streams[header.stream_id]
+        else { return }
+        events.add(.sent(stream: header.stream_id))
+        // The answer is whole, so nothing of the request is needed any more (RFC 9113, section 8.1).
+        if role == .server, !stream.hasEnded { reset(header.stream_id, .noError) }
+    }
+
+    private func noteReset() {
+        if ownResets > 0 {
+            ownResets -= 1
+        } else {
+            // A peer that breaks the rules on one stream after the other (CVE-2025-8671).
+            budget.spend(FrameBudget.reset)
+        }
+    }
+
+    func frameNotSent(_ header: nghttp2_frame_hd, _ error: Int32) {
+        let type = UInt32(header.type)
+        if type == NGHTTP2_RST_STREAM.rawValue, ownResets > 0 { ownResets -= 1 }
+        guard type == NGHTTP2_HEADERS.rawValue, let stream = streams[header.stream_id] else { return }
+        if role == .client {
+            stream.mayRetryUnsent =
+                error != NGHTTP2_ERR_FRAME_SIZE_ERROR.rawValue && error != NGHTTP2_ERR_HEADER_COMP.rawValue
+        } else {
+            reset(header.stream_id, .internalError)
+        }
+    }
+}

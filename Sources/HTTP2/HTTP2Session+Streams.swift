@@ -1,0 +1,137 @@
+import CLibnghttp2
+import Reactor
+
+// Our messages on the session's streams.
+extension HTTP2Session {
+    /// Opens a stream. A client's, while `canRequest`.
+    /// - Parameters:
+    ///   - fields: pseudo-header fields first.
+    ///   - hasBody: whether `write`, `end` or trailers follow.
+    /// - Returns: the stream.
+    public func request(_ fields: borrowing HTTP2FieldList, hasBody: Bool) throws(HTTP2Error) -> Int32 {
+        if let error { throw error }
+        let id = try unsafe withPairs(of: fields) { pairs throws(HTTP2Error) in
+            if hasBody {
+                var provider = unsafe HTTP2Callbacks.bodies
+                return try unsafe Libnghttp2.check(
+                    "nghttp2_submit_request",
+                    nghttp2_submit_request(handle, nil, pairs.baseAddress, pairs.count, &provider, nil))
+            }
+            return try unsafe Libnghttp2.check(
+                "nghttp2_submit_request",
+                nghttp2_submit_request(handle, nil, pairs.baseAddress, pairs.count, nil, nil))
+        }
+        let stream = HTTP2Stream(isAnnounced: true)
+        stream.isEnding = !hasBody
+        streams[id] = stream
+        return id
+    }
+
+    /// Queues the head of a final answer. A server's.
+    /// - Parameter hasBody: whether `write`, `end` or trailers follow.
+    public func answer(_ id: Int32, _ fields: borrowing HTTP2FieldList, hasBody: Bool) throws(HTTP2Error) {
+        guard let stream = streams[id] else { return }
+        if !hasBody { stream.isEnding = true }
+        try unsafe withPairs(of: fields) { pairs throws(HTTP2Error) in
+            if hasBody {
+                var provider = unsafe HTTP2Callbacks.bodies
+                try unsafe Libnghttp2.check(
+                    "nghttp2_submit_response",
+                    nghttp2_submit_response(handle, id, pairs.baseAddress, pairs.count, &provider))
+            } else {
+                try unsafe Libnghttp2.check(
+                    "nghttp2_submit_response",
+                    nghttp2_submit_response(handle, id, pairs.baseAddress, pairs.count, nil))
+            }
+        }
+    }
+
+    /// Queues the head of an interim answer. A server's.
+    public func interim(_ id: Int32, _ fields: borrowing HTTP2FieldList) throws(HTTP2Error) {
+        guard streams[id] != nil else { return }
+        try unsafe withPairs(of: fields) { pairs throws(HTTP2Error) in
+            _ = try unsafe Libnghttp2.check(
+                "nghttp2_submit_headers",
+                nghttp2_submit_headers(
+                    handle, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, nil, pairs.baseAddress, pairs.count, nil))
+        }
+    }
+
+    /// Takes a piece of our message's body.
+    /// - Parameter takesAll: takes all of it, although it has to wait. For small pieces.
+    /// - Returns: the number of bytes taken; after fewer than all, the event `.room` follows.
+    public func write(_ piece: Span<UInt8>, to id: Int32, takesAll: Bool = false) -> Int {
+        guard let stream = streams[id], !stream.isEnding else { return piece.count }
+        let room = takesAll ? piece.count : max(0, settings.streamOutput - stream.output.count)
+        let count = min(room, piece.count)
+        if count < piece.count { stream.wantsRoom = true }
+        if count > 0 {
+            borrowMemory(for: stream)
+            stream.output.append(piece.extracting(first: count))
+            resume(stream, id)
+        }
+        return count
+    }
+
+    /// Number of bytes of our message that wait for the peer's window, or for the next `fill`.
+    public func unsent(of id: Int32) -> Int { streams[id]?.output.count ?? 0 }
+
+    /// Ends our message.
+    public func end(_ id: Int32) {
+        guard let stream = streams[id], !stream.isEnding else { return }
+        stream.isEnding = true
+        resume(stream, id)
+    }
+
+    /// Ends our message with trailers.
+    public func end(_ id: Int32, trailers: consuming HTTP2FieldList) {
+        guard let stream = streams[id], !stream.isEnding else { return }
+        stream.trailers = trailers
+        stream.isEnding = true
+        resume(stream, id)
+    }
+
+    private func resume(_ stream: HTTP2Stream, _ id: Int32) {
+        guard stream.isDeferred else { return }
+        stream.isDeferred = false
+        // Fails only for lack of memory.
+        if unsafe nghttp2_session_resume_data(handle, id) != 0 { reset(id, .internalError) }
+    }
+
+    /// Opens the peer's window of a stream again, for bytes that were used.
+    public func consume(_ id: Int32, _ count: Int) {
+        guard count > 0, streams[id] != nil else { return }
+        unsafe nghttp2_session_consume_stream(handle, id, count)
+    }
+
+    /// Ends a stream at once. Our unsent output is lost. The event `.closed` follows when the frame is out.
+    public func reset(_ id: Int32, _ code: HTTP2Code) {
+        guard let stream = streams[id] else { return }
+        stream.isEnding = true
+        let result = unsafe nghttp2_submit_rst_stream(
+            handle, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, code.rawValue)
+        if result == 0 { ownResets += 1 }
+    }
+
+    /// Lends the fields as libnghttp2 reads them. It copies them.
+    func withPairs<Result>(
+        of fields: borrowing HTTP2FieldList,
+        _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) throws(HTTP2Error) -> Result
+    ) throws(HTTP2Error) -> Result {
+        let lines = fields.fields
+        return try unsafe fields.bytes.bytes.withUnsafeBufferPointer { bytes throws(HTTP2Error) in
+            let base = unsafe UnsafeMutablePointer(mutating: bytes.baseAddress)
+            let pairs = UnsafeMutableBufferPointer<nghttp2_nv>.allocate(capacity: lines.count)
+            defer { unsafe pairs.deallocate() }
+            for (index, line) in lines.enumerated() {
+                unsafe pairs.initializeElement(
+                    at: index,
+                    to: nghttp2_nv(
+                        name: base.map { unsafe $0 + line.name.lowerBound },
+                        value: base.map { unsafe $0 + line.value.lowerBound }, namelen: line.name.count,
+                        valuelen: line.value.count, flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)))
+            }
+            return try unsafe body(pairs)
+        }
+    }
+}

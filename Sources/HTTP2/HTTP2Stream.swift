@@ -1,0 +1,23 @@
+import Reactor
+
+/// A session's knowledge of one open stream.
+final class HTTP2Stream {
+    /// Bytes of our message that wait for the peer's window.
+    var output = ByteBuffer()
+    /// Our message ends behind `output`.
+    var isEnding = false
+    /// Fields behind our message.
+    var trailers = HTTP2FieldList()
+    /// libnghttp2 waits for `nghttp2_session_resume_data`.
+    var isDeferred = false
+    /// A `write` took less than all.
+    var wantsRoom = false
+    /// The user knows the stream.
+    var isAnnounced: Bool
+    /// The peer's message has come to its end.
+    var hasEnded = false
+    /// Whether another connection may send our request; `nil`: its HEADERS frame did not fail.
+    var mayRetryUnsent: Bool?
+
+    init(isAnnounced: Bool) { self.isAnnounced = isAnnounced }
+}

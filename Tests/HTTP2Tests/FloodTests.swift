@@ -1,0 +1,92 @@
+import HTTP2
+import Reactor
+import Testing
+
+/// A server's session, and a client that writes its frames itself.
+private final class Flooded {
+    let session: HTTP2Session
+    private var now = LoopTime(nanoseconds: 1)
+    private(set) var output = ByteBuffer()
+
+    init() throws {
+        session = try HTTP2Session(.server, spares: SpareBuffers(), at: now)
+        try receive(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + frame(4, 0, 0, []))
+    }
+
+    func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
+        [0, UInt8(payload.count >> 8), UInt8(payload.count & 255), type, flags, 0, 0, 0, stream] + payload
+    }
+
+    func receive(_ bytes: [UInt8]) throws {
+        try session.receive(bytes.span, at: now)
+        while session.next() != nil {}
+        output.removeAll()
+        try session.fill(&output, limit: 1 << 20)
+        while session.next() != nil {}
+    }
+
+    /// Sends the frame until the connection ends.
+    /// - Returns: the code of the GOAWAY frame; `nil` when it does not end.
+    func flood(_ bytes: [UInt8], pause: UInt64 = 0) -> UInt8? {
+        for _ in 0..<10_000 {
+            now = now.advanced(by: pause)
+            do { try receive(bytes) } catch {
+                output.removeAll()
+                try? session.fill(&output, limit: 1 << 20)
+                let last = output.withBytes { copied($0) }.suffix(17)
+                return last.count == 17 && last[last.startIndex + 3] == 7 ? last.last : nil
+            }
+        }
+        return nil
+    }
+
+    /// GET / of a host, without an end.
+    static let head: [UInt8] = [0x82, 0x86, 0x84, 0x41, 1, 0x61]
+}
+
+struct FloodTests {
+    @Test func `frames that do nothing end the connection when there are many`() throws {
+        let stream = try Flooded()
+        try stream.receive(stream.frame(1, 4, 1, Flooded.head))
+        let frames: [[UInt8]] = [
+            stream.frame(0, 0, 1, []), stream.frame(0, 8, 1, [0]), stream.frame(2, 0, 3, [0, 0, 0, 0, 15]),
+            stream.frame(4, 0, 0, []), stream.frame(6, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]),
+            stream.frame(8, 0, 0, [0, 0, 0, 1]),
+        ]
+        for frame in frames {
+            let flooded = try Flooded()
+            try flooded.receive(flooded.frame(1, 4, 1, Flooded.head))
+            #expect(flooded.flood(frame) == 11, "frame of type \(frame[3])")
+        }
+    }
+
+    @Test func `a keep-alive every 100 milliseconds is no flood`() throws {
+        let flooded = try Flooded()
+        #expect(flooded.flood(flooded.frame(6, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]), pause: 100_000_000) == nil)
+    }
+
+    @Test func `streams that are reset at once end the connection`() throws {
+        let flooded = try Flooded()
+        var id: UInt8 = 1
+        #expect(throws: HTTP2Error.flood) {
+            for _ in 0..<127 {
+                try flooded.receive(
+                    flooded.frame(1, 4, id, Flooded.head)
+                        + (0..<10).flatMap { _ in flooded.frame(3, 0, id, [0, 0, 0, 8]) })
+                id += 2
+            }
+        }
+    }
+
+    @Test func `streams that the peer makes the server reset end the connection`() throws {
+        let flooded = try Flooded()
+        let made = (0..<120).flatMap { index in
+            let id = UInt8(index * 2 + 1)
+            // A window above 2^31 - 1 (RFC 9113, section 6.9.1).
+            return flooded.frame(1, 4, id, Flooded.head) + flooded.frame(8, 0, id, [0x7F, 0xFF, 0xFF, 0xFF])
+        }
+        try flooded.receive(made)
+        #expect(flooded.output.count >= 100 * 13)
+        #expect(flooded.flood(flooded.frame(8, 0, 0, [0, 0, 0, 1])) == 11)
+    }
+}
