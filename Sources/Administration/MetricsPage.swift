@@ -53,6 +53,13 @@ struct MetricsPage {
             }
         }
         output.begin(
+            "heimdallr_grpc_requests_total", .counter, "Calls of gRPC that were answered, by status of gRPC.")
+        for upstream in upstreams {
+            for (status, count) in upstream.grpcStatuses.sorted(by: { $0.key < $1.key }) {
+                output.sample(["upstream": upstream.name, "status": String(status)], count)
+            }
+        }
+        output.begin(
             "heimdallr_request_duration_seconds", .histogram,
             "From a request's head to the end of its answer.")
         for upstream in upstreams {

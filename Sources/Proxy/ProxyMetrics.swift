@@ -22,6 +22,7 @@ struct ProxyMetrics {
     private(set) var sent: [UInt64]
     private(set) var received: [UInt64]
     private(set) var injections: [UInt64]
+    private(set) var grpcStatuses: [UInt64]
     /// The part of `requests`, `durations` and `nanoseconds` that the proxy answered without the upstream.
     private(set) var ownRequests: [UInt64]
     private(set) var ownDurations: [UInt64]
@@ -35,6 +36,7 @@ struct ProxyMetrics {
         sent = Array(repeating: 0, count: slots)
         received = Array(repeating: 0, count: slots)
         injections = Array(repeating: 0, count: slots * InjectionResult.allCases.count)
+        grpcStatuses = Array(repeating: 0, count: slots * (GRPCStatus.last + 1))
         ownRequests = requests
         ownDurations = durations
         ownNanoseconds = nanoseconds
@@ -53,6 +55,8 @@ struct ProxyMetrics {
         var injection: InjectionResult?
         /// The proxy answered without the upstream.
         var isOwn = false
+        /// At most `GRPCStatus.last`.
+        var grpcStatus: Int?
     }
 
     mutating func requestEnded(_ result: Result, slot: Int) {
@@ -74,6 +78,7 @@ struct ProxyMetrics {
         if let injection = result.injection {
             injections[slot * InjectionResult.allCases.count + injection.rawValue] &+= 1
         }
+        if let status = result.grpcStatus { grpcStatuses[slot * (GRPCStatus.last + 1) + status] &+= 1 }
     }
 
     /// Counts bytes while their request goes on.
@@ -96,6 +101,10 @@ struct ProxyMetrics {
         traffic.durationsByProxy.add(seconds: Double(ownNanoseconds[slot]) / 1e9)
         traffic.bytesSent &+= sent[slot]
         traffic.bytesReceived &+= received[slot]
+        for status in 0...GRPCStatus.last {
+            let count = grpcStatuses[slot * (GRPCStatus.last + 1) + status]
+            if count > 0 { traffic.grpcStatuses[status, default: 0] &+= count }
+        }
         guard traffic.client != nil else { return }
         for result in InjectionResult.allCases {
             traffic.injections[result, default: 0] &+=

@@ -22,6 +22,8 @@ public struct RequestRecord: Sendable {
     public var host: [UInt8] = []
     /// 499 if the client left before the answer, 0 if the answer was cut.
     public var status = 0
+    /// Status of a call of gRPC, the upstream's or the proxy's own; `nil` for other requests, and for a cut answer.
+    public var grpcStatus: Int?
     public var bytesSent: UInt64 = 0
     public var bytesReceived: UInt64 = 0
     /// Wall-clock time at which the request's head was read.

@@ -21,6 +21,8 @@ public struct UpstreamTraffic: Sendable {
     /// `nil` when forwarded unsigned.
     public let client: String?
     public var requests = StatusCounts()
+    /// Calls of gRPC among them, by gRPC's status.
+    public var grpcStatuses: [Int: UInt64] = [:]
     public var durations: Histogram
     /// Requests among `requests` that the proxy answered itself without the upstream, and their durations.
     public var answeredByProxy = StatusCounts()
@@ -56,6 +58,7 @@ public struct UpstreamTraffic: Sendable {
         durationsByProxy.add(other.durationsByProxy)
         bytesSent &+= other.bytesSent
         bytesReceived &+= other.bytesReceived
+        grpcStatuses.merge(other.grpcStatuses, uniquingKeysWith: &+)
         injections.merge(other.injections, uniquingKeysWith: &+)
         guard let others = other.connections else { return }
         var sum = connections ?? ConnectionUse()

@@ -8,6 +8,8 @@ public enum PercentEncoding: Sendable {
     case form
     /// Escapes all but letters, digits, `-` and `_`: a file name that is neither a path nor hidden.
     case fileName
+    /// `grpc-message` (grpc/grpc, doc/PROTOCOL-HTTP2.md): escapes all but visible ASCII and spaces, and the percent sign.
+    case grpcMessage
 
     @inlinable
     public func encode(_ bytes: Span<UInt8>, to output: (UInt8) -> Void) {
@@ -16,6 +18,7 @@ public enum PercentEncoding: Sendable {
             switch byte {
             case _ where ASCII.isAlphanumeric(byte): output(byte)
             case ASCII.hyphen, ASCII.underscore: output(byte)
+            case ASCII.space...ASCII.tilde where self == .grpcMessage && byte != ASCII.percent: output(byte)
             case ASCII.dot where self != .fileName: output(byte)
             case ASCII.tilde where self == .uri: output(byte)
             case ASCII.space where self == .form: output(ASCII.plus)

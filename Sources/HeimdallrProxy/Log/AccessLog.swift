@@ -18,6 +18,7 @@ struct AccessLog: Sendable {
         line.text("host", record.host)
         line.text("path", record.path)
         line.number("status", UInt64(clamping: record.status))
+        if let status = record.grpcStatus { line.number("grpc_status", UInt64(clamping: status)) }
         line.milliseconds("duration_ms", record.duration)
         line.milliseconds("token_wait_ms", record.tokenWait)
         line.milliseconds("connect_ms", record.connect)

@@ -14,9 +14,8 @@ struct ProblemAnswer {
 
     /// Appends the fields but those that frame the body.
     func appendFields(to output: inout ByteBuffer) {
-        output.append("Proxy-Status: heimdallr-proxy; error=")
-        output.append(Array(problem.error.utf8))
-        output.append("\r\nContent-Type: application/problem+json\r\nCache-Control: no-store\r\n")
+        Self.appendProxyStatus(problem, to: &output)
+        output.append("Content-Type: application/problem+json\r\nCache-Control: no-store\r\n")
         if problem.status == 407 {
             output.append("Proxy-Authenticate: Basic realm=\"heimdallr-proxy\", charset=\"UTF-8\"\r\n")
         }
@@ -26,6 +25,12 @@ struct ProblemAnswer {
             output.append(decimal: UInt64(max(1, (retryAfter.wholeMilliseconds + 999) / 1000)))
             output.append("\r\n")
         }
+    }
+
+    static func appendProxyStatus(_ problem: Problem, to output: inout ByteBuffer) {
+        output.append("Proxy-Status: heimdallr-proxy; error=")
+        output.append(Array(problem.error.utf8))
+        output.append("\r\n")
     }
 
     /// The body: `application/problem+json` (RFC 9457, section 3).

@@ -66,7 +66,7 @@ struct Context {
         if listenerTLS?.clientCAFile != nil, sender.caller.certificate == nil { takeCertificate() }
         admitted = Admitted(sender.caller)
         exchange = Exchange()
-        exchange.request = stream.request.with { head, _ in Exchange.Request(head) }
+        exchange.request = stream.request.with { head, bytes in Exchange.Request(head, bytes) }
         ledger = Ledger(started: shard.loop.now)
         mark = nil
         if let sampler = shard.sampler { takeMark(sampler) }
@@ -131,12 +131,16 @@ final class Inside: Sendable {
 }
 
 extension Exchange.Request {
-    init(_ head: borrowing RequestHead) {
+    init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         isHead = head.methodKind == .head
         isHTTP10 = head.version == .http10
         isIdempotent = head.methodKind.isIdempotent
         expectsContinue = head.expectsContinue
         keepsAlive = head.keepAlive
         framing = head.framing
+        // gRPC sends POST only.
+        if head.methodKind == .post, let index = head.index(of: .contentType) {
+            isGRPC = GRPCStatus.isContentType(bytes[head.fields[index].value])
+        }
     }
 }

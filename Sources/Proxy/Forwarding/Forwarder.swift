@@ -114,9 +114,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .sendAgain(let isFresh):
             endUpstream()
             sendAgain(fresh: isFresh)
-        case .sendByHTTP1:
-            context.upstream?.noteLackOfHTTP2(shard.loop.now)
-            sendAgain(fresh: false)
+        case .sendByHTTP1: sendAgain(fresh: false)
         case .resumeAnswer:
             context.exchange.resume()
             if let end = upstream?.resumeBody() { upstreamEnded(end) }
@@ -143,13 +141,17 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
             shard.loop.atNextTurn(self)
         }
         guard let patience = context.exchange.takeNewTime() else { return }
+        let isCall = context.exchange.request.isGRPC
+        let timeouts = context.upstream?.timeouts(ofCall: isCall)
         switch patience {
+        // A call of gRPC has a deadline of its own. Its client may be silent for as long as it likes.
+        case .requestBody where isCall && context.exchange.isAsked: stream.setDeadline(after: .off)
         case .none: stream.setDeadline(after: .off)
         case .guess: stream.setDeadline(after: Self.guessDelay)
-        case .response: stream.setDeadline(after: context.upstream?.responseTimeout ?? .off)
+        case .response: stream.setDeadline(after: timeouts?.response ?? .off)
         case .firstBytes: stream.setDeadline(after: context.rules.headerTimeout)
         case .requestBody, .client, .tunnel: stream.setDeadline(after: context.rules.idleTimeout)
-        case .upstream: stream.setDeadline(after: context.upstream?.idleTimeout ?? .off)
+        case .upstream: stream.setDeadline(after: timeouts?.idle ?? .off)
         case .upstreamEnd: stream.setDeadline(after: Self.endingTimeout)
         }
     }
@@ -197,6 +199,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     private func finish(
         trailers: [(name: [UInt8], value: [UInt8])] = [], keeping: Bool, _ progress: StreamProgress
     ) {
+        if context.exchange.request.isGRPC { JudgePhase.judge(trailers, &context) }
         settle(progress)
         stream.finish(trailers: trailers, keepsOpen: keeping)
     }

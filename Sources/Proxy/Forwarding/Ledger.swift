@@ -17,7 +17,8 @@ struct Ledger {
     /// The injected credential was sent.
     var gaveCredential = false
     var wasReplayed = false
-    var isHTTP2 = false
+    /// Status of a call of gRPC; `nil` for other requests, and for a cut answer.
+    var grpcStatus: Int?
     var isSent = false
     /// Bytes of the answer with its head.
     var bytesSent: UInt64 = 0
@@ -33,8 +34,9 @@ struct Ledger {
     /// Status in logs; 499: the client left before the answer, 0: the answer was cut.
     var loggedStatus: Int { wasCut ? 0 : status != 0 ? status : 499 }
 
-    mutating func note(_ problem: Problem) {
-        status = problem.status
+    mutating func note(_ problem: Problem, isGRPC: Bool = false) {
+        status = isGRPC ? 200 : problem.status
+        if isGRPC { grpcStatus = problem.grpcStatus.rawValue }
         refusal = problem.word.rawValue
         cause = problem.cause
         error = problem.error

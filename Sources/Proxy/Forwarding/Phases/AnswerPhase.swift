@@ -13,6 +13,7 @@ enum AnswerPhase {
             status: answer.status, framing: answer.framing, isRequestComplete: progress.isRequestComplete,
             mustClose: progress.mustClose)
         context.ledger.status = answer.status
+        if context.exchange.request.isGRPC { context.ledger.grpcStatus = GRPCStatus.read(answer) }
         let head = AnswerHead(answer.status, framing, keepsOpen: context.exchange.request.keepsAlive)
         let count = write(answer, head, context) { output in
             output.append("Via: ")
@@ -72,7 +73,7 @@ enum AnswerPhase {
 
     /// Writes a piece of the answer's body, or keeps it with a held 401.
     static func write(
-        _ body: Span<UInt8>, keepsRest: Bool, _ context: inout Context, _ share: inout TurnShare
+        _ body: Span<UInt8>, _ context: inout Context, _ share: inout TurnShare
     ) -> BodyTaking {
         context.exchange.resume()
         guard share.takesMore(turn: context.shard.loop.now, now: .current()) else {
@@ -81,7 +82,7 @@ enum AnswerPhase {
         }
         if let goesOn = context.exchange.hold(body) { return goesOn ? .taken : .abort }
         context.exchange.pieceCame()
-        guard let count = context.stream.write(body, keepsRest ? .part : .allOrNone) else {
+        guard let count = context.stream.write(body, .part) else {
             context.exchange.clientGone()
             return .abort
         }
@@ -100,6 +101,7 @@ enum AnswerPhase {
 
     /// - Returns: whether the client is there to have it.
     static func write(_ problem: Problem, keeping: Bool, _ context: inout Context) -> Bool {
+        if context.exchange.request.isGRPC { return writeByGRPC(problem, keeping: keeping, &context) }
         context.ledger.note(problem)
         let rules = context.admitted.rules
         let requestID = context.shard.observer.accessLog == nil ? nil : RecordPhase.requestID(&context)
@@ -107,6 +109,19 @@ enum AnswerPhase {
             problem, client: rules?.settings.client, upstream: rules?.name, requestID: requestID)
         return writeOwn(
             problem.status, Array(problem.phrase.utf8), answer.body, keeping: keeping, &context, answer.appendFields)
+    }
+
+    /// The problem in a head without a body ("trailers-only"), as calls of gRPC expect it.
+    private static func writeByGRPC(_ problem: Problem, keeping: Bool, _ context: inout Context) -> Bool {
+        context.ledger.note(problem, isGRPC: true)
+        return writeOwn(200, Array("OK".utf8), [], keeping: keeping, &context) { output in
+            ProblemAnswer.appendProxyStatus(problem, to: &output)
+            output.append(line: "Content-Type: ", GRPCStatus.contentType)
+            output.append("grpc-status: ")
+            output.append(decimal: UInt64(problem.grpcStatus.rawValue))
+            output.append("\r\n")
+            output.append(line: "grpc-message: ", problem.grpcMessage)
+        }
     }
 
     /// Answers as the last recipient (Max-Forwards 0, RFC 9110, section 7.6.2): TRACE with its own head, without secrets

@@ -37,6 +37,7 @@ enum EditHeadPhase {
             output.append(offer.value)
             output.append("\r\n")
         }
+        if form.isHTTP2, takesTrailers(context) { output.append("TE: trailers\r\n") }
         let isHTTP10 = context.exchange.request.isHTTP10
         output.append(isHTTP10 ? "Via: 1.0 heimdallr-proxy\r\n" : "Via: 1.1 heimdallr-proxy\r\n")
         return isSigned ? .send : .withhold
@@ -127,6 +128,16 @@ enum EditHeadPhase {
         }
     }
 
+    /// Whether the program wants trailers (RFC 9110, section 10.1.4). Servers of gRPC insist on the field.
+    private static func takesTrailers(_ context: Context) -> Bool {
+        if context.exchange.request.isGRPC { return true }
+        return context.stream.request.with { head, bytes in
+            guard let index = head.index(of: .te) else { return false }
+            return bytes[head.fields[index].value].equalsIgnoringCase(trailers)
+        }
+    }
+
+    private static let trailers = Array("trailers".utf8)
     private static let traceparent = Array("traceparent".utf8)
 
     /// Writes the request's position in its trace (W3C Trace Context).

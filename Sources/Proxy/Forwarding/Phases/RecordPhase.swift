@@ -30,7 +30,8 @@ enum RecordPhase {
             status: context.ledger.status, duration: now.nanoseconds &- context.ledger.started.nanoseconds,
             sent: isSwitched ? 0 : bodyTaken,
             received: isAnswered && !isSwitched ? context.ledger.bytesSent : 0, injection: context.ledger.injection,
-            isOwn: context.ledger.refusal != nil && !context.ledger.isSent)
+            isOwn: context.ledger.refusal != nil && !context.ledger.isSent,
+            grpcStatus: context.exchange.request.isGRPC ? context.ledger.grpcStatus : nil)
     }
 
     private static func slot(_ context: Context) -> Int {
@@ -52,11 +53,12 @@ enum RecordPhase {
         describeTarget(context, in: &record)
         record.status = ledger.loggedStatus
         record.shownStatus = ledger.status
+        record.grpcStatus = ledger.grpcStatus
         record.reason = ledger.refusal
         record.cause = ledger.cause
         record.errorClass = ledger.error
         record.wasReplayed = ledger.wasReplayed
-        record.isHTTP2 = ledger.isHTTP2
+        record.isHTTP2 = ledger.times.isHTTP2
         record.isHTTP10 = context.exchange.request.isHTTP10
         record.requestID = id
         record.traceID = context.mark?.trace
