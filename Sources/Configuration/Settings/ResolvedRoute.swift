@@ -12,6 +12,8 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var path: String
     /// `GET,POST`; `*` for every method.
     public var methods: String
+    /// `mcp-name: get_* or list`; empty for every request.
+    public var fields: String
     /// `users alice; uids 1000`; empty for every caller.
     public var callers: String
     /// `https://api.example.com`, as configured. The running proxy may know more.
@@ -21,7 +23,7 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     /// `Authorization: Bearer <token>, X-Api-Key: <secret>`; empty when unsigned.
     public var injection: String
 
-    var cells: [String] { [host, path, methods, callers, "-> " + destination, client, injection] }
+    var cells: [String] { [host, path, methods, fields, callers, "-> " + destination, client, injection] }
 
     public var description: String { cells.filter { !$0.isEmpty }.joined(separator: "  ") }
 
@@ -68,6 +70,7 @@ extension Configuration {
             {
                 return right.upstream.callers.isEmpty
             }
+            if left.upstream.fields.isEmpty != right.upstream.fields.isEmpty { return right.upstream.fields.isEmpty }
             if left.upstream.methods.isEmpty != right.upstream.methods.isEmpty { return right.upstream.methods.isEmpty }
             return one.offset < other.offset
         }.map { route($0.element.upstream, $0.element.index, path: $0.element.path) }
@@ -80,6 +83,8 @@ extension Configuration {
             upstream: index, prefix: path, host: host.port == nil ? "\(host):80,443" : host.description,
             path: prefix + "…",
             methods: upstream.methods.isEmpty ? "*" : upstream.methods.joined(separator: ","),
+            fields: upstream.fields.map { "\($0.name): \($0.patterns.joined(separator: " or "))" }
+                .joined(separator: "; "),
             callers: upstream.callers.description,
             destination: upstream.url?.description ?? "https://\(host)",
             client: upstream.client.map { name in

@@ -24,6 +24,7 @@ struct RouteTable: Sendable {
             let upstream: Int
             let path: [UInt8]?
             let methods: [[UInt8]]
+            let fields: [FieldRule]
             /// `nil`: every caller.
             let callers: CallerRule?
             let intercepts: Bool
@@ -90,12 +91,13 @@ struct RouteTable: Sendable {
         guard !upstream.paths.isEmpty else {
             return [
                 Rules.Rule(
-                    upstream: index, path: nil, methods: methods, callers: callers, intercepts: upstream.intercepts)
+                    upstream: index, path: nil, methods: methods, fields: upstream.fields, callers: callers,
+                    intercepts: upstream.intercepts)
             ]
         }
         return upstream.paths.map {
             Rules.Rule(
-                upstream: index, path: Array($0.utf8), methods: methods, callers: callers,
+                upstream: index, path: Array($0.utf8), methods: methods, fields: upstream.fields, callers: callers,
                 intercepts: upstream.intercepts)
         }
     }
@@ -124,7 +126,9 @@ extension RouteTable.Rules {
             let lengths = (left.path?.count ?? -1, right.path?.count ?? -1)
             if lengths.0 != lengths.1 { return lengths.0 > lengths.1 }
             if left.methods.isEmpty != right.methods.isEmpty { return right.methods.isEmpty }
-            return left.callers != nil && right.callers == nil
+            if left.fields.isEmpty != right.fields.isEmpty { return right.fields.isEmpty }
+            if (left.callers != nil) != (right.callers != nil) { return right.callers == nil }
+            return left.upstream < right.upstream
         }
         judgesPaths = hasPaths
     }
@@ -134,13 +138,17 @@ extension RouteTable.Rules {
         judgesPaths = hasPaths
     }
 
-    /// Chooses by path (with or without its query), method and caller. `nil` matches the rules of every caller.
-    func match(path: Span<UInt8>, method: Span<UInt8>, caller: Caller?) -> RouteTable.Match {
+    /// Chooses by path (with or without its query), method, fields and caller. `nil` matches the rules of every caller.
+    func match(
+        path: Span<UInt8>, _ head: RequestHead, _ bytes: Span<UInt8>, caller: Caller?
+    ) -> RouteTable.Match {
+        let method = bytes[head.method]
         if judgesPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
         var isForOthers = false
         for rule in rules {
             if let prefix = rule.path, !PathRules.matches(prefix: prefix, path: path) { continue }
             if !rule.methods.isEmpty, !rule.methods.contains(where: { method.elementsEqual($0) }) { continue }
+            if !rule.fields.allSatisfy({ Self.has($0, head, bytes) }) { continue }
             if let callers = rule.callers, let caller, !callers.admits(caller) {
                 isForOthers = true
                 continue
@@ -148,6 +156,18 @@ extension RouteTable.Rules {
             return .upstream(rule.upstream)
         }
         return isForOthers ? .notForCaller : .notCovered
+    }
+
+    /// Whether the request has the field once, with an accepted value. One that stays here does not count, because the
+    /// upstream would not see it.
+    private static func has(_ rule: FieldRule, _ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
+        let name = Array(rule.name.utf8)
+        var isFound = false
+        for field in head.fields where bytes[field.name].namesField(name) {
+            guard !isFound, !field.isHopByHop, rule.accepts(bytes[field.value]) else { return false }
+            isFound = true
+        }
+        return isFound
     }
 
     /// Where the route depends on the caller: the upstreams of some callers, the most specific first, and the upstream

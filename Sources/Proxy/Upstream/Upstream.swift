@@ -16,6 +16,8 @@ final class Upstream {
     private var http1Until = LoopTime(nanoseconds: 0)
     private let exchanges: ExchangePool
     let client: Heimdallr?
+    /// Whether the API names the client's server itself: `client: auto`.
+    let enrols: Bool
     let injected: InjectedValues
     let responseTimeout: Timeout
     let idleTimeout: Timeout
@@ -42,6 +44,7 @@ final class Upstream {
         responseTimeout = Timeout(settings.responseTimeout)
         idleTimeout = Timeout(settings.idleTimeout)
         self.client = client
+        enrols = client?.enrols ?? false
         resource = "\(rules.index ?? 0) \(rules.name)"
         self.exchanges = exchanges
         carriers = former?.carriers ?? CarrierPool(options: options, loop: exchanges.loop)
