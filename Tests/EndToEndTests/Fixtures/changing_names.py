@@ -7,10 +7,11 @@ Runs in network and mount namespaces of its own, as root: a name server on 127.0
 import json
 import pathlib
 import socket
-import struct
 import subprocess
 import sys
 import threading
+
+from name_server import serve_names
 
 EXECUTABLE, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 PUBLIC = "9.9.9.9"
@@ -40,21 +41,6 @@ def addresses(name, kind):
     return []
 
 
-def name_server(server):
-    while True:
-        query, client = server.recvfrom(512)
-        position, labels = 12, []
-        while length := query[position]:
-            labels.append(query[position + 1:position + 1 + length].decode().lower())
-            position += 1 + length
-        kind = struct.unpack(">H", query[position + 1:position + 3])[0]
-        found = addresses(".".join(labels), kind)
-        answer = query[:2] + struct.pack(">HHHHH", 0x8180, 1, len(found), 0, 0) + query[12:position + 5]
-        for address in found:
-            answer += b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 0, len(address)) + address
-        server.sendto(answer, client)
-
-
 def far_end(listener):
     while True:
         connection, _ = listener.accept()
@@ -77,14 +63,9 @@ def ask(proxy, authority):
 
 
 run("ip", "link", "set", "lo", "up")
-# Led here, yet no address of an interface: those are private, too.
+# Led here, yet no address of an interface: addresses of an interface are private.
 run("ip", "route", "add", "local", PUBLIC + "/32", "dev", "lo")
-for name, text in [("resolv.conf", "nameserver 127.0.0.1\n"), ("nsswitch.conf", "hosts: dns\n")]:
-    (FOLDER / name).write_text(text)
-    run("mount", "--bind", str(FOLDER / name), "/etc/" + name)
-server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-server.bind(("127.0.0.1", 53))
-threading.Thread(target=name_server, args=(server,), daemon=True).start()
+serve_names(FOLDER, addresses)
 listener = socket.create_server(("::", 9000), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)
 threading.Thread(target=far_end, args=(listener,), daemon=True).start()
 

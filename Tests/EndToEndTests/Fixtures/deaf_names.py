@@ -7,11 +7,12 @@ never answers for other names, and a server that is at every address. Prints as 
 import json
 import pathlib
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
+
+from name_server import serve_names
 
 EXECUTABLE, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 KNOWN = {"good.test": "9.9.9.9", "me.test": "127.0.0.1"}
@@ -21,22 +22,10 @@ def run(*command):
     subprocess.run(command, check=True)
 
 
-def name_server(server):
-    while True:
-        query, client = server.recvfrom(512)
-        position, labels = 12, []
-        while length := query[position]:
-            labels.append(query[position + 1:position + 1 + length].decode().lower())
-            position += 1 + length
-        kind = struct.unpack(">H", query[position + 1:position + 3])[0]
-        address = KNOWN.get(".".join(labels))
-        if address is None:
-            continue
-        found = [socket.inet_aton(address)] if kind == 1 else []
-        answer = query[:2] + struct.pack(">HHHHH", 0x8180, 1, len(found), 0, 0) + query[12:position + 5]
-        for each in found:
-            answer += b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 0, 4) + each
-        server.sendto(answer, client)
+def addresses(name, kind):
+    if name not in KNOWN:
+        return None
+    return [socket.inet_aton(KNOWN[name])] if kind == 1 else []
 
 
 def origin(listener):
@@ -73,12 +62,7 @@ run("ip", "address", "add", "9.1.1.1/32", "dev", "lo")
 # Led here, yet no addresses of an interface.
 for address in ["9.9.9.9", "9.2.2.2"]:
     run("ip", "route", "add", "local", address + "/32", "dev", "lo")
-for name, text in [("resolv.conf", "nameserver 127.0.0.1\n"), ("nsswitch.conf", "hosts: dns\n")]:
-    (FOLDER / name).write_text(text)
-    run("mount", "--bind", str(FOLDER / name), "/etc/" + name)
-server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-server.bind(("127.0.0.1", 53))
-threading.Thread(target=name_server, args=(server,), daemon=True).start()
+serve_names(FOLDER, addresses)
 listener = socket.create_server(("::", 9000), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)
 threading.Thread(target=origin, args=(listener,), daemon=True).start()
 

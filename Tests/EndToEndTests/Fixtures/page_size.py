@@ -13,11 +13,9 @@ a new state. Pictures go to FOLDER.
 import base64
 import sys
 
-from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
 
+from chromium import chromium
 from page_fit import fits
 
 # Text that is there and can't be seen: wider than what shows it.
@@ -73,15 +71,7 @@ def picture(driver, path):
 
 def main():
     profile, folder, admin = sys.argv[1:]
-    options = Options()
-    options.binary_location = "/usr/bin/chromium"
-    for argument in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-        "--no-first-run", "--disable-background-networking", "--disable-component-update", "--no-proxy-server",
-        "--force-color-profile=srgb", f"--user-data-dir={profile}",
-    ):
-        options.add_argument(argument)
-    driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    driver = chromium(profile)
     try:
         for name, width, height in (("telephone", 390, 844), ("wide", 1280, 800)):
             resize(driver, width, height)

@@ -16,12 +16,10 @@ import sys
 import time
 
 from selenium.common.exceptions import StaleElementReferenceException
-from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from chromium import chromium
 from page_fit import fits
 
 PATIENCE = 30
@@ -31,18 +29,7 @@ PRESSES = 45
 class Person:
     def __init__(self, profile, folder, admin, scripts=True):
         self.folder, self.admin = folder, admin.rstrip("/")
-        options = Options()
-        options.binary_location = "/usr/bin/chromium"
-        for argument in (
-            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-            "--no-first-run", "--disable-background-networking", "--disable-component-update", "--no-proxy-server",
-            "--force-color-profile=srgb", f"--user-data-dir={profile}",
-        ):
-            options.add_argument(argument)
-        if not scripts:
-            options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+        self.driver = chromium(profile, scripts)
         self.driver.set_window_size(1280, 900)
         self.addresses = []
 
