@@ -1,6 +1,6 @@
 import Glibc
 
-/// Use of a folder that no other process removes meanwhile: a lock on the folder, which the kernel releases when the process
+/// Use of a folder, during which no other process removes it: a lock on the folder, which the kernel releases when the process
 /// ends. Any number of processes use it; one that removes it is alone. flock(2). All calls block for a moment.
 public final class FolderUse: Sendable {
     public let path: String

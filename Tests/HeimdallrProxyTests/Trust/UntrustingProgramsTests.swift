@@ -42,7 +42,7 @@ struct UntrustingProgramsTests {
         #expect(programs.current.count == 20)
         #expect(programs.current.first?.target == "host-90:443")
         #expect(programs.current.first?.count == 4)
-        // What the proxy refused says nothing of trust.
+        // A refusal by the proxy says nothing of trust.
         programs.note(FailedHandshake(target: "refused:443", end: .refused(nil)))
         #expect(programs.current.first?.target == "host-90:443")
     }
