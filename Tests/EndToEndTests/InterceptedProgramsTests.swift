@@ -107,7 +107,7 @@ struct InterceptedProgramsTests {
     /// Those that name themselves in CONNECT.
     private static let variables = [
         "curl": "CURL_CA_BUNDLE", "wget": "WGETRC", "git": "GIT_SSL_CAINFO", "Go net/http": "SSL_CERT_FILE",
-        "Java HttpClient": "JAVA_TOOL_OPTIONS", "apt": "APT_CONFIG",
+        "apt": "APT_CONFIG",
     ]
 
     @Test(arguments: distrustful)
