@@ -33,7 +33,8 @@ let package = Package(
         .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CLibpq", providers: [.apt(["libpq-dev"])]),
         .target(
-            name: "PostgresStore", dependencies: ["CLibpq", "FileSystem", "Heimdallr", "Reactor", "SharedStore"],
+            name: "PostgresStore",
+            dependencies: ["CLibpq", "Cryptography", "FileSystem", "Heimdallr", "Reactor", "SharedStore"],
             swiftSettings: strict),
         .target(
             name: "SharedStore", dependencies: ["Cryptography", "Heimdallr", "WireText"], swiftSettings: strict),
@@ -167,7 +168,8 @@ let package = Package(
         .testTarget(
             name: "HeimdallrProxyTests",
             dependencies: [
-                "HeimdallrProxy", "Administration", "Configuration", "FileSystem", "Proxy", "Reactor", "Reports",
+                "Heimdallr", "HeimdallrProxy", "Administration", "Configuration", "FileSystem", "Proxy", "Reactor",
+                "Reports",
                 "TLSServer", "TestSupport", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
