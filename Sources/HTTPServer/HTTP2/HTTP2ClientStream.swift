@@ -247,9 +247,6 @@ final class HTTP2ClientStream: ClientStream {
 
     func setDeadline(after timeout: Timeout) { setDeadline(.handler, after: timeout) }
 
-    /// Only CONNECT waits so.
-    func setIdleDeadline(after timeout: Timeout) { setDeadline(.handler, after: timeout) }
-
     private func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
         guard let nanoseconds = timeout.nanoseconds else {
             deadline = .off
