@@ -68,7 +68,8 @@ let package = Package(
         .target(
             name: "Proxy",
             dependencies: [
-                "Cryptography", "FileSystem", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport",
+                "Cryptography", "FileSystem", "HTTP2", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr",
+                "CurlTransport",
                 "Configuration", "Reports", "SigV4", "TLSServer", "WireText",
             ],
             swiftSettings: strict),

@@ -89,8 +89,7 @@ struct heimdallr_tls_silence {
     int ended;
 };
 
-// Frames of HTTP/2 that carry nothing are read by libcurl for as long as there are any, within one call, and session
-// tickets and key updates by OpenSSL. Past 10 ms of that
+// Session tickets and key updates are read by OpenSSL for as long as there are any, within one call. Past 10 ms of that
 // the connection has ended (SSL_set_shutdown(3)).
 static inline void heimdallr_tls_silence_message(int sent, int version, int type, const void *bytes, size_t size, SSL *ssl,
                                                  void *context) {
@@ -119,12 +118,6 @@ static inline CURLcode heimdallr_bounded_end(CURL *h, void *context, void *data)
     return heimdallr_strict_end(h, context, data);
 }
 
-// The same, and ends connections on which nothing of use comes; for HTTP/2. `silence` outlives all connections.
-static inline CURLcode heimdallr_easy_set_bounded_end(CURL *h, struct heimdallr_tls_silence *silence) {
-    CURLcode code = curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, silence);
-    return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_bounded_end) : code;
-}
-
 // And wipes what was read from OpenSSL's buffer (SSL_CTX_set_options(3)).
 static inline CURLcode heimdallr_wiped_context(CURL *h, void *context, void *data) {
     SSL_CTX_set_options((SSL_CTX *)context, SSL_OP_CLEANSE_PLAINTEXT);
@@ -132,8 +125,6 @@ static inline CURLcode heimdallr_wiped_context(CURL *h, void *context, void *dat
 }
 
 static inline CURLcode heimdallr_easy_set_wiped_context(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_wiped_context); }
-
-static inline CURLcode heimdallr_easy_set_strict_end(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_strict_end); }
 
 // For a connection that is read and written by curl_easy_recv and curl_easy_send. libcurl leaves OpenSSL strict about a
 // write that is tried again: it must come from the same address (SSL_CTX_set_mode(3)). Ours comes from a buffer that may
@@ -148,6 +139,30 @@ static inline CURLcode heimdallr_carrier_context(CURL *h, void *context, void *d
 static inline CURLcode heimdallr_easy_set_carrier_context(CURL *h, struct heimdallr_tls_silence *silence) {
     CURLcode code = curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, silence);
     return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_carrier_context) : code;
+}
+
+// How many of a carrier's next handshakes do not offer HTTP/2. `silence` outlives all connections.
+struct heimdallr_http2_offer {
+    struct heimdallr_tls_silence *silence;
+    int skips;
+};
+
+// Offers HTTP/2 and HTTP/1.1 (SSL_CTX_set_alpn_protos(3), which returns 0 for success).
+static inline CURLcode heimdallr_http2_context(CURL *h, void *context, void *data) {
+    static const unsigned char names[] = "\x02h2\x08http/1.1";
+    struct heimdallr_http2_offer *offer = (struct heimdallr_http2_offer *)data;
+    if (offer->skips > 0) {
+        offer->skips--;
+    } else if (SSL_CTX_set_alpn_protos((SSL_CTX *)context, names, sizeof names - 1) != 0) {
+        return CURLE_OUT_OF_MEMORY;
+    }
+    return heimdallr_carrier_context(h, context, offer->silence);
+}
+
+// `offer` outlives the dial.
+static inline CURLcode heimdallr_easy_set_http2_context(CURL *h, struct heimdallr_http2_offer *offer) {
+    CURLcode code = curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, offer);
+    return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_http2_context) : code;
 }
 
 // The TLS connection that a handle is attached to, or NULL.
@@ -302,11 +317,7 @@ static inline struct sockaddr *heimdallr_sockaddr(struct curl_sockaddr *a) { ret
 
 // Macros that Swift does not see.
 static const long heimdallr_http_1_1 = CURL_HTTP_VERSION_1_1;
-static const long heimdallr_http_2 = CURL_HTTP_VERSION_2_0;
 static const long heimdallr_tls_1_2 = CURL_SSLVERSION_TLSv1_2;
-static const long heimdallr_http_2_tls = CURL_HTTP_VERSION_2TLS;
-static const size_t heimdallr_write_pause = CURL_WRITEFUNC_PAUSE;
-static const size_t heimdallr_read_pause = CURL_READFUNC_PAUSE;
 static const size_t heimdallr_read_abort = CURL_READFUNC_ABORT;
 static const int heimdallr_socket_open_flags = SOCK_STREAM | 02000000 /* SOCK_CLOEXEC */ | 04000 /* SOCK_NONBLOCK */;
 static const curl_socket_t heimdallr_socket_bad = CURL_SOCKET_BAD;

@@ -30,8 +30,6 @@ import Reactor
         try check(unsafe heimdallr_multi_set_timer(multi, timerChanged), "CURLMOPT_TIMERFUNCTION")
         try check(unsafe heimdallr_multi_set_pointer(multi, CURLMOPT_TIMERDATA, userData), "CURLMOPT_TIMERDATA")
         try check(unsafe heimdallr_multi_set_long(multi, CURLMOPT_MAXCONNECTS, maxConnections), "CURLMOPT_MAXCONNECTS")
-        // One exchange per connection, on HTTP/2 too: a stalled reader then holds only its own window.
-        try check(unsafe heimdallr_multi_set_long(multi, CURLMOPT_PIPELINING, 0), "CURLMOPT_PIPELINING")
         // Every handle can resume these TLS sessions. One thread, so no locks (CURLSHOPT_SHARE(3)).
         guard
             unsafe heimdallr_share_set_long(share, CURLSHOPT_SHARE, Int(CURL_LOCK_DATA_SSL_SESSION.rawValue))

@@ -20,12 +20,10 @@ public struct PoolOptions: Sendable, Equatable {
 
     /// Time for name look-up, TCP and TLS handshake together.
     public var connectTimeout = Duration.seconds(5)
-    /// Limit of concurrent exchanges. Others wait for at most `connectTimeout`.
+    /// Limit of connections. Others wait for at most `connectTimeout`.
     public var maxConnections = 256
     /// Age after which a connection takes no further exchange.
     public var maxConnectionAge = Duration.seconds(300)
-    /// Offers HTTP/2 by ALPN on https.
-    public var http2 = false
     public var nextProxy = NextProxy.none
     public var trustAnchors = TrustAnchors.system
     /// PEM files of a client certificate and its key.
@@ -33,15 +31,10 @@ public struct PoolOptions: Sendable, Equatable {
     public var keyFile: String?
     /// Last good content of these files and of the trust anchors; `nil`: libcurl reads the files.
     public var material: TLSMaterial?
-    /// Passes chunked answers of HTTP/1.1 undecoded, with trailers, to a delegate that parses more strictly than
-    /// libcurl.
-    public var keepsChunks = false
     public var addressPolicy = AddressPolicy()
     /// Counters of connections; pools of one loop may share them.
     public var counts: ConnectionCounts?
     public var names = NameResolver.shared
-    /// Ends an exchange once its connection is ready: see `Dialer`.
-    var endsConnected = false
 
     public init() {}
 }

@@ -32,7 +32,6 @@ import CLibnghttp2
         setOptions()
         setReceiving()
         setSending()
-        try setStreamClose()
     }
 
     private func setOptions() {
@@ -77,15 +76,11 @@ import CLibnghttp2
             unsafe session.frameCame(frame.pointee)
             return 0
         }
-    }
-
-    private func setStreamClose() throws(HTTP2Error) {
-        let set = unsafe heimdallr_set_on_stream_close(table) { _, id, code, user in
+        unsafe nghttp2_session_callbacks_set_on_stream_close_callback(table) { _, id, code, user in
             guard let session = unsafe HTTP2Session.of(user) else { return broken }
             session.streamClosed(id, HTTP2Code(rawValue: code))
             return 0
         }
-        try Libnghttp2.check("nghttp2_session_callbacks_set_on_stream_close_callback", set)
     }
 
     private func setSending() {

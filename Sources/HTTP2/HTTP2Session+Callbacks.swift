@@ -66,7 +66,9 @@ extension HTTP2Session {
         switch UInt32(header.type) {
         case NGHTTP2_HEADERS.rawValue:
             guard let stream = streams[header.stream_id] else { return }
-            let list = HTTP2Block(fields: block.start..<received.count, isTooLarge: block.isTooLarge)
+            let list = HTTP2Block(
+                fields: block.start..<received.count,
+                endsStream: header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0, isTooLarge: block.isTooLarge)
             if !block.isHead {
                 events.add(.trailers(stream: header.stream_id, list))
             } else if block.isInterim {

@@ -168,7 +168,7 @@ public final class ProxyServer: Sendable {
         do {
             for shard in former.shards {
                 prepared.append(
-                    try await shard.loop.run { LoopBound(try shard.value.prepare(plan), on: shard.loop) })
+                    try await shard.loop.run { LoopBound(shard.value.prepare(plan), on: shard.loop) })
             }
         } catch {
             change.abandon()

@@ -39,7 +39,7 @@ final class ProxyShard {
         sampler = plan.observer.spans?.sampler
         exchanges = ExchangePool(loop: loop)
         endedClients = EndedClients(loop: loop)
-        rules = try RuleSet(plan, former: nil, exchanges: exchanges, loop: loop)
+        rules = RuleSet(plan, former: nil, exchanges: exchanges, loop: loop)
         let server = ServerLoop(
             ServerSettings(plan.configuration.proxy), on: loop,
             layStream: { [unowned self] in secure($0, listener: $1) },
@@ -54,9 +54,8 @@ final class ProxyShard {
     // MARK: Another configuration
 
     /// Prepares the rules of another configuration. Nothing changes yet.
-    /// - Throws: `TransportError` when libcurl lacks memory.
-    func prepare(_ plan: ProxyPlan) throws -> RuleSet {
-        try RuleSet(plan, former: rules, exchanges: exchanges, loop: loop)
+    func prepare(_ plan: ProxyPlan) -> RuleSet {
+        RuleSet(plan, former: rules, exchanges: exchanges, loop: loop)
     }
 
     /// Makes `next` the rules of new requests. Requests under way keep their rules.

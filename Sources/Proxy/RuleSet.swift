@@ -41,8 +41,7 @@ final class RuleSet {
     private static let quietInterval = Duration.seconds(1)
 
     /// - Parameter former: rules whose connections and tunnels continue if their settings are the same.
-    /// - Throws: `TransportError` when libcurl lacks memory.
-    init(_ plan: ProxyPlan, former: RuleSet?, exchanges: ExchangePool, loop: EventLoop) throws {
+    init(_ plan: ProxyPlan, former: RuleSet?, exchanges: ExchangePool, loop: EventLoop) {
         let configuration = plan.configuration
         settings = configuration.proxy
         idleTimeout = Timeout(settings.idleTimeout)
@@ -67,7 +66,7 @@ final class RuleSet {
         if let former, former.settings.hasSameTunnels(as: settings) {
             tunnels = former.tunnels
         } else {
-            tunnels = try Tunnels(settings, own: own, loop: loop)
+            tunnels = Tunnels(settings, own: own, loop: loop)
         }
         func poolOptions(_ rules: UpstreamRules, _ slot: Int) -> PoolOptions {
             var options = PoolOptions(upstream: rules.settings, trustAnchors: trustAnchors)
@@ -81,7 +80,7 @@ final class RuleSet {
             var options = poolOptions(.unmatched, layout.unmatched)
             options.addressPolicy.publicOnly = true
             options.addressPolicy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
-            unmatched = try Upstream(
+            unmatched = Upstream(
                 .unmatched, options: options, exchanges: exchanges, former: kept ? former?.unmatched : nil)
         }
         for rules in gate.upstreams {
@@ -90,7 +89,7 @@ final class RuleSet {
                 keepsAnchors
                 ? former?.upstreams.first { $0.rules.settings == rules.settings && $0.client === client } : nil
             upstreams.append(
-                try Upstream(
+                Upstream(
                     rules, client: client, fixed: plan.fixed[upstreams.count],
                     options: poolOptions(rules, upstreams.count),
                     exchanges: exchanges, former: kept))

@@ -93,11 +93,11 @@ struct AddressPolicyTests {
     ])
     func `judged on what is dialled, however it is spelt`(host: String) async throws {
         let origin = try RecordingOrigin()
-        let closed = try await ConnectionPoolOnLoop { $0.addressPolicy.publicOnly = true }
+        let closed = try Calls { $0.addressPolicy.publicOnly = true }
         let record = try await closed.send(Request(.plain(origin.port, host: host)))
         #expect([.addressDenied, .nameNotResolved].contains(record.error?.kind))
         #expect(origin.connections.isEmpty)
-        let open = try await ConnectionPoolOnLoop {
+        let open = try Calls {
             $0.addressPolicy.publicOnly = true
             $0.addressPolicy.exceptions = ["127.0.0.0/8", "0.0.0.0/8", "::1"].compactMap(AddressPolicy.Block.init)
         }
@@ -105,7 +105,7 @@ struct AddressPolicyTests {
             #expect(try await open.send(Request(.plain(origin.port, host: host))).text == "ok")
         }
         let port = origin.port
-        let looping = try await ConnectionPoolOnLoop {
+        let looping = try Calls {
             $0.addressPolicy.own = [SocketAddress(.ipv4(address: 0x7f00_0001, port: port))]
         }
         if host != "localhost", record.error?.kind == .addressDenied {

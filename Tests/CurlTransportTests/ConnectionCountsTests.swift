@@ -18,7 +18,7 @@ struct ConnectionCountsTests {
         return abs(Double(end) - Date().timeIntervalSince1970 - days * 86_400) < 3600
     }
 
-    @Test func `those that we speak on`() async throws {
+    @Test func `those of carriers`() async throws {
         let nginx = try await Self.server()
         let counts = ConnectionCounts()
         let trust = nginx.trust
@@ -37,25 +37,6 @@ struct ConnectionCountsTests {
         #expect(ends(counts, inDays: 3))
         _ = try await carriers.failure(.secure(1))
         #expect(counts.opened == 2)
-    }
-
-    @Test func `those that libcurl speaks on`() async throws {
-        let nginx = try await Self.server()
-        let counts = ConnectionCounts()
-        let trust = nginx.trust
-        let pool = try await ConnectionPoolOnLoop {
-            trust(&$0)
-            $0.http2 = true
-            $0.counts = counts
-        }
-        for _ in 0..<3 { #expect(try await pool.send(Request(.secure(nginx.httpsPort))).error == nil) }
-        #expect(counts.opened == 1)
-        #expect(counts.reused == 2)
-        #expect(ends(counts, inDays: 3))
-        let value = pool.value
-        let (open, idle) = try await pool.loop.run { (value.value.open, value.value.idleConnections) }
-        #expect(open == 1)
-        #expect(idle == 1)
     }
 
     @Test func `a connection in the clear shows no certificate`() async throws {

@@ -18,7 +18,7 @@ struct DialerTests {
         private let sockets = Mutex<[LoopBound<StreamSocket>]>([])
 
         init(_ change: @Sendable @escaping (inout PoolOptions) -> Void = { _ in }) async throws {
-            dialer = try await OnLoop(change) { try Dialer(options: $0, loop: $1) }
+            dialer = try await OnLoop(change) { Dialer(options: $0, loop: $1) }
         }
 
         var loop: EventLoop { dialer.loop }

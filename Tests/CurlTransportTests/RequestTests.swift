@@ -8,7 +8,7 @@ struct RequestTests {
     @Test(arguments: ["GET", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "patch", "!#$%&'*+-.^_`|~"])
     func `no field that was not given, with any method`(method: String) async throws {
         let origin = try RecordingOrigin()
-        let pool = try await ConnectionPoolOnLoop()
+        let pool = try Calls()
         #expect(try await pool.send(Request(origin, method)).error == nil)
         let request = try #require(origin.requests.first)
         #expect(request.method == method)
@@ -17,22 +17,17 @@ struct RequestTests {
 
     @Test func `nor with a body`() async throws {
         let origin = try RecordingOrigin()
-        let pool = try await ConnectionPoolOnLoop()
-        for upload in [Request.Upload.bytes(Array("hello".utf8)), .chunks(Array("hello".utf8))] {
-            var request = Request(origin, "POST")
-            request.upload = upload
-            #expect(try await pool.send(request).error == nil)
-        }
-        #expect(
-            origin.requests.map { $0.fields.map(\.name) } == [
-                ["Host", "Content-Length"], ["Host", "Transfer-Encoding"],
-            ])
-        #expect(origin.requests.map(\.text) == ["hello", "hello"])
+        let pool = try Calls()
+        var request = Request(origin, "POST")
+        request.body = Array("hello".utf8)
+        #expect(try await pool.send(request).error == nil)
+        #expect(origin.requests.map { $0.fields.map(\.name) } == [["Host", "Content-Length"]])
+        #expect(origin.requests.map(\.text) == ["hello"])
     }
 
     @Test func `fields keep their order, case, repetition, spaces and 8-bit values; an empty one stays`() async throws {
         let origin = try RecordingOrigin()
-        let pool = try await ConnectionPoolOnLoop()
+        let pool = try Calls()
         var request = Request(origin)
         request.fields = [
             ("X-One", "two"), ("x-one", "three  four"), ("X-Empty", ""), ("X-Semicolon", ";"), ("Cookie", "a=\u{e9}"),
@@ -42,17 +37,17 @@ struct RequestTests {
         #expect(try await pool.send(request).error == nil)
         #expect(
             origin.requests.first?.fields.dropFirst().map(\.description)
-                == request.fields.map { "\($0.0): \($0.1)" })
+                == request.fields.map { "\($0.name): \($0.value)" })
     }
 
     @Test func `one exchange's fields are not another's`() async throws {
         let origin = try RecordingOrigin()
-        let pool = try await ConnectionPoolOnLoop()
+        let pool = try Calls()
         for number in 0..<5 {
             var request = Request(origin, number % 2 == 0 ? "POST" : "GET")
             if number % 2 == 0 {
-                request.fields = (0..<50).map { ("X-\($0)", "secret") } + [("Accept", "x")]
-                request.upload = .bytes([1, 2, 3])
+                request.fields = (0..<50).map { (name: "X-\($0)", value: "secret") } + [(name: "Accept", value: "x")]
+                request.body = [1, 2, 3] as [UInt8]
             }
             #expect(try await pool.send(request).error == nil)
         }
@@ -60,13 +55,11 @@ struct RequestTests {
     }
 
     @Test(arguments: [
-        "/", "/a/../b", "//x//", "/%2e%2e/%zz", "/?", "/p?a=b&c=|^{}\"<>\\`", "*", "/#x", "http://else.where/x",
-        "/a;b?c#d",
-        "?", "/%00", "/\u{e9}",
+        "/", "/a/../b", "//x//", "/%2e%2e/%zz", "/?", "/p?a=b&c=|^{}\"<>\\`", "/a;b?c", "/%00",
     ])
     func `the target goes out byte for byte`(target: String) async throws {
         let origin = try RecordingOrigin()
-        let pool = try await ConnectionPoolOnLoop()
+        let pool = try Calls()
         #expect(try await pool.send(Request(origin, "GET", target)).error == nil)
         let line = "GET \(target) HTTP/1.1\r\n"
         #expect(origin.connections.first?.bytes.starts(with: Array(line.utf8)) == true)
@@ -74,8 +67,8 @@ struct RequestTests {
 
     @Test func `a redirect is an answer like any other`() async throws {
         let origin = try RecordingOrigin { try $0.respond(302, fields: [("Location", "/elsewhere")]) }
-        let pool = try await ConnectionPoolOnLoop()
-        #expect(try await pool.send(Request(origin)).status == "HTTP/1.1 302 Answer")
+        let pool = try Calls()
+        #expect(try await pool.send(Request(origin)).status == 302)
         #expect(origin.requests.count == 1)
     }
 
@@ -83,7 +76,7 @@ struct RequestTests {
         let origin = try RecordingOrigin {
             try $0.respond(fields: [("Set-Cookie", "a=b"), ("Content-Encoding", "gzip")], body: "not gzip at all")
         }
-        let pool = try await ConnectionPoolOnLoop()
+        let pool = try Calls()
         for _ in 0..<2 { #expect(try await pool.send(Request(origin)).text == "not gzip at all") }
         #expect(origin.requests.allSatisfy { $0.fields.count == 1 })
     }

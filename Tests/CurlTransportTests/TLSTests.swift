@@ -6,7 +6,7 @@ import Testing
 struct TLSTests {
     @Test func `a certificate of nobody we trust`() async throws {
         let nginx = try await Nginx.secure()
-        let pool = try await ConnectionPoolOnLoop()
+        let pool = try Calls()
         let record = try await pool.send(Request(.secure(nginx.httpsPort)))
         #expect(record.error?.kind == .tlsCertificate)
         #expect(try nginx.accessLog() == "")
@@ -16,20 +16,20 @@ struct TLSTests {
         let nginx = try await Nginx.secure()
         let file = nginx.authority.certificateFile
         for anchors in [PoolOptions.TrustAnchors.only(file: file), .systemAnd(file: file)] {
-            let pool = try await ConnectionPoolOnLoop { $0.trustAnchors = anchors }
+            let pool = try Calls { $0.trustAnchors = anchors }
             for host in ["localhost", "127.0.0.1"] {
                 #expect(try await pool.send(Request(.secure(nginx.httpsPort, host: host))).error == nil)
             }
         }
         let other = try await PrivateCA()
-        let pool = try await ConnectionPoolOnLoop { $0.trustAnchors = .only(file: other.certificateFile) }
+        let pool = try Calls { $0.trustAnchors = .only(file: other.certificateFile) }
         #expect(try await pool.send(Request(.secure(nginx.httpsPort))).error?.kind == .tlsCertificate)
     }
 
     @Test func `a certificate for another name`() async throws {
         let nginx = try await Nginx.secure(["DNS:other.test"])
         let file = nginx.authority.certificateFile
-        let pool = try await ConnectionPoolOnLoop { $0.trustAnchors = .only(file: file) }
+        let pool = try Calls { $0.trustAnchors = .only(file: file) }
         let port = nginx.httpsPort
         #expect(try await pool.send(Request(.secure(port))).error?.kind == .tlsCertificate)
         #expect(try await pool.send(Request(.secure(port, host: "127.0.0.1"))).error?.kind == .tlsCertificate)
@@ -45,7 +45,7 @@ struct TLSTests {
     @Test func `connections for one name are not used for another`() async throws {
         let nginx = try await Nginx.secure(["DNS:one.test", "DNS:two.test"])
         let file = nginx.authority.certificateFile
-        let pool = try await ConnectionPoolOnLoop { $0.trustAnchors = .only(file: file) }
+        let pool = try Calls { $0.trustAnchors = .only(file: file) }
         for name in ["one.test", "two.test", "one.test"] {
             let origin = Origin.secure(nginx.httpsPort, host: "127.0.0.1", serverName: name)
             #expect(try await pool.send(Request(origin)).text.contains("server-name: \(name)\n"))
@@ -57,15 +57,15 @@ struct TLSTests {
         let file = nginx.authority.certificateFile
         let certificate = try await nginx.authority.client("billing")
         let port = nginx.httpsPort
-        let with = try await ConnectionPoolOnLoop {
+        let with = try Calls {
             $0.trustAnchors = .only(file: file)
             $0.certificateFile = certificate.certificateFile
             $0.keyFile = certificate.keyFile
         }
         #expect(try await with.send(Request(.secure(port))).text.contains("client-certificate: CN=billing\n"))
-        let without = try await ConnectionPoolOnLoop { $0.trustAnchors = .only(file: file) }
+        let without = try Calls { $0.trustAnchors = .only(file: file) }
         let record = try await without.send(Request(.secure(port)))
-        #expect(record.error != nil || record.status.hasPrefix("HTTP/1.1 400 "))
+        #expect(record.error != nil || record.status == 400)
     }
 
     @Test func `files that can't be used are ours to mend`() async throws {
@@ -92,7 +92,7 @@ struct TLSTests {
             },
         ]
         for change in changes {
-            let pool = try await ConnectionPoolOnLoop(change)
+            let pool = try Calls(change)
             #expect(try await pool.send(Request(.secure(nginx.httpsPort))).error?.kind == .tlsConfiguration)
         }
     }

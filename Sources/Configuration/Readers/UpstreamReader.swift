@@ -201,6 +201,15 @@ struct UpstreamReader {
         section.read("max_connections", into: &settings.maxConnections, Grammar.integer(1...65535))
         section.read(
             "max_connection_age", into: &settings.maxConnectionAge, Grammar.duration(.seconds(1)...Section.day))
-        section.read("http2", into: &settings.http2, Grammar.boolean)
+        section.read("http2", into: &settings.http2) { text throws(Misfit) in
+            switch text {
+            case "true", "True", "TRUE": .offered
+            case "false", "False", "FALSE": .never
+            case "prior-knowledge": .known
+            default:
+                throw Misfit(
+                    "write true, false or prior-knowledge", fits: .words(["true", "false", "prior-knowledge"]))
+            }
+        }
     }
 }

@@ -3,6 +3,15 @@ import HTTPMessage
 /// One rule: its requests, their target and their token.
 public struct UpstreamSettings: Sendable, Equatable {
     public enum OnExisting: String, Sendable, Equatable, CaseIterable { case replace, keep, reject }
+    public enum HTTP2Use: Sendable, Equatable {
+        /// For gRPC calls only.
+        case calls
+        case never
+        /// Where an https server offers it.
+        case offered
+        /// Always, without asking.
+        case known
+    }
     public enum OnUnauthorized: String, Sendable, Equatable, CaseIterable { case replay, pass }
 
     /// `api.example.com`, `*.example.com`, `[::1]:8443`, canonical. Also the upstream's name in logs and metrics.
@@ -58,7 +67,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var callIdleTimeout: Duration?
     public var maxConnections = 256
     public var maxConnectionAge = Duration.seconds(300)
-    public var http2 = false
+    public var http2 = HTTP2Use.calls
     public var proxy = NextProxy.none
     public var tls = TLSSettings()
 

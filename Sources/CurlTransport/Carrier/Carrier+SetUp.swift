@@ -20,7 +20,11 @@ extension Carrier {
             dialling.steps = steps
             try set.count(steps)
         }
-        try check(unsafe heimdallr_easy_set_carrier_context(handle, silence), "CURLOPT_SSL_CTX_FUNCTION")
+        if membership.use == .http2 {
+            try offerHTTP2(set)
+        } else {
+            try check(unsafe heimdallr_easy_set_carrier_context(handle, silence), "CURLOPT_SSL_CTX_FUNCTION")
+        }
         // libcurl would write to stdout by default.
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_WRITEFUNCTION, refuseData), "CURLOPT_WRITEFUNCTION")
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_HEADERFUNCTION, ignoreData), "CURLOPT_HEADERFUNCTION")
@@ -30,6 +34,16 @@ extension Carrier {
         // libcurl may close a socket after the handle's end.
         try unsafe set.set(
             CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(sockets).toOpaque(), "CURLOPT_CLOSESOCKETDATA")
+    }
+
+    /// libcurl's own offer would have it speak HTTP/2 itself.
+    private func offerHTTP2(_ set: HandleOptions) throws(TransportError) {
+        let offer = UnsafeMutablePointer<heimdallr_http2_offer>.allocate(capacity: 1)
+        // The first handshake behind an https proxy is the proxy's, to which libcurl speaks HTTP/1.1.
+        unsafe offer.initialize(to: heimdallr_http2_offer(silence: silence, skips: hop.isSecure ? 1 : 0))
+        unsafe dialling.offer = offer
+        try set.set(CURLOPT_SSL_ENABLE_ALPN, 0, "CURLOPT_SSL_ENABLE_ALPN")
+        try check(unsafe heimdallr_easy_set_http2_context(easy.pointer, offer), "CURLOPT_SSL_CTX_FUNCTION")
     }
 
     func set(timeout: Duration) throws(TransportError) {

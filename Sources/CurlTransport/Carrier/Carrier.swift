@@ -1,6 +1,7 @@
 import CLibcurl
 import Glibc
 import Reactor
+import WireText
 
 /// One connection that libcurl dials, secures and carries, and whose user speaks HTTP on it (CURLOPT_CONNECT_ONLY(3)).
 /// It comes from a `CarrierPool`, and is closed or given back with `release`. Loop's thread only.
@@ -14,10 +15,10 @@ import Reactor
     let easy: OpaquePointerBox
     var membership: Membership
     var dialling: Dialling
-    private var wire = Wire()
+    var wire = Wire()
     var phase = Phase.dialling
-    private var owner: (any CarrierOwner)?
-    private var socket: CurlSocket?
+    private(set) var owner: (any CarrierOwner)?
+    private(set) var socket: CurlSocket?
     /// Version of the pool's TLS material at the time of dialling.
     let content: TLSMaterial.Content?
     /// Number of the client certificate in its handshake: `TLSMaterial.pair`.
@@ -28,14 +29,14 @@ import Reactor
     /// Whether the connection was reset. After the peer's end no read shows that.
     public var isBroken: Bool { wire.hasFailed }
     /// Part of our close_notify that waits for room in the socket.
-    private var lastWords = ByteBuffer()
-    /// Upper bound for the size of one record with an alert.
-    private static let maxLastWords = 512
+    var lastWords = ByteBuffer()
     /// Counts TLS records without content, to bound them.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     let sockets: CurlSockets
     /// Whether it has served another exchange before.
     public var isReused: Bool { membership.hasServed }
+    /// Whether it may take another request: it is not too old, and no certificate has changed since.
+    public var isYoung: Bool { pool.isYoung(self) }
 
     /// Upper bound for one read. The caller may ask for less.
     static let maxReceive = 256 * 1024
@@ -51,7 +52,7 @@ import Reactor
         origin = request.origin
         self.hop = hop
         membership = Membership(
-            siblings: siblings, opened: now, generation: pool.options.material?.generation ?? 0)
+            siblings: siblings, use: request.use, opened: now, generation: pool.options.material?.generation ?? 0)
         dialling = Dialling(request)
         isSecured = request.origin.scheme == .https || hop.isSecure
         guard let handle = unsafe curl_easy_init() else {
@@ -67,6 +68,7 @@ import Reactor
     deinit {
         unsafe curl_easy_cleanup(easy.pointer)
         unsafe dialling.errorText?.deallocate()
+        unsafe dialling.offer?.deallocate()
         unsafe curl_slist_free_all(dialling.connectTo)
         unsafe curl_slist_free_all(dialling.resolve)
     }
@@ -141,34 +143,6 @@ import Reactor
         return .bytes(count)
     }
 
-    /// Ends only our side, by the end of TCP or by close_notify. All bytes must have been sent, and none may follow. The
-    /// caller repeats the call at each `carrierReady`, until close_notify is out.
-    public func shutdownWriting() {
-        guard canShutDownWriting, let socket else { return }
-        guard isSecured else {
-            _ = shutdown(socket.descriptor, Int32(SHUT_WR))
-            return
-        }
-        if !wire.hasSaidEnd {
-            wire.hasSaidEnd = true
-            _ = unsafe lastWords.withSpareCapacity(Self.maxLastWords) {
-                unsafe heimdallr_easy_close_notify(
-                    easy.pointer, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), Self.maxLastWords)
-            }
-        }
-        var words = ByteBuffer()
-        swap(&words, &lastWords)
-        guard !words.isEmpty else { return }
-        let count = unsafe words.bytes.withUnsafeBytes {
-            unsafe Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-        }
-        if count > 0 { words.consume(count) }
-        swap(&words, &lastWords)
-    }
-
-    /// False behind a next proxy over TLS: its close_notify would end the connection to the proxy, not to the server.
-    public var canShutDownWriting: Bool { phase == .inUse && socket != nil && !hop.isSecure }
-
     /// Forbids another exchange: `release` then closes the connection.
     public func forbidReuse() { wire.isSpent = true }
 
@@ -176,9 +150,11 @@ import Reactor
     public func close() { pool.close(self) }
 
     /// Gives the connection back after a whole answer to a whole request. The pool keeps it, or closes it.
-    public func release() {
+    /// - Parameter unused: it has not been used.
+    public func release(unused: Bool = false) {
         guard phase == .inUse else { return }
         owner = nil
+        if !unused { membership.hasServed = true }
         guard !wire.isSpent, !wire.isPeerClosed, isQuiet else { return pool.close(self) }
         pool.keep(self)
     }
@@ -205,10 +181,22 @@ import Reactor
             // This bounds one read; libcurl allocates no buffer of that size at this point.
             unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_BUFFERSIZE, Self.maxReceive) == CURLE_OK
         else { return TransportError(.internal, message: "CURLOPT_BUFFERSIZE") }
-        // libcurl may close a connection that was never used.
-        var nothing = ByteBuffer()
-        switch take(into: &nothing, limit: 64) {
+        return membership.use == .socket ? nil : readFirst()
+    }
+
+    /// Reads once: libcurl may close a connection that was never used, and shows its TLS only after a read.
+    private func readFirst() -> TransportError? {
+        var first = ByteBuffer()
+        let received = take(into: &first, limit: 4096)
+        wire.speaksHTTP2 =
+            unsafe membership.use == .knownHTTP2
+            || membership.use == .http2 && heimdallr_easy_speaks_http2(easy.pointer) != 0
+        switch received {
         case .wouldBlock: return nil
+        // RFC 9113, section 3.4.
+        case .bytes where wire.speaksHTTP2:
+            wire.early = [UInt8](copying: first.bytes)
+            return nil
         case .bytes: return TransportError(.responseMalformed, message: "the server spoke before it was asked")
         case .end: return TransportError(.connectionLost, message: "the connection ended before it was used")
         case .failed(let error): return error
@@ -237,7 +225,7 @@ import Reactor
     /// Returns whether a request may be written: neither bytes nor an end has come since the last answer. epoll may
     /// report both too late, so this asks the kernel. The request's head follows at once, or `close`.
     public func isUntouched() -> Bool {
-        guard isReused else { return true }
+        guard membership.idleSince.nanoseconds > 0 else { return true }
         guard !wire.isPeerClosed, !wire.hasFailed else { return false }
         wire.canRead = true
         return isQuiet && !hasPart
@@ -257,7 +245,7 @@ import Reactor
 
     /// Whether neither the kernel nor TLS holds bytes or an end. Much cheaper than a read through TLS. Bytes that TLS to a
     /// next proxy may hold can't be seen.
-    private var isEmpty: Bool {
+    var isEmpty: Bool {
         guard let socket, !hop.isSecure, !hasPart else { return false }
         var byte: UInt8 = 0
         let count = unsafe recv(socket.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))

@@ -7,12 +7,16 @@ public protocol CarrierOwner: AnyObject {
     func carrierFailed(_ error: TransportError)
     /// Reading or writing may work again. The results of `receive` and `send` show the end of the connection.
     func carrierReady(_ carrier: Carrier)
+    /// Others need the connection, which rests (`Carrier.rest`): the owner closes it now.
+    func carrierIsNeeded(_ carrier: Carrier)
     /// Whether a client still waits for the answer. In the queue, such owners come before others.
     var isWanted: Bool { get }
 }
 
 extension CarrierOwner {
     public var isWanted: Bool { true }
+
+    public func carrierIsNeeded(_ carrier: Carrier) { carrier.close() }
 }
 
 public enum CarrierSent: Sendable, Equatable {

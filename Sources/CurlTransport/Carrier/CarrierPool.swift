@@ -39,18 +39,18 @@ public final class CarrierPool {
     /// - Parameters:
     ///   - request: belongs to the owner; must not be pending.
     ///   - fresh: requires a new connection, after a kept-alive one died.
-    ///   - tunnels: requires a tunnel through a next proxy, for another protocol. The connection serves once.
+    ///   - use: any but `exchanges` requires a new connection, too.
     public func connect(
         to origin: Origin, for owner: any CarrierOwner, _ request: CarrierRequest, fresh: Bool = false,
-        tunnels: Bool = false
+        use: CarrierUse = .exchanges
     ) throws(TransportError) -> Carrier? {
         precondition(!request.isPending)
-        if !fresh, !tunnels, queue.isEmpty, let carrier = takeIdle(origin) {
+        let isFresh = fresh || use != .exchanges
+        if !isFresh, queue.isEmpty, let carrier = takeIdle(origin) {
             carrier.use(by: owner)
             return carrier
         }
-        request.begin(
-            origin, isFresh: fresh || tunnels, tunnels: tunnels, deadline: loop.now + options.connectTimeout)
+        request.begin(origin, isFresh: isFresh, use: use, deadline: loop.now + options.connectTimeout)
         request.owner = owner
         request.pool = self
         guard queue.isEmpty, makeRoom() else {
@@ -68,12 +68,14 @@ public final class CarrierPool {
         return nil
     }
 
+    var now: LoopTime { loop.now }
+
     /// Number of connections, with those being dialled.
     public var open: Int { carriers.count }
-    /// Number of idle connections.
-    public var idle: Int { groups.values.reduce(0) { $0 + $1.idle.count } }
+    /// Number of idle connections, with resting ones.
+    public var idle: Int { carriers.count { $0.isAtRest } }
     /// Whether all connections are idle and no request waits.
-    public var isQuiet: Bool { queue.isEmpty && carriers.allSatisfy { $0.phase == .idle } }
+    public var isQuiet: Bool { queue.isEmpty && carriers.allSatisfy { $0.isAtRest } }
     /// Number of requests in the queue.
     public var waiting: Int { queue.count }
     /// Number of connections that have to end before every wanted request in the queue gets one.
@@ -95,8 +97,7 @@ public final class CarrierPool {
         guard let group = group(of: origin) else { return nil }
         while let carrier = group.idle.popLast() {
             if isYoung(carrier) {
-                carrier.membership.hasServed = true
-                counts?.countReused()
+                if carrier.isReused { counts?.countReused() }
                 return carrier
             }
             close(carrier)
@@ -104,7 +105,7 @@ public final class CarrierPool {
         return nil
     }
 
-    private func isYoung(_ carrier: Carrier) -> Bool {
+    func isYoung(_ carrier: Carrier) -> Bool {
         loop.now < carrier.membership.opened.advanced(by: maxAge)
             && carrier.membership.generation == options.material?.generation ?? 0
     }
@@ -115,11 +116,14 @@ public final class CarrierPool {
         carrier.phase = .idle
         carrier.membership.idleSince = loop.now
         carrier.membership.siblings.idle.append(carrier)
-        if !queue.isEmpty { serveLater() }
+        carrierIsIdle()
         guard !isAgeing else { return }
         isAgeing = true
         ageTimer?.schedule(at: carrier.membership.opened + options.maxConnectionAge)
     }
+
+    /// A connection may be closed for the queue now.
+    func carrierIsIdle() { if !queue.isEmpty { serveLater() } }
 
     private func closeAged() {
         isAgeing = false
@@ -140,15 +144,10 @@ public final class CarrierPool {
     /// - Returns: whether another connection may be made. Closes the one idle longest if needed.
     private func makeRoom() -> Bool {
         if carriers.count < options.maxConnections { return true }
-        var oldest: Carrier?
-        for group in groups.values {
-            guard let first = group.idle.first else { continue }
-            if let known = oldest, known.membership.idleSince <= first.membership.idleSince { continue }
-            oldest = first
-        }
-        guard let oldest else { return false }
-        close(oldest)
-        return true
+        let idle = carriers.filter { $0.isAtRest }
+        guard let oldest = idle.min(by: { $0.membership.idleSince < $1.membership.idleSince }) else { return false }
+        oldest.giveUp()
+        return carriers.count < options.maxConnections
     }
 
     // MARK: Dialling
@@ -157,10 +156,10 @@ public final class CarrierPool {
     private func dial(_ request: CarrierRequest) throws(TransportError) {
         let engine = try startEngine()
         let group = groups[request.origin] ?? OriginCarriers(request.origin)
-        let hop = try NextHop(options.nextProxy, to: request.origin, tunnels: request.tunnels)
+        let hop = try NextHop(options.nextProxy, to: request.origin, tunnels: request.use.tunnels)
         let carrier = try Carrier(
             pool: self, engine: engine, request: request, hop: hop, siblings: group, now: loop.now)
-        if request.tunnels { carrier.forbidReuse() }
+        if request.use == .tunnel { carrier.forbidReuse() }
         groups[request.origin] = group
         group.open += 1
         carrier.membership.index = carriers.count

@@ -14,7 +14,7 @@ public final class CarrierRequest {
     weak var pool: CarrierPool?
     private(set) var origin = Origin(scheme: .http, host: "", port: 0)
     private(set) var isFresh = false
-    private(set) var tunnels = false
+    private(set) var use = CarrierUse.exchanges
     private(set) var deadline = LoopTime(nanoseconds: 0)
 
     public init() {}
@@ -25,10 +25,10 @@ public final class CarrierRequest {
     /// Whether it waits in the queue, without a connection.
     public var isQueued: Bool { if case .queued = state { true } else { false } }
 
-    func begin(_ origin: Origin, isFresh: Bool, tunnels: Bool, deadline: LoopTime) {
+    func begin(_ origin: Origin, isFresh: Bool, use: CarrierUse, deadline: LoopTime) {
         self.origin = origin
         self.isFresh = isFresh
-        self.tunnels = tunnels
+        self.use = use
         self.deadline = deadline
     }
 

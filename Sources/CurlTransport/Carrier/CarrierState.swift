@@ -9,6 +9,7 @@ extension Carrier {
     /// Place in the pool.
     struct Membership {
         let siblings: OriginCarriers
+        let use: CarrierUse
         let opened: LoopTime
         /// Generation of the pool's TLS material at the time of dialling.
         let generation: UInt64
@@ -16,6 +17,8 @@ extension Carrier {
         /// Position in the pool's list.
         var index = 0
         var hasServed = false
+        /// Its user has nothing to do on it now, and gives it up if others need it.
+        var isResting = false
     }
 
     /// State of libcurl's work until the connection is ready.
@@ -32,6 +35,8 @@ extension Carrier {
         var verdict = AddressPolicy.Verdict.allowed
         /// Counts libcurl's steps in the handshake with a next proxy.
         var steps: ProxySteps?
+        /// State of the handshakes in which HTTP/2 is offered.
+        var offer: UnsafeMutablePointer<heimdallr_http2_offer>?
         /// libcurl's words for the last error; `nil` when they are no longer needed.
         var errorText: UnsafeMutablePointer<CChar>?
 
@@ -50,5 +55,8 @@ extension Carrier {
         /// No other exchange may use the connection.
         var isSpent = false
         var hasSaidEnd = false
+        var speaksHTTP2 = false
+        /// Bytes that an HTTP/2 server sent at once.
+        var early: [UInt8] = []
     }
 }

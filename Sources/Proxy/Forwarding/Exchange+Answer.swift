@@ -167,9 +167,10 @@ extension Exchange {
             attempts.renewals += 1
             return token == nil ? .fail(.noCredential) : .awaitToken(insteadOf: nil)
         }
-        if error.kind == .connectionLost, end.wasReused, request.isIdempotent, canSendAgain, !attempts.isResent {
+        let mayRepeat = error.kind == .connectionLost && end.wasReused && request.isIdempotent
+        if mayRepeat || end.isUnprocessed, canSendAgain, !attempts.isResent {
             attempts.isResent = true
-            return .sendAgain(fresh: true)
+            return .sendAgain(fresh: !end.isUnprocessed)
         }
         return .fail(Problem(error))
     }

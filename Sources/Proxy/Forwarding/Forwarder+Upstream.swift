@@ -33,7 +33,7 @@ extension Forwarder: UpstreamStreamDelegate {
         keepTime()
         let end = to.begin(request, for: self) {
             upstream = $0
-            if context.mark != nil { context.ledger.isHTTP2 = $0.isHTTP2 }
+            if context.mark != nil { context.ledger.times.isHTTP2 = $0.isHTTP2 }
         }
         if let end { upstreamEnded(end) }
     }
@@ -48,8 +48,6 @@ extension Forwarder: UpstreamStreamDelegate {
     }
 
     var isWanted: Bool { !stream.progress.hasClientEnded }
-
-    func lastLook(over pair: UInt64?) -> LastLook { TokenPhase.lastLook(over: pair, &context) }
 
     var hasTokenEnded: Bool { context.token?.isExpired(at: .now) ?? false }
 
@@ -134,8 +132,8 @@ extension Forwarder: UpstreamStreamDelegate {
         return true
     }
 
-    func upstreamSent(_ body: Span<UInt8>, keepsRest: Bool) -> BodyTaking {
-        let taking = AnswerPhase.write(body, keepsRest: keepsRest, &context, &share)
+    func upstreamSent(_ body: Span<UInt8>) -> BodyTaking {
+        let taking = AnswerPhase.write(body, &context, &share)
         keepTime()
         return taking
     }
@@ -166,6 +164,7 @@ extension UpstreamRequest {
         self.init(origin: origin)
         isHead = request.isHead
         expectsContinue = request.expectsContinue
+        isGRPC = request.isGRPC
         self.isFresh = isFresh
         upload =
             switch request.framing {

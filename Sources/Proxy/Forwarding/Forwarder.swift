@@ -114,9 +114,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .sendAgain(let isFresh):
             endUpstream()
             sendAgain(fresh: isFresh)
-        case .sendByHTTP1:
-            context.upstream?.noteLackOfHTTP2(shard.loop.now)
-            sendAgain(fresh: false)
+        case .sendByHTTP1: sendAgain(fresh: false)
         case .resumeAnswer:
             context.exchange.resume()
             AnswerPhase.writeHeldHead(&context)
@@ -206,6 +204,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     private func finish(
         trailers: [(name: [UInt8], value: [UInt8])] = [], keeping: Bool, _ progress: StreamProgress
     ) {
+        if context.exchange.request.isGRPC { JudgePhase.judge(trailers, &context) }
         settle(progress)
         stream.finish(trailers: trailers, keepsOpen: keeping)
     }

@@ -17,7 +17,6 @@ struct Ledger {
     /// The injected credential was sent.
     var gaveCredential = false
     var wasReplayed = false
-    var isHTTP2 = false
     var isSent = false
     /// Bytes of the answer with its head.
     var bytesSent: UInt64 = 0

@@ -11,20 +11,19 @@ final class Tunnels {
     private let anyDialer: Dialer?
 
     /// - Returns: `nil` with `connect: reject`.
-    /// - Throws: `TransportError` when libcurl lacks memory.
-    init?(_ settings: ProxySettings, own: OwnListeners, loop: EventLoop) throws(TransportError) {
+    init?(_ settings: ProxySettings, own: OwnListeners, loop: EventLoop) {
         guard let rules = TunnelRules(settings) else { return nil }
         self.rules = rules
         var options = PoolOptions()
         options.addressPolicy.own = own
-        listedDialer = try Dialer(options: options, loop: loop)
+        listedDialer = Dialer(options: options, loop: loop)
         guard rules.admitsAny else {
             anyDialer = nil
             return
         }
         options.addressPolicy.publicOnly = true
         options.addressPolicy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
-        anyDialer = try Dialer(options: options, loop: loop)
+        anyDialer = Dialer(options: options, loop: loop)
     }
 
     /// - Parameters:

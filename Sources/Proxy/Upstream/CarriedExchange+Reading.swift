@@ -117,7 +117,7 @@ extension CarriedExchange {
     private func pass(
         _ range: Range<Int>, of buffer: inout ByteBuffer, _ delegate: any UpstreamStreamDelegate
     ) -> Parsing? {
-        switch delegate.upstreamSent(buffer.bytes.extracting(range), keepsRest: true) {
+        switch delegate.upstreamSent(buffer.bytes.extracting(range)) {
         case .taken: return nil
         case .partly(let count):
             flow.isBodyPaused = true

@@ -94,7 +94,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         do throws(TransportError) {
             while let carrier = try pool.connect(
                 to: request.origin, for: self, connectionRequest, fresh: request.isFresh,
-                tunnels: request.upload == .upgrade)
+                use: request.upload == .upgrade ? .tunnel : .exchanges)
             {
                 switch begin(carrier) {
                 case .unusable: carrier.close()

@@ -10,10 +10,8 @@ import Reports
 final class Upstream {
     let rules: UpstreamRules
     private let carriers: CarrierPool
-    /// libcurl's own engine, for HTTP/2; `nil` without `http2`.
-    private let transfers: ConnectionPool?
-    /// Time until which HTTP/2 is not tried, because the server does not offer it.
-    private var http1Until = LoopTime(nanoseconds: 0)
+    /// Those of the carriers that speak HTTP/2.
+    private let http2: HTTP2Pool
     private let exchanges: ExchangePool
     let client: Heimdallr?
     let injected: InjectedValues
@@ -31,12 +29,10 @@ final class Upstream {
     ///   - client: client of `settings.client`.
     ///   - fixed: other injected values, by the entries of `inject`; already started.
     ///   - former: predecessor with the same settings, whose connections continue.
-    /// - Throws: `TransportError` when libcurl lacks memory.
     init(
         _ rules: UpstreamRules, client: Heimdallr? = nil, fixed: [FixedCredential?] = [], options: PoolOptions,
         exchanges: ExchangePool, former: Upstream? = nil
-    ) throws(TransportError) {
-        var options = options
+    ) {
         self.rules = rules
         let settings = rules.settings
         timeouts = (Timeout(settings.responseTimeout), Timeout(settings.idleTimeout))
@@ -45,17 +41,8 @@ final class Upstream {
         resource = "\(rules.index ?? 0) \(rules.name)"
         self.exchanges = exchanges
         carriers = former?.carriers ?? CarrierPool(options: options, loop: exchanges.loop)
-        options.http2 = true
-        if settings.http2 {
-            transfers =
-                if let kept = former?.transfers { kept } else {
-                    try ConnectionPool(options: options, loop: exchanges.loop)
-                }
-        } else {
-            transfers = nil
-        }
+        http2 = former?.http2 ?? HTTP2Pool(carriers, buffers: exchanges)
         injected = InjectedValues(settings.injections, rules.injection, fixed: fixed)
-        http1Until = former?.http1Until ?? http1Until
         former?.hasSuccessor = true
     }
 
@@ -63,22 +50,17 @@ final class Upstream {
     func timeouts(isGRPC: Bool) -> (response: Timeout, idle: Timeout) { isGRPC ? callTimeouts : timeouts }
 
     /// All users of its connections know its successor.
-    var isQuiet: Bool { hasSuccessor || carriers.isQuiet && (transfers?.load ?? 0) == 0 }
+    var isQuiet: Bool { hasSuccessor || carriers.isQuiet && http2.waiting == 0 }
 
     /// Number of connections that have to end before each request whose client still waits gets one.
-    func shortage(http2: Bool) -> Int { http2 ? transfers?.shortage ?? 0 : carriers.shortage }
+    func shortage(http2: Bool) -> Int { http2 ? self.http2.shortage : carriers.shortage }
 
     /// Adds its current connections. Each pool counts once.
     func addConnections(to use: inout ConnectionUse, counted: inout Set<ObjectIdentifier>) {
-        if counted.insert(ObjectIdentifier(carriers)).inserted {
-            use.open += carriers.open
-            use.idle += carriers.idle
-            use.waiting += carriers.waiting
-        }
-        guard let transfers, counted.insert(ObjectIdentifier(transfers)).inserted else { return }
-        use.open += transfers.open
-        use.idle += transfers.idleConnections
-        use.waiting += transfers.waitingCount
+        guard counted.insert(ObjectIdentifier(carriers)).inserted else { return }
+        use.open += carriers.open
+        use.idle += carriers.idle
+        use.waiting += carriers.waiting + http2.waiting
     }
 
     /// Begins a request. Calls `began` with its stream before `delegate` gets any call.
@@ -87,31 +69,25 @@ final class Upstream {
         _ request: consuming UpstreamRequest, for delegate: any UpstreamStreamDelegate,
         began: (any UpstreamStream) -> Void
     ) -> UpstreamEnd? {
-        guard let pool = http2Pool(for: request) else {
+        guard let origin = http2Origin(for: request) else {
             let exchange = exchanges.exchange()
             began(exchange)
             return exchange.start(request, over: carriers, delegate: delegate)
         }
-        do throws(TransportError) {
-            let exchange = try TransferredExchange(request, over: pool, delegate: delegate)
-            began(exchange)
-            try exchange.start()
-            return nil
-        } catch {
-            return UpstreamEnd(error: error)
-        }
+        let exchange = HTTP2Exchange(request, delegate)
+        began(exchange)
+        return origin.begin(exchange)
     }
 
-    /// Pool for a request over HTTP/2; `nil` for HTTP/1.1, which also carries other protocols and plain http.
-    private func http2Pool(for request: UpstreamRequest) -> ConnectionPool? {
-        guard let transfers, request.origin.scheme == .https, request.upload != .upgrade,
-            exchanges.loop.now >= http1Until
-        else { return nil }
-        return transfers
+    /// Connections for a request over HTTP/2; `nil` for HTTP/1.1, which also carries other protocols.
+    private func http2Origin(for request: UpstreamRequest) -> HTTP2Origin? {
+        let use = rules.settings.http2
+        guard use != .never, use != .calls || request.isGRPC, request.upload != .upgrade else { return nil }
+        let isSecure = request.origin.scheme == .https
+        // In the clear, nothing tells the server's versions. Calls of gRPC need HTTP/2.
+        guard use == .known || isSecure || request.isGRPC else { return nil }
+        return http2.origin(.init(origin: request.origin, isKnown: use == .known || !isSecure))
     }
-
-    /// The next try of HTTP/2 comes after the maximum age of connections.
-    func noteLackOfHTTP2(_ now: LoopTime) { http1Until = now + rules.settings.maxConnectionAge }
 
     /// Whether callers send their own tokens, which the proxy exchanges.
     var exchangesCallers: Bool { client?.exchangesCallers ?? false }

@@ -27,6 +27,8 @@ struct UpstreamEnd {
     var error: TransportError?
     /// The connection had served others, so it may have died before the request.
     var wasReused = false
+    /// The upstream has certainly not processed the request.
+    var isUnprocessed = false
     /// Trailers of the answer, without hop-by-hop ones.
     var trailers: [(name: [UInt8], value: [UInt8])] = []
 }
@@ -36,6 +38,8 @@ struct UpstreamRequest {
     var origin: Origin
     var isHead = false
     var expectsContinue = false
+    /// Whether it is a call of gRPC, which needs HTTP/2.
+    var isGRPC = false
     var upload = HTTP1Exchange.Upload.none
     /// Whether to use a new connection, because a kept-alive one just died.
     var isFresh = false
@@ -63,6 +67,16 @@ enum LastLook {
     case withhold
 }
 
+enum UploadStep: Equatable {
+    /// Number of bytes written, not zero.
+    case bytes(Int)
+    /// No bytes now. The next call comes after `resumeUpload`.
+    case wait
+    case end
+    /// The body is incomplete.
+    case abort
+}
+
 enum BodyTaking: Equatable {
     case taken
     /// Number of bytes taken. The rest comes again after `resumeBody`.
@@ -76,9 +90,6 @@ protocol UpstreamStreamDelegate: AnyObject {
     /// The connection is ready, and the request's head is about to be sent.
     /// - Parameter isReused: whether the connection has served others.
     func upstreamConnected(isReused: Bool)
-    /// Called for an exchange whose head was written before its connection was ready.
-    /// - Parameter pair: see `HeadForm`.
-    func lastLook(over pair: UInt64?) -> LastLook
     /// Whether the head's token has expired by the current time: the process may have been stopped since the turn
     /// began. Called directly before the head is sent.
     var hasTokenEnded: Bool { get }
@@ -90,8 +101,7 @@ protocol UpstreamStreamDelegate: AnyObject {
     /// - Returns: whether the stream continues.
     func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool
     /// A piece of the answer's body, unframed; after 101, bytes of another protocol.
-    /// - Parameter keepsRest: whether a part of it may be taken.
-    func upstreamSent(_ body: Span<UInt8>, keepsRest: Bool) -> BodyTaking
+    func upstreamSent(_ body: Span<UInt8>) -> BodyTaking
     /// Takes the next piece of the request's body, unframed; after 101, bytes of another protocol.
     func takeUpload(into bytes: inout MutableSpan<UInt8>) -> UploadStep
     /// Trailers of a request of unknown length, called after its body.

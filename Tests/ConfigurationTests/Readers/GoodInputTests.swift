@@ -274,7 +274,7 @@ struct GoodInputTests {
         first.idleTimeout = nil
         first.maxConnections = 5
         first.maxConnectionAge = .seconds(3600)
-        first.http2 = true
+        first.http2 = .offered
         first.tls.serverName = "billing.example.com"
         #expect(configuration.upstreams[0] == first)
 

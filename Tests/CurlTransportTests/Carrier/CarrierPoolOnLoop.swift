@@ -28,7 +28,7 @@ extension OnLoop where Value == CarrierPool {
         try await loop.run {
             do throws(TransportError) {
                 let carrier = try pool.value.connect(
-                    to: origin, for: user, user.request, fresh: fresh, tunnels: tunnels)
+                    to: origin, for: user, user.request, fresh: fresh, use: tunnels ? .tunnel : .exchanges)
                 if let carrier { user.carrierArrived(carrier) }
             } catch {
                 user.carrierFailed(error)

@@ -80,7 +80,7 @@ enum AnswerPhase {
 
     /// Writes a piece of the answer's body, or keeps it with a held 401.
     static func write(
-        _ body: Span<UInt8>, keepsRest: Bool, _ context: inout Context, _ share: inout TurnShare
+        _ body: Span<UInt8>, _ context: inout Context, _ share: inout TurnShare
     ) -> BodyTaking {
         context.exchange.resume()
         guard share.takesMore(turn: context.shard.loop.now, now: .current()) else {
@@ -93,7 +93,7 @@ enum AnswerPhase {
             JudgePhase.messageCame(&context)
         }
         context.exchange.pieceCame()
-        guard let count = context.stream.write(body, keepsRest ? .part : .allOrNone) else {
+        guard let count = context.stream.write(body, .part) else {
             context.exchange.clientGone()
             return .abort
         }

@@ -60,7 +60,7 @@ enum RecordPhase {
         record.cause = ledger.cause
         record.errorClass = ledger.error
         record.wasReplayed = ledger.wasReplayed
-        record.isHTTP2 = ledger.isHTTP2
+        record.isHTTP2 = ledger.times.isHTTP2
         record.isHTTP10 = context.exchange.request.isHTTP10
         record.requestID = id
         record.traceID = context.mark?.trace

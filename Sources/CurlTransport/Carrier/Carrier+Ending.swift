@@ -1,0 +1,48 @@
+import CLibcurl
+import Glibc
+import Reactor
+
+// The end of one side, and of all.
+extension Carrier {
+    /// Upper bound for the size of one record with an alert.
+    private static let maxLastWords = 512
+
+    /// Ends only our side, by the end of TCP or by close_notify. All bytes must have been sent, and none may follow. The
+    /// caller repeats the call at each `carrierReady`, until close_notify is out.
+    public func shutdownWriting() {
+        guard canShutDownWriting, let socket else { return }
+        guard isSecured else {
+            _ = shutdown(socket.descriptor, Int32(SHUT_WR))
+            return
+        }
+        if !wire.hasSaidEnd {
+            wire.hasSaidEnd = true
+            _ = unsafe lastWords.withSpareCapacity(Self.maxLastWords) {
+                unsafe heimdallr_easy_close_notify(
+                    easy.pointer, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), Self.maxLastWords)
+            }
+        }
+        var words = ByteBuffer()
+        swap(&words, &lastWords)
+        guard !words.isEmpty else { return }
+        let count = unsafe words.bytes.withUnsafeBytes {
+            unsafe Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        if count > 0 { words.consume(count) }
+        swap(&words, &lastWords)
+    }
+
+    /// False behind a next proxy over TLS: its close_notify would end the connection to the proxy, not to the server.
+    public var canShutDownWriting: Bool { phase == .inUse && socket != nil && !hop.isSecure }
+
+    /// Duplicates the descriptor for a user that needs no libcurl, and closes the connection here.
+    func takeSocket(on loop: EventLoop) throws(TransportError) -> StreamSocket {
+        defer { close() }
+        guard let socket else { throw TransportError(.internal, message: "no descriptor for the connection") }
+        do throws(SystemError) {
+            return try StreamSocket.duplicate(socket.descriptor, loop: loop)
+        } catch {
+            throw TransportError(.internal, message: error.description)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import HTTP2
+import HTTPMessage
+import HTTPServer
+import Reactor
+import WireText
+
+/// The answer on one stream: heads and trailers of HTTP/2 as the strict parsers of HTTP/1.1 read them, so that the same
+/// rules hold. Can't be copied, so that its head is lent at no cost.
+struct HTTP2Answer: ~Copyable {
+    private(set) var head = ResponseHead()
+    private(set) var isHeadComplete = false
+    private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
+    private var interim = 0
+    private let isHead: Bool
+    private static let maxTrailers = 32
+    private static let maxTrailerBytes = 8 << 10
+
+    /// - Parameter isHead: the request is HEAD.
+    init(isHead: Bool) { self.isHead = isHead }
+
+    @inline(__always) borrowing func withHead<Result>(_ read: (borrowing ResponseHead) -> Result) -> Result {
+        read(head)
+    }
+
+    /// Whether a byte of an answer has come, be it an interim one.
+    var hasBegun: Bool { isHeadComplete || interim > 0 }
+
+    /// Reads a head: of an interim answer, or of the final one.
+    mutating func read(_ fields: borrowing HTTP2FieldList, _ block: HTTP2Block) throws(MessageError) {
+        guard !block.isTooLarge else { throw MessageError(status: 502, detail: "The head is too large.") }
+        head.reset(requestWasHead: isHead)
+        var line = ByteBuffer()
+        var isFirst = true
+        try fields.forEach(block.fields) { name, value throws(MessageError) in
+            line.removeAll()
+            if isFirst {
+                line.append("HTTP/2 ")
+                line.append(value)
+                line.append(" \r\n")
+            } else {
+                line.append(field: name, value)
+            }
+            isFirst = false
+            _ = try head.append(line: line.bytes, allowHTTP2: true)
+        }
+        // That no body follows is known here, and HTTP/1.1 has to be told.
+        if block.endsStream, !isHead, head.status >= 200, head.status != 204, head.status != 304,
+            head.index(of: .contentLength) == nil
+        {
+            _ = try head.append(line: Self.noContent.span, allowHTTP2: true)
+        }
+        _ = try head.append(line: Self.blank.span, allowHTTP2: true)
+        guard head.status != 101 else { throw MessageError(status: 502, detail: "HTTP/2 has no 101.") }
+        guard head.isInterim else { return isHeadComplete = true }
+        interim += 1
+        guard interim <= HTTP1Exchange.maxInterim else {
+            throw MessageError(status: 502, detail: "There are too many interim answers.")
+        }
+    }
+
+    /// Reads the trailers, and keeps those that may be passed on.
+    mutating func read(trailers fields: borrowing HTTP2FieldList, _ block: HTTP2Block) throws(MessageError) {
+        var line = ByteBuffer()
+        var (count, bytes) = (0, 0)
+        try fields.forEach(block.fields) { name, value throws(MessageError) in
+            line.removeAll()
+            line.append(field: name, value)
+            count += 1
+            bytes += line.count
+            guard count <= Self.maxTrailers, bytes <= Self.maxTrailerBytes, !block.isTooLarge else {
+                throw MessageError(status: 502, detail: "The trailers are too large.")
+            }
+            guard case .field(let name, let value) = try ResponseTrailer.check(line: line.bytes) else { return }
+            trailers.append(([UInt8](copying: line.bytes[name]), [UInt8](copying: line.bytes[value])))
+        }
+    }
+
+    private static let noContent = Array("content-length: 0\r\n".utf8)
+    private static let blank = Array("\r\n".utf8)
+}

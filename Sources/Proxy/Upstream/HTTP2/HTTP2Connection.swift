@@ -1,0 +1,291 @@
+import CurlTransport
+import HTTP2
+import HTTPMessage
+import HTTPServer
+import Reactor
+
+/// A connection with HTTP/2 to an origin: a session on a carrier, and the exchanges on its streams. Loop's thread only.
+///
+/// What is to be sent goes out at the turn's end, together. Its session's events are handled one by one, and never from
+/// within the call of an exchange's owner.
+final class HTTP2Connection: CarrierOwner {
+    struct Marks {
+        var isFlushing = false
+        var isTurnScheduled = false
+        var isDispatching = false
+        /// The loop's turn of the last read.
+        var lastRead = LoopTime(nanoseconds: 0)
+        /// Time of the latest bytes.
+        var heard = LoopTime(nanoseconds: 0)
+        var arrived = LoopTime(nanoseconds: 0)
+        var awaitsPong = false
+        /// Whether an answer has come on it.
+        var hasServed = false
+    }
+
+    /// Streams on one connection at most, whatever the server allows.
+    static let maxStreams = 256
+    /// Bytes read, and bytes written, in one turn.
+    static let share = 256 * 1024
+    /// Size of one write. Frames are gathered up to it.
+    static let writeSize = 32 * 1024
+    /// Bytes of a request's body that wait for the server's window. More are taken below a quarter of it.
+    static let uploadSize = 64 * 1024
+    /// Time without a byte after which a connection with streams is asked for a sign of life. Servers of gRPC refuse to be
+    /// asked more often than every five minutes.
+    static let pingAfter = Duration.seconds(330)
+    static let pongWithin = Duration.seconds(20)
+
+    private unowned let origin: HTTP2Origin
+    let request = CarrierRequest()
+    private(set) var carrier: Carrier?
+    var session: HTTP2Session?
+    var exchanges: [Int32: HTTP2Exchange] = [:]
+    /// Streams whose owners have more of the request's body.
+    var uploads: [Int32] = []
+    /// The bytes that events refer to.
+    private var input = ByteBuffer()
+    var output = ByteBuffer()
+    /// Number of writes so far.
+    var writes: UInt64 = 0
+    var marks = Marks()
+    private var timer: LoopTimer?
+
+    init(_ origin: HTTP2Origin) {
+        self.origin = origin
+        timer = LoopTimer(on: origin.loop) { [unowned self] in timePassed() }
+    }
+
+    var loop: EventLoop { origin.loop }
+    var buffers: ExchangePool { origin.buffers }
+    /// Whether the connection is ready.
+    var isReady: Bool { session != nil }
+    var hasServed: Bool { marks.hasServed }
+    /// Number of its client certificate: `TLSMaterial.pair`.
+    var pair: UInt64? { carrier?.pair }
+
+    // MARK: The carrier
+
+    var isWanted: Bool { origin.hasWanted }
+
+    func carrierArrived(_ carrier: Carrier) {
+        guard carrier.speaksHTTP2 else { return origin.lacksHTTP2(self, carrier) }
+        do throws(HTTP2Error) {
+            session = try HTTP2Session(.client, Self.settings, spares: origin.spares, at: loop.now)
+        } catch {
+            carrier.close()
+            return origin.failed(self, TransportError(.internal, message: "libnghttp2: out of memory"))
+        }
+        self.carrier = carrier
+        (marks.heard, marks.arrived) = (loop.now, loop.now)
+        let early = carrier.takeEarly()
+        input.append(early)
+        if !early.isEmpty { feed(input.count) }
+        origin.arrived(self)
+        scheduleFlush()
+        pump()
+    }
+
+    private static let settings: HTTP2Settings = {
+        var settings = HTTP2Settings()
+        settings.streamWindow = 256 << 10
+        settings.connectionWindow = 16 << 20
+        settings.maxHeaderListBytes = 256 << 10
+        settings.maxFields = 1000
+        return settings
+    }()
+
+    func carrierFailed(_ error: TransportError) { origin.failed(self, error) }
+
+    func carrierReady(_ carrier: Carrier) {
+        pump()
+        scheduleFlush()
+    }
+
+    func carrierIsNeeded(_ carrier: Carrier) { leave() }
+
+    // MARK: Requests
+
+    /// Whether a request may begin on it. Looks for the server's last words first: it may have closed the connection.
+    func takesRequest() -> Bool {
+        guard let carrier, isReady, carrier.isYoung else { return false }
+        if !marks.isDispatching, marks.lastRead != loop.now, carrier.hasNews() {
+            receive(carrier)
+            // What has come is handled after the current call.
+            scheduleFlush()
+        }
+        guard let session, session.canRequest else { return false }
+        return session.openStreams < Self.maxStreams
+    }
+
+    /// Opens a stream with the head of a request.
+    /// - Parameter text: of HTTP/1.1, without the blank line.
+    func submit(
+        _ text: Span<UInt8>, _ scheme: Origin.Scheme, endsStream: Bool, for exchange: HTTP2Exchange
+    ) throws(TransportError) -> Int32 {
+        let fields = HTTP2FieldList(request: text, scheme)
+        do throws(HTTP2Error) {
+            guard let session else { throw .failed }
+            let stream = try session.request(fields, hasBody: !endsStream)
+            exchanges[stream] = exchange
+            output.isSecret = true
+            carrier?.wake()
+            setTimer()
+            scheduleFlush()
+            return stream
+        } catch {
+            throw TransportError(.internal, message: "HTTP/2: \(error)")
+        }
+    }
+
+    // MARK: Reading
+
+    private func pump() {
+        guard !marks.isDispatching else { return }
+        dispatch()
+        var taken = 0
+        while let carrier {
+            guard taken < Self.share else { return goOnNextTurn() }
+            let count = receive(carrier)
+            guard count > 0 else { return }
+            taken += count
+            dispatch()
+        }
+    }
+
+    /// Reads once, behind the bytes that wait.
+    /// - Returns: number of bytes; 0 for none, and after the end.
+    @discardableResult private func receive(_ carrier: Carrier) -> Int {
+        guard input.isEmpty else { return 0 }
+        marks.lastRead = loop.now
+        switch carrier.receive(into: &input, limit: Self.share) {
+        case .bytes(let count): return feed(count) ? count : 0
+        case .wouldBlock: break
+        case .end: lost(TransportError(.connectionLost, message: "the connection ended"))
+        case .failed(let error): lost(error)
+        }
+        return 0
+    }
+
+    @discardableResult private func feed(_ count: Int) -> Bool {
+        marks.heard = loop.now
+        marks.awaitsPong = false
+        do throws(HTTP2Error) {
+            try input.withBytes { bytes throws(HTTP2Error) in try session?.receive(bytes, at: loop.now) }
+            return true
+        } catch {
+            lost(TransportError(.responseMalformed, message: "HTTP/2: \(error)"))
+            return false
+        }
+    }
+
+    /// Handles the session's events.
+    func dispatch() {
+        guard !marks.isDispatching, let session else { return }
+        marks.isDispatching = true
+        var bytes = ByteBuffer()
+        swap(&bytes, &input)
+        while let event = session.next() { handle(event, bytes.bytes, session) }
+        bytes.removeAll()
+        if bytes.capacity > Self.share / 4 { bytes.release() }
+        if input.isEmpty { swap(&bytes, &input) }
+        marks.isDispatching = false
+        if carrier != nil, session.isFinished { lost(TransportError(.responseMalformed, message: "HTTP/2 broke down")) }
+    }
+
+    private func handle(_ event: HTTP2Event, _ bytes: Span<UInt8>, _ session: HTTP2Session) {
+        switch event {
+        case .head(let stream, let block):
+            marks.hasServed = true
+            exchanges[stream]?.headCame(session.received, block)
+        case .interim(let stream, let block): exchanges[stream]?.headCame(session.received, block)
+        case .trailers(let stream, let block): exchanges[stream]?.trailersCame(session.received, block)
+        case .data(let stream, let range):
+            let piece = bytes.extracting(range)
+            if let exchange = exchanges[stream] {
+                exchange.contentCame(piece)
+            } else {
+                consume(range.count, of: stream)
+            }
+        case .ended(let stream): exchanges[stream]?.answerEnded()
+        case .closed(let stream, let closing): closed(stream, closing)
+        case .settings: origin.serve()
+        case .goAway, .pong, .room, .sent: break
+        }
+    }
+
+    private func closed(_ stream: Int32, _ closing: HTTP2Closing) {
+        if let exchange = exchanges.removeValue(forKey: stream), !closing.hasEnded {
+            exchange.cutOff(Self.error(of: closing), wasRefused: closing.isUnprocessed)
+        }
+        origin.serve()
+        restIfIdle()
+    }
+
+    private static func error(of closing: HTTP2Closing) -> TransportError {
+        closing.code == .protocolError
+            ? TransportError(.responseMalformed, message: "the answer breaks the rules of HTTP/2")
+            : TransportError(.connectionLost, message: "the stream was reset, with code \(closing.code.rawValue)")
+    }
+
+    // MARK: The end
+
+    /// An exchange has ended, or needs its stream no more.
+    func close(_ stream: Int32, _ code: HTTP2Code) {
+        exchanges[stream] = nil
+        session?.reset(stream, code)
+        scheduleFlush()
+    }
+
+    private func restIfIdle() {
+        guard let carrier, let session, exchanges.isEmpty, session.openStreams == 0 else { return }
+        guard carrier.isYoung, session.canRequest else { return leave() }
+        carrier.rest()
+        setTimer()
+    }
+
+    /// Ends an idle connection in order.
+    private func leave() {
+        try? session?.goAway(.noError)
+        lost(TransportError(.connectionLost, message: "the connection was closed"))
+    }
+
+    /// Ends the connection, and all exchanges on it.
+    func lost(_ error: TransportError) {
+        guard let carrier else { return }
+        self.carrier = nil
+        // Whole answers that came before the end are handled, unless that is under way.
+        dispatch()
+        sendLastWords(carrier)
+        session = nil
+        timer?.cancel()
+        origin.remove(self)
+        carrier.close()
+        let cut = exchanges
+        exchanges = [:]
+        for exchange in cut.values { exchange.cutOff(error, wasRefused: false) }
+        output.removeAll()
+    }
+
+    private func setTimer() {
+        guard let carrier else { return }
+        if exchanges.isEmpty {
+            timer?.schedule(at: carrier.youngUntil)
+        } else {
+            timer?.schedule(at: marks.heard + (marks.awaitsPong ? Self.pongWithin : Self.pingAfter))
+        }
+    }
+
+    private func timePassed() {
+        guard let session, !exchanges.isEmpty else { return restIfIdle() }
+        guard loop.now >= marks.heard + (marks.awaitsPong ? Self.pongWithin : Self.pingAfter) else { return setTimer() }
+        if marks.awaitsPong {
+            return lost(TransportError(.connectionLost, message: "the server does not answer a PING"))
+        }
+        marks.awaitsPong = true
+        marks.heard = loop.now
+        try? session.ping(1)
+        scheduleFlush()
+        setTimer()
+    }
+}

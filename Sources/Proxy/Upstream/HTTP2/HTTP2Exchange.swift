@@ -1,0 +1,251 @@
+import CurlTransport
+import HTTP2
+import HTTPMessage
+import HTTPServer
+import Reactor
+
+/// A request on a stream of an HTTP/2 connection. Loop's thread only.
+final class HTTP2Exchange: UpstreamStream {
+    enum Place {
+        case none
+        /// In the queue of its origin.
+        case waiting(HTTP2Origin)
+        case open(HTTP2Connection, stream: Int32)
+    }
+
+    /// Progress of the request's body.
+    enum Upload {
+        /// - Parameter left: bytes still to come; `nil`: until the client's end.
+        case content(left: UInt64?)
+        case finished
+    }
+
+    let request: UpstreamRequest
+    private(set) var delegate: (any UpstreamStreamDelegate)?
+    private(set) var place = Place.none
+    /// Time at which it began to wait for a stream, and the latest time to get one.
+    private(set) var began = LoopTime(nanoseconds: 0)
+    private(set) var deadline = LoopTime(nanoseconds: 0)
+    private var answer: HTTP2Answer
+    private var upload = Upload.finished
+    private var isUploadPaused = false
+    private var share = TurnShare()
+    /// Content that the delegate has not taken. The stream's window bounds it.
+    private var held = ByteBuffer()
+    /// The end, which comes behind `held`.
+    private var end: UpstreamEnd?
+    /// Whether the connection had served another request before.
+    private var wasReused = false
+    /// Number of the connection's writes when the head was handed to it.
+    private var writes: UInt64 = 0
+
+    init(_ request: UpstreamRequest, _ delegate: any UpstreamStreamDelegate) {
+        self.request = request
+        self.delegate = delegate
+        answer = HTTP2Answer(isHead: request.isHead)
+        switch request.upload {
+        case .length(let count) where count > 0: upload = .content(left: count)
+        case .chunked: upload = .content(left: nil)
+        default: break
+        }
+    }
+
+    // MARK: For the owner
+
+    var isHTTP2: Bool { true }
+
+    var isQueued: Bool { if case .waiting(let origin) = place { origin.isQueued } else { false } }
+
+    var isWanted: Bool { delegate?.isWanted ?? false }
+
+    var endsBySides: Bool { false }
+
+    func cancel() {
+        guard delegate != nil else { return }
+        _ = leave(UpstreamEnd(error: Self.aborted), code: .cancel)
+    }
+
+    func resumeBody() -> UpstreamEnd? {
+        guard let delegate, !held.isEmpty else { return nil }
+        var content = ByteBuffer()
+        swap(&content, &held)
+        let taking = content.withBytes { delegate.upstreamSent($0) }
+        switch taking {
+        case .taken:
+            consume(content.count)
+            return end.map { leave($0) }
+        case .partly(let count):
+            consume(count)
+            content.consume(count)
+            swap(&content, &held)
+            return nil
+        case .abort: return leave(UpstreamEnd(error: Self.aborted), code: .cancel)
+        }
+    }
+
+    /// The connection asks for the bytes at the turn's end.
+    func resumeUpload() -> UpstreamEnd? {
+        isUploadPaused = false
+        if case .open(let connection, let stream) = place { connection.wantsUpload(stream) }
+        return nil
+    }
+
+    private static let aborted = TransportError(.aborted, message: "the exchange was ended")
+
+    // MARK: For its origin
+
+    func wait(at origin: HTTP2Origin, from began: LoopTime, until deadline: LoopTime) {
+        place = .waiting(origin)
+        (self.began, self.deadline) = (began, deadline)
+    }
+
+    /// Ends it, without a word to the owner.
+    func end(with error: TransportError) -> UpstreamEnd {
+        place = .none
+        return leave(UpstreamEnd(error: error))
+    }
+
+    /// Hands the head to a connection that has room.
+    /// - Returns: the end, where the request was over at once.
+    func open(on connection: HTTP2Connection) -> UpstreamEnd? {
+        guard let delegate else { return nil }
+        place = .none
+        var text = ByteBuffer(isSecret: true)
+        let form = HeadForm(pair: connection.pair, isHTTP2: true)
+        guard delegate.writeHead(form, to: &text) == .send, !delegate.hasTokenEnded else {
+            return leave(UpstreamEnd(error: TransportError(.withheld, message: "the request was not sent")))
+        }
+        var hasBody = false
+        if case .content = upload { hasBody = true }
+        do throws(TransportError) {
+            let stream = try connection.submit(text.bytes, request.origin.scheme, endsStream: !hasBody, for: self)
+            place = .open(connection, stream: stream)
+        } catch {
+            return leave(UpstreamEnd(error: error))
+        }
+        wasReused = connection.hasServed
+        writes = connection.writes
+        delegate.upstreamConnected(isReused: wasReused)
+        if hasBody, case .open(_, let stream) = place { connection.wantsUpload(stream) }
+        return nil
+    }
+
+    /// Ends it and tells the owner.
+    func tell(_ error: TransportError, isUnprocessed: Bool = false, code: HTTP2Code = .cancel) {
+        var end = UpstreamEnd(error: error, wasReused: wasReused)
+        end.isUnprocessed = isUnprocessed
+        tell(end, code: code)
+    }
+
+    func tell(_ end: UpstreamEnd, code: HTTP2Code = .noError) {
+        guard let delegate else { return }
+        delegate.upstreamEnded(leave(end, code: code))
+    }
+
+    // MARK: For its connection
+
+    func headCame(_ fields: borrowing HTTP2FieldList, _ block: HTTP2Block) {
+        guard let delegate else { return }
+        do throws(MessageError) { try answer.read(fields, block) } catch {
+            return tell(Self.malformed(error), code: .protocolError)
+        }
+        guard answer.withHead({ delegate.upstreamAnswered($0) }) else { return tell(Self.aborted) }
+    }
+
+    func contentCame(_ bytes: Span<UInt8>) {
+        guard let delegate, end == nil else { return consume(bytes.count) }
+        guard held.isEmpty else { return held.append(bytes) }
+        switch delegate.upstreamSent(bytes) {
+        case .taken: consume(bytes.count)
+        case .partly(let count):
+            held.append(bytes.extracting(count...))
+            consume(count)
+        case .abort:
+            consume(bytes.count)
+            tell(Self.aborted)
+        }
+    }
+
+    func trailersCame(_ fields: borrowing HTTP2FieldList, _ block: HTTP2Block) {
+        do throws(MessageError) { try answer.read(trailers: fields, block) } catch {
+            tell(Self.malformed(error), code: .protocolError)
+        }
+    }
+
+    /// END_STREAM has come. The rest of the request's body is not wanted.
+    func answerEnded() {
+        guard answer.isHeadComplete else {
+            return tell(TransportError(.responseMalformed, message: "the answer has no final head"))
+        }
+        let end = UpstreamEnd(wasReused: wasReused, trailers: answer.trailers)
+        if held.isEmpty { tell(end) } else { self.end = end }
+    }
+
+    /// The stream ended without END_STREAM.
+    /// - Parameters:
+    ///   - error: the error, if no answer has come.
+    ///   - wasRefused: the upstream says that it has not processed the request.
+    func cutOff(_ error: TransportError, wasRefused: Bool) {
+        // The answer is whole, and waits for the client.
+        guard end == nil else { return }
+        if case .open(let connection, _) = place, writes == connection.writes {
+            return tell(error, isUnprocessed: true)
+        }
+        guard !answer.hasBegun else { return tell(TransportError(.responseTruncated, message: error.message)) }
+        tell(error, isUnprocessed: wasRefused)
+    }
+
+    /// Hands over the next pieces of the request's body.
+    /// - Returns: whether it wants to go on when there is room.
+    func giveUpload(_ connection: HTTP2Connection, _ stream: Int32, turn: LoopTime) -> Bool {
+        while let delegate, case .content(let left) = upload, !isUploadPaused, end == nil {
+            guard connection.hasRoom(on: stream) else { return true }
+            // A client as fast as the upstream must let others have a turn.
+            guard share.takesMore(turn: turn, now: .current()) else {
+                connection.goOnNextTurn()
+                return true
+            }
+            switch connection.take(from: delegate, for: stream, atMost: left) {
+            case .bytes(let count):
+                guard let left else { break }
+                upload = .content(left: left - UInt64(count))
+                if left == UInt64(count) { finishUpload(connection, stream, trailers: []) }
+            case .wait: isUploadPaused = true
+            case .end where left == nil: finishUpload(connection, stream, trailers: delegate.takeTrailers())
+            case .end, .abort: tell(TransportError(.aborted, message: "the request's body ended early"))
+            }
+        }
+        return false
+    }
+
+    private func finishUpload(
+        _ connection: HTTP2Connection, _ stream: Int32, trailers: [(name: [UInt8], value: [UInt8])]
+    ) {
+        upload = .finished
+        connection.endUpload(stream, trailers: trailers)
+    }
+
+    private static func malformed(_ error: MessageError) -> TransportError {
+        TransportError(.responseMalformed, message: error.detail)
+    }
+
+    // MARK: The end
+
+    private func consume(_ count: Int) {
+        if case .open(let connection, let stream) = place { connection.consume(count, of: stream) }
+    }
+
+    /// Lets go of the stream and the owner.
+    /// - Parameter code: tells the upstream why, unless both sides have ended.
+    private func leave(_ end: UpstreamEnd, code: HTTP2Code = .noError) -> UpstreamEnd {
+        delegate = nil
+        held.release()
+        switch place {
+        case .none: break
+        case .waiting(let origin): origin.remove(self)
+        case .open(let connection, let stream): connection.close(stream, code)
+        }
+        place = .none
+        return end
+    }
+}

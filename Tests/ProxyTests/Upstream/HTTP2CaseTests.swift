@@ -1,0 +1,74 @@
+import TestSupport
+import Testing
+
+@Suite(
+    "an HTTP/2 upstream that breaks the rules harms its own answer only", .stopsProxies, .serialized,
+    .timeLimit(.minutes(3)))
+struct HTTP2CaseTests {
+    /// What the program sees of a case of `Fixtures/h2_cases.py`.
+    private enum Outcome { case whole, bad, any }
+
+    private static let whole = [
+        "ok", "padded", "ended-then-reset", "empty-end", "interim", "unknown-frame", "unknown-setting", "ping",
+        "trailers",
+        "smallest-window", "once-goaway", "once-refused", "once-goaway-refused",
+    ]
+
+    private static let bad = [
+        "size", "hpack", "hpack-index", "data-first", "idle-data", "idle-reset", "idle-window", "own-stream",
+        "data-on-zero",
+        "padding", "headers-on-zero", "headers-padding", "reset-on-zero", "reset-size", "settings-on-stream",
+        "settings-size", "settings-ack", "settings-window", "settings-frame", "push", "ping-on-stream", "ping-size",
+        "goaway-on-stream", "goaway-size", "window-zero", "window-overflow", "window-of-stream-overflow", "window-size",
+        "continuation", "interleaved", "other-continuation", "continuations", "no-status", "two-statuses", "status-99",
+        "status-600", "status-word", "status-101", "status-late", "path-in-answer", "upper-case", "no-name",
+        "connection",
+        "transfer-encoding", "upgrade", "keep-alive", "line-end", "nul", "line-end-in-name", "space-in-name",
+        "length-short", "length-long", "length-twice", "length-word", "interim-end", "interims", "trailers-open",
+        "trailers-pseudo", "trailers-many", "bomb", "close", "close-at-once", "half-a-frame", "flood-settings",
+        "flood-ping", "flood-empty-data", "flood-window", "flood-priority", "flood-unknown",
+    ]
+
+    private func serverAndProxy() async throws -> (ChildProcess, ProxyInProcess) {
+        let server = try ChildProcess([try Repository.python(), Repository.fixture("h2_cases.py")])
+        let port = try await server.printedPort()
+        let proxy = try await ProxyInProcess(
+            more: """
+                - host: two.test
+                  url: http://127.0.0.1:\(port)
+                  client: api
+                  allow_plaintext: true
+                  response_timeout: 3s
+                  http2: prior-knowledge
+                """)
+        return (server, proxy)
+    }
+
+    @Test func `what is in order is whole, and sent once more where nothing was processed`() async throws {
+        let (server, proxy) = try await serverAndProxy()
+        for name in Self.whole {
+            let client = try await proxy.connect()
+            try await client.send(
+                "POST http://two.test/\(name) HTTP/1.1\r\nHost: two.test\r\nContent-Length: 0\r\n\r\n")
+            var response = try await client.response()
+            while response.status == 103 { response = try await client.response() }
+            #expect(response.status == 200, "\(name)")
+            #expect(response.text == "hello", "\(name)")
+        }
+        try await server.stop()
+    }
+
+    @Test func `everything else is a 502 or a cut, and the next request is served`() async throws {
+        let (server, proxy) = try await serverAndProxy()
+        for name in Self.bad + (0..<14).flatMap({ ["reset-\($0)", "cut-\($0)"] }) {
+            let client = try await proxy.connect()
+            try await client.send("GET http://two.test/\(name) HTTP/1.1\r\nHost: two.test\r\n\r\n")
+            let response = try? await client.response()
+            let isWhole = response?.status == 200
+            #expect(!isWhole, "\(name): \(response?.text ?? "")")
+            let next = try await proxy.request("GET", "http://two.test/ok")
+            #expect(next.text == "hello", "after \(name)")
+        }
+        try await server.stop()
+    }
+}
