@@ -16,8 +16,6 @@ struct Exchange {
         var keepsAlive = false
         /// An offer of other protocols is passed on.
         var offersUpgrade = false
-        /// The request is a call of gRPC.
-        var isGRPC = false
         /// A 401 is answered with a new token, once.
         var replaysUnauthorized = false
         var isGRPC = false
@@ -110,7 +108,6 @@ struct Exchange {
     /// Whether a server has had the request before.
     var isSentAgain: Bool { attempts.isReplayed || attempts.isResent || attempts.hasNonce }
 
-    var isAsked: Bool { if case .asked = state { true } else { false } }
     var isSwitched: Bool { if case .switched = state { true } else { false } }
     var isCollecting: Bool { if case .collecting = state { true } else { false } }
     /// Whether an HTTP answer waits for the proxy, the upstream or the token endpoint, and not for room at the client.

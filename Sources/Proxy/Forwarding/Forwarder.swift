@@ -204,7 +204,6 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     private func finish(
         trailers: [(name: [UInt8], value: [UInt8])] = [], keeping: Bool, _ progress: StreamProgress
     ) {
-        if context.exchange.request.isGRPC { JudgePhase.judge(trailers, &context) }
         settle(progress)
         stream.finish(trailers: trailers, keepsOpen: keeping)
     }

@@ -111,7 +111,7 @@ final class HTTP2Exchange: UpstreamStream {
         guard let delegate else { return nil }
         place = .none
         var text = ByteBuffer(isSecret: true)
-        let form = HeadForm(pair: connection.pair, isHTTP2: true)
+        let form = HeadForm(isHTTP2: true, pair: connection.pair)
         guard delegate.writeHead(form, to: &text) == .send, !delegate.hasTokenEnded else {
             return leave(UpstreamEnd(error: TransportError(.withheld, message: "the request was not sent")))
         }
