@@ -87,15 +87,15 @@ def measure(peer, workload, probe, round_number, stage, settings, patience):
     try:
         time.sleep(0.3)
         sample.idle_mib = resident_mib(process.tree(), "VmRSS")
-        wrong = ask(stage.proxy_port, workload)
+        wrong = ask(stage.port(workload), workload)
         if wrong:
             sample.failure = wrong
             return sample
         for _ in range(1 + settings.retries):
             patience.wait_for_quiet(stage.cores.all, settings.noise_limit)
             load(sample, process, workload, stage, settings)
-            sample.noisy = sample.foreign_cores > settings.noise_limit
-            if sample.failure or not sample.noisy:
+            sample.noisy = not sample.failure and sample.foreign_cores > settings.noise_limit
+            if not sample.noisy:
                 break
         sample.peak_mib = resident_mib(process.tree(), "VmHWM")
         return sample
@@ -106,14 +106,14 @@ def measure(peer, workload, probe, round_number, stage, settings, patience):
 def load(sample, process, workload, stage, settings):
     """Warms up, then measures between two looks at the clocks. A quieter sample taken before is kept."""
     if settings.warmup:
-        drive(stage.proxy_port, workload, settings.warmup, stage.directory)
+        drive(stage.port(workload), workload, settings.warmup, stage.directory)
     tree, everything = process.tree(), process_tree(os.getpid())
     proxy_before, own_before, busy_before = cpu_seconds(tree), cpu_seconds(everything), busy_seconds(stage.cores.all)
     began = time.perf_counter()
-    seen = drive(stage.proxy_port, workload, settings.seconds, stage.directory)
+    seen = drive(stage.port(workload), workload, settings.seconds, stage.directory)
     elapsed = time.perf_counter() - began
     proxy = cpu_seconds(tree) - proxy_before
-    own = cpu_seconds(everything) - own_before  # wrk is in it: a child that we have waited for
+    own = cpu_seconds(everything) - own_before  # the load generator is in it: a child that we have waited for
     foreign = max(0.0, busy_seconds(stage.cores.all) - busy_before - own) / elapsed
     sample.failure = seen.failures
     if sample.failure or (sample.foreign_cores is not None and sample.foreign_cores <= foreign):

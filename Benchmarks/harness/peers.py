@@ -7,7 +7,7 @@ from pathlib import Path
 
 from . import installation
 from .machine import BenchmarkError
-from .stage import PLAIN_HOST, SECURE_HOST
+from .stage import HTTP2_HOST, PLAIN_HOST, SECURE_HOST
 
 
 def first_line(*command):
@@ -55,7 +55,7 @@ class HeimdallrProxy:
         config.write_text(
             f"""\
 proxy:
-  listen: 127.0.0.1:{stage.proxy_port}
+  listen: [127.0.0.1:{stage.proxy_port}, 127.0.0.1:{stage.proxy_http2_port}]
 {self.settings}
 log: {{level: warning, access: false}}
 tls: {{ca_file: "{stage.authority}"}}
@@ -71,6 +71,7 @@ upstreams:
             + self.upstreams
             + self._upstream(PLAIN_HOST, f"http://localhost:{stage.plain_port}", patience)
             + self._upstream(SECURE_HOST, f"https://localhost:{stage.tls_port}", patience)
+            + self._upstream(HTTP2_HOST, f"http://localhost:{stage.http2_port}", ", http2: prior-knowledge" + patience)
         )
         return [binary, "serve", "--config", config]
 
@@ -146,22 +147,34 @@ class Envoy:
                 dynamic_stats=False,
             ),
         ]
-        manager = typed(
-            "envoy.filters.network.http_connection_manager",
-            "filters.network.http_connection_manager.v3.HttpConnectionManager",
-            stat_prefix="in",
-            codec_type="HTTP1",
-            generate_request_id=False,
-            http_filters=filters,
-            route_config={"virtual_hosts": [virtual_host(PLAIN_HOST, "plain"), virtual_host(SECURE_HOST, "secure")]},
-        )
+        hosts = [(PLAIN_HOST, "plain"), (SECURE_HOST, "secure"), (HTTP2_HOST, "http2")]
+
+        def listener(port, version):
+            manager = typed(
+                "envoy.filters.network.http_connection_manager",
+                "filters.network.http_connection_manager.v3.HttpConnectionManager",
+                stat_prefix="in",
+                codec_type=version,
+                generate_request_id=False,
+                http_filters=filters,
+                route_config={"virtual_hosts": [virtual_host(*host) for host in hosts]},
+            )
+            return {"address": address(port), "filter_chains": [{"filters": [manager]}]}
+
+        http2 = {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "explicit_http_config": {"http2_protocol_options": {}},
+            }
+        }
         return {
             "static_resources": {
                 "secrets": [{"name": "secret", "generic_secret": {"secret": {"inline_string": stage.client_secret}}}],
-                "listeners": [{"address": address(stage.proxy_port), "filter_chains": [{"filters": [manager]}]}],
+                "listeners": [listener(stage.proxy_port, "HTTP1"), listener(stage.proxy_http2_port, "HTTP2")],
                 "clusters": [
                     cluster("plain", stage.plain_port),
                     cluster("secure", stage.tls_port, transport_socket=tls),
+                    cluster("http2", stage.http2_port, typed_extension_protocol_options=http2),
                     cluster("token", stage.token_port),
                 ],
             }
@@ -191,6 +204,7 @@ class Nginx:
             + f"""
   upstream plain {{ server 127.0.0.1:{stage.plain_port}; {pool} }}
   upstream secure {{ server 127.0.0.1:{stage.tls_port}; {pool} }}
+  upstream http2 {{ server 127.0.0.1:{stage.http2_port}; {pool} }}
   server {{
     listen 127.0.0.1:{stage.proxy_port} backlog=4096; server_name {PLAIN_HOST};
     location / {{ proxy_pass http://plain; {forward} }}
@@ -201,6 +215,10 @@ class Nginx:
       proxy_pass https://secure; proxy_ssl_server_name on; proxy_ssl_name localhost; proxy_ssl_verify on;
       proxy_ssl_trusted_certificate {stage.authority}; proxy_ssl_protocols TLSv1.2 TLSv1.3; {forward}
     }}
+  }}
+  server {{
+    listen 127.0.0.1:{stage.proxy_http2_port} http2 backlog=4096; server_name {HTTP2_HOST}; http2_max_concurrent_streams 1000;
+    location / {{ grpc_pass grpc://http2; grpc_set_header Authorization "Bearer {stage.token}"; }}
   }}
 }}
 """

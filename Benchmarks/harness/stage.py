@@ -14,6 +14,7 @@ from .processes import Process, wait_until
 #: The names in the requests. Proxies map them to the origin, so no name service is involved.
 PLAIN_HOST = "plain.test"
 SECURE_HOST = "secure.test"
+HTTP2_HOST = "http2.test"
 
 
 def accepts_connections(port):
@@ -34,10 +35,15 @@ class Stage:
         self.directory = Path(directory)
         self.cores = cores
         self.token = secrets.token_urlsafe(192)  # 256 characters: between an opaque token and a JWT
-        self.plain_port, self.tls_port, self.token_port, self.proxy_port = free_ports(4)
+        self.plain_port, self.tls_port, self.http2_port, self.token_port = free_ports(4)
+        self.proxy_port, self.proxy_http2_port = free_ports(2)
         self.token_url = f"http://127.0.0.1:{self.token_port}/token"
         self.authority = self.directory / "ca.crt"
         self._processes = []
+
+    def port(self, workload):
+        """The proxy's port for this workload: nginx and Envoy have one for each version of HTTP."""
+        return self.proxy_http2_port if workload.streams else self.proxy_port
 
     def __enter__(self):
         self._make_certificates()
@@ -111,10 +117,10 @@ http {{
     location = /1k {{ return 200 "{"k" * 1024}"; }}
     location = /10m {{ }}
     # Asking an inner server makes nginx read the whole body before it answers.
-    location = /upload {{
-      client_body_buffer_size 128k; proxy_pass http://drain; proxy_http_version 1.1; proxy_pass_request_body off;
-      proxy_set_header Connection ""; proxy_set_header Content-Length ""; proxy_set_header X-Length $request_length;
-    }}
+    client_body_buffer_size 128k; proxy_http_version 1.1; proxy_pass_request_body off;
+    proxy_set_header Connection ""; proxy_set_header Content-Length ""; proxy_set_header X-Length $request_length;
+    location = /upload {{ proxy_pass http://drain; }}
+    location = /call {{ proxy_pass http://drain; }}
 """
         config = self.directory / "origin.conf"
         config.write_text(
@@ -124,9 +130,14 @@ http {{
   ssl_certificate {self.directory}/origin.crt; ssl_certificate_key {self.directory}/origin.key;
   ssl_protocols TLSv1.2 TLSv1.3;
   upstream drain {{ server unix:{socket_path}; keepalive 256; keepalive_requests 1000000000; }}
-  server {{ listen unix:{socket_path}; location / {{ return 200 $http_x_length; }} }}
+  server {{
+    listen unix:{socket_path};
+    location / {{ return 200 $http_x_length; }}
+    location = /call {{ return 200 "{"k" * 1024}"; }}
+  }}
   server {{ listen 127.0.0.1:{self.plain_port} backlog=4096; {locations} }}
   server {{ listen 127.0.0.1:{self.tls_port} ssl backlog=4096; {locations} }}
+  server {{ listen 127.0.0.1:{self.http2_port} http2; http2_max_concurrent_streams 1000; {locations} }}
 }}
 """
         )

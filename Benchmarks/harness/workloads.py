@@ -2,11 +2,13 @@
 
 import http.client
 import json
+import re
 import subprocess
 from dataclasses import dataclass
 
 from .machine import BenchmarkError
-from .stage import PLAIN_HOST, SECURE_HOST
+from .installation import program
+from .stage import HTTP2_HOST, PLAIN_HOST, SECURE_HOST
 
 KIB = 1024
 MIB = 1024 * 1024
@@ -22,6 +24,8 @@ class Workload:
     method: str = "GET"
     upload_bytes: int = 0
     download_bytes: int = 0
+    streams: int = 0
+    """Concurrent streams on each connection, over HTTP/2 without TLS; 0: HTTP/1.1."""
 
     @property
     def target(self):
@@ -41,11 +45,24 @@ WORKLOADS = [
         "post-64k-c64", "POST 64 KiB, http, 64 connections", "/upload", 64, method="POST", upload_bytes=64 * KIB
     ),
     Workload("get-10m-c16", "GET 10 MiB, http, 16 connections", "/10m", 16, download_bytes=10 * MIB),
+    Workload(
+        "call-1k-s100",
+        "gRPC-like POST 1 KiB, HTTP/2 both ways, 1 connection, 100 streams",
+        "/call",
+        1,
+        HTTP2_HOST,
+        method="POST",
+        upload_bytes=KIB,
+        download_bytes=KIB,
+        streams=100,
+    ),
 ]
 
 
 def ask(port, workload):
     """One request through the proxy. Returns None when the answer is right, else what is wrong with it."""
+    if workload.streams:
+        return ask_http2(port, workload)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request(
@@ -69,15 +86,31 @@ def ask(port, workload):
     return None
 
 
+#: The fields of a gRPC call, without its trailers: the origin is nginx.
+CALL_FIELDS = ["-H", "content-type: application/grpc", "-H", "te: trailers"]
+
+
+def ask_http2(port, workload):
+    command = ["curl", "-sS", "--http2-prior-knowledge", "-m", "10", *CALL_FIELDS]
+    command += ["--data-binary", "u" * workload.upload_bytes, "-o", "-", "-w", "%{http_version} %{http_code}"]
+    command += ["--connect-to", f"{workload.host}:80:127.0.0.1:{port}", workload.target]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode or not done.stdout.endswith("2 200"):
+        return " ".join((done.stdout[-300:] + done.stderr).split())
+    if len(done.stdout) != workload.download_bytes + len("2 200"):
+        return f"{len(done.stdout)} bytes came, {workload.download_bytes} were sent"
+    return None
+
+
 @dataclass(frozen=True)
 class Load:
-    """What wrk saw. Latencies in microseconds."""
+    """What wrk or h2load saw. Latencies in microseconds."""
 
     requests: int
     seconds: float
     bytes: int
-    p50: float
-    p99: float
+    p50: float | None
+    p99: float | None
     failures: str
 
 
@@ -99,7 +132,9 @@ end
 
 
 def drive(port, workload, seconds, directory):
-    """Loads the proxy with wrk for `seconds`, from the caller's cores."""
+    """Loads the proxy with wrk or h2load for `seconds`, from the caller's cores."""
+    if workload.streams:
+        return drive_http2(port, workload, seconds, directory)
     script = directory / f"{workload.name}.lua"
     script.write_text(
         LUA
@@ -135,3 +170,29 @@ def drive(port, workload, seconds, directory):
         p99=result["p99"],
         failures=", ".join(failures),
     )
+
+
+def drive_http2(port, workload, seconds, directory):
+    """h2load tells no percentiles."""
+    body = directory / f"{workload.name}.body"
+    body.write_bytes(b"u" * workload.upload_bytes)
+    command = [program("h2load"), "-t1", f"-c{workload.connections}", f"-m{workload.streams}", f"-D{seconds}"]
+    command += [*CALL_FIELDS, "-d", body, f"--connect-to=127.0.0.1:{port}", workload.target]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30)
+    except subprocess.TimeoutExpired:
+        raise BenchmarkError(f"h2load did not end within {seconds + 30} s") from None
+    counts = re.search(r"(\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout", done.stdout)
+    statuses = re.search(r"(\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", done.stdout)
+    traffic = re.search(r"traffic: .*\((\d+)\) data", done.stdout)
+    if not (counts and statuses and traffic):
+        raise BenchmarkError(f"h2load failed: {(done.stdout + done.stderr).strip()[-400:]}")
+    requests, *wrong = map(int, counts.groups())
+    wrong += map(int, statuses.groups()[1:])
+    kinds = ("failed", "errored", "timeout", "3xx", "4xx", "5xx")
+    failures = [f"{count} {kind}" for count, kind in zip(wrong, kinds) if count]
+    if not requests:
+        failures.append("no answer at all")
+    elif int(traffic[1]) < requests * workload.download_bytes:
+        failures.append("answers were too short")
+    return Load(requests, seconds, int(traffic[1]), p50=None, p99=None, failures=", ".join(failures))
