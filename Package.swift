@@ -109,10 +109,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
         .executableTarget(
-            name: "AuthorityHolder", dependencies: ["Cryptography", "WireText"], path: "Tests/AuthorityHolder",
+            name: "AuthorityProcess", dependencies: ["Cryptography", "WireText"], path: "Tests/AuthorityProcess",
             swiftSettings: strict),
         .testTarget(
-            name: "CryptographyTests", dependencies: ["AuthorityHolder", "Cryptography", "TestSupport", "WireText"],
+            name: "CryptographyTests", dependencies: ["AuthorityProcess", "Cryptography", "TestSupport", "WireText"],
             swiftSettings: strict),
         .executableTarget(
             name: "StoreContender", dependencies: ["Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor"],

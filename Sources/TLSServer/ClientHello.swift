@@ -14,7 +14,7 @@ public enum ClientHello: Sendable, Equatable {
     private static let handshake: UInt8 = 0x16
     private static let serverName = 0
 
-    /// - Parameter bytes: the client's bytes so far: records that hold a part of the message each (section 5.1).
+    /// - Parameter bytes: the client's bytes so far: records each with some of the message (section 5.1).
     public init(parsing bytes: Span<UInt8>) {
         var message: [UInt8] = []
         var index = 0
@@ -45,26 +45,26 @@ public enum ClientHello: Sendable, Equatable {
 
     /// - Returns: `nil` when more of the message must come.
     private static func read(_ message: [UInt8]) -> ClientHello? {
-        var walk = Walk(bytes: message, index: 0, end: message.count)
-        guard let type = walk.number(1) else { return nil }
+        var reader = Reader(bytes: message, index: 0, end: message.count)
+        guard let type = reader.integer(1) else { return nil }
         guard type == 1 else { return .malformed }
-        guard let length = walk.number(3) else { return nil }
+        guard let length = reader.integer(3) else { return nil }
         guard length <= maxBytes else { return .malformed }
-        guard message.count - walk.index >= length else { return nil }
-        return read(Walk(bytes: message, index: walk.index, end: walk.index + length)) ?? .malformed
+        guard message.count - reader.index >= length else { return nil }
+        return read(Reader(bytes: message, index: reader.index, end: reader.index + length)) ?? .malformed
     }
 
     /// - Returns: `nil` for a malformed message.
-    private static func read(_ body: Walk) -> ClientHello? {
+    private static func read(_ body: Reader) -> ClientHello? {
         var body = body
         // Version and random, session, cipher suites, compression methods.
-        guard body.number(2) != nil, body.skip(32), body.part(1) != nil, body.part(2) != nil, body.part(1) != nil
+        guard body.integer(2) != nil, body.skip(32), body.vector(1) != nil, body.vector(2) != nil, body.vector(1) != nil
         else { return nil }
         if body.isAtEnd { return .whole(serverName: nil) }
-        guard var extensions = body.part(2), body.isAtEnd else { return nil }
+        guard var extensions = body.vector(2), body.isAtEnd else { return nil }
         var name: String?
         while !extensions.isAtEnd {
-            guard let type = extensions.number(2), let content = extensions.part(2) else { return nil }
+            guard let type = extensions.integer(2), let content = extensions.vector(2) else { return nil }
             guard type == serverName else { continue }
             guard name == nil, let found = content.serverName else { return nil }
             name = found
@@ -72,8 +72,8 @@ public enum ClientHello: Sendable, Equatable {
         return .whole(serverName: name)
     }
 
-    /// Bytes that are read from the front.
-    private struct Walk {
+    /// A reader of bytes from the front.
+    private struct Reader {
         let bytes: [UInt8]
         var index: Int
         let end: Int
@@ -83,7 +83,7 @@ public enum ClientHello: Sendable, Equatable {
         var serverName: String? { ServerName.parse(bytes.span.extracting(index..<end)) }
 
         /// - Returns: `nil` when there are fewer bytes than `width`.
-        mutating func number(_ width: Int) -> Int? {
+        mutating func integer(_ width: Int) -> Int? {
             let start = index
             return skip(width) ? bytes[start..<index].reduce(0) { $0 << 8 | Int($1) } : nil
         }
@@ -95,10 +95,10 @@ public enum ClientHello: Sendable, Equatable {
         }
 
         /// A vector behind its length (section 3.4).
-        mutating func part(_ width: Int) -> Walk? {
-            guard let count = number(width) else { return nil }
+        mutating func vector(_ width: Int) -> Reader? {
+            guard let count = integer(width) else { return nil }
             let start = index
-            return skip(count) ? Walk(bytes: bytes, index: start, end: index) : nil
+            return skip(count) ? Reader(bytes: bytes, index: start, end: index) : nil
         }
     }
 }

@@ -188,9 +188,10 @@ import WireText
 
     @Test func `leaves neither its key nor a nonce of its signatures in memory`() async throws {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let holder = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("AuthorityHolder")
+        let program = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("AuthorityProcess")
         let output = try await ChildProcess.output(of: [
-            "python3", Repository.fixture("private_scalars.py"), holder.path, "a.test", "b.test", "c.test", "127.0.0.1",
+            "python3", Repository.fixture("private_scalars.py"), program.path, "a.test", "b.test", "c.test",
+            "127.0.0.1",
             "::1", "*.d.test",
         ])
         let found = try JSONDecoder().decode([String: Int].self, from: Data(output.utf8))

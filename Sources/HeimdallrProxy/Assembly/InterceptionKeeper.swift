@@ -15,7 +15,7 @@ final class InterceptionKeeper: Sendable {
         var current: Interception?
         /// Where that is kept.
         var store: InterceptionSettings.Store?
-        var trust: HeldTrust?
+        var trust: TrustFolder?
     }
 
     private let isForOneProgram: Bool
@@ -73,15 +73,15 @@ final class InterceptionKeeper: Sendable {
         do {
             let path = try folder(configuration)
             guard former?.roots != interception.roots || path != trust?.files.folder else { return }
-            let held = try await BlockingWork.run {
-                Result { () throws(TrustFiles.Fault) -> HeldTrust in
-                    let held = try HeldTrust(roots: Array(interception.rootsPEM.utf8), folder: path)
-                    if trust == nil { held.removeAbandoned() }
-                    return held
+            let made = try await BlockingWork.run {
+                Result { () throws(TrustFiles.Fault) -> TrustFolder in
+                    let made = try TrustFolder(roots: Array(interception.rootsPEM.utf8), folder: path)
+                    if trust == nil { made.removeAbandoned() }
+                    return made
                 }
             }.get()
             if trust?.files.folder != path { await end() }
-            state.withLock { $0.trust = held }
+            state.withLock { $0.trust = made }
             var fields: Logger.Metadata = [
                 "hosts": .stringConvertible(interception.certificates.leaves.count), "trust": "\(path)",
             ]
@@ -100,7 +100,7 @@ final class InterceptionKeeper: Sendable {
     /// Named after the first address of `proxy.listen`, or after this process if nobody could know that.
     private func folder(_ configuration: Configuration) throws -> String {
         let known = isForOneProgram ? nil : configuration.trustName
-        let (port, kind) = known ?? (0, HeldTrust.folderKind("\(getpid())"))
+        let (port, kind) = known ?? (0, TrustFolder.folderKind("\(getpid())"))
         if let folder = TrustFiles.systemFolder(port: port, kind: kind) { return folder }
         return try AdminSocket.prepareDefault(
             port: port, kind: kind, runtimeDirectory: ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
@@ -146,7 +146,7 @@ extension Configuration {
     /// Parts of the name of the folder with the trust files; `nil` without an address that is known before the start.
     fileprivate var trustName: (port: UInt16, kind: String)? {
         for case .tcp(let host, let port) in proxy.listen where port != 0 {
-            return (port, HeldTrust.folderKind(host.replacing(":", with: "-")))
+            return (port, TrustFolder.folderKind(host.replacing(":", with: "-")))
         }
         return nil
     }

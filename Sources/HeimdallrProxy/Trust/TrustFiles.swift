@@ -129,7 +129,7 @@ struct TrustFiles: Sendable {
         case .bundle: return try bundle(after: former, else: Self.bundle)
         case .addition: return try bundle(after: former, else: Self.addition)
         case .settings(.apt) where Self.isRoot && !isReachable: return nil
-        case .settings(let file): return try settings(file, after: former ?? Self.place(of: file, environment))
+        case .settings(let file): return try settings(file, after: former ?? Self.defaultPath(of: file, environment))
         case .phpFolders: return "\(own):\(path(Self.phpFolder))"
         case .javaOptions:
             // A store of another format can't be extended. Its program refuses the proxy's certificates.
@@ -166,8 +166,8 @@ struct TrustFiles: Sendable {
         return true
     }
 
-    private static func place(of file: SettingsFile, _ environment: [String: String]) -> String? {
-        file.places.compactMap { place in environment[place.variable].map { "\($0)/\(place.path)" } }
+    private static func defaultPath(of file: SettingsFile, _ environment: [String: String]) -> String? {
+        file.defaultPaths.compactMap { path in environment[path.variable].map { "\($0)/\(path.path)" } }
             .first(where: FileSystem.exists)
     }
 

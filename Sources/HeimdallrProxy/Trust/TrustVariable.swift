@@ -73,7 +73,7 @@ struct TrustVariable: Sendable {
 /// A program's configuration file that can name a bundle.
 struct SettingsFile: Sendable, Equatable {
     /// A path below the folder that a variable names.
-    struct Place: Sendable, Equatable {
+    struct DefaultPath: Sendable, Equatable {
         let variable: String
         let path: String
 
@@ -81,8 +81,8 @@ struct SettingsFile: Sendable, Equatable {
     }
 
     let name: String
-    /// Places in which the program looks without the variable. The first existing one counts.
-    let places: [Place]
+    /// Paths that the program tries without the variable. The first existing one counts.
+    let defaultPaths: [DefaultPath]
     /// The text in front of the bundle's path.
     let key: String
     /// The text around the path.
@@ -91,17 +91,19 @@ struct SettingsFile: Sendable, Equatable {
 
     /// wget's manual, "Wgetrc Location".
     static let wget = SettingsFile(
-        name: "wgetrc", places: [Place("HOME", ".wgetrc")], key: "ca_certificate", opening: " = ", closing: "")
+        name: "wgetrc", defaultPaths: [DefaultPath("HOME", ".wgetrc")], key: "ca_certificate", opening: " = ",
+        closing: "")
     /// wget2(1), "Files".
     static let wget2 = SettingsFile(
         name: "wget2rc",
-        places: [
-            Place("XDG_CONFIG_HOME", "wget/wget2rc"), Place("HOME", ".config/wget/wget2rc"), Place("HOME", ".wget2rc"),
+        defaultPaths: [
+            DefaultPath("XDG_CONFIG_HOME", "wget/wget2rc"), DefaultPath("HOME", ".config/wget/wget2rc"),
+            DefaultPath("HOME", ".wget2rc"),
         ],
         key: "ca-certificate", opening: " = ", closing: "")
     /// apt.conf(5), apt-transport-https(1).
     static let apt = SettingsFile(
-        name: "apt.conf", places: [], key: "Acquire::https::CaInfo", opening: " \"", closing: "\";")
+        name: "apt.conf", defaultPaths: [], key: "Acquire::https::CaInfo", opening: " \"", closing: "\";")
 
     func line(naming bundle: String) -> String { "\(key)\(opening)\(bundle)\(closing)\n" }
 

@@ -1,7 +1,7 @@
 // A process of its own for tests of the certificate authority: issues certificates for the hosts of its arguments, prints
 // them in base64, and holds them until its standard input ends.
 //
-//     AuthorityHolder HOST…
+//     AuthorityProcess HOST…
 //
 // For `*.DOMAIN` it holds an intermediate, which has signed for `a.DOMAIN`.
 import Cryptography
@@ -9,7 +9,7 @@ import Glibc
 import WireText
 
 @main
-enum AuthorityHolder {
+enum AuthorityProcess {
     static func main() throws {
         let hosts = CommandLine.arguments.dropFirst()
         let issued = try CertificateAuthority.issue(for: hosts.filter { !$0.hasPrefix("*.") })

@@ -2,7 +2,7 @@ import FileSystem
 
 /// The trust files of a running proxy, in a folder that is removed with its last user, or by the next proxy of the same user if
 /// they were killed. All calls block.
-struct HeldTrust: Sendable {
+struct TrustFolder: Sendable {
     let files: TrustFiles
     private let use: FolderUse
 

@@ -6,7 +6,7 @@ import Testing
 @testable import HeimdallrProxy
 
 @Suite("trust files of processes that were killed", .timeLimit(.minutes(1)))
-struct HeldTrustTests {
+struct TrustFolderTests {
     private let directory: TemporaryDirectory
     private let roots: [UInt8]
 
@@ -17,8 +17,8 @@ struct HeldTrustTests {
         roots = Array(try Data(contentsOf: URL(fileURLWithPath: authority.certificateFile)))
     }
 
-    private func held(_ name: String) throws -> HeldTrust {
-        try HeldTrust(roots: roots, folder: directory.path(of: "heimdallr-proxy-\(HeldTrust.folderKind(name))"))
+    private func trust(_ name: String) throws -> TrustFolder {
+        try TrustFolder(roots: roots, folder: directory.path(of: "heimdallr-proxy-\(TrustFolder.folderKind(name))"))
     }
 
     private var names: Set<String> {
@@ -26,11 +26,11 @@ struct HeldTrustTests {
     }
 
     @Test func `are removed by the next proxy, and those in use are not`() throws {
-        let used = try held("1")
+        let used = try trust("1")
         // The lock goes with the object, as it does with a process.
-        let left = try held("2").files.folder
+        let left = try trust("2").files.folder
         try #require(FileManager.default.fileExists(atPath: left + "/bundle.pem"))
-        let next = try held("3")
+        let next = try trust("3")
         next.removeAbandoned()
         #expect(!FileManager.default.fileExists(atPath: left))
         for folder in [used.files.folder, next.files.folder] {
@@ -53,15 +53,15 @@ struct HeldTrustTests {
         // Others may change it.
         FileSystem.setMode(directory.path(of: "heimdallr-proxy-4.trust"), 0o777)
         let before = try names
-        let held = try held("5")
-        held.removeAbandoned()
-        held.end()
+        let made = try trust("5")
+        made.removeAbandoned()
+        made.end()
         #expect(try names == before)
         #expect(try directory.read("precious/file") == "kept")
     }
 
     @Test func `a folder that two processes use goes with the last one`() throws {
-        let (former, successor) = (try held("1"), try held("1"))
+        let (former, successor) = (try trust("1"), try trust("1"))
         former.end()
         #expect(FileManager.default.fileExists(atPath: successor.files.folder + "/bundle.pem"))
         successor.end()
@@ -74,10 +74,10 @@ struct HeldTrustTests {
             for number in 0..<4 {
                 group.addTask {
                     for _ in 0..<50 {
-                        let held = try self.held("\(number)")
-                        held.removeAbandoned()
-                        try #require(FileManager.default.fileExists(atPath: held.files.folder + "/roots.pem"))
-                        held.end()
+                        let made = try self.trust("\(number)")
+                        made.removeAbandoned()
+                        try #require(FileManager.default.fileExists(atPath: made.files.folder + "/roots.pem"))
+                        made.end()
                     }
                 }
             }
