@@ -92,8 +92,8 @@ struct TrustFiles: Sendable {
             try write(Array(settings.line(naming: path(Self.bundle)).utf8), to: settings.name)
         }
         if !FileSystem.exists(path(Self.phpFolder)) { FileSystem.makeFolder(path(Self.phpFolder), mode: 0o700) }
-        let lines = ["curl.cainfo", "openssl.cafile"].map { "\($0)=\"\(path(Self.bundle))\"\n" }
-        try write(Array(lines.joined().utf8), to: "\(Self.phpFolder)/heimdallr-proxy.ini")
+        try write(
+            Array("curl.cainfo=\"\(path(Self.bundle))\"\n".utf8), to: "\(Self.phpFolder)/heimdallr-proxy.ini")
         // The last one: it shows that all are there.
         try write(roots.pem, to: Self.addition, mode: Self.readable)
     }

@@ -8,7 +8,7 @@ struct TrustVariable: Sendable {
         case addition
         /// A configuration file with a line that names a bundle. It begins with the text of the former file.
         case settings(SettingsFile)
-        /// A list of folders. The last one has settings of PHP that name the bundle.
+        /// A list of folders. The last one has settings of PHP that name the bundle for libcurl.
         case phpFolders
         /// Options of Java, the last of which names a JKS file of the system's certificates and our roots. Java reads it
         /// instead of its own file, `cacerts`.
