@@ -31,9 +31,14 @@ struct InterceptedProgram: Sendable, CustomTestStringConvertible {
     static let go = Self(name: "Go net/http") { url, _ in ["go", "run", fixture("fetch/fetch.go"), url] }
     static let ruby = Self(name: "Ruby Net::HTTP") { url, _ in ["ruby", fixture("fetch/fetch.rb"), url] }
     /// Java takes its proxy from properties alone.
-    static let java = Self(name: "Java HttpClient") { url, _ in
-        let proxy = "p=${https_proxy#http://}; exec java -XX:TieredStopAtLevel=1 ${p:+-Dhttps.proxyHost=${p%:*} "
-        return ["sh", "-c", proxy + #"-Dhttps.proxyPort=${p#*:}} "$@""#, "sh", fixture("fetch/Fetch.java"), url]
+    static func java(_ library: String) -> Self {
+        Self(name: "Java \(library)") { url, _ in
+            let proxy = "p=${https_proxy#http://}; exec java -XX:TieredStopAtLevel=1 ${p:+-Dhttps.proxyHost=${p%:*} "
+            return [
+                "sh", "-c", proxy + #"-Dhttps.proxyPort=${p#*:}} "$@""#, "sh", fixture("fetch/Fetch.java"), library,
+                url,
+            ]
+        }
     }
 
     static func python(_ library: String, target: String = "/x") -> Self {
@@ -88,8 +93,8 @@ struct InterceptedProgram: Sendable, CustomTestStringConvertible {
 
     static let all: [Self] = [
         curl, wget, git, python("urllib"), python("requests"), python("httpx"), python("aiohttp"), python("botocore"),
-        python("openai", target: "/v1"), pip, node("https"), node("fetch"), olderNode, go, java, perl("tiny"),
-        perl("lwp"), php("streams"), php("curl"), apt,
+        python("openai", target: "/v1"), pip, node("https"), node("fetch"), olderNode, go, java("HttpClient"),
+        java("HttpURLConnection"), perl("tiny"), perl("lwp"), php("streams"), php("curl"), apt,
     ]
 }
 
@@ -132,7 +137,9 @@ struct SecureOrigin: Sendable {
 
     var url: String { "https://localhost:\(nginx.httpsPort)" }
     /// Lines of an upstream that trust it.
-    var trust: String { "tls: {ca_file: \(nginx.authority.certificateFile)}\n" }
+    var trust: String { "tls: {ca_file: \(certificateFile)}\n" }
+    /// Of its authority.
+    var certificateFile: String { nginx.authority.certificateFile }
 
     private static let completion = """
         {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [

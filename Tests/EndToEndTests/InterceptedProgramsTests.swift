@@ -53,8 +53,8 @@ struct InterceptedProgramsTests {
 
     /// Below an intermediate: one program for each library of TLS.
     @Test(arguments: [
-        InterceptedProgram.curl, .wget, .git, .apt, .python("urllib"), .python("httpx"), .node("https"), .go, .java,
-        .perl("lwp"), .php("curl"),
+        InterceptedProgram.curl, .wget, .git, .apt, .python("urllib"), .python("httpx"), .node("https"), .go,
+        .java("HttpClient"), .perl("lwp"), .php("curl"),
     ])
     func `the token arrives at a wildcard's host`(program: InterceptedProgram) async throws {
         try await checkServed(program, host: "\"*.test\"")
@@ -101,13 +101,13 @@ struct InterceptedProgramsTests {
     /// Programs in all the ways in which distrust shows: an alert, an end, a reset, silence.
     private static let distrustful: [InterceptedProgram] = [
         .curl, .wget, .git, .python("urllib"), .python("requests"), .python("aiohttp"), .node("https"), .node("fetch"),
-        .go, .java, .apt,
+        .go, .java("HttpClient"), .java("HttpURLConnection"), .apt,
     ]
 
     /// Those that name themselves in CONNECT.
     private static let variables = [
         "curl": "CURL_CA_BUNDLE", "wget": "WGETRC", "git": "GIT_SSL_CAINFO", "Go net/http": "SSL_CERT_FILE",
-        "apt": "APT_CONFIG",
+        "Java HttpURLConnection": "JAVA_TOOL_OPTIONS", "apt": "APT_CONFIG",
     ]
 
     @Test(arguments: distrustful)

@@ -40,15 +40,15 @@ struct StolenKeyTests {
     }
 
     /// Searches the memory for the private keys of the root and of a certificate for the host.
-    /// - Parameter place: in the chain, from 1.
-    private func steal(_ host: String = "api.test", _ place: Int = 1) async throws -> Loot {
+    /// - Parameter position: of the certificate in the chain, from 1.
+    private func steal(_ host: String = "api.test", _ position: Int = 1) async throws -> Loot {
         // The certificate is in use.
         #expect(try await exec(["curl", "-sS", "https://\(host)/"]).output == "ok")
         let shown = try await ChildProcess.output(of: [
             "sh", "-c",
             """
             openssl s_client -proxy 127.0.0.1:\(proxy.port) -connect \(host):443 -servername \(host) -showcerts \\
-                </dev/null 2>&1 | awk '/BEGIN CERTIFICATE/ { n++ } n == \(place)' | openssl x509
+                </dev/null 2>&1 | awk '/BEGIN CERTIFICATE/ { n++ } n == \(position)' | openssl x509
             """,
         ])
         let root = try String(contentsOfFile: "\(try await trustFolder())/roots.pem", encoding: .utf8)
@@ -90,26 +90,26 @@ struct StolenKeyTests {
         #expect(!proxy.log.contains("PRIVATE KEY"))
     }
 
-    private static let programs: [InterceptedProgram] = [
-        .curl, .wget, .git, .python("urllib"), .python("requests"), .python("httpx"), .node("https"), .go, .java,
-        .perl("tiny"), .perl("lwp"), .php("curl"),
-    ]
+    /// The older Node asks the proxy for every host.
+    private static let programs = InterceptedProgram.all.filter { $0.name != "an older Node" }
+
+    /// Each program asks a server whose certificate the thief has made.
+    private func expectRefusals(_ way: String, _ loot: Loot) async throws {
+        let server = try ChildProcess([
+            try Repository.python(), Repository.fixture("forged_server.py"), way, loot.certificate, loot.key,
+        ])
+        let port = try await server.printedPort()
+        for program in Self.programs {
+            let run = try await exec(try program.command("https://localhost:\(port)\(program.target)", directory))
+            #expect(run.ending != .exited(0), "\(way) \(run.transcript)")
+        }
+        #expect(server.output == "\(port)\n", "a request of a program that trusts it: \(way)")
+    }
 
     /// `localhost` is for the programs of `exec` a host without the proxy.
     @Test func `programs of exec refuse what a stolen key makes for another host`() async throws {
         let loot = try await steal()
-        for way in ["child", "root", "own"] {
-            let server = try ChildProcess([
-                try Repository.python(), Repository.fixture("forged_server.py"), way, loot.certificate, loot.key,
-            ])
-            let port = try await server.printedPort()
-            for program in Self.programs {
-                let run = try await exec(
-                    try program.command("https://localhost:\(port)\(program.target)", directory))
-                #expect(run.ending != .exited(0), "\(way) \(run.transcript)")
-            }
-            #expect(server.output == "\(port)\n", "a request of somebody who trusts it: \(way)")
-        }
+        for way in ["child", "root", "own"] { try await expectRefusals(way, loot) }
     }
 
     /// Java, too, heeds the constraints of an intermediate.
@@ -128,34 +128,24 @@ struct StolenKeyTests {
         for what in ["key of a root", "nonce under a root", "nonce under a leaf"] {
             #expect(loot.found[what] == 0, "\(loot.found)")
         }
-        let server = try ChildProcess([
-            try Repository.python(), Repository.fixture("forged_server.py"), "child", loot.certificate, loot.key,
-        ])
-        let port = try await server.printedPort()
-        for program in Self.programs {
-            let run = try await wild.exec(
-                try program.command("https://localhost:\(port)\(program.target)", directory))
-            #expect(run.ending != .exited(0), "\(run.transcript)")
-        }
-        #expect(server.output == "\(port)\n", "a request of somebody who trusts it")
+        try await wild.expectRefusals("child", loot)
         #expect(!wild.proxy.log.contains("PRIVATE KEY"))
         withExtendedLifetime(endpoint) {}
     }
 
     /// The same programs ask such a server if its certificate is of an authority that their environment names.
     @Test func `they accept another authority's, which they trusted before`() async throws {
-        let certificate = try await PrivateCA().server(["DNS:localhost"])
-        let refs = "\(String(repeating: "1", count: 40))\\trefs/heads/main\\n"
-        let nginx = try await Nginx(certificate: certificate, locations: "location / { return 200 \"\(refs)\"; }")
-        let file = certificate.authority.certificateFile
+        let server = try await SecureOrigin(packages: true)
+        let file = server.certificateFile
+        let apt = try directory.write("Acquire::https::CaInfo \"\(file)\";\n", to: "apt.conf")
         let named: [String: String?] = [
             "SSL_CERT_FILE": file, "GIT_SSL_CAINFO": file, "NODE_EXTRA_CA_CERTS": file, "PERL_LWP_SSL_CA_FILE": file,
             "REQUESTS_CA_BUNDLE": file, "WGETRC": try directory.write("ca_certificate = \(file)\n", to: "wgetrc"),
+            "APT_CONFIG": apt,
         ]
         // No variable leads the others there.
-        for program in Self.programs where !["Java HttpClient", "PHP curl"].contains(program.name) {
-            let command = try program.command("https://localhost:\(nginx.httpsPort)\(program.target)", directory)
-            let run = try await exec(command, named)
+        for program in Self.programs where !program.name.hasPrefix("Java") && program.name != "PHP curl" {
+            let run = try await exec(try program.command("\(server.url)\(program.target)", directory), named)
             #expect(run.ending == .exited(0), "\(run.transcript)")
         }
     }

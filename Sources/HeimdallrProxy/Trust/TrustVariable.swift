@@ -54,7 +54,7 @@ struct TrustVariable: Sendable {
         TrustVariable("WGET2RC", .settings(.wget2), for: "wget2"),
         TrustVariable("APT_CONFIG", .settings(.apt), for: "apt-http", "apt"),
         TrustVariable("PHP_INI_SCAN_DIR", .phpFolders, for: "php"),
-        TrustVariable("JAVA_TOOL_OPTIONS", .javaOptions, for: "java", "java-http-client", "apache-httpclient"),
+        TrustVariable("JAVA_TOOL_OPTIONS", .javaOptions, for: "java", "apache-httpclient"),
     ]
 
     /// The variable of the program with this `User-Agent`, and the product's name there; `nil` for an unknown program.

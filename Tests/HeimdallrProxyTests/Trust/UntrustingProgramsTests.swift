@@ -18,7 +18,7 @@ struct UntrustingProgramsTests {
         arguments: [
             ("curl/7.88.1", "CURL_CA_BUNDLE"), ("python-requests/2.34.0", "REQUESTS_CA_BUNDLE"),
             ("Go-http-client/1.1", "SSL_CERT_FILE"), ("Java/17.0.12", "JAVA_TOOL_OPTIONS"),
-            ("Java-http-client/17.0.12", "JAVA_TOOL_OPTIONS"), ("node", "NODE_EXTRA_CA_CERTS"),
+            ("Java/17.0.12", "JAVA_TOOL_OPTIONS"), ("node", "NODE_EXTRA_CA_CERTS"),
             ("git/2.39.5", "GIT_SSL_CAINFO"), ("Wget/1.21.3", "WGETRC"), ("wget2/2.0.1", "WGET2RC"),
             ("Debian APT-HTTP/1.3 (2.6.1)", "APT_CONFIG"), ("Python/3.11 aiohttp/3.14.1", "SSL_CERT_FILE"),
             ("npm/10.8.2 node/v20.19.2 linux x64 workspaces/false", "npm_config_cafile"),
