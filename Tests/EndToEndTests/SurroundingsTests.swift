@@ -11,9 +11,15 @@ struct SurroundingsTests {
         let directory = try TemporaryDirectory()
         let keys = directory.path(of: "keys.log")
         let proxy = try await RunningProxy(
-            to: "https://localhost:\(nginx.httpsPort)",
-            more: "tls: {ca_file: \(nginx.authority.certificateFile)}", environment: ["SSLKEYLOGFILE": keys])
+            to: "https://localhost:\(nginx.httpsPort)", upstream: "intercept: true",
+            more: "tls: {ca_file: \(nginx.authority.certificateFile)}",
+            environment: ["SSLKEYLOGFILE": keys, "XDG_RUNTIME_DIR": directory.path])
         #expect(try await proxy.get("http://api.test/").status == 200)
+        let roots = try await eventually("the trust files") { proxy.trustFolder } + "/roots.pem"
+        let inside = try await ChildProcess.run(
+            ["curl", "-sS", "--fail", "--cacert", roots, "-x", proxy.url, "https://api.test/"],
+            environment: InterceptedProgram.clean)
+        #expect(inside.ending == .exited(0), "\(inside.transcript)")
         #expect(!FileManager.default.fileExists(atPath: keys))
         #expect(proxy.log.split(separator: "\n").count { $0.contains("SSLKEYLOGFILE") } == 1, "\(proxy.log)")
         #expect(proxy.log.contains("warning: SSLKEYLOGFILE: "), "\(proxy.log)")

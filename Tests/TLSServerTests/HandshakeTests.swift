@@ -72,6 +72,16 @@ struct HandshakeTests {
         #expect(try await other.now { !$0.client.isResumed })
     }
 
+    @Test func `early data is refused, and none of it is read`() async throws {
+        let session = try await session(version: TLS1_3_VERSION)
+        session.permitEarlyData()
+        let talk = try await talk(MemoryClient(session: session, early: Array("GET / HTTP/1.1\r\n".utf8)))
+        try await talk.go("the handshake") { $0.client.isDone }
+        try await talk.now { $0.client.write([7]) }
+        try await talk.go("the echo") { $0.client.received == [7] }
+        #expect(try await talk.now { $0.client.isEarlyDataRefused && $0.client.isResumed && $0.peer.received == [7] })
+    }
+
     @Test func `an end or a reset within the handshake is told`() async throws {
         #expect(try await end(of: MemoryClient(), after: { $0.carrier.end() }) == .ended)
         let reset = try await MemoryTalk { loop in

@@ -18,10 +18,11 @@ import TestSupport
     ///   - session: of an earlier client, to be resumed.
     ///   - trusts: `false`: refuses every certificate.
     ///   - identity: files of our own certificate and its key.
+    ///   - early: bytes sent before the handshake; needs a session that permits them.
     init(
         name: String? = "one.test", protocols: [String] = ["http/1.1"], version: Int32? = nil,
         session: MemorySession? = nil, trusts: Bool = true,
-        identity: (certificate: String, key: String)? = nil
+        identity: (certificate: String, key: String)? = nil, early: [UInt8] = []
     ) throws {
         guard let context = unsafe SSL_CTX_new(TLS_client_method()), let tls = unsafe SSL_new(context),
             let input = unsafe BIO_new(BIO_s_mem()), let output = unsafe BIO_new(BIO_s_mem())
@@ -48,6 +49,10 @@ import TestSupport
             unsafe SSL_use_PrivateKey_file(tls, identity.key, SSL_FILETYPE_PEM)
         }
         if !trusts { unsafe SSL_set_verify(tls, SSL_VERIFY_PEER, nil) }
+        var count = 0
+        if !early.isEmpty, unsafe SSL_write_early_data(tls, early, early.count, &count) != 1 {
+            throw TestFailure("no early data")
+        }
     }
 
     deinit {
@@ -126,6 +131,9 @@ import TestSupport
 
     /// Bytes of early data that the session permits.
     var earlyData: UInt32 { unsafe SSL_SESSION_get_max_early_data(SSL_get_session(tls)) }
+
+    /// The server has not taken the early data.
+    var isEarlyDataRefused: Bool { unsafe SSL_get_early_data_status(tls) == SSL_EARLY_DATA_REJECTED }
 }
 
 /// A session of TLS, owned. libssl counts references atomically.
@@ -133,4 +141,7 @@ import TestSupport
     let session: OpaquePointer
     init(_ session: OpaquePointer) { unsafe self.session = unsafe session }
     deinit { unsafe SSL_SESSION_free(session) }
+
+    /// Has a client send early data, though the server has permitted none.
+    func permitEarlyData() { unsafe SSL_SESSION_set_max_early_data(session, 1000) }
 }
