@@ -142,7 +142,8 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["CLibnghttp2", "HTTP2", "Reactor"], swiftSettings: strict),
         .testTarget(
-            name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],
+            name: "HTTPServerTests",
+            dependencies: ["HTTP2", "HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],
             swiftSettings: strict),
         .testTarget(
             name: "TLSServerTests",

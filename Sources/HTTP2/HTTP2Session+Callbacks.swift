@@ -31,8 +31,6 @@ extension HTTP2Session {
             if !isEmpty { budget.earn(1) } else if !isEnd || isPadded { budget.spend(1) }
         case NGHTTP2_HEADERS.rawValue, NGHTTP2_CONTINUATION.rawValue: break
         case NGHTTP2_RST_STREAM.rawValue: budget.spend(FrameBudget.reset)
-        case NGHTTP2_SETTINGS.rawValue, NGHTTP2_PING.rawValue:
-            if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 { budget.spend(1) }
         default: budget.spend(1)
         }
     }

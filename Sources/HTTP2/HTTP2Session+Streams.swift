@@ -106,7 +106,8 @@ extension HTTP2Session {
 
     /// Ends a stream at once. Our unsent output is lost. The event `.closed` follows when the frame is out.
     public func reset(_ id: Int32, _ code: HTTP2Code) {
-        guard let stream = streams[id] else { return }
+        guard let stream = streams[id], !stream.hasSentReset else { return }
+        stream.hasSentReset = true
         stream.isEnding = true
         let result = unsafe nghttp2_submit_rst_stream(
             handle, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, code.rawValue)

@@ -6,6 +6,8 @@ final class HTTP2Stream {
     var output = ByteBuffer()
     /// Our message ends behind `output`.
     var isEnding = false
+    /// We have sent RST_STREAM, or queued it.
+    var hasSentReset = false
     /// Fields behind our message.
     var trailers = HTTP2FieldList()
     /// libnghttp2 waits for `nghttp2_session_resume_data`.

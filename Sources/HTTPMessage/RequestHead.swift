@@ -26,7 +26,7 @@ public struct RequestHead: Sendable {
     public private(set) var methodKind = Method.other
     /// Never empty, no spaces, no controls. `RequestTarget` parses its form.
     public private(set) var target = ByteRange.empty
-    public private(set) var version = HTTPVersion.http11
+    public internal(set) var version = HTTPVersion.http11
     public private(set) var fields: [Field] = []
     /// `.none`, `.length` or `.chunked`.
     public private(set) var framing = BodyFraming.none

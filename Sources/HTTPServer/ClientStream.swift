@@ -1,3 +1,4 @@
+import HTTP2
 import HTTPMessage
 import Reactor
 
@@ -59,8 +60,10 @@ public protocol ClientStream: AnyObject {
     func finish(trailers: [(name: [UInt8], value: [UInt8])], keepsOpen: Bool)
 
     /// Closes at once; unsent output is lost.
-    /// - Parameter cut: whether the client must see that the answer is incomplete.
-    func close(cut: Bool)
+    /// - Parameters:
+    ///   - cut: whether the client must see that the answer is incomplete.
+    ///   - code: tells a client of HTTP/2 why; `nil`: INTERNAL_ERROR for a cut answer.
+    func close(cut: Bool, code: HTTP2Code?)
 
     /// Calls `deadlinePassed` after the timeout, unless the request ends or another deadline is set first; a `write` that
     /// takes less than all sets one, too. `.off`: no deadline.
@@ -84,6 +87,8 @@ public protocol ClientStream: AnyObject {
 }
 
 extension ClientStream {
+    public func close(cut: Bool) { close(cut: cut, code: nil) }
+
     public func setIdleDeadline(after timeout: Timeout) { setDeadline(after: timeout) }
 }
 

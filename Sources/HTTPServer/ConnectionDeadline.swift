@@ -38,4 +38,13 @@ struct ConnectionDeadline {
         self.time = time
         self.since = since
     }
+
+    /// - Parameter timeout: `.off`: there is no deadline.
+    init(_ kind: Kind, after timeout: Timeout, since: LoopTime) {
+        guard let nanoseconds = timeout.nanoseconds else {
+            self = .off
+            return
+        }
+        self.init(kind, at: since.advanced(by: nanoseconds), since: since)
+    }
 }

@@ -1,3 +1,4 @@
+import HTTP2
 import Reactor
 
 // How a client's connection ends, or is handed over.
@@ -9,7 +10,7 @@ extension ServerConnection {
     private static let lingerTimeout = Timeout(.seconds(2))
 
     /// A cut is a reset.
-    public func close(cut: Bool) {
+    public func close(cut: Bool, code: HTTP2Code?) {
         guard phase != .closed else { return }
         if cut { stream.resetOnClose() }
         close()
@@ -84,6 +85,11 @@ extension ServerConnection {
         _ = reader.input.note(.readable)
         guard reader.lookForInput(at: stream) else { return leave() }
         if reader.input.isEmpty { close() } else { readHeads() }
+    }
+
+    /// Ends an idle connection in favour of a waiting client.
+    func makeRoom() {
+        if phase == .multiplexed, let multiplexed { multiplexed.endStreams() } else { close() }
     }
 
     /// Ends the connection when the server has stopped waiting.

@@ -1,4 +1,3 @@
-import HTTP2
 import HTTPMessage
 import Reactor
 
@@ -142,7 +141,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         schedule.goesOn = false
         switch phase {
         case .readingHead: readHeads()
-        case .multiplexed: multiplexed?.receive()
+        case .multiplexed: multiplexed?.goOn()
         case .closing, .lingering: discardInput()
         case .busy, .handedOver, .closed: break
         }
@@ -182,14 +181,13 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
 
     /// Goes on with HTTP/2 where the client begins with its preface (RFC 9113, section 3.4).
     private func beginHTTP2() -> Bool {
-        guard server.settings.servesHTTP2, reader.input.isHTTP2 else { return false }
-        var bytes = ByteBuffer()
-        swap(&bytes, &reader.input.buffer)
-        do throws(HTTP2Error) { multiplexed = try HTTP2Connection(self) } catch { return false }
+        guard server.settings.servesHTTP2, reader.input.isHTTP2, let connection = try? HTTP2Connection(self) else {
+            return false
+        }
+        multiplexed = connection
         clearDeadline()
         phase = .multiplexed
-        multiplexed?.take(bytes.bytes)
-        multiplexed?.receive()
+        connection.begin()
         return true
     }
 
@@ -219,13 +217,12 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     }
 
     func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
-        guard let nanoseconds = timeout.nanoseconds else { return clearDeadline() }
-        setDeadline(kind, at: server.loop.now.advanced(by: nanoseconds))
+        setDeadline(ConnectionDeadline(kind, after: timeout, since: server.loop.now))
     }
 
-    func setDeadline(_ kind: ConnectionDeadline.Kind, at time: LoopTime) {
-        deadline = ConnectionDeadline(kind, at: time, since: server.loop.now)
-        server.noteDeadline(time)
+    func setDeadline(_ deadline: ConnectionDeadline) {
+        self.deadline = deadline
+        server.noteDeadline(deadline.time)
     }
 
     private func clearDeadline() { deadline = .off }

@@ -175,7 +175,7 @@ public final class ServerLoop {
                 connection.idleSince.map { (connection: connection, since: $0) }
             }
             let longest = idle.filter { $0.since + settings.shortIdle <= loop.now }.sorted { $0.since < $1.since }
-            for (connection, _) in longest.prefix(count) { connection.close() }
+            for (connection, _) in longest.prefix(count) { connection.makeRoom() }
         }
         if connections.count >= settings.maxConnections { roomTimer?.schedule(after: Room.interval) }
     }

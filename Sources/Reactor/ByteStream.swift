@@ -56,8 +56,12 @@ public protocol ByteStream: AnyObject {
 
     /// Address that the client dialled before the kernel redirected the connection; `nil`: it was not redirected.
     var originalDestination: SocketAddress? { get }
+
+    /// Whether the bytes go through TLS.
+    var isSecure: Bool { get }
 }
 
 extension ByteStream {
     public var originalDestination: SocketAddress? { nil }
+    public var isSecure: Bool { false }
 }

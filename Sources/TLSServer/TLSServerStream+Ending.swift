@@ -77,4 +77,6 @@ extension TLSServerStream {
     public var peerAddress: SocketAddress? { wire.carrier.peerAddress }
 
     public var localAddress: SocketAddress? { wire.carrier.localAddress }
+
+    public var isSecure: Bool { true }
 }

@@ -109,6 +109,19 @@ struct SessionTests {
         #expect(peers.serverSaw().first?.hasPrefix("\(stream) head too large") == true)
     }
 
+    @Test func `a head in several frames passes byte by byte`() throws {
+        var settings = HTTP2Settings()
+        settings.maxHeaderListBytes = 1 << 20
+        let peers = try MemoryPeers(cut: 1, server: settings)
+        var fields = HTTP2FieldList.get
+        // A tilde takes 13 bits of Huffman's code, so it is sent as it is.
+        let value = [UInt8](repeating: UInt8(ascii: "~"), count: 33_000)
+        for name in ["x", "y", "z"] { fields.append(Array(name.utf8).span, value.span) }
+        let stream = try peers.client.request(fields, hasBody: false)
+        try peers.exchange()
+        #expect(peers.serverSaw().first?.hasPrefix("\(stream) head :method=GET") == true)
+    }
+
     @Test func `streams above the peer's limit are not opened`() throws {
         var settings = HTTP2Settings()
         settings.maxStreams = 2

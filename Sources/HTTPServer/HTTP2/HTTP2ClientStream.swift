@@ -61,6 +61,7 @@ final class HTTP2ClientStream: ClientStream {
             guard
                 case .complete = try request.content.parse(limits)
             else { throw MessageError(detail: "The head of the request is not whole.") }
+            request.content.head.noteHTTP2()
         } catch {
             return handler.requestRefused(error)
         }
@@ -91,11 +92,6 @@ final class HTTP2ClientStream: ClientStream {
         waits.forRoom = false
         if deadline.kind == .room { deadline = .off }
         handler?.roomCame()
-    }
-
-    /// All of the answer went out. The rest of an unread request is not wanted (RFC 9113, section 8.1).
-    func answerSent() {
-        if !body.hasEnded { session.reset(id, .noError) }
     }
 
     func deadlinePassed() {
@@ -234,12 +230,15 @@ final class HTTP2ClientStream: ClientStream {
         } else if !isBodiless {
             session.end(id)
         }
+        if session.unsent(of: id) > 0 { waitForClient() }
         connection.scheduleFlush()
     }
 
-    func close(cut: Bool) {
+    func close(cut: Bool, code: HTTP2Code?) {
         guard end() else { return }
-        session.reset(id, cut ? .internalError : .cancel)
+        // Without an error, a part would look like the whole.
+        let code = code == .noError ? nil : code
+        session.reset(id, code ?? (cut ? .internalError : .cancel))
         connection.scheduleFlush()
     }
 
@@ -248,12 +247,8 @@ final class HTTP2ClientStream: ClientStream {
     func setDeadline(after timeout: Timeout) { setDeadline(.handler, after: timeout) }
 
     private func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
-        guard let nanoseconds = timeout.nanoseconds else {
-            deadline = .off
-            return
-        }
-        let now = server.loop.now
-        deadline = ConnectionDeadline(kind, at: now.advanced(by: nanoseconds), since: now)
+        guard phase != .closed else { return }
+        deadline = ConnectionDeadline(kind, after: timeout, since: server.loop.now)
         connection.noteDeadline(deadline.time)
     }
 

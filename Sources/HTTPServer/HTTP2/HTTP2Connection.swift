@@ -1,7 +1,6 @@
 import HTTP2
 import HTTPMessage
 import Reactor
-import WireText
 
 /// A client's connection that speaks HTTP/2: many requests at a time, each a `HTTP2ClientStream`. It works on the byte
 /// stream and the buffers of its `ServerConnection`. Loop's thread only.
@@ -49,21 +48,29 @@ final class HTTP2Connection {
 
     // MARK: Input
 
-    /// Handles bytes of the client, from the connection preface on.
-    func take(_ bytes: Span<UInt8>) {
+    /// Begins with the bytes that have been read, those of the connection preface.
+    func begin() {
+        // The client's SETTINGS belong to its preface.
+        set(.head, after: server.settings.headerTimeout)
+        receive()
+    }
+
+    private func take(_ bytes: Span<UInt8>) {
         attempt { session throws(HTTP2Error) in try session.receive(bytes, at: server.loop.now) }
         handleEvents(bytes)
         scheduleFlush()
     }
 
+    /// Goes on in another turn.
+    func goOn() {
+        receive()
+        scheduleFlush()
+    }
+
     func receive() {
         var left = Self.share
-        while connection.phase == .multiplexed, !hasFailed, connection.reader.input.canRead {
-            guard left > 0 else { return connection.goOnNextTurn() }
+        while connection.phase == .multiplexed, !hasFailed {
             var bytes = ByteBuffer()
-            guard connection.reader.input.fill(from: connection.stream, limit: 64 * 1024) else {
-                return connection.leave()
-            }
             swap(&bytes, &connection.reader.input.buffer)
             left -= max(bytes.count, 1)
             if !bytes.isEmpty { take(bytes.bytes) }
@@ -73,6 +80,12 @@ final class HTTP2Connection {
             connection.reader.input.settle()
             // A client that has ended its side can take no answer in order: it can't open the windows.
             if connection.reader.input.hasEnded { return connection.leave() }
+            // A client that takes nothing is not read from.
+            guard connection.reader.input.canRead, connection.output.count < ServerConnection.highWater else { return }
+            guard left > 0 else { return connection.goOnNextTurn() }
+            guard connection.reader.input.fill(from: connection.stream, limit: 64 * 1024) else {
+                return connection.leave()
+            }
         }
     }
 
@@ -84,16 +97,16 @@ final class HTTP2Connection {
             case .head(let id, let block):
                 held = session.next()
                 begin(id, block, isWhole: held == .ended(stream: id))
-            case .trailers(let id, let block): streams[id]?.received(trailers: trailers(block))
+            case .trailers(let id, let block): takeTrailers(id, block)
             case .data(let id, let range): streams[id]?.received(bytes.extracting(range))
             case .ended(let id): streams[id]?.requestEnded()
             case .room(let id): streams[id]?.roomCame()
-            case .sent(let id): streams[id]?.answerSent()
             case .closed(let id, _):
                 streams.removeValue(forKey: id)?.leave(.gone)
                 if streams.isEmpty { waitForRequest() }
             case .pong: if life == .announced { endStreams() }
-            case .goAway, .settings, .interim: break
+            case .settings: if wait.kind == .head { waitForRequest() }
+            case .goAway, .interim, .sent: break
             }
         }
     }
@@ -102,22 +115,20 @@ final class HTTP2Connection {
         let stream = HTTP2ClientStream(id, of: self, server: server, source: connection.source)
         guard let handler = connection.handler?.handler(for: stream) else { return session.reset(id, .refusedStream) }
         streams[id] = stream
-        wait = .off
+        if wait.kind == .idle || wait.kind == .head { wait = .off }
         stream.begin(
-            session.received, block, isSecure: connection.stream !== connection.source.stream, isWhole: isWhole,
-            for: handler)
+            session.received, block, isSecure: connection.stream.isSecure, isWhole: isWhole, for: handler)
     }
 
-    /// Trailers that may be passed on.
-    private func trailers(_ block: HTTP2Block) -> [(name: [UInt8], value: [UInt8])] {
-        var trailers: [(name: [UInt8], value: [UInt8])] = []
-        session.received.forEach(block.fields) { name, value in
-            let name = [UInt8](copying: name)
-            if !TrailerRules.isForbidden(ByteRange(0, name.count), in: name.span) {
-                trailers.append((name, [UInt8](copying: value)))
-            }
+    private func takeTrailers(_ id: Int32, _ block: HTTP2Block) {
+        guard let stream = streams[id] else { return }
+        do throws(MessageError) {
+            guard !block.isTooLarge else { throw MessageError(status: 431, detail: "The trailers are too large.") }
+            stream.received(trailers: try HTTP2RequestHead.trailers(session.received, block.fields))
+        } catch {
+            session.reset(id, .protocolError)
+            stream.leave(.gone)
         }
-        return trailers
     }
 
     // MARK: Output
@@ -133,7 +144,10 @@ final class HTTP2Connection {
         self.heads.removeAll(keepingCapacity: true)
         for stream in heads { stream.sendHead(hasBody: true) }
         if server.isEnding(connection.listener) { drain() }
+        var share = Self.share
         while connection.phase == .multiplexed {
+            guard share > 0 else { return connection.goOnNextTurn() }
+            let waiting = connection.output.count
             var count = 0
             connection.output.append { output in
                 let before = output.count
@@ -146,17 +160,20 @@ final class HTTP2Connection {
             handleEvents(nothing.span)
             guard connection.phase == .multiplexed else { return }
             guard let left = connection.output.flush(to: connection.stream) else { return connection.leave() }
-            guard left == 0 else { return waitForClient() }
+            guard left == 0 else { return waitForClient(hasTaken: left < waiting + count) }
             if wait.kind == .room { waitForRequest() }
             if hasFailed || session.isFinished { return close() }
-            if count == 0 { return }
+            guard count > 0 else { break }
+            share -= count
         }
+        // Input may have waited for the output.
+        if connection.phase == .multiplexed, connection.reader.input.canRead { connection.goOnNextTurn() }
     }
 
     /// Ends the connection behind its last frame, which may be a GOAWAY.
     private func close() {
         end(.gone)
-        connection.closeBehindOutput()
+        connection.finishClosing()
     }
 
     /// All streams end with the connection.
@@ -171,29 +188,28 @@ final class HTTP2Connection {
 
     /// - Parameter time: of a stream's deadline.
     func noteDeadline(_ time: LoopTime) {
-        if time < connection.deadline.time { connection.setDeadline(.multiplexed, at: time) }
+        guard time < connection.deadline.time else { return }
+        connection.setDeadline(ConnectionDeadline(.multiplexed, at: time, since: server.loop.now))
     }
 
+    /// Sets the deadline of a connection without unsent output.
     private func waitForRequest() {
-        guard streams.isEmpty else {
-            wait = .off
-            return
+        switch life {
+        case .serving: set(.idle, after: streams.isEmpty ? server.settings.idleTimeout : .off)
+        case .announced: set(.draining, after: Self.noticeTimeout)
+        case .ending: wait = .off
         }
-        set(.idle, after: server.settings.idleTimeout)
     }
 
-    private func waitForClient() {
+    /// - Parameter hasTaken: some of the output went out.
+    private func waitForClient(hasTaken: Bool) {
+        guard hasTaken || wait.kind != .room else { return }
         unacknowledged = connection.stream.unacknowledged
-        if wait.kind != .room { set(.room, after: server.settings.stallTimeout ?? server.settings.idleTimeout) }
+        set(.room, after: server.settings.stallTimeout ?? server.settings.idleTimeout)
     }
 
     private func set(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
-        guard let nanoseconds = timeout.nanoseconds else {
-            wait = .off
-            return
-        }
-        let now = server.loop.now
-        wait = ConnectionDeadline(kind, at: now.advanced(by: nanoseconds), since: now)
+        wait = ConnectionDeadline(kind, after: timeout, since: server.loop.now)
         noteDeadline(wait.time)
     }
 
@@ -214,12 +230,12 @@ final class HTTP2Connection {
         let kind = wait.kind
         wait = .off
         switch kind {
-        case .idle, .draining: endStreams()
+        case .head, .idle, .draining: endStreams()
         case .room:
-            if connection.stream.unacknowledged < unacknowledged { return waitForClient() }
+            if connection.stream.unacknowledged < unacknowledged { return waitForClient(hasTaken: true) }
             connection.stream.resetOnClose()
             connection.leave(.cutOff)
-        case .none, .head, .handler, .handlerIdle, .linger, .multiplexed: break
+        case .none, .handler, .handlerIdle, .linger, .multiplexed: break
         }
     }
 
@@ -238,7 +254,7 @@ final class HTTP2Connection {
     }
 
     /// Takes no further request. The connection ends with the last stream.
-    private func endStreams() {
+    func endStreams() {
         guard life != .ending else { return }
         life = .ending
         wait = .off

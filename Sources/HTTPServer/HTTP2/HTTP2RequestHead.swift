@@ -74,6 +74,27 @@ struct HTTP2RequestHead: ~Copyable {
         }
     }
 
+    /// Reads trailers by the rules of a chunked body's.
+    /// - Returns: those that may be passed on.
+    static func trailers(
+        _ list: borrowing HTTP2FieldList, _ fields: Range<Int>
+    ) throws(MessageError) -> [(name: [UInt8], value: [UInt8])] {
+        var section = ByteBuffer()
+        section.append("0\r\n")
+        list.forEach(fields) { name, value in
+            section.append(name)
+            section.append(": ")
+            section.append(value)
+            section.append("\r\n")
+        }
+        section.append("\r\n")
+        var decoder = ChunkedDecoder()
+        guard case .end = try decoder.next(section.bytes, from: 0) else {
+            throw MessageError(detail: "The trailers are malformed.")
+        }
+        return decoder.trailers
+    }
+
     /// - Parameters:
     ///   - isSecure: the connection is TLS.
     ///   - isWhole: the request has no body.
@@ -94,8 +115,9 @@ struct HTTP2RequestHead: ~Copyable {
         output.append(method)
         output.append(" ")
         // The target says which one is meant.
-        if isHTTPS, !isSecure, path != [ASCII.asterisk] {
-            output.append("https://")
+        if isHTTPS != isSecure, path != [ASCII.asterisk] {
+            output.append(scheme)
+            output.append("://")
             output.append(authority)
         }
         output.append(path)

@@ -1,3 +1,4 @@
+import HTTP2
 import HTTPMessage
 import Heimdallr
 
@@ -43,8 +44,10 @@ enum Action {
     /// The answer is whole.
     case finish
     /// The client has part of an answer: close the connection to show that it is incomplete.
-    /// - Parameter because: a Proxy Error Type (RFC 9209, section 2.3); `nil`: the client is the cause.
-    case cut(because: String?)
+    /// - Parameters:
+    ///   - because: a Proxy Error Type (RFC 9209, section 2.3); `nil`: the client is the cause.
+    ///   - code: by which the upstream reset its stream of HTTP/2.
+    case cut(because: String?, code: HTTP2Code? = nil)
     /// The client is gone, or gets no further byte.
     /// - Parameter closes: its connection is still open, and is closed without a reset.
     case leave(closes: Bool)

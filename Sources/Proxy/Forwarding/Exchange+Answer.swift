@@ -158,7 +158,7 @@ extension Exchange {
             return .pass(answer)
         case .answered, .switched:
             guard let error = end.error else { return .finish }
-            return .cut(because: Problem(error).error)
+            return .cut(because: Problem(error).error, code: end.code)
         case .deciding, .held, .collecting, .awaitingToken, .asked, .announced, .greeted, .connected, .tunnelled: break
         }
         guard let error = end.error else { return .fail(Problem(TransportError(.responseTruncated, message: ""))) }

@@ -123,11 +123,11 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .pass(let answer): pass(answer)
         case .fail(let problem): fail(problem)
         case .finish: finish()
-        case .cut(let cause):
+        case .cut(let cause, let code):
             context.ledger.wasCut = true
             context.ledger.error = cause
             leave()
-            stream.close(cut: true)
+            stream.close(cut: true, code: code)
         case .leave(let closes):
             leave()
             if closes { stream.close(cut: false) }

@@ -1,4 +1,5 @@
 import CurlTransport
+import HTTP2
 import HTTPMessage
 import Reactor
 
@@ -29,6 +30,8 @@ struct UpstreamEnd {
     var wasReused = false
     /// The upstream has certainly not processed the request.
     var isUnprocessed = false
+    /// Code of the RST_STREAM by which the upstream cut its answer; `nil` for other ends, and over HTTP/1.1.
+    var code: HTTP2Code?
     /// Trailers of the answer, without hop-by-hop ones.
     var trailers: [(name: [UInt8], value: [UInt8])] = []
 }
