@@ -1,0 +1,87 @@
+import HTTP2
+import Reactor
+
+private let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
+private let now = LoopTime(nanoseconds: 1)
+
+/// A session and its events. Neighbouring pieces of one body are one event.
+private final class Visit {
+    private let session: HTTP2Session
+    private(set) var seen: [String] = []
+    /// Ends of streams. A GOAWAY frame ends several, in no order.
+    private(set) var ends: Set<String> = []
+
+    init(_ role: HTTP2Role) {
+        session = try! HTTP2Session(role, spares: SpareBuffers(), at: now)
+        guard role == .client else { return }
+        var fields = HTTP2FieldList()
+        for (name, value) in [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "h")] {
+            fields.append(Array(name.utf8).span, Array(value.utf8).span)
+        }
+        for _ in 0..<3 { _ = try? session.request(fields, hasBody: false) }
+        send()
+    }
+
+    /// - Returns: `false` when the session has failed.
+    func read(_ bytes: [UInt8]) -> Bool {
+        do throws(HTTP2Error) { try session.receive(bytes.span, at: now) } catch {
+            take(bytes)
+            seen.append("\(error)")
+            send()
+            require(session.isFinished, "a failed session reads and writes no more")
+            return false
+        }
+        take(bytes)
+        return true
+    }
+
+    func send() {
+        var output = ByteBuffer()
+        do throws(HTTP2Error) { try session.fill(&output, limit: 1 << 20) } catch { seen.append("\(error)") }
+        take([])
+    }
+
+    private func take(_ bytes: [UInt8]) {
+        while let event = session.next() {
+            switch event {
+            case .data(let stream, let range):
+                require(range.lowerBound >= 0 && range.upperBound <= bytes.count, "a body is a part of the input")
+                let text = bytes[range].map { "\($0) " }.joined()
+                if let last = seen.last, last.hasPrefix("data \(stream):") {
+                    seen[seen.count - 1] = last + text
+                } else {
+                    seen.append("data \(stream): " + text)
+                }
+                session.consume(stream, range.count)
+            case .head(_, let block), .interim(_, let block), .trailers(_, let block):
+                var text = ""
+                session.received.forEach(block.fields) { name, value in
+                    for index in value.indices {
+                        require(value[index] != 13 && value[index] != 10 && value[index] != 0, "no line end in a value")
+                    }
+                    text += "\(name.count):\(value.count) "
+                }
+                seen.append("fields \(block.endsStream) \(block.isTooLarge) \(text)")
+            case .closed: ends.insert("\(event)")
+            default: seen.append("\(event)")
+            }
+        }
+    }
+}
+
+/// The first byte: 1 for a client's session, 2 for a server's whose client's preface is put in front.
+func check(_ input: [UInt8]) {
+    guard let options = input.first else { return }
+    let role: HTTP2Role = options & 1 != 0 ? .client : .server
+    let bytes = (options & 2 != 0 && role == .server ? preface : []) + input.dropFirst()
+    let whole = Visit(role)
+    if whole.read(bytes) { whole.send() }
+    let split = Visit(role)
+    var start = 0
+    for end in cuts(bytes) where end > start {
+        guard split.read(Array(bytes[start..<end])) else { break }
+        start = end
+    }
+    if start == bytes.count { split.send() }
+    require(whole.seen == split.seen && whole.ends == split.ends, "split feeding sees the same events")
+}
