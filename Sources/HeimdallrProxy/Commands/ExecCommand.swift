@@ -16,8 +16,7 @@ struct ExecCommand: ParsableCommand {
             """,
         discussion: """
             Sets http_proxy for the program. Adds this machine and the proxy's listeners to no_proxy. Sets \
-            NODE_USE_ENV_PROXY=1, so that Node reads both, and an empty grpc_proxy, because gRPC would send \
-            HTTP/2 inside CONNECT, which the proxy does not serve. Removes the environment variables of the configuration's secrets, and all that begin with \
+            NODE_USE_ENV_PROXY=1, so that Node reads both. Removes the environment variables of the configuration's secrets, and all that begin with \
             HEIMDALLR_. The program replaces this process. \
             Where the configuration has proxy.users, --user names the one that the program is. Its name and password \
             become part of the variables. Example:
@@ -102,13 +101,9 @@ struct ExecCommand: ParsableCommand {
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
             "NODE_USE_ENV_PROXY": "1",
         ]
-        // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set, and sends HTTP/2 inside CONNECT. An
-        // empty value keeps its former way: direct, or by https_proxy.
-        let former = environment["https_proxy"]
-        if environment["grpc_proxy"] == nil, former == nil { variables["grpc_proxy"] = "" }
+        // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set: it needs no variable of its own.
         // Without interception, https can get no token.
         guard settings.opensTLS else { return variables }
-        if environment["grpc_proxy"] == nil { variables["grpc_proxy"] = former ?? "" }
         variables["https_proxy"] = proxy
         variables["HTTPS_PROXY"] = proxy
         guard !settings.interceptedNames.isEmpty else { return variables }
