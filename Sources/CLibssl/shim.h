@@ -8,10 +8,10 @@
 #include <openssl/tls1.h>
 #include <openssl/x509v3.h>
 
-// SSL_CTX_set_alpn_select_cb(3): http/1.1 wherever it is offered, else the alert no_application_protocol.
+// SSL_CTX_set_alpn_select_cb(3): http/1.1 wherever it is offered, else h2, else the alert no_application_protocol.
 static inline int heimdallr_choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *size,
                                             const unsigned char *offered, unsigned int count, void *context) {
-    static const unsigned char served[] = "\x08http/1.1";
+    static const unsigned char served[] = "\x08http/1.1\x02h2";
     (void)ssl, (void)context;
     if (SSL_select_next_proto((unsigned char **)chosen, size, served, sizeof served - 1, offered, count) !=
         OPENSSL_NPN_NEGOTIATED)

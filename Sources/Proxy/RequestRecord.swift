@@ -1,4 +1,5 @@
 import CurlTransport
+public import HTTPMessage
 import Reactor
 
 /// Facts of one request at its end. Access log, audit stream and span each tell some of them. A plain value.
@@ -41,6 +42,8 @@ public struct RequestRecord: Sendable {
     public var isReused: Bool?
     /// The request was sent more than once: with a new token, with a nonce, or after its connection broke.
     public var wasReplayed = false
+    /// Version of HTTP that the program spoke.
+    public var version = HTTPVersion.http11
     /// Proxy Error Type (RFC 9209, section 2.3) of `Proxy-Status`, or of a cut answer. `nil` if nothing failed except the
     /// client.
     public var errorClass: String?
@@ -79,7 +82,6 @@ public struct RequestRecord: Sendable {
     /// Status seen by the client, also of a cut answer; 0 without an answer.
     var shownStatus = 0
     var isHTTP2 = false
-    var isHTTP10 = false
     /// Times since the start.
     var tokenCame: Duration?
     var connected: Duration?

@@ -1,3 +1,4 @@
+import HTTPMessage
 import Proxy
 import Reactor
 
@@ -17,6 +18,7 @@ struct AccessLog: Sendable {
         line.text("method", record.method)
         line.text("host", record.host)
         line.text("path", record.path)
+        if record.version == .http2 { line.text("http", record.version.number) }
         line.number("status", UInt64(clamping: record.status))
         if let status = record.grpcStatus { line.number("grpc_status", UInt64(status)) }
         line.milliseconds("duration_ms", record.duration)

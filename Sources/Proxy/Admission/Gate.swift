@@ -108,7 +108,7 @@ struct Gate {
         if authority.isEmpty { throw .hostMissing }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
         if let inside = situation.inside, known.rules == nil || !inside.admits(known.authority, scheme) {
-            throw .otherAuthority
+            throw Self.otherAuthority(head, isListed: known.rules != nil)
         }
         guard let rules = known.rules else {
             // A program may also send requests for its base URL through the proxy.
@@ -140,6 +140,13 @@ struct Gate {
         {
             try WebPage.refuse(bytes, head)
         }
+    }
+
+    private static func otherAuthority(_ head: RequestHead, isListed: Bool) -> Problem {
+        var problem = Problem.otherAuthority
+        // The program may have taken one connection for two hosts. It asks again on another (RFC 9110, section 15.5.20).
+        if isListed, head.version == .http2 { problem.status = 421 }
+        return problem
     }
 
     private func enter(

@@ -5,7 +5,7 @@ import Reports
 
 /// An answer of the proxy itself: the error, its cause, and the remedy. All are listed in docs/errors.md.
 struct Problem: Error, Equatable, Sendable {
-    let status: Int
+    var status: Int
     let error: String
     let word: ProblemWord
     let title: String
@@ -46,7 +46,7 @@ extension Problem {
         self.init(
             error.status, "http_request_error", .malformedRequest, "The request can't be understood",
             phrase: Self.phrase(of: error),
-            "\(error.detail) The connection is closed; nothing was sent upstream.", closes: true)
+            "\(error.detail) Nothing was sent upstream.", closes: true)
         cause = error.detail
     }
 
@@ -55,7 +55,7 @@ extension Problem {
         self.init(
             error.status, "http_request_error", .malformedRequest, "The request can't be understood",
             phrase: Self.phrase(of: error),
-            "\(error.detail) The connection is closed; what was sent upstream stays incomplete.", closes: true)
+            "\(error.detail) What was sent upstream stays incomplete.", closes: true)
         cause = error.detail
     }
 

@@ -154,7 +154,7 @@ final class Inside: Sendable {
 extension Exchange.Request {
     init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         isHead = head.methodKind == .head
-        isHTTP10 = head.version == .http10
+        version = head.version
         isIdempotent = head.methodKind.isIdempotent
         expectsContinue = head.expectsContinue
         keepsAlive = head.keepAlive

@@ -8,7 +8,8 @@ import Heimdallr
 struct Exchange {
     struct Request: Equatable {
         var isHead = false
-        var isHTTP10 = false
+        var version = HTTPVersion.http11
+        var isHTTP10: Bool { version == .http10 }
         var isIdempotent = false
         var framing = BodyFraming.none
         var expectsContinue = false

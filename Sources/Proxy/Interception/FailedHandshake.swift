@@ -45,7 +45,7 @@ public struct FailedHandshake: Sendable {
         switch end {
         case .refused(nil): "this listener has `tls`: write https:// in front of its address"
         case .refused(.noApplicationProtocol):
-            "only HTTP/1.1 is served, and the client offered HTTP/2 alone: set it to HTTP/1.1"
+            "only HTTP/1.1 and HTTP/2 are served, and the client offered neither: set it to one of them"
         case .refused: "see the client's certificate, where `client_ca_file` wants one, and its versions of TLS"
         case .alert, .ended, .reset, .silent:
             "the client may not trust the listener's certificate: give it the authority's, and see the name it asks for"
@@ -56,7 +56,7 @@ public struct FailedHandshake: Sendable {
     private var adviceInside: String {
         switch end {
         case .refused(.noApplicationProtocol):
-            "only HTTP/1.1 is served inside TLS, and the program offered HTTP/2 alone: set it to HTTP/1.1"
+            "only HTTP/1.1 and HTTP/2 are served inside TLS, and the program offered neither: set it to one of them"
         case .refused(.unrecognizedName): "the program must name the host of its CONNECT, which must be intercepted"
         case .refused(.internalError):
             "no certificate could be made for this host: many others were asked for at once, or none can name it"

@@ -46,8 +46,8 @@ struct ExchangeSpan: Sendable {
         addDestination(to: &span)
         span.add("http.response.status_code", record.shownStatus > 0 ? .number(Int64(record.shownStatus)) : nil)
         span.add("rpc.grpc.status_code", record.grpcStatus.map { .number(Int64($0)) })
-        let version = record.isHTTP2 ? "2" : record.origin == nil && record.isHTTP10 ? "1.0" : "1.1"
-        span.add("network.protocol.version", .text(version))
+        let version = record.origin == nil ? record.version : record.isHTTP2 ? .http2 : .http11
+        span.add("network.protocol.version", .text(version.number))
         addOwn(to: &span)
         if let error = errorType(span.kind) {
             span.add("error.type", .text(error))

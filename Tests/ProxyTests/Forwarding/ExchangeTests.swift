@@ -88,7 +88,7 @@ struct ExchangeTests {
             (.chunked, true, .untilClose, false), (.untilClose, true, .untilClose, false),
         ]
         for row in rows {
-            var exchange = exchange { $0.isHTTP10 = row.old }
+            var exchange = exchange { $0.version = row.old ? .http10 : .http11 }
             let framed = exchange.answer(
                 status: 200, framing: row.framing, isRequestComplete: true, mustClose: false)
             #expect(framed == row.framed)
@@ -220,7 +220,7 @@ struct ExchangeTests {
         let (early, none) = (try head(103), Exchange.Findings())
         var new = exchange()
         #expect(new.judge(early, none) == .forwardInterim)
-        var old = exchange { $0.isHTTP10 = true }
+        var old = exchange { $0.version = .http10 }
         #expect(old.judge(early, none) == .read)
         let switching = try head(101, "Connection: Upgrade", "Upgrade: websocket")
         var unasked = exchange()
@@ -294,7 +294,7 @@ struct ExchangeTests {
             (true, true, false, false, false), (false, true, false, true, false),
         ]
         for row in rows {
-            let exchange = exchange { $0.isHTTP10 = row.old }
+            let exchange = exchange { $0.version = row.old ? .http10 : .http11 }
             let keeps = exchange.keepsConnection(
                 behindOwn: row.closes, isRequestComplete: row.complete, mustClose: row.ending)
             #expect(keeps == row.keeps, "\(row)")

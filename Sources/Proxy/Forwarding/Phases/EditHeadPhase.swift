@@ -40,8 +40,11 @@ enum EditHeadPhase {
             output.append(offer.value)
             output.append("\r\n")
         }
-        let isHTTP10 = context.exchange.request.isHTTP10
-        output.append(isHTTP10 ? "Via: 1.0 heimdallr-proxy\r\n" : "Via: 1.1 heimdallr-proxy\r\n")
+        switch context.exchange.request.version {
+        case .http10: output.append("Via: 1.0 heimdallr-proxy\r\n")
+        case .http11: output.append("Via: 1.1 heimdallr-proxy\r\n")
+        case .http2: output.append("Via: 2 heimdallr-proxy\r\n")
+        }
         return isSigned ? .send : .withhold
     }
 

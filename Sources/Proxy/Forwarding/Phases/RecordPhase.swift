@@ -61,7 +61,7 @@ enum RecordPhase {
         record.errorClass = ledger.error
         record.wasReplayed = ledger.wasReplayed
         record.isHTTP2 = ledger.times.isHTTP2
-        record.isHTTP10 = context.exchange.request.isHTTP10
+        record.version = context.exchange.request.version
         record.requestID = id
         record.traceID = context.mark?.trace
         record.bytesSent = ledger.bytesSent
