@@ -80,7 +80,7 @@ struct PipelineTests {
                             $0.renderings += 1
                         }
                         #expect(begin.now == 1)
-                        try? await Task.sleep(for: .milliseconds(1))
+                        await Task.yield()
                         counts.change { $0.now -= 1 }
                         return begin.asked
                     }

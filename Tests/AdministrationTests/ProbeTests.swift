@@ -89,7 +89,7 @@ struct ProbeTests {
                 tokens: TokenMetrics(clients: []))
         }
         #expect(await model {}.isAlive())
-        #expect(await !model { try? await Task.sleep(for: .seconds(60)) }.isAlive(within: .milliseconds(50)))
+        #expect(await !model { await untilCancelled() }.isAlive(within: .milliseconds(50)))
     }
 
     @Test func `without an admin section nothing of it is there`() async throws {

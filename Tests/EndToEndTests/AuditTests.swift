@@ -18,11 +18,9 @@ struct AuditTests {
         for count: Int, _ proxy: RunningProxy, _ name: String? = "audit.jsonl"
     ) async throws -> [[String: Any]] {
         try await eventually("\(count) lines") { lines(proxy, name).count >= count }
-        // A line too many would have come with the others.
-        try await Task.sleep(for: .milliseconds(100))
-        let all = lines(proxy, name)
-        #expect(all.count == count, "\(all)")
-        return all
+        // A line too many would come with the others.
+        try await holds("\(count) lines", for: .milliseconds(50)) { lines(proxy, name).count == count }
+        return lines(proxy, name)
     }
 
     private static let upstreams = """
@@ -108,15 +106,18 @@ struct AuditTests {
             to: origin, proxy: "listen: unix:FOLDER/h.sock", upstream: "token_wait: 500ms", tokenEndpoint: endpoint,
             more: "audit: stderr")
         let path = proxy.directory.path + "/h.sock"
-        func get(_ target: String) async throws -> Int {
+        @Sendable func get(_ target: String) async throws -> Int {
             let client = try await RawClient.connect(unix: path)
             try await client.send("GET http://api.test\(target) HTTP/1.1\r\nHost: api.test\r\n\r\n")
             return try await client.response().status
         }
         #expect(try await get("/") == 200)
-        try await Task.sleep(for: .seconds(1.2))
-        #expect(try await get("/") == 503)
-        let all = try await wait(for: 2, proxy, nil)
+        let statuses = Recorder<Int>()
+        try await eventually("the token has expired") {
+            statuses.append(try await get("/"))
+            return statuses.all.last == 503
+        }
+        let all = try await wait(for: statuses.all.count + 1, proxy, nil).suffix(2)
         for line in all {
             #expect(line["uid"] as? Int == Int(getuid()))
             #expect(line["listener"] as? String == "unix:\(path)")

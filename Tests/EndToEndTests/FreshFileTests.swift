@@ -4,7 +4,7 @@ import Testing
 
 @Suite("files that change are taken up while the proxy runs", .timeLimit(.minutes(3)))
 struct FreshFileTests {
-    /// A volume as Kubernetes makes it: what is mounted leads through `..data` to a folder that is swapped as a whole.
+    /// A volume as Kubernetes makes it: the mounted files lead through `..data` to a folder that is swapped as a whole.
     private struct Volume {
         let directory: TemporaryDirectory
 

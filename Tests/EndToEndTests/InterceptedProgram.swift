@@ -5,9 +5,9 @@ import Testing
 /// An unmodified program that GETs a `https://` URL. Its settings come from the environment alone.
 struct InterceptedProgram: Sendable, CustomTestStringConvertible {
     var name: String
-    /// What it asks for, behind the host.
+    /// Path and query of its request.
     var target = "/x"
-    /// What it prints once it has its answer.
+    /// Its output after the answer.
     var says = "answer"
     /// - Parameters:
     ///   - url: with the target.

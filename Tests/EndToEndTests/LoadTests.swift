@@ -35,7 +35,7 @@ struct LoadTests {
             [try Repository.python(), fixture("connect_burst.py"), "\(running.proxy.port)", "10000"])
         try await eventually("the burst") { burst.output.hasPrefix("sent ") }
         try await kept.serves(20)
-        // Who comes now is served too: places where nobody asks for anything are given to those who wait.
+        // A new client is served as well: waiting clients get the slots of idle connections.
         for _ in 0..<3 { #expect(try await running.proxy.get("http://api.test/fine").status == 200) }
         #expect(try running.proxy.process.peakResidentMemory() - before < 48 * Self.mebibyte)
         burst.kill()
@@ -119,7 +119,7 @@ struct LoadTests {
             for _ in 0..<200 {
                 group.addTask {
                     let client = try await RawClient.connect(port: running.proxy.port)
-                    // It never stops altogether: only the time of the whole head ends it.
+                    // Time itself: it never stops altogether, and only the time of the whole head ends it.
                     for byte in "GET http://api.test/slow HTTP/1.1\r\nHost: api.test\r\nX-Slow: \(Self.drip)".utf8 {
                         do { try await client.send([byte]) } catch { break }
                         try await Task.sleep(for: .milliseconds(20))
@@ -145,7 +145,7 @@ struct LoadTests {
         try await stalled.send(head + "stalled")
         let slow = try await RawClient.connect(port: running.proxy.port)
         try await slow.send(head)
-        // Twice idle_timeout in all.
+        // Time itself: twice idle_timeout in all.
         for _ in 0..<20 {
             try await slow.send("s")
             try await Task.sleep(for: .milliseconds(100))
@@ -166,6 +166,7 @@ struct LoadTests {
         let slow = try await RawClient.connect(port: running.proxy.port, receiveBuffer: 4096)
         try await slow.send(ask)
         _ = try await slow.read(until: "\r\n\r\n")
+        // Time itself: twice idle_timeout in all.
         for _ in 0..<20 {
             _ = try await slow.read(count: 50_000)
             try await Task.sleep(for: .milliseconds(100))
@@ -206,9 +207,9 @@ struct LoadTests {
         let greedy = try await RawClient.connect(port: running.proxy.port)
         let block = Array(
             String(repeating: "GET http://unknown.test/ HTTP/1.1\r\nHost: unknown.test\r\n\r\n", count: 1000).utf8)
-        let reading = Task { try? await greedy.countToEnd() }
         let sending = Task { try? await greedy.send(block, times: 1_000_000, within: .seconds(120)) }
-        try await Task.sleep(for: .milliseconds(300))
+        _ = try await greedy.read(count: 1_000_000)
+        let reading = Task { try? await greedy.countToEnd() }
         let steady = SteadyClient(running.proxy)
         try await steady.serves(20)
         try await steady.stop()
@@ -275,13 +276,13 @@ struct LoadTests {
 
     @Test(arguments: ["Transfer-Encoding: chunked", "Connection: close"])
     func `each server-sent event is there before the next is sent`(framing: String) async throws {
-        let seen = Mutex(0)
+        let next = DispatchSemaphore(value: 1)
         let count = 50
         let running = try await Self.proxyAndOrigin { exchange in
             try exchange.send("HTTP/1.1 200 Events\r\nContent-Type: text/event-stream\r\n\(framing)\r\n\r\n")
             for number in 0..<count {
                 // The next one leaves only when the client has the last.
-                while seen.withLock({ $0 }) < number { exchange.pause(.milliseconds(1)) }
+                next.wait()
                 let event = "id: \(number)\ndata: x\n\n"
                 framing.hasSuffix("chunked") ? try exchange.chunk(event) : try exchange.send(event)
             }
@@ -293,7 +294,7 @@ struct LoadTests {
         for number in 0..<count {
             let text = try await client.read(until: "id: \(number)\ndata: x\n\n")
             #expect(!text.contains("id: \(number + 1)"))
-            seen.withLock { $0 = number + 1 }
+            next.signal()
         }
         _ = try await client.read(until: "0\r\n\r\n")
         #expect(running.origin.problems.isEmpty)
@@ -316,7 +317,7 @@ struct LoadTests {
         try await eventually("both are under way") { running.origin.requests.count == 3 }
         running.proxy.process.signal(SIGTERM)
         let port = running.proxy.port
-        try await refused(port: port)
+        try await refusesConnections(port)
         try await upload.send("after")
         gate.open()
         let answer = try await client.response()
@@ -345,16 +346,7 @@ struct LoadTests {
             }
         }
         #expect(try await running.proxy.terminate(within: .seconds(20)) == .exited(0))
-        try await refused(port: running.proxy.port)
+        try await refusesConnections(running.proxy.port)
         withExtendedLifetime(clients) {}
-    }
-
-    private func refused(port: UInt16) async throws {
-        for _ in 0..<400 {
-            guard let another = try? await RawClient.connect(port: port) else { return }
-            another.close()
-            try await Task.sleep(for: .milliseconds(25))
-        }
-        throw TestFailure("port \(port) still takes connections")
     }
 }

@@ -63,14 +63,10 @@ struct MemoryTests {
             clients.append(client)
         }
         for client in clients { _ = try await client.read(until: "\r\n\r\n") }
-        // All are in mid-response and none reads on: wait until nothing moves any more.
-        var peak = 0
-        var quiet = 0
-        while quiet < 10 {
-            try await Task.sleep(for: .milliseconds(200))
-            let now = try proxy.process.residentMemory()
-            quiet = now > peak ? 0 : quiet + 1
-            peak = max(peak, now)
+        // All are in mid-response and none reads on.
+        for client in [clients[0], clients[49]] { try await client.isStuck() }
+        _ = try await settled("its memory no longer changes", for: .milliseconds(300)) {
+            try proxy.process.residentMemory()
         }
         #expect(try proxy.process.peakResidentMemory() - before < 64 * Self.mebibyte)
         #expect(origin.connections.filter(\.isOver).isEmpty)
@@ -96,7 +92,7 @@ struct MemoryTests {
                     try await client.send(
                         "POST http://api.test/deaf HTTP/1.1\r\nHost: api.test\r\nContent-Length: \(Self.gigabyte)\r\n\r\n"
                     )
-                    // Until no more bytes are taken: backpressure reached us.
+                    // Sends until the proxy takes no more bytes: backpressure has reached the client.
                     try? await client.send(block, times: 1024, within: .seconds(5))
                     return client
                 }

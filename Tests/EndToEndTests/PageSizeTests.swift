@@ -96,7 +96,7 @@ struct PageSizeTests {
             ], settled: "no token from the token endpoint")
         try expectFit(seen)
         let folded = seen.text("folded")
-        // What is wrong, and what can be done at once, needs no opening.
+        // Faults and their remedies are visible without opening anything.
         for words in [
             "Refused: invalid_client", "No connection to the server", "The server answers 404", "Nobody is signed in",
             "Sign in", "Refresh now", "Sign-in needed", "No token",

@@ -7,7 +7,7 @@ let token = TokenEndpoint.plainToken
 /// The secret of the client `api`.
 let clientSecret = ProxyConfiguration.secret
 
-/// The `error` parameter of our own member of Proxy-Status (RFC 9209).
+/// The `error` parameter of the proxy's member of Proxy-Status (RFC 9209).
 func proxyError(of response: RawResponse) -> String? {
     guard let status = response.field("Proxy-Status"), status.hasPrefix("heimdallr-proxy") else { return nil }
     for parameter in status.split(separator: ";").dropFirst() {

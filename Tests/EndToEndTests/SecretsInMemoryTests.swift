@@ -88,13 +88,9 @@ struct SecretsInMemoryTests {
         ] {
             // libnghttp2 gives heads back as they were.
             if way == .http2, secret == access { continue }
-            var left: [ProcessMemory.Finding] = []
             // Exchanges under way end first.
-            for _ in 0..<20 {
-                left = try await memory.findings(of: secret)
-                if left.isEmpty { break }
-                try await Task.sleep(for: .milliseconds(200))
-            }
+            try? await eventually("it is gone", within: .seconds(4)) { try await memory.findings(of: secret).isEmpty }
+            let left = try await memory.findings(of: secret)
             let text = left.map { "\n  \($0)" }.joined()
             #expect(left.isEmpty, "\(name) is there \(left.count) times:\(text)")
         }

@@ -3,13 +3,13 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Every way to a credential, at `debug`, well and badly; and then all that was written is searched for what was secret.
+/// Uses each kind of credential at `debug`, with and without failures. Then all output is searched for secrets.
 @Suite("nothing that is written shows a secret", .timeLimit(.minutes(3)))
 struct SecretsShownTests {
     /// Stands in each secret of this test, and in nothing else.
     private static let mark = "xQz7Kv93"
 
-    /// What came back from whoever writes, by its name.
+    /// Output of each program, by its name.
     private final class Written: Sendable {
         private let texts = Mutex<[(name: String, text: String)]>([])
 

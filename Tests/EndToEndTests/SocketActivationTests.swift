@@ -137,7 +137,7 @@ struct SocketActivationTests {
             #expect(words.isEmpty || run.errors.contains(words), "\(run.errors)")
             #expect(words.isEmpty || run.errors.contains("write SocketMode=0600 into the socket unit"), "\(run.errors)")
         }
-        // All addresses of the machine are not loopback, whoever has made the socket.
+        // A socket for all addresses of the machine is not loopback, also when systemd made it.
         let port = try freePort()
         let run = try await Self.start(
             "proxy: {listen: \"127.0.0.1:\(port)\"}\n" + Self.upstreams, ["0.0.0.0:\(port)"])

@@ -159,7 +159,7 @@ struct TransparentTests {
         // A rule of each family, at the least.
         #expect(refused.count >= 10)
         for (name, outcome) in refused {
-            // What only looks whether there is something may be refused without harm.
+            // A refused check for an existing rule does no harm.
             #expect(outcome == whole || outcome[0] == 1 && outcome[1] == 0 && outcome[2] == 0, "\(name): \(outcome)")
         }
         #expect(refused.filter { $0.value[0] == 1 }.count >= 10)

@@ -221,7 +221,7 @@ struct TunnelTests {
         try await client.send("CONNECT 127.0.0.1:\(port) HTTP/1.1\r\nHost: x\r\n\r\n")
         #expect(try await client.response(to: "CONNECT").status == 200)
         proxy.process.signal(SIGTERM)
-        try await Task.sleep(for: .milliseconds(300))
+        try await refusesConnections(proxy.port)
         try await client.send("still here")
         #expect(try await client.read(count: 10) == Array("still here".utf8))
         #expect(proxy.process.ending == nil)

@@ -215,7 +215,7 @@ struct UserTests {
         await withTaskGroup(of: Void.self) { group in
             for guesser in 0..<8 {
                 group.addTask {
-                    while begin.duration(to: clock.now) < .seconds(4) {
+                    while begin.duration(to: clock.now) < .milliseconds(2500) {
                         let credentials = "alice:guess-\(Int.random(in: 0...999_999))".base64
                         let (line, method) =
                             guesser % 2 == 0
@@ -228,7 +228,8 @@ struct UserTests {
                 }
             }
             var times: [Duration] = []
-            for _ in 0..<20 {
+            for _ in 0..<15 {
+                // Time itself: throughout the guesses.
                 try? await Task.sleep(for: .milliseconds(150))
                 let asked = clock.now
                 let good = try? await proxy.send("GET", "http://api.test/x", fields: [basic("alice:\(Self.password)")])
@@ -236,12 +237,12 @@ struct UserTests {
                 times.append(asked.duration(to: clock.now))
             }
             // A guess takes a second. A busy machine may be as slow once, not twice.
-            #expect(times.sorted()[18] < .milliseconds(950), "\(times)")
+            #expect(times.sorted()[13] < .milliseconds(950), "\(times)")
         }
         let statuses = answered.all
         #expect(Set(statuses) == [407])
         // Ten are free, then each of the eight gets one answer a second.
-        #expect(statuses.count >= 10 && statuses.count <= 10 + 8 * 6, "\(statuses.count)")
+        #expect(statuses.count >= 10 && statuses.count <= 10 + 8 * 5, "\(statuses.count)")
         let lines = proxy.log.split(separator: "\n").filter { $0.contains("wrong passwords of proxy.users") }
         #expect(lines.count >= 1 && lines.count <= 2, "\(lines)")
         #expect(lines.allSatisfy { $0.contains("peer=127.0.0.1") && $0.contains("user=alice") })

@@ -75,7 +75,7 @@ class Authority:
                 return 200, self.answer(access, successor, self.tokens[access][2]), lost
             if token in family.spent:
                 by, successor, access, when, lost = family.spent[token]
-                # The successor has not been used, and it is the same one who asks.
+                # The successor has not been used, and the same replica asks.
                 if by == replica and successor == family.current and self.now() - when < self.grace:
                     self.note("again", client, replica, token)
                     _, asked, life = self.tokens[access]

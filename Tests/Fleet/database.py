@@ -23,7 +23,7 @@ class Database:
         self.pooler_port = 6432
         self.folder = folder / "database"
         self.folder.mkdir()
-        # A file system of its own, that can be full.
+        # A separate file system, which can be full.
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400m,mode=755", "tmpfs", self.folder], check=True)
         shutil.chown(self.folder, USER, "nogroup")
         self.roots = [self.folder / "one", self.folder / "other"]

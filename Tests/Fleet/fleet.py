@@ -50,7 +50,7 @@ class Fleet:
             self.write_seed(name, self.authority.families[name].current)
         self.dead_families = []
 
-    # What a person does whose sign-in was revoked.
+    # Signs in again, as a person does after a revocation.
     def sign_in_again(self, client):
         def later():
             time.sleep(1)
@@ -237,7 +237,7 @@ class Fleet:
         while time.monotonic() < end:
             time.sleep(1)
             self.fault(chance)
-        # What is stopped goes on, what is cut off is joined again, and all comes to rest.
+        # Stopped processes go on, networks are joined again, and the fleet comes to rest.
         self.stopping.set()
         time.sleep(2)
         for replica in self.replicas:
@@ -254,7 +254,7 @@ class Fleet:
             waiting = {one for one in waiting if self.ask(self.replicas[0], one) != 200}
             time.sleep(0.5)
         self.never_back = sorted(waiting)
-        # A fresh process has nothing but the database: what it refreshes with is what was stored.
+        # A fresh process has only the database: it refreshes with the stored token.
         for replica in self.replicas:
             replica.kill()
         time.sleep(0.5)

@@ -1,4 +1,4 @@
-/// What libFuzzer calls with each input. Every target has a `func check(_ input: [UInt8])` of its own, which traps when
+/// The function that libFuzzer calls with each input. Every target has its `func check(_ input: [UInt8])`, which traps when
 /// a property is broken.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {

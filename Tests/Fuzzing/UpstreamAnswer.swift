@@ -56,7 +56,7 @@ private func read(_ exchange: inout HTTP1Exchange, _ options: UInt8, _ input: [U
                 }
             } catch {
                 require(error.status == 502, "the upstream is at fault")
-                // What can't become a status line is refused before its end, where something else may be amiss with it.
+                // Bytes that can't become a status line are refused before its end, where another fault may follow.
                 result.error = MessageError(status: error.status, detail: "")
                 break pieces
             }
@@ -69,7 +69,7 @@ private func read(_ exchange: inout HTTP1Exchange, _ options: UInt8, _ input: [U
     return result
 }
 
-/// The first byte says what the request was, the second what was answered on the connection before.
+/// The first byte selects the request, the second the answer before it on the connection.
 func check(_ input: [UInt8]) {
     guard input.count > 2 else { return }
     let answer = Array(input[2...])

@@ -81,6 +81,9 @@ actor RecordingStore: OAuthAccessTokenStore {
     /// Saves wait until `releaseSaves`.
     func holdSaves() { holdsSaves = true }
 
+    /// Whether a save waits.
+    var isHeld: Bool { !held.isEmpty }
+
     func releaseSaves() {
         holdsSaves = false
         for continuation in held { continuation.resume() }

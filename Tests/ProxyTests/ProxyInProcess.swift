@@ -118,8 +118,16 @@ final class ProxyInProcess: Sendable {
         endpoint.stop()
     }
 
-    /// Stops the proxy's loop for this time. The loop then finds all events at once.
-    func holdLoop(for seconds: Double) { loops[0].execute { Thread.sleep(forTimeInterval: seconds) } }
+    /// Stops the proxy's loop until the gate opens. The loop then finds all events at once.
+    func holdLoop(until gate: Gate) { loops[0].execute { gate.wait() } }
+
+    /// Waits until the loops have handled all events so far.
+    func isCaughtUp() async throws {
+        for loop in loops {
+            // The first turn may have begun before the last event.
+            for _ in 0..<2 { try await loop.run {} }
+        }
+    }
 
     // MARK: Requests
 

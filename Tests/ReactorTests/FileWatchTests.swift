@@ -21,9 +21,9 @@ struct FileWatchTests {
     }
 
     private func expectNews(_ told: Told, _ path: String, _ what: String, _ change: () throws -> Void) async throws {
-        // The events of the change before have come.
-        try await Task.sleep(for: .milliseconds(300))
-        let before = told.count(path)
+        let before = try await settled("the events of the change before have come", for: .milliseconds(250)) {
+            told.count(path)
+        }
         try change()
         try await eventually(what) { told.count(path) > before }
     }

@@ -36,7 +36,8 @@ struct LoopLagTests {
         defer { loop.stop() }
         // It may run before the loop first looks for events.
         try await loop.run {}
-        _ = try await loop.run { usleep(400_000) }
+        // Time itself: a late look is late by this.
+        _ = try await loop.run { usleep(280_000) }
         let lag = try await eventually("a late look") {
             let lag = try await loop.run { loop.lag }
             return lag.nanoseconds > 200_000_000 ? lag : nil
@@ -49,7 +50,7 @@ struct LoopLagTests {
         defer { loop.stop() }
         try await loop.run {}
         try await loop.run {}
-        // Two and a half intervals, each of which would count a further look.
+        // Time itself: two and a half intervals, each of which would count a further look.
         try await Task.sleep(for: .milliseconds(250))
         #expect(try await loop.run { loop.lag }.counts.reduce(0, +) == 1)
     }

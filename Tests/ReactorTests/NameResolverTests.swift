@@ -39,13 +39,14 @@ struct NameResolverTests {
 
     /// A look-up that the test lets go on.
     private final class Server: Sendable {
-        private let state = Mutex<(asked: [String], isOpen: Bool)>(([], false))
-        var asked: [String] { state.withLock { $0.asked } }
-        func open() { state.withLock { $0.isOpen = true } }
+        private let gate = Gate()
+        private let names = Recorder<String>()
+        var asked: [String] { names.all }
+        func open() { gate.open() }
 
         func lookUp(_ name: String) -> NameAnswer {
-            state.withLock { $0.asked.append(name) }
-            while !state.withLock({ $0.isOpen }) { Thread.sleep(forTimeInterval: 0.001) }
+            names.append(name)
+            gate.wait()
             return .success([nine])
         }
     }

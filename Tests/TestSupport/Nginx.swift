@@ -80,13 +80,11 @@ public final class Nginx: Sendable {
 
     private static func waitUntilUp(_ child: ChildProcess, ports: [UInt16]) async throws {
         for port in ports {
-            while true {
-                if let connection = try? await RawClient.connect(port: port) {
-                    connection.close()
-                    break
-                }
+            try await eventually("nginx listens") {
                 if child.ending != nil { throw TestFailure(child.transcript) }
-                try await Task.sleep(for: .milliseconds(10))
+                guard let connection = try? await RawClient.connect(port: port) else { return false }
+                connection.close()
+                return true
             }
         }
         if child.ending != nil { throw TestFailure(child.transcript) }

@@ -130,8 +130,22 @@ public final class RawClient: Sendable {
     /// Goes away in an orderly way.
     public func close() { socket.shut() }
 
+    /// How the kernel sees the connection.
+    func connection() throws -> TCPConnection {
+        try TCPConnection(port: socket.localPort(), farPort: socket.peerPort())
+    }
+
     /// Goes away with a reset once the last reference is gone.
     public func resetOnClose() { socket.resetOnClose() }
+}
+
+/// Waits until nobody listens on a port of 127.0.0.1.
+public func refusesConnections(_ port: UInt16) async throws {
+    try await eventually("no listener") {
+        guard let another = try? await RawClient.connect(port: port) else { return true }
+        another.close()
+        return false
+    }
 }
 
 /// A response as it came over the wire, read by the strict grammar of RFC 9112: anything else throws, so a test

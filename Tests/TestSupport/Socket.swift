@@ -127,14 +127,18 @@ final class Socket: Sendable {
         _ = unsafe setsockopt(descriptor, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    func localPort() throws -> UInt16 {
+    func localPort() throws -> UInt16 { try unsafe port { unsafe getsockname(descriptor, $0, $1) } }
+
+    func peerPort() throws -> UInt16 { try unsafe port { unsafe getpeername(descriptor, $0, $1) } }
+
+    private func port(
+        _ ask: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) throws -> UInt16 {
         var address = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         try Socket.check(
             unsafe withUnsafeMutablePointer(to: &address) { pointer in
-                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    unsafe getsockname(descriptor, $0, &length)
-                }
+                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe ask($0, &length) }
             })
         return UInt16(bigEndian: address.sin_port)
     }
@@ -216,6 +220,11 @@ public final class DeafPort: Sendable {
             fillers.append(filler)
         }
         self.fillers = fillers
+    }
+
+    /// Waits until a connection to it is under way.
+    public func isDialled() async throws {
+        try await eventually("somebody connects") { try TCPConnection.dials(to: self.port) > 0 }
     }
 }
 

@@ -35,6 +35,42 @@ public func eventually<Value>(
     }
 }
 
+/// Waits until `value` stays the same for `time`.
+/// - Returns: that value.
+/// - Throws: `TestFailure` naming `what` when it still changes after `limit`.
+public func settled<Value: Equatable & Sendable>(
+    _ what: String, for time: Duration = .milliseconds(100), within limit: Duration = .seconds(20),
+    _ value: @Sendable () async throws -> Value
+) async throws -> Value {
+    let deadline = ContinuousClock.now + limit
+    var last = try await value()
+    var since = ContinuousClock.now
+    while ContinuousClock.now - since < time {
+        guard ContinuousClock.now < deadline else { throw TestFailure("not within \(limit): \(what)") }
+        try await Task.sleep(for: .milliseconds(5))
+        let next = try await value()
+        if next != last { (last, since) = (next, .now) }
+    }
+    return last
+}
+
+/// Checks that `condition` holds for all of `time`: that something does not happen, only time can show.
+/// - Throws: `TestFailure` naming `what` as soon as it does not.
+public func holds(
+    _ what: String, for time: Duration = .milliseconds(100), _ condition: @Sendable () async throws -> Bool
+) async throws {
+    let end = ContinuousClock.now + time
+    repeat {
+        guard try await condition() else { throw TestFailure("no longer: \(what)") }
+        try await Task.sleep(for: .milliseconds(5))
+    } while ContinuousClock.now < end
+}
+
+/// Returns when its task is cancelled.
+public func untilCancelled() async {
+    while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
+}
+
 /// Measures up to three times, until it takes less than `limit`: a busy machine may be too slow once, not each time.
 /// - Returns: the shortest.
 public func shortest(

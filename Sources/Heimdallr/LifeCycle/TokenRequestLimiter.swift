@@ -34,6 +34,9 @@ public final class TokenRequestLimiter: Sendable {
 
     deinit { state.withLock { $0.alarm?.task.cancel() } }
 
+    /// Number of requests that wait for a slot.
+    var waiting: Int { state.withLock { $0.continuations.count } }
+
     /// Returns an identifier for the share of one client.
     func makeClient() -> RequestQueue.ID { state.withLock { $0.queue.makeID() } }
 

@@ -217,7 +217,7 @@ try:
     results["unknown"] = program("http://unknown.example.test/")
     results["six"] = program("http://six.example.test/six") if six else None
 
-    # A service of this namespace's own is nobody's outside.
+    # A service of this namespace can't be reached from outside.
     own = http.server.ThreadingHTTPServer(("127.0.0.1", 80), Outside)
     threading.Thread(target=own.serve_forever, daemon=True).start()
     sys.stdout, out = open(os.devnull, "w"), sys.stdout

@@ -17,7 +17,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.common.exceptions import WebDriverException
 
-# The last argument of a script is what tells selenium that it is done: with the names of what was tried.
+# A script calls its last argument when it is done, with the names of its attempts.
 TRY_ALL = r"""
 const [base, done] = arguments;
 const tried = [];
@@ -185,7 +185,7 @@ def try_all(driver, site, name, url):
     if name != "own":
         driver.get(page)
         tried += driver.execute_async_script(TRY_ALL, base)
-        # Whole windows: a link, a form, a redirect, and one that somebody else's program opened.
+        # Whole windows: a link, a form, a redirect, and one that another program opened.
         driver.get(page)
         driver.execute_script("location = arguments[0]", f"{base}/navigate")
         driver.get(page)

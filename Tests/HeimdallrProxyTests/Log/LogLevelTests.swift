@@ -26,8 +26,7 @@ import Testing
         let ended = Mutex(0)
         level.set(.init(level: .debug, time: .milliseconds(50))) { _ in ended.withLock { $0 += 1 } }
         level.set(.init(level: .error, time: .seconds(60))) { _ in ended.withLock { $0 += 1 } }
-        try await Task.sleep(for: .milliseconds(150))
-        #expect(level.current == .error)
+        try await holds("the first one's end changes nothing", for: .milliseconds(150)) { level.current == .error }
         level.reset()
         #expect(level.current == .info)
         #expect(ended.withLock { $0 } == 0)

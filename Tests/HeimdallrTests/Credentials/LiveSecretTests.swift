@@ -92,13 +92,19 @@ struct LiveSecretTests {
 
     @Test func `one reading serves all who come meanwhile`() async throws {
         let count = Atomic(0)
+        let asked = Recorder<Int>()
         let secret = LiveSecret(.every(.seconds(3600))) {
             count.add(1, ordering: .relaxed)
-            try await Task.sleep(for: .milliseconds(200))
+            try await eventually("all have asked") { asked.all.count == 20 }
             return Secret("x")
         }
         await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<20 { group.addTask { _ = try? await secret.secret() } }
+            for number in 0..<20 {
+                group.addTask {
+                    asked.append(number)
+                    _ = try? await secret.secret()
+                }
+            }
         }
         #expect(count.load(ordering: .relaxed) == 1)
     }

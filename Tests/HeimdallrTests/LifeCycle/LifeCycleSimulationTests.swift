@@ -113,7 +113,7 @@ struct SeededGenerator: RandomNumberGenerator {
 
         /// The request goes out, or its answer comes.
         mutating func serve(_ cycle: inout DrivenLifeCycle, _ chance: inout SeededGenerator) {
-            // Whoever works with the record works alone.
+            // One task at a time works with the record.
             guard saving == nil, savingLogin == nil else { return }
             if let id = underWay {
                 underWay = nil
@@ -129,7 +129,7 @@ struct SeededGenerator: RandomNumberGenerator {
             cycle.collect()
         }
 
-        /// Somebody logs in, now and then, while nobody else works with the record.
+        /// A person logs in at random moments, while no other task works with the record.
         private mutating func logIn(_ cycle: inout DrivenLifeCycle, _ chance: inout SeededGenerator) {
             guard saving == nil, savingLogin == nil, underWay == nil,
                 Int.random(in: 0..<10, using: &chance) == 0, case .response(let response) = outcome(cycle, &chance)

@@ -47,7 +47,7 @@ struct TokenRequestLimiterTests {
         let patient = Task {
             try await client.send(HeimdallrHTTPRequest(url: "https://idp.example/keys", timeout: .seconds(20)))
         }
-        try await Task.sleep(for: .milliseconds(20))
+        try await eventually("it waits") { one.waiting == 1 }
         client.release(slot)
         #expect(try await patient.value.status == 200)
         #expect(asked.withLock { $0.count == 1 && $0.allSatisfy { $0 <= .seconds(20) } })
@@ -63,8 +63,7 @@ struct TokenRequestLimiterTests {
         let slot = try #require(await one.acquire())
         client.start()
         try await eventually("the first one") { made.load(ordering: .relaxed) == 1 }
-        try await eventually("it waits") { client.look { $0.fetch?.askedAt == nil } }
-        try await Task.sleep(for: .milliseconds(20))
+        try await eventually("it waits") { one.waiting == 1 }
         one.release(slot)
         #expect(try await client.accessToken().value == Secret("T1"))
         #expect(endpoint.requests.map { $0["client_assertion"] } == ["assertion-2"])

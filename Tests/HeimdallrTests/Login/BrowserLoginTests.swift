@@ -225,7 +225,7 @@ import Testing
         _ = try await eventually("the exchange") { server.requests("/token").count == 1 ? true : nil }
         login.cancel()
         let drained = Task { await client.drain(within: .seconds(60)) }
-        try await Task.sleep(for: .milliseconds(100))
+        try await eventually("the save waits") { await store.isHeld }
         #expect(client.currentToken() == nil)
         #expect(client.isSpending)
         await store.releaseSaves()

@@ -64,9 +64,10 @@ import Testing
     func pace() async throws {
         let (server, client, login, clock) = try await begin()
         let waiting = Task { try await client.finishDeviceLogin(login) }
-        try await Task.sleep(for: .milliseconds(50))
+        try await eventually("it sleeps") { clock.sleepers > 0 }
+        let sleepers = clock.sleepers
         clock.advance(by: .milliseconds(4900))
-        try await Task.sleep(for: .milliseconds(50))
+        #expect(clock.sleepers == sleepers)
         #expect(server.requests("/token").isEmpty)
         waiting.cancel()
         await #expect(throws: LoginError.cancelled) { try await waiting.value }
@@ -77,8 +78,7 @@ import Testing
         let (server, client, login, clock) = try await begin()
         let waiting = Task { try await client.finishDeviceLogin(login) }
         server["/token"] = LoginServer.Reply(closes: true)
-        clock.advance(by: .seconds(5))
-        try await Task.sleep(for: .milliseconds(100))
+        try await ask(1, server, clock, every: .seconds(2))
         server["/token"] = LoginServer.Reply(status: 503)
         try await ask(2, server, clock, every: .seconds(2))
         server.giveToken()
@@ -104,22 +104,18 @@ import Testing
         clock.advance(by: .seconds(600))
         await #expect(throws: LoginError.expired) { try await waiting.value }
         #expect(server.requests("/token").isEmpty)
-        let stopped = Task { try await client.finishDeviceLogin(try await client.beginDeviceLogin()) }
+        let ended = Recorder<Bool>()
+        let stopped = Task {
+            defer { ended.append(true) }
+            try await client.finishDeviceLogin(try await client.beginDeviceLogin())
+        }
         _ = try await eventually("codes") { server.requests("/device").count == 2 ? true : nil }
         client.shutdown()
-        _ = await eventuallyDone(stopped, clock)
-    }
-
-    private func eventuallyDone(_ task: Task<Void, any Error>, _ clock: ManualClock) async -> Bool {
-        let ticking = Task {
-            while !Task.isCancelled {
-                clock.advance(by: .seconds(1))
-                try? await Task.sleep(for: .milliseconds(10))
-            }
+        try await eventually("its end") {
+            clock.advance(by: .seconds(1))
+            return !ended.all.isEmpty
         }
-        defer { ticking.cancel() }
-        await #expect(throws: LoginError.stopped) { try await task.value }
-        return true
+        await #expect(throws: LoginError.stopped) { try await stopped.value }
     }
 
     @Test("a server without device logins, or with none of use, is said at once")

@@ -167,8 +167,9 @@ import Testing
         let login = try await client.beginDeviceLogin()
         #expect(login.verificationURI == "\(server.url)/o/device/")
         #expect(login.verificationURIComplete?.hasSuffix(login.userCode) == true)
+        let asked = server.tokenRequests
         let waiting = Task { try await client.finishDeviceLogin(login) }
-        try await Task.sleep(for: .milliseconds(1500))
+        try await eventually("it asks") { server.tokenRequests > asked }
         #expect(client.currentToken() == nil)
         try await server.authorizeDevice(at: login.verificationURI, code: login.userCode)
         try await waiting.value

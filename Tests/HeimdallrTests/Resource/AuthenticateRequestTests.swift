@@ -7,7 +7,7 @@ import HeimdallrHTTPTypes
 import Synchronization
 import Testing
 
-/// Programs that have a kind of request of their own. That this file compiles shows that no name of ours is in their way.
+/// Programs with their own type of request. That this file compiles shows that no name of ours clashes with theirs.
 @Suite("authenticateRequest: one more try where a 401 is the token's fault", .timeLimit(.minutes(1)))
 struct AuthenticateRequestTests {
     private final class Asked: Sendable { let count = Atomic(0) }

@@ -70,8 +70,8 @@ import Testing
         client.start()
         try await eventually("the refusal") { client.status().state == .needsAuthentication }
         for _ in 0..<20 {
+            try await eventually("it sleeps until the next try") { clock.sleepers > 0 }
             clock.advance(by: .seconds(60))
-            try await Task.sleep(for: .milliseconds(10))
         }
         #expect(endpoint.requests.map { $0["refresh_token"] } == ["R0"])
         let fault = try #require(client.status().storeFault)

@@ -246,7 +246,7 @@ import Testing
             #expect(fault?.description.contains("Read-only file system") == true)
             #expect(fault?.kind == .fault)
             #expect(try await store.load(client: "billing")?.revision == 1)
-            // Where nothing can be written, nobody else can spend anything either: no reason to wait.
+            // On a read-only disk no other process can spend a token: there is no reason to wait.
             #expect(await storeFault { _ = try await folder.store().remove(client: "billing") } != nil)
         }
     }

@@ -84,7 +84,7 @@ import Testing
         var description: String { "\(kills), after \(kept) the new refresh token was stored, after \(lost) not yet" }
     }
 
-    /// Starts a process, kills it around its first rotation, and looks at what it left; again and again.
+    /// Starts a process, kills it around its first rotation, and checks the record; many times.
     private static func killAgainAndAgain(
         _ client: String, _ folder: FileStoreFolder, _ endpoint: RotatingEndpoint
     ) async throws -> KillTally {

@@ -172,9 +172,16 @@ import Testing
         let folder = try FileStoreFolder()
         let (one, other) = (folder.store(), folder.store())
         let lease = try await one.lease(client: "billing")
-        let waiter = Task { try await other.lease(client: "billing") }
-        let leaver = Task { try await folder.store().lease(client: "billing") }
-        try await Task.sleep(for: .milliseconds(30))
+        let ended = Recorder<String>()
+        let waiter = Task {
+            defer { ended.append("waiter") }
+            return try await other.lease(client: "billing")
+        }
+        let leaver = Task {
+            defer { ended.append("leaver") }
+            return try await folder.store().lease(client: "billing")
+        }
+        try await holds("both wait", for: .milliseconds(50)) { ended.all.isEmpty }
         leaver.cancel()
         await #expect(throws: CancellationError.self) { try await leaver.value }
         await lease?.release()

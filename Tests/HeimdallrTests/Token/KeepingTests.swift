@@ -110,8 +110,7 @@ import Testing
         await store.holdSaves()
         let client = try makeClient(endpoint, store: store)
         let waiter = Task { try await client.accessToken() }
-        _ = try await endpoint.requests(1)
-        try await Task.sleep(for: .milliseconds(100))
+        try await eventually("the save waits") { await store.isHeld }
         #expect(client.currentToken() == nil)
         await store.releaseSaves()
         #expect(try await waiter.value.value == Secret("T1"))
@@ -229,14 +228,5 @@ actor LeasedStore: OAuthAccessTokenStore {
     private struct Lease: TokenStoreLease {
         let store: LeasedStore
         func release() async { await store.giveBack() }
-    }
-}
-
-/// `eventually`, for conditions that have to be awaited.
-private func eventually(_ what: String, _ condition: @Sendable () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(20)
-    while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw TestFailure("not in time: \(what)") }
-        try await Task.sleep(for: .milliseconds(5))
     }
 }

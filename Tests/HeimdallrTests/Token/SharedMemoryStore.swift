@@ -33,6 +33,9 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
         set { state.withLock { $0.isUnreadable = newValue } }
     }
 
+    /// Number of records read so far.
+    var loads: Int { state.withLock { $0.loads } }
+
     func record(_ client: String = "billing") -> TokenRecord? { state.withLock { $0.records[client] } }
 
     /// Saves a record as another process.

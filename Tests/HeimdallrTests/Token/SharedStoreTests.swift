@@ -2,8 +2,8 @@ import Heimdallr
 import TestSupport
 import Testing
 
-/// Several processes, one record: who may ask, who takes over, and what happens while the store is away. Each client here
-/// stands for a process of its own.
+/// Several processes with one record: which one may ask, which one takes over, and their work while the store is away. Each
+/// client here stands for one process.
 @Suite struct `A store that others use, too` {
     private func record(
         _ revision: UInt64, _ accessToken: String?, _ refreshToken: String?, expiresIn: Int64 = 3600
@@ -258,9 +258,10 @@ import Testing
         let client = try makeClient(endpoint, store: store)
         client.start()
         try await eventually("the stored token") { client.hasAccessToken }
+        let loads = store.loads
         store.put(record(4, "T4", "R4"))
-        try await Task.sleep(for: .milliseconds(200))
-        #expect(client.currentToken()?.value == Secret("T5"))
+        try await eventually("it is read") { store.loads > loads }
+        try await holds("the later token stays") { client.currentToken()?.value == Secret("T5") }
     }
 
     @Test("a refresh token is not sent by one who has lost the lease meanwhile")

@@ -124,6 +124,7 @@ struct ProblemTests {
         let dribble = Task {
             for number in 0..<400 {
                 try await client.send("X-\(number): y\r\n")
+                // Time itself: 400 fields take longer than a head may.
                 try await Task.sleep(for: .milliseconds(20))
             }
         }

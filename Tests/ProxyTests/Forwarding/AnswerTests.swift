@@ -137,21 +137,25 @@ struct AnswerTests {
     func `what came before a request went out is not its answer`(method: String) async throws {
         for isEnd in [false, true] {
             let gate = Gate()
+            let poisoned = Signal()
             let proxy = try await ProxyInProcess { exchange in
                 try exchange.respond(body: "mine")
                 guard exchange.head.target == "/poison" else { return }
                 gate.wait()
+                defer { poisoned.give() }
                 if isEnd { return exchange.close() }
                 try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
             }
             let client = try await proxy.connect()
             try await client.send(message("GET", "http://api.test/poison"))
             #expect(try await client.response().text == "mine")
-            proxy.holdLoop(for: 0.5)
-            try await Task.sleep(for: .milliseconds(100))
+            let held = Gate()
+            proxy.holdLoop(until: held)
             try await client.send(message(method, "http://api.test/"))
-            try await Task.sleep(for: .milliseconds(100))
+            try await client.isDelivered()
             gate.open()
+            await poisoned.wait()
+            held.open()
             let response = try await client.response()
             #expect(response.status == 200)
             #expect(response.text == "mine")

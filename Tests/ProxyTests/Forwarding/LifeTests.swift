@@ -64,7 +64,7 @@ struct LifeTests {
         async let response = proxy.request("GET", "http://api.test/stayed")
         leaver?.resetOnClose()
         leaver = nil
-        try await Task.sleep(for: .milliseconds(100))
+        try await proxy.isCaughtUp()
         gate.open()
         #expect(try await response.status == 200)
         #expect(proxy.origin.requests.map(\.target) == ["/stayed"])
@@ -88,6 +88,7 @@ struct LifeTests {
         _ = try await client.read(until: "\r\n\r\n")
         for _ in 0..<12 {
             _ = try await client.read(count: 1 << 18)
+            // Time itself: each pause is short, all of them are half of idle_timeout.
             try await Task.sleep(for: .milliseconds(150))
         }
     }

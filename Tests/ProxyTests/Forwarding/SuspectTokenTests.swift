@@ -54,21 +54,24 @@ struct SuspectTokenTests {
     @Test func `a refused request each second fails none of the others, and costs ever fewer token requests`()
         async throws
     {
-        let proxy = try await ProxyInProcess(more: Self.bad, answer: Self.refusing())
-        let end = ContinuousClock.now + .seconds(6)
+        let proxy = try await ProxyInProcess(
+            more: Self.bad, keeping: .init(clock: .faster(by: 5)), answer: Self.refusing())
+        // Six seconds of that clock.
+        let end = ContinuousClock.now + .milliseconds(1200)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 while ContinuousClock.now < end {
                     let status = try await proxy.request("GET", "http://bad.test/bad").status
                     #expect(status == 401)
-                    try await Task.sleep(for: .milliseconds(500))
+                    // Time itself: two such requests a second of that clock.
+                    try await Task.sleep(for: .milliseconds(100))
                 }
             }
             group.addTask {
                 while ContinuousClock.now < end {
                     let status = try await proxy.request().status
                     #expect(status == 200)
-                    try await Task.sleep(for: .milliseconds(20))
+                    await Task.yield()
                 }
             }
             try await group.waitForAll()
@@ -114,13 +117,15 @@ struct SuspectTokenTests {
         let good = Mutex("T1")
         let issued = Mutex(1)
         let endpoint = try TokenEndpoint { _, _ in .token("T\(issued.withLock { $0 })") }
-        let proxy = try await ProxyInProcess(more: Self.bad, threads: threads, endpoint: endpoint) { exchange in
+        let proxy = try await ProxyInProcess(
+            more: Self.bad, threads: threads, endpoint: endpoint, keeping: .init(clock: .faster(by: 5))
+        ) { exchange in
             let isGood = exchange.head.field("Authorization") == "Bearer \(good.withLock { $0 })"
             try exchange.respond(
                 isGood ? 200 : 401, fields: isGood ? [] : [("WWW-Authenticate", "Bearer error=\"invalid_token\"")])
         }
         let rounds = 4
-        let end = ContinuousClock.now + .milliseconds(1200 * rounds + 1500)
+        let end = ContinuousClock.now + .milliseconds(240 * rounds + 300)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for index in 0..<6 {
                 group.addTask {
@@ -132,7 +137,8 @@ struct SuspectTokenTests {
                 }
             }
             for round in 2...(rounds + 1) {
-                try await Task.sleep(for: .milliseconds(1200))
+                // Time itself: more than the second of that clock between two token requests.
+                try await Task.sleep(for: .milliseconds(240))
                 issued.withLock { $0 = round }
                 good.withLock { $0 = "T\(round)" }
             }

@@ -113,7 +113,8 @@ struct UpgradeTests {
             print(type(error).__name__, flush=True)
         print("end", flush=True)
         if not first:
-            time.sleep(1)
+            # Longer than the 500 ms after which the proxy ends a side that can't be passed on.
+            time.sleep(0.7)
             attempt(lambda: tls.write(b"afterword"))
             raw.close()
         """#
@@ -134,8 +135,8 @@ struct UpgradeTests {
         #expect(try await client.response().status == 101)
         if isUpstreamFirst {
             #expect(try await client.readToEnd(within: .seconds(5)) == Array("word".utf8))
-            // Longer than the 500 ms after which the proxy ends a side that can't be passed on.
-            try await Task.sleep(for: .milliseconds(700))
+            // Time itself: the proxy ends a side that can't be passed on after 500 ms.
+            try await holds("it stays", for: .milliseconds(700)) { await proxy.server.traffic().inFlight == 1 }
         } else {
             #expect(try await client.read(count: 4) == Array("word".utf8))
         }

@@ -118,7 +118,7 @@ struct SigningTests {
         #expect(try await client.response(to: "POST").status == 100)
         for byte in ["h", "e", "l", "l", "o"] {
             try await client.send(byte)
-            try await Task.sleep(for: .milliseconds(20))
+            try await client.isRead()
         }
         #expect(try await client.response(to: "POST").status == 200)
         try await client.send(message("GET", "http://aws.test/y"))

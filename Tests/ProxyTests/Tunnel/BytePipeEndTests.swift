@@ -15,15 +15,16 @@ struct BytePipeEndTests {
     func `the client's end is passed on, and the other direction goes on`(
         kind: BytePipe.Kind, closes: Bool
     ) async throws {
-        let (client, end) = try await BytePipe(kind).open()
+        let pipe = try await BytePipe(kind)
+        let (client, end) = try await pipe.open()
         try await client.send("question")
         client.finishSending()
         #expect(try await end.readToEnd(within: Self.soon) == Array("question".utf8))
-        // Longer than the 500 ms after which the proxy ends a side that can't be passed on.
-        try await Task.sleep(for: .milliseconds(700))
+        // Time itself: the proxy ends a side that can't be passed on after 500 ms.
+        try await holds("it stays", for: .milliseconds(700)) { await pipe.inFlight == 1 }
         for piece in ["one ", "two ", "three"] {
-            try await Task.sleep(for: .milliseconds(20))
             try await end.send(piece)
+            try await end.isRead()
         }
         if closes { end.close() } else { end.finishSending() }
         #expect(try await client.readToEnd() == Array("one two three".utf8))
@@ -36,13 +37,12 @@ struct BytePipeEndTests {
         try await end.send("answer")
         end.finishSending()
         #expect(try await client.readToEnd(within: Self.soon) == Array("answer".utf8))
-        // Longer than the 500 ms after which the proxy ends a side that can't be passed on.
-        try await Task.sleep(for: .milliseconds(700))
+        // Time itself: the proxy ends a side that can't be passed on after 500 ms.
+        try await holds("it stays", for: .milliseconds(700)) { await pipe.inFlight == 1 }
         let up = pattern(4 << 20, step: 31)
         async let sent: Void = client.send(up)
         #expect(try await end.read(count: up.count) == up)
         try await sent
-        #expect(await pipe.inFlight == 1)
         client.finishSending()
         #expect(try await end.readToEnd(within: Self.soon).isEmpty)
         try await pipe.proxy.isOver()
@@ -74,7 +74,7 @@ struct BytePipeEndTests {
         let (client, end) = try await BytePipe(kind).open()
         let down = pattern(8 << 20, step: 57)
         async let sent: Void = end.send(down)
-        try await Task.sleep(for: .milliseconds(200))
+        try await end.isStuck()
         async let received = client.readToEnd(within: .seconds(30))
         try await sent
         end.finishSending()
@@ -91,7 +91,7 @@ struct BytePipeEndTests {
         for count in stride(from: 3_900_000, to: 4_150_000, by: 12_000) {
             let (client, end) = try await pipe.open()
             async let sent: Void = client.send([UInt8](repeating: 9, count: count), within: .seconds(30))
-            try await Task.sleep(for: .milliseconds(200))
+            try await client.isStuck()
             async let received = end.readToEnd(within: .seconds(30)).count
             try await sent
             client.finishSending()
@@ -106,7 +106,7 @@ struct BytePipeEndTests {
         #expect(try await client.readToEnd(within: Self.soon).isEmpty)
         let up = pattern(6 << 20, step: 13)
         async let sent: Void = client.send(up)
-        try await Task.sleep(for: .milliseconds(200))
+        try await client.isStuck()
         async let received = end.readToEnd(within: .seconds(30))
         try await sent
         client.finishSending()
@@ -166,10 +166,10 @@ struct BytePipeEndTests {
 
     @Test(arguments: BytePipe.Kind.allCases)
     func `one in which nothing moves ends after idle_timeout`(kind: BytePipe.Kind) async throws {
-        let pipe = try await BytePipe(kind, idleTimeout: "5s")
+        let pipe = try await BytePipe(kind, idleTimeout: "1500ms")
         let (client, end) = try await pipe.open()
-        // As long as something moves, it stays.
-        for _ in 0..<26 {
+        // Time itself: as long as something moves, it stays.
+        for _ in 0..<8 {
             try await Task.sleep(for: .milliseconds(250))
             try await client.send("x")
             _ = try await end.read(count: 1)
@@ -177,7 +177,7 @@ struct BytePipeEndTests {
         let start = ContinuousClock.now
         #expect(try await client.readToEnd(within: .seconds(15)).isEmpty)
         #expect(try await end.readToEnd(within: .seconds(15)).isEmpty)
-        #expect(ContinuousClock.now - start >= .milliseconds(2000))
+        #expect(ContinuousClock.now - start >= .milliseconds(1000))
     }
 
     @Test(arguments: BytePipe.Kind.allCases)
@@ -185,7 +185,7 @@ struct BytePipeEndTests {
         let pipe = try await BytePipe(kind)
         let (client, end) = try await pipe.open()
         async let drained: Void = pipe.proxy.server.drain(within: .seconds(2))
-        try await Task.sleep(for: .milliseconds(100))
+        try await refusesConnections(pipe.proxy.port)
         try await client.send("still")
         #expect(try await end.read(count: 5) == Array("still".utf8))
         #expect(try await client.readToEnd().isEmpty)

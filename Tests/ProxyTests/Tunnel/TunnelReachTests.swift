@@ -126,7 +126,7 @@ struct TunnelReachTests {
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(deaf.port)", observer: .recording(log))
         var client: RawClient? = try await proxy.connect()
         try await client?.send(connectRequest("127.0.0.1:\(deaf.port)"))
-        try await Task.sleep(for: .milliseconds(50))
+        try await deaf.isDialled()
         client?.resetOnClose()
         client = nil
         try await eventually("its record", within: .seconds(2)) { log.all.map(\.status) == [499] }

@@ -138,7 +138,10 @@ struct SecureAnswerTests {
         var rest: [UInt8]?
         if (try? await client.read(until: "hello")) != nil {
             // More tickets wait then than 10 ms are enough for.
-            proxy.holdLoop(for: 0.5)
+            let held = Gate()
+            proxy.holdLoop(until: held)
+            _ = try await settled("no more tickets come") { try unreadBytes(from: server.port) }
+            held.open()
             rest = try? await client.readToEnd()
         }
         #expect(rest.map { !String(decoding: $0, as: UTF8.self).contains("0\r\n\r\n") } ?? true)

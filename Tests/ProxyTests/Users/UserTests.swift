@@ -137,7 +137,7 @@ struct UserTests {
         let file = try folder.write("first", to: "alice")
         let proxy = try await ProxyInProcess(proxy: "users: {alice: {file: \(file)}}")
         try folder.write("second", to: "alice")
-        // Older than what was read at start may be, for one that does not fit.
+        // Time itself: a wrong password has the file read again once a second.
         try await Task.sleep(for: .milliseconds(1100))
         let client = try await proxy.connect()
         let requests = ["second", "first", "second"].map { message(fields: [basic("alice:\($0)")]) }
