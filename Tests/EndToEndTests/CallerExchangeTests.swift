@@ -16,7 +16,9 @@ struct CallerExchangeTests {
         }
     }
 
-    private func proxy(_ server: GrantServer, more: String = "", _ top: String = "") async throws -> RunningProxy {
+    private func proxy(_ server: AuthorizationServer, more: String = "", _ top: String = "") async throws
+        -> RunningProxy
+    {
         try await RunningProxy(
             """
             proxy: {listen: 127.0.0.1:0}
@@ -64,10 +66,10 @@ struct CallerExchangeTests {
     }
 
     @Test func `two callers get a token each, exchanged once, and their own goes no further`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         #expect(try await admin(proxy, "/readyz").contains("ready"))
-        #expect(try await server.asked().isEmpty)
+        #expect(try server.asked().isEmpty)
         for _ in 0..<3 {
             for caller in ["alice", "plain-bob", "refresh-carol"] {
                 let report = try Report(try await get(proxy, as: caller))
@@ -75,7 +77,7 @@ struct CallerExchangeTests {
                 #expect(report.authorization == ["Bearer \(report.token)"])
             }
         }
-        let asked = try await server.asked()
+        let asked = try server.asked()
         #expect(asked.map { $0["subject_token"] as? String } == ["alice", "plain-bob", "refresh-carol"])
         #expect(
             asked.allSatisfy {
@@ -93,7 +95,7 @@ struct CallerExchangeTests {
     }
 
     @Test func `a request without one Bearer token of its own is told so`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         let wrong: [[(String, String)]] = [
             [], [("Authorization", "Basic YTpi")], [("Authorization", "Bearer")], [("Authorization", "Bearer a b")],
@@ -108,11 +110,11 @@ struct CallerExchangeTests {
             #expect(response.text.contains("urn:heimdallr-proxy:problem:caller-token-needed"))
             #expect(proxyError(of: response) == "http_request_denied")
         }
-        #expect(try await server.asked().isEmpty)
+        #expect(try server.asked().isEmpty)
     }
 
     @Test func `who is refused is told so, is not asked for again, and hits nobody else`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         #expect(try Report(try await get(proxy, as: "alice")).who == "alice")
         for _ in 0..<5 {
@@ -126,13 +128,13 @@ struct CallerExchangeTests {
         #expect(try await get(proxy, as: "noaccess").status == 502)
         #expect(try Report(try await get(proxy, as: "alice")).who == "alice")
         #expect(try Report(try await get(proxy, as: "bob")).who == "bob")
-        let asked = try await server.asked().compactMap { $0["subject_token"] as? String }
+        let asked = try server.asked().compactMap { $0["subject_token"] as? String }
         #expect(asked == ["alice", "refused-mallory", "elsewhere", "noaccess", "bob"])
         #expect(!proxy.log.contains("mallory"))
     }
 
     @Test func `each token has its own end, and none outlives the caller's`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         let ending = token(of: "alice", endsIn: 4)
         let first = try Report(try await get(proxy, as: "short-bob"))
@@ -150,12 +152,12 @@ struct CallerExchangeTests {
         #expect(refused.status == 401)
         #expect(refused.text.contains("caller-token-refused"))
         #expect(try await get(proxy, as: token(of: "alice", endsIn: -1)).status == 401)
-        let asked = try await server.asked().compactMap { $0["subject_token"] as? String }
+        let asked = try server.asked().compactMap { $0["subject_token"] as? String }
         #expect(asked == ["short-bob", ending, "short-bob"])
     }
 
     @Test func `a reload keeps the callers' tokens, unless they are for another audience`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         let alice = try Report(try await get(proxy, as: "alice"))
         let file = proxy.directory.path + "/config.yaml"
@@ -167,14 +169,14 @@ struct CallerExchangeTests {
         }
         try await reload(text.replacing("audience: api", with: "audience: api\n    timeout: 7s"))
         #expect(try Report(try await get(proxy, as: "alice")).token == alice.token)
-        #expect(try await server.asked().count == 1)
+        #expect(try server.asked().count == 1)
         try await reload(text.replacing("audience: api", with: "audience: other"))
         #expect(try Report(try await get(proxy, as: "alice")).token != alice.token)
-        #expect(try await server.asked().map { $0["audience"] as? String } == ["api", "other"])
+        #expect(try server.asked().map { $0["audience"] as? String } == ["api", "other"])
     }
 
     @Test func `an upstream that refuses one caller's token gets another, and nobody else's changes`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         let alice = try Report(try await get(proxy, as: "alice"))
         let bob = try Report(try await get(proxy, as: "bob"))
@@ -186,13 +188,13 @@ struct CallerExchangeTests {
         }
         #expect(again.who == "alice" && again.token != alice.token)
         #expect(try Report(try await get(proxy, as: "alice")).token == again.token)
-        let asked = try await server.asked().compactMap { $0["subject_token"] as? String }
+        let asked = try server.asked().compactMap { $0["subject_token"] as? String }
         #expect(asked == ["alice", "bob", "alice"])
         #expect(try Report(try await get(proxy, as: "bob")).token != bob.token)
     }
 
     @Test func `the caller's token stops at the proxy wherever the new one goes, on TRACE too`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server, more: "inject: {header: X-Token, scheme: \"\"}")
         #expect(try await get(proxy, as: "alice", "TRACE").text == #"{"authorization": []}"#)
         let report = try Report(try await get(proxy, as: "alice"))
@@ -200,17 +202,17 @@ struct CallerExchangeTests {
     }
 
     @Test func `fifty requests of one caller at once are one exchange`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         try await withThrowingTaskGroup(of: String.self) { group in
             for number in 0..<50 { group.addTask { try Report(try await get(proxy, as: "caller-\(number % 2)")).who } }
             for try await _ in group {}
         }
-        #expect(try await server.asked().count == 2)
+        #expect(try server.asked().count == 2)
     }
 
     @Test func `a program that makes up tokens can't have one request each, and who is known is served`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         #expect(try Report(try await get(proxy, as: "alice")).who == "alice")
         let before = ContinuousClock.now
@@ -228,7 +230,7 @@ struct CallerExchangeTests {
             for try await refused in group { statuses[503, default: 0] += refused }
         }
         let seconds = (ContinuousClock.now - before) / .seconds(1)
-        let asked = try await server.asked().count
+        let asked = try server.asked().count
         #expect(Double(asked) <= 256 + 10 * seconds + 2)
         if seconds < 40 { #expect(statuses[503, default: 0] > 0, "\(asked) in \(seconds) s") }
         #expect(try Report(try await get(proxy, as: "alice")).who == "alice")
@@ -240,7 +242,7 @@ struct CallerExchangeTests {
     }
 
     @Test func `a thousand callers at the most are held, in bounded memory`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(server)
         #expect(try Report(try await get(proxy, as: "alice")).who == "alice")
         let before = try proxy.process.residentMemory()

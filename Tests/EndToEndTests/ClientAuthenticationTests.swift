@@ -10,34 +10,32 @@ struct ClientAuthenticationTests {
     func assertion(kind: String, audience: String, form: String) async throws {
         let key = try await ForeignKeys.make(kind, form)
         let known = audience == "wrong" ? try await ForeignKeys.make(kind) : key
-        let server = try ChildProcess(
-            [
-                try Repository.python(), fixture("authlib_tokens.py"), "sidecar",
-                try await ForeignKeys.publicJWK(known), audience == "issuer" ? "issuer" : "endpoint",
-            ], environment: ["AUTHLIB_INSECURE_TRANSPORT": "1"])
-        let root = "http://127.0.0.1:\(try await server.printedPort())"
+        let server = try await AuthorizationServer(
+            .assertions(
+                client: "sidecar", key: try await ForeignKeys.publicJWK(known),
+                audience: audience == "issuer" ? "issuer" : "endpoint"))
         let proxy = try await RunningProxy(
             ProxyConfiguration(
                 clients: [
                     ProxyConfiguration.client(
                         tokenEndpoint: nil,
                         """
-                        issuer: \(root)
+                        issuer: \(server.url)
                         client_id: sidecar
                         client_key: {file: FOLDER/key}
                         client_assertion_audience: \(audience == "issuer" ? "issuer" : "token_endpoint")
                         """)
-                ], upstreams: [ProxyConfiguration.upstream(url: root)], files: ["key": key]))
+                ], upstreams: [ProxyConfiguration.upstream(url: server.url)], files: ["key": key]))
         let response = try await proxy.get("http://api.test/thing")
         guard audience != "wrong" else {
             #expect(response.status == 502 || response.status == 503, "\(response.text)")
-            try await eventually("the server's word") { server.output.contains("refused:") }
+            try await eventually("the server's word") { try server.findings().contains { $0.result == "refused" } }
             // The log is written beside the loop.
             try await eventually("the refusal in the log") { proxy.log.contains("403") }
             return
         }
-        #expect(response.status == 200, "\(server.transcript)\n\(proxy.log)")
-        #expect(!server.output.contains("refused:"), "\(server.output)")
+        #expect(response.status == 200, "\(server.log)\n\(proxy.log)")
+        #expect(try server.findings().allSatisfy { $0.result == "issued" }, "\(server.log)")
         #expect(!proxy.log.contains("eyJ"), "no assertion in the log")
     }
 

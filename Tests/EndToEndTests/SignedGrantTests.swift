@@ -4,7 +4,9 @@ import Testing
 
 @Suite("what is signed here is taken by a server that somebody else's library judges for", .timeLimit(.minutes(5)))
 struct SignedGrantTests {
-    private func proxy(_ server: GrantServer, client: String, _ files: [String: String]) async throws -> RunningProxy {
+    private func proxy(_ server: AuthorizationServer, client: String, _ files: [String: String]) async throws
+        -> RunningProxy
+    {
         try await RunningProxy(
             """
             proxy: {listen: 127.0.0.1:0}
@@ -63,7 +65,7 @@ struct SignedGrantTests {
         ])
     func assertion(_ kind: String, _ algorithm: String, _ more: String) async throws {
         let key = try await key(kind)
-        let server = try await GrantServer(keys: key.set)
+        let server = try await AuthorizationServer(.grants(keys: key.set))
         let proxy = try await proxy(
             server,
             client: """
@@ -80,7 +82,7 @@ struct SignedGrantTests {
                   \(more)
                 """, ["key.pem": key.pem])
         #expect(try await who(proxy) == "ann@example.com")
-        let all = try await server.asked()
+        let all = try server.asked()
         let asked = try #require(all.first)
         #expect(asked["client_id"] as? String == "app")
         let header = try #require(asked["header"] as? [String: Any])
@@ -94,7 +96,7 @@ struct SignedGrantTests {
 
     @Test func `each assertion is another one, so a server may take it once`() async throws {
         let key = try await key("p256")
-        let server = try await GrantServer(keys: key.set)
+        let server = try await AuthorizationServer(.grants(keys: key.set))
         let proxy = try await proxy(
             server,
             client: """
@@ -108,13 +110,13 @@ struct SignedGrantTests {
         try await server.revokeTokens()
         // A second lies between two token requests.
         try await eventually("the next one") { try await who(proxy) == "app" }
-        let jtis = try await server.asked().compactMap { ($0["claims"] as? [String: Any])?["jti"] as? String }
+        let jtis = try server.asked().compactMap { ($0["claims"] as? [String: Any])?["jti"] as? String }
         #expect(jtis.count == 2 && Set(jtis).count == 2)
     }
 
     @Test func `the key file of a Google service account says who signs`() async throws {
         let key = try await key("rsa")
-        let server = try await GrantServer(keys: key.set)
+        let server = try await AuthorizationServer(.grants(keys: key.set))
         let account = try JSONSerialization.data(withJSONObject: [
             "type": "service_account", "project_id": "p", "private_key_id": "0123abcd", "private_key": key.pem,
             "client_email": "robot@p.iam.gserviceaccount.com", "client_id": "1", "token_uri": server.tokenEndpoint,
@@ -129,7 +131,7 @@ struct SignedGrantTests {
                   scope: https://www.googleapis.com/auth/devstorage.read_only
                 """, ["account.json": String(decoding: account, as: UTF8.self)])
         #expect(try await who(proxy) == "robot@p.iam.gserviceaccount.com")
-        let all = try await server.asked()
+        let all = try server.asked()
         let asked = try #require(all.first)
         #expect(asked["client_id"] == nil)
         #expect((asked["header"] as? [String: Any])?["kid"] as? String == "0123abcd")
@@ -139,7 +141,7 @@ struct SignedGrantTests {
     }
 
     @Test func `a SAML assertion from a file`() async throws {
-        let server = try await GrantServer()
+        let server = try await AuthorizationServer(.grants())
         let proxy = try await proxy(
             server,
             client: """
@@ -151,7 +153,7 @@ struct SignedGrantTests {
         #expect(try await who(proxy) == "ann")
     }
 
-    private func github(_ server: GrantServer, _ more: String = "installation: 42") -> String {
+    private func github(_ server: AuthorizationServer, _ more: String = "installation: 42") -> String {
         """
         grant_type: github_app
         client_id: 1234
@@ -163,14 +165,14 @@ struct SignedGrantTests {
 
     @Test func `a GitHub App gets a token of its installation`() async throws {
         let key = try await key("rsa")
-        let server = try await GrantServer(keys: key.set)
+        let server = try await AuthorizationServer(.grants(keys: key.set))
         let proxy = try await proxy(
             server,
             client: github(
                 server, "installation: 42\nrepositories: [hello, world]\npermissions: {contents: read, issues: write}"),
             ["app.pem": key.pem])
         #expect(try await who(proxy) == "installation")
-        let all = try await server.asked()
+        let all = try server.asked()
         let asked = try #require(all.first)
         #expect(asked["path"] as? String == "/app/installations/42/access_tokens")
         #expect(asked["accept"] as? String == "application/vnd.github+json")
@@ -185,7 +187,7 @@ struct SignedGrantTests {
 
     @Test func `what GitHub refuses is said in its words`() async throws {
         let key = try await key("rsa")
-        let server = try await GrantServer(keys: key.set)
+        let server = try await AuthorizationServer(.grants(keys: key.set))
         let proxy = try await proxy(server, client: github(server, "installation: 43"), ["app.pem": key.pem])
         #expect(try await proxy.get("http://api.test/api/x").status == 502)
         try await eventually("a line with GitHub's words") { proxy.log.contains("Not Found") }
@@ -194,11 +196,11 @@ struct SignedGrantTests {
 
     @Test func `a key that can't sign is named, and nothing is sent`() async throws {
         let key = try await key("p256")
-        let server = try await GrantServer(keys: key.set)
+        let server = try await AuthorizationServer(.grants(keys: key.set))
         await #expect { _ = try await proxy(server, client: github(server), ["app.pem": key.pem]) } throws: { error in
             let said = "\(error)"
             return said.contains("exited(78)") && said.contains("clients.api.key") && said.contains("RS256")
         }
-        #expect(try await server.asked().isEmpty)
+        #expect(try server.asked().isEmpty)
     }
 }
