@@ -70,9 +70,11 @@ final class AdminModel: Sendable {
 
     private var clients: [Readiness.Client] {
         sources.clients.map {
-            Readiness.Client(
-                status: $0.heimdallr.status(), isUnattended: $0.isUnattended, signIn: signIn(of: $0),
-                issuer: $0.issuer, tokenEndpoint: $0.tokenEndpoint, lastRequest: $0.lastRequest())
+            let status = $0.heimdallr.status()
+            return Readiness.Client(
+                status: status, isUnattended: $0.isUnattended, signIn: signIn(of: $0),
+                issuer: $0.issuer ?? status.enrolment?.issuer, tokenEndpoint: $0.tokenEndpoint,
+                lastRequest: $0.lastRequest())
         }
     }
 

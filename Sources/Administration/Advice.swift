@@ -164,6 +164,16 @@ public struct Advice {
         case .missing("jwks_uri"): "leave `openid` out of `scope`, or have the server's metadata name its keys"
         case .missing(let name): "write `\(name)`"
         case .unusable(let name): "write `\(name)` yourself, or ask the server's operator"
+        case .noResource: "send the API a request through the proxy, so that its refusal names the document"
+        case .malformedResource, .otherResource, .noIssuer, .noPKCE: "ask the operator of the API or of its server"
+        case .severalIssuers, .unlistedIssuer: "write one of them as `issuer` under the upstream's `auto`"
+        case .noGrant: "leave `grant_type` out, and sign in"
+        case .scopesNotAllowed: "add the scopes that you allow to `allow_scopes`"
+        case .clientWanted, .registration:
+            "register \(signIn.redirectURI ?? "the redirect URI") at the server as a client, and "
+                + (signIn.url.map { "type in its id at \($0)" } ?? "write `client_id` under the upstream's `auto`")
+        case .registeredLately: "wait, or write `client_id` under the upstream's `auto`"
+        case .movedIssuer, .clientForgotten, .notEnrolled: signIn.advice
         }
     }
 

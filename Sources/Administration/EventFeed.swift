@@ -91,6 +91,11 @@ final class EventFeed: Sendable {
                 members.append(.init("reason", .string(reason)))
             }
             members += [.init("advice", .string(signIn.advice)), .init("login_url", JSON(signIn.url))]
+        case .moreConsentNeeded(let scope):
+            members += [
+                .init("reason", "more consent needed"), .init("scope", .array(scope.map { .string($0) })),
+                .init("advice", .string(signIn.advice)), .init("login_url", JSON(signIn.url)),
+            ]
         case .refreshTokenEnding(let expiresIn):
             members += [
                 .init("refresh_token_expires_in_seconds", JSON(expiresIn)),

@@ -11,7 +11,8 @@ enum PageRoutes {
         addQuitting(to: &router, model)
         OverviewRoutes(model: model, forms: gate.token.forms).add(to: &router)
         addAssets(to: &router, gate.token)
-        LoginRoutes(model: model, logger: logger).add(to: &router)
+        LoginRoutes(model: model, logger: logger, offers: OfferRoutes(model: model, forms: gate.token.forms))
+            .add(to: &router)
         return router
     }
 

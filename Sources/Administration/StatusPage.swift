@@ -91,6 +91,7 @@ struct StatusPage {
             .init("store_fault", JSON(status.storeFault)),
             .init("has_foreign_record", .bool(status.hasForeignRecord)),
         ]
+        if let enrolment = status.enrolment { members.append(.init("enrolment", enrolment.json)) }
         if let callers = status.callers { members.append(.init("callers", .number(callers))) }
         return .object(members)
     }
@@ -213,6 +214,7 @@ struct StatusPage {
         if let callers = status.callers {
             text += "  each caller's own token is exchanged; callers now: \(callers)\n"
         }
+        for fact in status.enrolment?.facts ?? [] { text += "  \(fact.name): \(fact.text)\n" }
         if let who = status.signedInAs { text += "  signed in: \(who)\n" }
         if let expiresIn = status.expiresIn { text += "  token expires in \(words(expiresIn))\n" }
         let shortfall = Shortfall(status)
@@ -236,7 +238,7 @@ struct StatusPage {
             text += " the server refused: \(cause)\n"
         }
         if status.isTokenRefused, let reason = status.needsAuthenticationBecause { text += "  because \(reason)\n" }
-        if status.state == .needsAuthentication, let uri = client.signIn.redirectURI {
+        if status.state == .needsAuthentication, status.enrolment == nil, let uri = client.signIn.redirectURI {
             text += "  redirect URI to register at the server: \(uri)\n"
         }
         if let next = status.nextAttemptIn { text += "  next token request in \(words(next))\n" }

@@ -49,6 +49,9 @@ struct WhyText {
             let status = client.heimdallr.status()
             text += "client       \(name) (\(GrantName.short(status.grantType))) \(status.state.inWords)\n"
             text += "put on as    \(route.injection)\n"
+            for fact in status.enrolment?.facts ?? [] {
+                text += fact.name + String(repeating: " ", count: max(1, 13 - fact.name.count)) + fact.text + "\n"
+            }
             let refusal = refusal(of: name)
             if let refusal {
                 text += "answer       \(refusal.status) \(refusal.title)\n"

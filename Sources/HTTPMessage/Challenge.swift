@@ -58,6 +58,24 @@ public struct Challenge: Sendable, Equatable {
         (parse(values) ?? []).contains { $0.scheme == dpop && $0.value(of: "error") == "use_dpop_nonce" }
     }
 
+    /// Returns a field's value without the parameters of this name; `nil`: the value can't be read, or nothing is left.
+    public static func removing(_ name: String, from value: [UInt8]) -> String? {
+        guard var challenges = parse([value]) else { return nil }
+        for index in challenges.indices { challenges[index].parameters.removeAll { $0.name == name } }
+        return challenges.isEmpty ? nil : challenges.map(\.text).joined(separator: ", ")
+    }
+
+    /// As in a field's value.
+    private var text: String {
+        if let token68 { return "\(scheme) \(token68)" }
+        let pairs = parameters.map { parameter in
+            let value = parameter.value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+            return "\(parameter.name)=\"\(value)\""
+        }
+        let name = scheme == Self.bearer ? "Bearer" : scheme == Self.dpop ? "DPoP" : scheme
+        return pairs.isEmpty ? name : name + " " + pairs.joined(separator: ", ")
+    }
+
     /// Parses all challenges of an answer's fields, in order; a field may hold several.
     /// - Parameter values: the values of all fields of that name.
     /// - Returns: `nil` when one of them breaks the grammar, or has more than 8 KiB; empty for no values.

@@ -50,7 +50,7 @@ extension Heimdallr {
         try await Task { [self] in
             guard let turn = await gate.acquire() else { throw CancellationError() }
             defer { gate.release(turn) }
-            try await store.remove(client: recordName)
+            try await removeRecord()
         }.value
     }
 
@@ -58,7 +58,14 @@ extension Heimdallr {
     func forgetHoldingGate() async throws {
         callers?.forget()
         apply { $0.clear($1) }
-        try await store.remove(client: recordName)
+        try await removeRecord()
+    }
+
+    /// Removes the record. A client that was registered or typed in stays: the next sign-in uses it.
+    private func removeRecord() async throws {
+        guard exchange.enroller?.enrolment != nil else { return try await store.remove(client: recordName) }
+        let record = apply { $0.record(nil, $1) }
+        try await store.save(exchange.completed(record), client: recordName)
     }
 
     /// The tokens to revoke.

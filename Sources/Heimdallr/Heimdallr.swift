@@ -75,14 +75,9 @@ public final class Heimdallr: Sendable {
         gate = TokenRequestLimiter(.one, clock: clock)
         certificate = configuration.certificate
         self.onTokenRequest = onTokenRequest
-        let httpClient = LimitedHTTPClient(httpClient, limiter)
-        let directory = EndpointDirectory(configuration: configuration, httpClient: httpClient, clock: clock)
         exchange = TokenExchange(
-            configuration: configuration, credentials: credentials, grant: grant,
-            parser: (grant as? any OwnRequestGrant)?.parser ?? parser,
-            httpClient: httpClient, directory: directory,
-            binding: configuration.dpop.map { DPoPBinding($0, wallClock: clock.wallClock) })
-        issuerKeys = IssuerKeys(directory: directory, clock: clock, timeout: configuration.timeout)
+            configuration, credentials, grant, parser, LimitedHTTPClient(httpClient, limiter), clock)
+        issuerKeys = IssuerKeys(directory: exchange.directory, clock: clock, timeout: configuration.timeout)
         let policy = TokenPolicy(
             defaultExpiresIn: configuration.defaultExpiresIn, defaultTokenType: configuration.defaultTokenType,
             treatAsBearer: configuration.treatAsBearer, requestedScope: configuration.scope)

@@ -47,6 +47,9 @@ public struct HeimdallrConfiguration: Sendable {
     /// Returns the number of the present client certificate. Tokens are bound to the certificate of their request (RFC 8705
     /// section 3). `nil`: tokens are not bound.
     package var certificate: (@Sendable () -> UInt64)?
+    /// Takes the issuer, the scopes, the resource and the client from the documents of an API. `issuer`, the endpoints, `scope`
+    /// and `resource` stay empty then. `nil`: the configuration has them.
+    public var enrolment: EnrolmentSettings?
     /// Allows the password grant and the implicit grant, which RFC 9700 advises against.
     public var allowDeprecated = false
     /// Allows http:// for the issuer and the endpoints; without it not even loopback is allowed.
@@ -124,6 +127,8 @@ extension HeimdallrConfiguration {
             ("authorization endpoint", authorizationEndpoint),
             ("device authorization endpoint", deviceAuthorizationEndpoint),
             ("pushed authorization request endpoint", pushedAuthorizationEndpoint),
+            ("resource", enrolment?.resource), ("issuer", enrolment?.issuer),
+            ("client document", enrolment?.clientDocument),
         ]
         for case (let name, let url?) in endpoints {
             do {
@@ -132,7 +137,8 @@ extension HeimdallrConfiguration {
                 throw error == .plaintext ? .plaintextEndpoint(name) : .malformedEndpoint(name)
             }
         }
-        guard let issuer else {
+        guard let issuer = issuer ?? enrolment?.issuer else {
+            if enrolment != nil { return }
             // The implicit grant has none.
             guard tokenEndpoint != nil || method == .implicit else { throw .noEndpoint("token endpoint") }
             return

@@ -19,6 +19,9 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case tokenFailed(HeimdallrError)
         /// A login did not end with a token; what the client had before is as it was.
         case loginFailed(LoginError)
+        /// A resource wants more scopes than the token has or, without scopes, a better authentication of the person. The token
+        /// stays in use.
+        case moreConsentNeeded(scope: [String])
         /// A warning, once for each refresh token: it ends in `expiresIn`, and then a person has to log in.
         case refreshTokenEnding(expiresIn: Duration)
     }
@@ -44,7 +47,7 @@ public struct HeimdallrEvent: Sendable, Equatable {
     /// The kind's name in logs and metrics: one of five fixed words, such as `token_acquired`.
     public var name: String {
         switch kind {
-        case .needsAuthentication, .refreshTokenEnding: "needs_authentication"
+        case .needsAuthentication, .refreshTokenEnding, .moreConsentNeeded: "needs_authentication"
         case .tokenAcquired: "token_acquired"
         case .tokenRefreshed: "token_refreshed"
         case .tokenLost: "token_lost"

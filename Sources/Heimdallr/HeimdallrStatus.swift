@@ -67,6 +67,8 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var lastAddress: String?
     /// The encoding of the last Basic credentials. `nil`: every encoding gives the same bytes.
     public var ambiguousEncoding: BasicEncoding?
+    /// Server and client that an API's documents led to; `nil`: the configuration names them.
+    public var enrolment: EnrolmentReport?
     /// Number of remembered callers whose own tokens are exchanged; `nil`: the client has its own token.
     public var callers: Int?
 }
@@ -129,6 +131,7 @@ extension Heimdallr {
         }
         let facts = exchange.trace.facts
         status.issuer = exchange.configuration.issuer
+        status.enrolment = exchange.enroller?.report
         status.lastAddress = facts.address
         status.ambiguousEncoding = facts.ambiguousEncoding
         if let callers { status.note(callers.overview, now: now) }

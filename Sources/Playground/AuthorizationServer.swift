@@ -23,6 +23,7 @@ struct AuthorizationServer: Sendable {
     private var accessTokens: TokenTable<AccessGrant>
     private var refreshTokens: TokenTable<RefreshGrant>
     var signIns = SignInGrants()
+    var registrations = ClientRegistrations()
     private var lastFamily: Family = 0
 
     init(credentials: PlaygroundCredentials, tokenLifetime: Duration = .seconds(20), capacity: Int = 10_000) {
@@ -40,7 +41,7 @@ struct AuthorizationServer: Sendable {
     mutating func token(
         form: FormParameters, client: ClientAuthentication, now: ContinuousClock.Instant
     ) -> Result<IssuedToken, OAuthError> {
-        if let error = refusal(of: client) { return .failure(error) }
+        if !isRegistered(form, client, now: now), let error = refusal(of: client) { return .failure(error) }
         guard let grantType = form["grant_type"] else {
             return .failure(.invalidRequest("The parameter grant_type is missing."))
         }
@@ -95,6 +96,9 @@ struct AuthorizationServer: Sendable {
         }
         let family = nextFamily()
         signIns.codes.update(code) { $0.family = family }
+        if let id = form["client_id"], id != known.question.client {
+            return .failure(.invalidGrant("The code is for another client."))
+        }
         guard known.question.redirectURI == redirectURI, SignInGrants.verifies(verifier, known.question.challenge)
         else { return .failure(.invalidGrant("The code is for another redirect_uri or code_verifier.")) }
         return .success(issue(family: family, scope: known.question.scope, refresh: true, now: now))
@@ -109,7 +113,28 @@ struct AuthorizationServer: Sendable {
         return .success(signIns.beginDevice(scope: scope, now: now))
     }
 
-    func knows(client id: String) -> Bool { id.isEqualInConstantTime(to: credentials.clientID) }
+    func knows(client id: String, now: ContinuousClock.Instant) -> Bool {
+        id.isEqualInConstantTime(to: credentials.clientID) || registrations.knows(id, now: now)
+    }
+
+    /// Whether the client may have the browser sent there.
+    func permits(_ redirectURI: String, client id: String, now: ContinuousClock.Instant) -> Bool {
+        registrations.client(id, now: now).map { $0.redirectURIs.contains(redirectURI) } ?? true
+    }
+
+    func name(ofClient id: String, now: ContinuousClock.Instant) -> String {
+        registrations.client(id, now: now)?.name ?? id
+    }
+
+    /// A registered client has no secret, and gets only what a person's sign-in brought.
+    private func isRegistered(
+        _ form: FormParameters, _ client: ClientAuthentication, now: ContinuousClock.Instant
+    ) -> Bool {
+        guard client == .none(basic: false), let id = form["client_id"], registrations.knows(id, now: now) else {
+            return false
+        }
+        return ["authorization_code", "refresh_token"].contains(form["grant_type"])
+    }
 
     /// The scope itself, the default for an absent scope, `nil` for an unknown one.
     static func known(scope: String?) -> String? {
@@ -121,7 +146,9 @@ struct AuthorizationServer: Sendable {
     mutating func revoke(
         form: FormParameters, client: ClientAuthentication, now: ContinuousClock.Instant
     ) -> OAuthError? {
-        if let error = refusal(of: client) { return error }
+        if !(form["client_id"].map { registrations.knows($0, now: now) } ?? false), let error = refusal(of: client) {
+            return error
+        }
         guard let token = form["token"] else { return .invalidRequest("The parameter token is missing.") }
         let family =
             refreshTokens.grant(for: token, now: now)?.family ?? accessTokens.grant(for: token, now: now)?.family

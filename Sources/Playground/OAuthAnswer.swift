@@ -58,6 +58,7 @@ enum ServerMetadata {
             .init("token_endpoint", .string(issuer + "/token")),
             .init("device_authorization_endpoint", .string(issuer + "/device_authorization")),
             .init("revocation_endpoint", .string(issuer + "/revoke")),
+            .init("registration_endpoint", .string(issuer + "/register")),
             .init("response_types_supported", .array(["code"])),
             .init(
                 "grant_types_supported",
@@ -69,7 +70,8 @@ enum ServerMetadata {
             ),
             .init("scopes_supported", .array(AuthorizationServer.scopes.sorted().map { .string($0) })),
             .init("code_challenge_methods_supported", .array(["S256"])),
-            .init("token_endpoint_auth_methods_supported", .array(["client_secret_basic", "client_secret_post"])),
+            .init(
+                "token_endpoint_auth_methods_supported", .array(["client_secret_basic", "client_secret_post", "none"])),
             .init("authorization_response_iss_parameter_supported", .bool(true)),
         ])
     }

@@ -45,7 +45,7 @@ public final class Playground: Sendable {
             let authorizationServer = try await HTTPServer(
                 [try freePort()], on: loop, maxBodyBytes: TokenEndpoint.maxBodyBytes
             ) { await router.respond($0) }
-            let protected = ProtectedAPI(server: server)
+            let protected = ProtectedAPI(server: server, issuer: "http://\(authorizationServer.addresses[0])")
             let api = try await HTTPServer([try freePort()], on: loop, maxBodyBytes: nil) { protected.respond(to: $0) }
             return Playground(credentials: credentials, authorizationServer: authorizationServer, api: api)
         } catch {

@@ -1,16 +1,22 @@
 import HTTPServer
 import WireText
 
-/// An API that requires a bearer token (RFC 6750) on every path, and reports the received request.
+/// An API that requires a bearer token (RFC 6750) on every path but that of its metadata (RFC 9728), and reports the received
+/// request.
 struct ProtectedAPI: Sendable {
     let server: SharedAuthorizationServer
+    let issuer: String
+
+    private static let metadata = "/.well-known/oauth-protected-resource"
 
     func respond(to request: ServerRequest) -> ServerResponse {
+        if request.path == Self.metadata { return .json(200, metadata(of: request)) }
         let fields = request.values("Authorization")
         guard fields.contains(where: { Self.bearerToken($0) != nil }) else {
             // No error code for a request without credentials (RFC 6750, section 3.1).
             return refusal(
-                challenge: "Bearer realm=\"playground\"", error: "unauthorized",
+                challenge: "Bearer realm=\"playground\", resource_metadata=\"\(address(of: request))\(Self.metadata)\"",
+                error: "unauthorized",
                 sentence: "This API wants an access token, and the request brought none.")
         }
         guard fields.count == 1, let token = Self.bearerToken(fields[0]),
@@ -21,6 +27,16 @@ struct ProtectedAPI: Sendable {
                 sentence: "The access token is unknown, expired or revoked.")
         }
         return .json(200, RequestReport(request: request, token: token, scope: grant.scope).json)
+    }
+
+    private func address(of request: ServerRequest) -> String { "http://\(request.authority)" }
+
+    private func metadata(of request: ServerRequest) -> JSON {
+        .object([
+            .init("resource", .string(address(of: request))), .init("authorization_servers", .array([.string(issuer)])),
+            .init("scopes_supported", .array(AuthorizationServer.scopes.sorted().map { .string($0) })),
+            .init("bearer_methods_supported", .array(["header"])),
+        ])
     }
 
     private func refusal(challenge: String, error: String, sentence: String) -> ServerResponse {

@@ -6,6 +6,7 @@ import WireText
 struct SignInGrants: Sendable {
     /// A client's request to the person.
     struct Question: Sendable, Equatable {
+        let client: String
         let redirectURI: String
         let state: String?
         let challenge: String

@@ -34,10 +34,12 @@ enum SignInPages {
         _ now: ContinuousClock.Instant
     ) -> ServerResponse {
         // Redirects only to addresses that the client may have (RFC 6749, section 4.1.2.1).
-        guard let id = parameters["client_id"], server.knows(client: id) else {
+        guard let id = parameters["client_id"], server.knows(client: id, now: now) else {
             return page(400, "This client is not known here", "<p>The address names another client_id.</p>")
         }
-        guard let redirectURI = parameters["redirect_uri"], isLoopback(redirectURI) else {
+        guard let redirectURI = parameters["redirect_uri"], isLoopback(redirectURI),
+            server.permits(redirectURI, client: id, now: now)
+        else {
             return page(
                 400, "This sign-in would lead elsewhere",
                 "<p>The redirect_uri has to be on this machine: http://127.0.0.1:PORT/…</p>")
@@ -59,9 +61,10 @@ enum SignInPages {
         let ticket = RandomText.make()
         server.signIns.questions.insert(
             ticket,
-            SignInGrants.Question(redirectURI: redirectURI, state: state, challenge: challenge, scope: scope), now: now)
+            SignInGrants.Question(
+                client: id, redirectURI: redirectURI, state: state, challenge: challenge, scope: scope), now: now)
         return page(
-            200, "May \(id) act for you?",
+            200, "May \(server.name(ofClient: id, now: now)) act for you?",
             """
             <p>You are <b>guest</b> here: the playground is a demonstration, and knows nobody else.
             The program asks for <b>\(scope)</b>.</p>
@@ -131,7 +134,7 @@ enum SignInPages {
     // MARK: Answers
 
     /// Whether the URI leads to this machine (RFC 8252, section 7.3), on any port.
-    private static func isLoopback(_ uri: String) -> Bool {
+    static func isLoopback(_ uri: String) -> Bool {
         guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), uri.hasPrefix("http://"), !uri.contains("#"),
             !uri.contains("\\")
         else { return false }

@@ -33,6 +33,12 @@ enum TokenEndpoint {
                     ?? .json(200, .object([]))
             }
         }
+        router.on("POST", "/register") { request, _ in
+            switch server.withServer({ $0.registrations.register(request.body, now: .now) }) {
+            case .success(let client): .json(201, client)
+            case .failure(let error): response(error)
+            }
+        }
         router.on("POST", "/device_authorization") { request, _ in
             let issuer = issuer(of: request)
             return answer(request) { form, client in

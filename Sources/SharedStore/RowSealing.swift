@@ -31,10 +31,11 @@ package struct RowSealing: Sendable {
     package func seal(_ record: TokenRecord, client: String, clock: HeimdallrClock) throws(TokenStoreError) -> [UInt8] {
         let wall = clock.wallClock()
         let (life, age) = Self.times(of: record, now: clock.now(), wall: wall)
-        let plain = StoredRecord(record, TimeStamp(wall: wall)).plain()
+        let stored = StoredRecord(record, TimeStamp(wall: wall))
+        let plain = stored.plain()
         var writer = SecretWriter(capacity: plain.count + 17)
         for byte in life.bigEndianBytes + age.bigEndianBytes { writer.append(byte) }
-        writer.append(StoredRecord.format)
+        writer.append(stored.format)
         writer.append(plain)
         return try sealing(writer.finish(), context("token", Array(client.utf8), record.revision))
     }

@@ -6,11 +6,13 @@ import Logging
 struct LoginRoutes: Sendable {
     let model: AdminModel
     let logger: Logger
+    let offers: OfferRoutes
 
     /// Added last: callbacks may have any path that no other route has.
     func add(to router: inout AdminRouter) {
         router.on("GET", "/login/{client}", .page) { request, context in await begin(request, context) }
         router.on("GET", "/login/{client}/{ticket}", .page) { _, context in await device(context) }
+        offers.add(to: &router)
         addCallbacks(to: &router)
     }
 
@@ -72,6 +74,7 @@ struct LoginRoutes: Sendable {
             if method == .device {
                 return .redirect(to: "/login/\(name)/\(try await model.logins.shownDeviceLogin(client.heimdallr))")
             }
+            if client.heimdallr.enrols, !request.asksFor("go") { return try await offers.show(client, request) }
             return try await sendOut(client, request)
         } catch {
             return LoginPage.failure(
@@ -99,6 +102,7 @@ struct LoginRoutes: Sendable {
             guard let pass = model.logins.newPass() else { throw .noRandomness }
             var url = "\(origin.scheme)://\(origin.authority)/login/\(client.heimdallr.name)?pass=\(pass)"
             if let ticket { url += "&ticket=\(ticket)" }
+            if request.asksFor("go") { url += "&go=true" }
             return .redirect(to: url)
         }
         let (url, cookie) = try await model.logins.beginAtBrowser(

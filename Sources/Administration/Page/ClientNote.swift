@@ -44,6 +44,13 @@ struct ClientNote {
             }
             return
         }
+        if let need = client.enrolment?.need {
+            tone = "warn"
+            headline = "A sign-in would bring more."
+            detail = Sentence.whole(need)
+            command = nil
+            return
+        }
         guard client.storeFault != nil else { return nil }
         tone = "bad"
         headline = "Tokens are kept in memory only."
@@ -63,7 +70,10 @@ struct ClientNote {
         }
         if client.hasForeignRecord { also.append("Store: \(Advice.foreignRecord).") }
         if let fault = client.storeFault { also.append(Sentence.ended("Store: \(fault)")) }
-        if client.state == .needsAuthentication, let uri = listed.signIn.redirectURI {
+        for fact in client.enrolment?.facts ?? [] where fact.name != "wanted" {
+            also.append("\(fact.name): \(fact.text)")
+        }
+        if client.state == .needsAuthentication, client.enrolment == nil, let uri = listed.signIn.redirectURI {
             also.append("Redirect URI to register at the server: \(uri)")
         }
         return also

@@ -4,6 +4,7 @@ import HTTPMessage
 extension Loader {
     mutating func checkAcrossSections(_ section: Section) {
         checkListeners()
+        checkPrivateNetworks(section)
         checkClients(section)
         checkCallers()
         checkTies()
@@ -18,6 +19,17 @@ extension Loader {
         _ message: String
     ) {
         diagnostics.error(upstream[keyPath: position], upstream.path + message)
+    }
+
+    private func checkPrivateNetworks(_ section: Section) {
+        let proxy = configuration.proxy
+        guard !proxy.privateNetworks.isEmpty, proxy.unmatched == .reject, !proxy.tunnels.contains(.any),
+            !configuration.clients.contains(where: { $0.auto != nil })
+        else { return }
+        diagnostics.warn(
+            section.section("proxy")?.position(of: "private_networks") ?? .whole,
+            "proxy.private_networks: this has no effect without `unmatched: forward`, `tunnels: [\"*\"]` or `client: auto`"
+        )
     }
 
     private func checkListeners() {
@@ -72,6 +84,7 @@ extension Loader {
                     + (near.isEmpty ? ": add it, or leave `client` out to forward unsigned" : near))
         }
         bindTokens()
+        checkSubjects()
         checkExchanges()
         checkLogins(section)
         // An upstream that could not be read may use it.
@@ -101,6 +114,18 @@ extension Loader {
                     ": the client \"\(client)\" has `dpop`, and such tokens go into Authorization only: "
                         + "leave `header`, `scheme` and `query` out for the token, or `dpop` there")
             }
+        }
+    }
+
+    /// A person signs in to the client of `subject_token`, which has an id token then.
+    private func checkSubjects() {
+        for client in configuration.clients {
+            guard let name = client.auto?.subjectClient else { continue }
+            guard !configuration.clients.contains(where: { $0.name == name && $0.namesPeople }) else { continue }
+            diagnostics.error(
+                clientPositions[client.name] ?? .whole,
+                "auto.subject_token: \"\(Section.shown(name))\" has to be a client under `clients` that a person signs in to, "
+                    + "with `openid` in its scope")
         }
     }
 
@@ -171,17 +196,18 @@ extension Loader {
     private func checkLogins(_ section: Section) {
         for client in configuration.clients where client.needsLogin {
             let position = clientPositions[client.name] ?? .whole
+            let path = client.auto == nil ? "clients.\(client.name)" : "the client of \(client.name)"
             if !section.has("admin") {
                 diagnostics.error(
                     position,
-                    "clients.\(client.name): somebody has to log in, and without `admin` there is no way to: add "
+                    "\(path): somebody has to log in, and without `admin` there is no way to: add "
                         + "`admin: {}`")
             }
             // Nothing of the playground outlives the process.
             if configuration.store == .memory, !configuration.playground {
                 diagnostics.warn(
                     position,
-                    "clients.\(client.name): who logs in has to do so again after each restart: add `store` with "
+                    "\(path): who logs in has to do so again after each restart: add `store` with "
                         + "`kind: file`")
             }
         }

@@ -85,11 +85,36 @@ struct Loader {
         configuration.clients = section.mapping(
             "clients", of: "client names", to: "their settings", shape, name: Grammar.name
         ) { entry, _ in
+            if entry.key == AutoReader.word {
+                diagnostics.error(
+                    entry.keyPosition,
+                    "clients.auto: `client: auto` means an API that names its server itself: write another name")
+            }
             clientPositions[entry.key] = entry.keyPosition
             return Section(
                 entry.value, path: "clients.\(entry.key)", pattern: "clients.*", at: entry.keyPosition, diagnostics
             ).map { ClientReader.read(entry.key, $0) }
         }.map(\.value)
+    }
+
+    /// Adds the client of `client: auto`. Upstreams of one host share it.
+    private mutating func add(_ auto: ClientSettings, _ upstream: UpstreamReader.Result) {
+        guard let known = configuration.clients.first(where: { $0.name == auto.name }) else {
+            clientPositions[auto.name] = upstream.clientPosition
+            configuration.clients.append(auto)
+            return
+        }
+        if known.auto == nil {
+            diagnostics.error(
+                upstream.clientPosition,
+                "\(upstream.path).client: `clients` has a client \(auto.name) already: write another name there, or name "
+                    + "it here")
+        } else if known != auto {
+            diagnostics.error(
+                upstream.position,
+                "\(upstream.path): the upstreams of \(upstream.settings.host) with `client: auto` share one client: "
+                    + "write the same `url` and `auto` in each")
+        }
     }
 
     private mutating func readUpstreams(_ section: Section) {
@@ -112,6 +137,7 @@ struct Loader {
             else { continue }
             upstreams.append(result)
             configuration.upstreams.append(result.settings)
+            if let auto = result.auto { add(auto, result) }
             if let listener = result.listener { listeners.append(listener) }
         }
     }

@@ -27,9 +27,6 @@ extension Section {
         read("intercept", into: &settings.intercepts, Grammar.boolean)
         if let blocks = list("private_networks", Grammar.addressBlock) {
             settings.privateNetworks = blocks
-            if settings.unmatched == .reject, !settings.tunnels.contains(.any), !blocks.isEmpty {
-                warn("private_networks", "this has no effect without `unmatched: forward` or `tunnels: [\"*\"]`")
-            }
         }
         read("header_timeout", into: &settings.headerTimeout, Grammar.duration(.milliseconds(1)...Self.day))
         read("idle_timeout", into: &settings.idleTimeout, Grammar.duration(.milliseconds(1)...Self.day))

@@ -1,7 +1,7 @@
 extension UpstreamSettings {
     /// Whether some request fits both upstreams equally well, so that neither is more specific.
     func ties(with other: UpstreamSettings) -> Bool {
-        guard host == other.host, methods.isEmpty == other.methods.isEmpty,
+        guard host == other.host, fields == other.fields, methods.isEmpty == other.methods.isEmpty,
             callers.isEmpty == other.callers.isEmpty, callers.overlaps(other.callers)
         else { return false }
         guard methods.isEmpty || methods.contains(where: other.methods.contains) else { return false }

@@ -12,10 +12,13 @@ struct UpstreamReader {
         var clientPosition: Position
         var urlPosition: Position
         var listener: Listener?
+        /// The client of `client: auto`.
+        var auto: ClientSettings?
     }
 
     private let section: Section
     private var settings: UpstreamSettings
+    private var auto: ClientSettings?
 
     /// - Parameter intercepts: `proxy.intercept`.
     /// - Returns: `nil` without a usable host. Then no further checks of the entry make sense.
@@ -30,12 +33,14 @@ struct UpstreamReader {
         reader.readHeaders()
         reader.readDestination(known: host != nil)
         reader.readLimits()
+        reader.readAuto()
         section.finish()
         guard host != nil else { return nil }
         return Result(
             settings: reader.settings, position: section.position(of: "host"), path: section.path,
             clientPosition: section.position(of: "client"),
-            urlPosition: section.position(of: section.has("url") ? "url" : "host"), listener: listener)
+            urlPosition: section.position(of: section.has("url") ? "url" : "host"), listener: listener,
+            auto: reader.auto)
     }
 
     // MARK: Which requests
@@ -43,6 +48,7 @@ struct UpstreamReader {
     private mutating func readMatching() -> Listener? {
         settings.paths = section.list("paths", Grammar.pathPrefix) ?? []
         settings.methods = section.list("methods", Grammar.method) ?? []
+        settings.fields = readFields()
         if let callers = section.section("callers") { settings.callers = callers.callers() }
         settings.hosts = section.list("hosts", Grammar.authority) ?? []
         section.read("browsers", into: &settings.browsers, Grammar.boolean)
@@ -53,6 +59,20 @@ struct UpstreamReader {
         settings.listen = listener?.address
         settings.listenerTLS = listener?.tls
         return listener
+    }
+
+    /// `{Mcp-Name: [get_*]}`.
+    private func readFields() -> [FieldRule] {
+        section.mapping(
+            "fields", to: "values", .oneOrMore(.value(of: Self.fieldPattern)), name: Self.header
+        ) { entry, inner in inner.list(entry.key, Self.fieldPattern) }
+        .map { FieldRule(name: Grammar.spelling(ofField: $0.name), patterns: $0.value) }
+    }
+
+    private static func fieldPattern(_ text: String) throws(Misfit) -> String {
+        let pattern = try Grammar.printable(text)
+        guard !pattern.dropLast().contains("*") else { throw Misfit("write * at the end only") }
+        return pattern
     }
 
     /// A wildcard needs a key that goes on signing, so it says so itself.
@@ -187,6 +207,25 @@ struct UpstreamReader {
             let port = host.port == 443 ? nil : host.port
             settings.url = .init(scheme: .https, authority: .init(host: host.host, port: port), path: "")
         }
+    }
+
+    // MARK: An API that names its server itself
+
+    private mutating func readAuto() {
+        let inner = section.section(AutoReader.word)
+        guard settings.client == AutoReader.word || section.outline != nil else {
+            if inner != nil {
+                section.error(AutoReader.word, "this is about `client: auto`: write that, or leave it out")
+            }
+            return
+        }
+        if settings.host.wildcard {
+            section.error("client", "`auto` is for one API: write its exact host in place of \(settings.host)")
+        }
+        let (client, discovery) = AutoReader.read(inner, settings)
+        settings.client = client.name
+        settings.hidesDiscovery = discovery == .hide
+        auto = client
     }
 
     // MARK: Limits

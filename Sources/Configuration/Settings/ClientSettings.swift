@@ -105,12 +105,16 @@ public struct ClientSettings: Sendable, Equatable {
     public var allowDeprecated = false
     public var allowPlaintext = false
     public var labels: [NameValue] = []
+    /// `nil`: the configuration names the server and the client.
+    public var auto: AutoSettings?
 
     public init(name: String) { self.name = name }
 
     /// All secrets.
     public var secrets: [SecretSource] {
-        var sources = [clientSecret, password, refreshToken, exchange?.actor, githubApp?.key]
+        var sources = [
+            clientSecret, auto == nil ? nil : clientKey, password, refreshToken, exchange?.actor, githubApp?.key,
+        ]
         switch assertion {
         case .secret(let source): sources.append(source)
         case .signed(let settings): sources.append(settings.key)
@@ -129,6 +133,11 @@ public struct ClientSettings: Sendable, Equatable {
         case .clientCredentials, .refreshToken, .jwtBearer, .saml2Bearer, .tokenExchange, .githubApp, .extension: false
         }
     }
+}
+
+extension ClientSettings {
+    /// Whether a sign-in brings an id token.
+    var namesPeople: Bool { needsLogin && scope.contains("openid") }
 }
 
 public struct NameValue: Sendable, Equatable {

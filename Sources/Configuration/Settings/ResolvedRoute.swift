@@ -12,6 +12,8 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var path: String
     /// `GET,POST`; `*` for every method.
     public var methods: String
+    /// `mcp-name: get_* or list`; empty for every request.
+    public var fields: String
     /// `users alice; uids 1000`; empty for every caller.
     public var callers: String
     /// `https://api.example.com`, as configured. The running proxy may know more.
@@ -21,7 +23,7 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     /// `Authorization: Bearer <token>, X-Api-Key: <secret>`; empty when unsigned.
     public var injection: String
 
-    var cells: [String] { [host, path, methods, callers, "-> " + destination, client, injection] }
+    var cells: [String] { [host, path, methods, fields, callers, "-> " + destination, client, injection] }
 
     public var description: String { cells.filter { !$0.isEmpty }.joined(separator: "  ") }
 
@@ -59,12 +61,12 @@ extension Configuration {
     /// Sort keys of a rule: of its host, and of its conditions.
     private static func order(
         _ upstream: UpstreamSettings, path: String, _ offset: Int
-    ) -> (host: (Int, Int, String, Int), conditions: (Int, String, Int, Int, Int)) {
+    ) -> (host: (Int, Int, String, Int), conditions: (Int, String, Int, Int, Int, Int)) {
         let (host, name) = (upstream.host, upstream.host.host.description)
-        let (isForMethods, isForCallers) = (!upstream.methods.isEmpty, !upstream.callers.isEmpty)
+        let conditions = [upstream.methods.isEmpty, upstream.fields.isEmpty, upstream.callers.isEmpty].map { $0 ? 1 : 0 }
         return (
             (host.wildcard ? 1 : 0, host.wildcard ? -name.utf8.count : 0, name, -Int(host.port ?? 0)),
-            (-path.split(separator: "/").count, path, isForMethods ? 0 : 1, isForCallers ? 0 : 1, offset)
+            (-path.split(separator: "/").count, path, conditions[0], conditions[1], conditions[2], offset)
         )
     }
 
@@ -75,6 +77,8 @@ extension Configuration {
             upstream: index, prefix: path, host: host.port == nil ? "\(host):80,443" : host.description,
             path: prefix + "…",
             methods: upstream.methods.isEmpty ? "*" : upstream.methods.joined(separator: ","),
+            fields: upstream.fields.map { "\($0.name): \($0.patterns.joined(separator: " or "))" }
+                .joined(separator: "; "),
             callers: upstream.callers.description,
             destination: upstream.url?.description ?? "https://\(host)",
             client: upstream.client.map { name in

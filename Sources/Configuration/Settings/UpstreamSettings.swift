@@ -20,9 +20,13 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var paths: [String] = []
     /// Empty: every method.
     public var methods: [String] = []
+    /// Fields that a request has to have; empty: any request.
+    public var fields: [FieldRule] = []
     public var callers = Callers()
     /// Name of the OAuth client; `nil`: forwarded unsigned.
     public var client: String?
+    /// Whether programs see nothing of the API's own sign-in: `client: auto`.
+    public var hidesDiscovery = false
     /// Whether it is shown another certificate than the one that the tokens of `client` are bound to.
     public var showsForeignCertificate = false
     public var listen: ListenAddress?

@@ -6,10 +6,16 @@ final class EndpointDirectory: Sendable {
     private let configuration: HeimdallrConfiguration
     private let httpClient: any HeimdallrHTTPClient
     private let clock: HeimdallrClock
+    /// The issuer: the configured one, or the one of the enrolment.
+    private let issuer: @Sendable () -> String?
+    private let limits: DocumentLimits
     private let state = Mutex(State())
 
     private struct State {
+        /// The issuer of all that follows.
+        var issuer: String?
         var metadata: ServerMetadata?
+        var longevity = EndpointDirectory.longevity
         var fetchedAt: ContinuousClock.Instant?
         /// An endpoint did not answer: the server may have moved it.
         var isDoubtful = false
@@ -20,12 +26,17 @@ final class EndpointDirectory: Sendable {
     static let longevity = Duration.seconds(24 * 3600)
     /// Between two questions, while there is no answer and once there is one.
     static let pauses = (without: Duration.seconds(1), with: Duration.seconds(60))
-    static let maxDocumentBytes = 256 * 1024
 
-    init(configuration: HeimdallrConfiguration, httpClient: any HeimdallrHTTPClient, clock: HeimdallrClock) {
+    /// - Parameter issuer: returns the issuer; `nil`: the configured one.
+    init(
+        configuration: HeimdallrConfiguration, httpClient: any HeimdallrHTTPClient, clock: HeimdallrClock,
+        issuer: (@Sendable () -> String?)? = nil
+    ) {
         self.configuration = configuration
         self.httpClient = httpClient
         self.clock = clock
+        self.issuer = issuer ?? { configuration.issuer }
+        limits = configuration.enrolment == nil ? .configured : .discovered
     }
 
     /// - Throws: `DiscoveryFault`; `.missing` also when no issuer is configured.
@@ -43,16 +54,25 @@ final class EndpointDirectory: Sendable {
         case .revocation: configuration.revocationEndpoint
         case .deviceAuthorization: configuration.deviceAuthorizationEndpoint
         case .pushedAuthorization: configuration.pushedAuthorizationEndpoint
-        case .keys, .userInfo: nil
+        case .keys, .userInfo, .registration: nil
         }
     }
 
-    /// Metadata of the issuer; `nil` when none is configured.
+    /// Metadata of the issuer; `nil` when there is none.
     func metadata() async throws(DiscoveryFault) -> ServerMetadata? {
-        guard let issuer = configuration.issuer else { return nil }
+        guard let issuer = issuer() else { return nil }
+        return try await metadata(of: issuer)
+    }
+
+    /// Metadata of this issuer. That of another one is forgotten.
+    func metadata(of issuer: String) async throws(DiscoveryFault) -> ServerMetadata {
         let now = clock.now()
         let (task, kept, fault) = state.withLock { state in
-            let isStale = state.isDoubtful || state.fetchedAt.map { now - $0 > Self.longevity } ?? true
+            if state.issuer != issuer {
+                state = State()
+                state.issuer = issuer
+            }
+            let isStale = state.isDoubtful || state.fetchedAt.map { now - $0 > state.longevity } ?? true
             if let task = state.task { return (isStale ? task : nil, state.metadata, nil as DiscoveryFault?) }
             guard isStale else { return (nil, state.metadata, nil) }
             let pause = state.metadata == nil ? Self.pauses.without : Self.pauses.with
@@ -85,10 +105,13 @@ final class EndpointDirectory: Sendable {
         let result = await fetch(issuer)
         let now = clock.now()
         state.withLock { state in
+            // The directory has another issuer now.
+            guard state.issuer == issuer else { return }
             state.task = nil
             switch result {
-            case .success(let metadata):
-                state.metadata = metadata
+            case .success(let found):
+                state.metadata = found.metadata
+                state.longevity = found.longevity
                 state.fetchedAt = now
                 state.isDoubtful = false
                 state.attempt = (now, nil)
@@ -96,18 +119,22 @@ final class EndpointDirectory: Sendable {
                 state.attempt = (now, fault)
             }
         }
-        return result
+        return result.map(\.metadata)
     }
 
-    /// Both addresses together take no longer than one token request may.
-    private func fetch(_ issuer: String) async -> Result<ServerMetadata, DiscoveryFault> {
-        let deadline = clock.now() + configuration.timeout
+    private typealias Found = (metadata: ServerMetadata, longevity: Duration)
+
+    /// All addresses together take no longer than one token request may.
+    private func fetch(_ issuer: String) async -> Result<Found, DiscoveryFault> {
+        let deadline = clock.now() + min(configuration.timeout, limits.time)
         var fault = DiscoveryFault.malformed
         for (index, address) in ServerMetadata.addresses(of: issuer).enumerated() {
             let left = clock.now().duration(to: deadline)
             guard left > .zero else { return .failure(.network(.timeout)) }
             do throws(DiscoveryFault) {
-                return .success(try ServerMetadata(try await document(at: address, within: left), issuer: issuer))
+                let document = try await response(at: address, within: left)
+                let metadata = try ServerMetadata(document.body, issuer: issuer)
+                return .success((metadata, limits.longevity(of: document)))
             } catch {
                 // A server that can't be reached at one address can't at the other.
                 if case .network = error { return .failure(error) }
@@ -124,10 +151,17 @@ final class EndpointDirectory: Sendable {
     func document(
         at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil
     ) async throws(DiscoveryFault) -> [UInt8] {
+        try await response(at: url, within: timeout, credential: credential).body
+    }
+
+    /// Fetches a document, with its fields.
+    func response(
+        at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil
+    ) async throws(DiscoveryFault) -> HeimdallrHTTPResponse {
         let request = HeimdallrHTTPRequest(
             url: url,
             headers: [HeimdallrHTTPField(name: "Accept", value: "application/json")] + (credential.map { [$0] } ?? []),
-            timeout: timeout, maxBodyBytes: Self.maxDocumentBytes)
+            timeout: timeout, maxBodyBytes: limits.bytes)
         let response: HeimdallrHTTPResponse
         do {
             response = try await httpClient.send(request)
@@ -135,37 +169,35 @@ final class EndpointDirectory: Sendable {
             throw .network(error as? HeimdallrHTTPClientError ?? .other)
         }
         guard (200..<300).contains(response.status) else { throw .status(response.status) }
-        return response.body
+        return response
     }
 }
 
-/// Fault of the server's metadata (RFC 8414, OpenID Connect Discovery). The texts are fixed sentences.
-public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// No answer came.
-    case network(HeimdallrHTTPClientError)
-    /// Neither well-known address has a document: the HTTP status of the last answer.
-    case status(Int)
-    /// The document is not a JSON object, or a member of it has the wrong type.
-    case malformed
-    /// The document names another issuer than the configuration: that issuer, made printable.
-    case otherIssuer(String)
-    /// Neither the document nor the configuration has an endpoint of this name, such as `token_endpoint`.
-    case missing(String)
-    /// The endpoint of this name is no absolute https:// URL, and no http:// one that `allowPlaintext` permits.
-    case unusable(String)
+/// Limits of documents that a server publishes.
+struct DocumentLimits: Sendable {
+    var bytes: Int
+    var time: Duration
+    /// Whether cache fields decide how long a document is kept.
+    var readsCacheFields: Bool
 
-    public var description: String {
-        switch self {
-        case .network(let error): "the server's metadata could not be had: \(error)"
-        case .status(let status):
-            "the server's metadata could not be had (\(status)): check `issuer`, or write the endpoints themselves"
-        case .malformed: "the server's metadata is not a JSON object of endpoints: check `issuer`"
-        case .otherIssuer(let named):
-            "the server's metadata belongs to another issuer, \(named): write `issuer` exactly as the server does"
-        case .missing(Endpoint.keys.rawValue): "the server's metadata has no jwks_uri, so no id token can be checked"
-        case .missing(let name): "the server's metadata has no \(name): write it in the configuration"
-        case .unusable(let name):
-            "the \(name) of the server's metadata is not an https:// URL; http:// needs `allow_plaintext`"
+    /// Of a server in the configuration. The client's `timeout` limits the time.
+    static let configured = DocumentLimits(bytes: 256 * 1024, time: .seconds(3600), readsCacheFields: false)
+    /// Of an API, and of a server that an API names.
+    static let discovered = DocumentLimits(bytes: 64 * 1024, time: .seconds(5), readsCacheFields: true)
+
+    /// How long a document is kept: `max-age` of Cache-Control (RFC 9111 section 5.2.2.1), within an hour and a day.
+    func longevity(of document: HeimdallrHTTPResponse) -> Duration {
+        let longest = EndpointDirectory.longevity
+        guard readsCacheFields, let field = document.header("Cache-Control")?.lowercased() else { return longest }
+        let shortest = Duration.seconds(3600)
+        var life = longest
+        for part in field.split(separator: ",") {
+            let directive = part.drop { $0 == " " }
+            if directive.hasPrefix("no-store") || directive.hasPrefix("no-cache") { return shortest }
+            if directive.hasPrefix("max-age="), let seconds = Int(directive.dropFirst("max-age=".count)) {
+                life = .seconds(min(max(seconds, 0), 86_400))
+            }
         }
+        return min(max(life, shortest), longest)
     }
 }

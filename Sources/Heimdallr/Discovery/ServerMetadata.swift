@@ -9,12 +9,13 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
     case pushedAuthorization = "pushed_authorization_request_endpoint"
     case keys = "jwks_uri"
     case userInfo = "userinfo_endpoint"
+    case registration = "registration_endpoint"
 
     /// Whether this is an endpoint that the client itself calls, authenticated.
     var hasAlias: Bool {
         switch self {
         case .token, .revocation, .deviceAuthorization, .pushedAuthorization, .userInfo: true
-        case .authorization, .keys: false
+        case .authorization, .keys, .registration: false
         }
     }
 }
@@ -29,6 +30,16 @@ struct ServerMetadata: Sendable, Equatable {
     var alwaysNamesIssuer = false
     /// RFC 9126.
     var requiresPushing = false
+    /// `code_challenge_methods_supported` has S256 (RFC 7636).
+    var provesCodes = false
+    /// The address of a client id metadata document is a `client_id`.
+    var readsClientDocuments = false
+    /// `scopes_supported`.
+    var scopes: [String] = []
+    /// `token_endpoint_auth_methods_supported`; `nil`: the document has no list.
+    var authMethods: [String]?
+    /// `grant_types_supported`; `nil`: the document has no list.
+    var grantTypes: [String]?
 
     /// - Throws: `DiscoveryFault.malformed`, or `.otherIssuer` unless `issuer` is named exactly.
     init(_ body: [UInt8], issuer: String) throws(DiscoveryFault) {
@@ -43,6 +54,16 @@ struct ServerMetadata: Sendable, Equatable {
         }
         alwaysNamesIssuer = value["authorization_response_iss_parameter_supported"] == .bool(true)
         requiresPushing = value["require_pushed_authorization_requests"] == .bool(true)
+        provesCodes = Self.texts(value["code_challenge_methods_supported"])?.contains("S256") ?? false
+        readsClientDocuments = value["client_id_metadata_document_supported"] == .bool(true)
+        scopes = Self.texts(value["scopes_supported"]) ?? []
+        authMethods = Self.texts(value["token_endpoint_auth_methods_supported"])
+        grantTypes = Self.texts(value["grant_types_supported"])
+    }
+
+    private static func texts(_ value: JSONValue?) -> [String]? {
+        guard case .array(let elements)? = value else { return nil }
+        return elements.compactMap(\.string)
     }
 
     /// - Throws: `DiscoveryFault.missing`, or `.unusable` for what the configuration would not be allowed to name either.
@@ -59,16 +80,17 @@ struct ServerMetadata: Sendable, Equatable {
         throughAlias ? aliases[endpoint] ?? endpoints[endpoint] : endpoints[endpoint]
     }
 
-    /// Possible addresses of an issuer's metadata, in order: RFC 8414 section 3.1 (well-known part before the path), then
-    /// OpenID Connect Discovery section 4.1 (appended).
+    /// Possible addresses of an issuer's metadata, in order: RFC 8414 section 3.1 (well-known part before the path), the same
+    /// for the document of OpenID Connect (section 5), then OpenID Connect Discovery section 4.1 (appended).
     static func addresses(of issuer: String) -> [String] {
         var base = issuer
         while base.hasSuffix("/") { base.removeLast() }
         guard let scheme = base.firstRange(of: "://") else { return [] }
         let path = base[scheme.upperBound...].firstIndex(of: "/") ?? base.endIndex
-        return [
-            "\(base[..<path])/.well-known/oauth-authorization-server\(base[path...])",
-            "\(base)/.well-known/openid-configuration",
-        ]
+        let inserted = ["oauth-authorization-server", "openid-configuration"].map {
+            "\(base[..<path])/.well-known/\($0)\(base[path...])"
+        }
+        let appended = "\(base)/.well-known/openid-configuration"
+        return inserted + (inserted.contains(appended) ? [] : [appended])
     }
 }

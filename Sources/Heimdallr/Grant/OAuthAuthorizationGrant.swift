@@ -145,6 +145,10 @@ public struct GrantRequest: Sendable {
     public var issuer: String?
     /// The client's `client_id`; empty: it has none.
     public var client: String
+    /// `HeimdallrConfiguration.resource`.
+    public var resource: [String] = []
+    /// `HeimdallrConfiguration.scope`.
+    public var scope: [String] = []
 
     /// For tests of a grant of your own.
     public init(tokenEndpoint: String, issuer: String? = nil, client: String) {

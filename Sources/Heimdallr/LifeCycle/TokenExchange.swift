@@ -2,7 +2,8 @@ internal import WireText
 
 /// Builds the token requests of one client, and reads their answers.
 struct TokenExchange: Sendable {
-    let configuration: HeimdallrConfiguration
+    /// As configured.
+    let settings: HeimdallrConfiguration
     let credentials: any OAuthClientCredentials
     var grant: any OAuthAuthorizationGrant
     var parser: any OAuthAccessTokenParser
@@ -10,7 +11,12 @@ struct TokenExchange: Sendable {
     let directory: EndpointDirectory
     /// `nil`: Bearer tokens.
     let binding: DPoPBinding?
+    /// `nil`: the configuration names the server and the client.
+    let enroller: Enroller?
     let trace = ExchangeTrace()
+
+    /// The settings, with the findings of the enroller.
+    var configuration: HeimdallrConfiguration { enroller?.applied(to: settings) ?? settings }
 
     /// A request that is ready to be sent.
     struct Prepared: Sendable {
@@ -32,13 +38,17 @@ struct TokenExchange: Sendable {
     func prepare(
         _ kind: TokenLifeCycle.FetchKind, to known: String? = nil
     ) async throws(TokenEndpointFault) -> Prepared {
+        try await enrol(for: kind)
         switch kind {
         case .grant:
             var found = known
             if found == nil { found = try await tokenEndpoint() }
             let endpoint = found ?? ""
-            let request = GrantRequest(
+            let configuration = configuration
+            var request = GrantRequest(
                 tokenEndpoint: endpoint, issuer: configuration.issuer, client: credentials.identifier)
+            request.resource = configuration.resource
+            request.scope = configuration.scope
             if let grant = grant as? any OwnRequestGrant { return try await prepare(grant, request) }
             let form = try await readingSecrets { try await grant.parameters(for: request) }
             var prepared = try await prepare(grantType: grant.type, form, sendsScope: true, to: endpoint)
@@ -208,6 +218,11 @@ struct TokenExchange: Sendable {
             }
             if response.status == 404 { directory.doubt() }
             let outcome = read(response, hiding: prepared.secrets + secrets, wallClock: wallClock())
+            if case .fault(.refused(let error), _) = outcome, error.code == .invalidClient,
+                enroller?.clientRefused() == true
+            {
+                return .fault(.discovery(.clientForgotten), retryAfter: nil)
+            }
             guard case .response(var answer) = outcome else { return outcome }
             answer.binding = prepared.key
             answer.certificate = certificate

@@ -83,6 +83,8 @@ extension TokenLifeCycle {
     static func verdict(on fault: TokenEndpointFault) -> Verdict {
         switch fault {
         case .refused(let error) where error.code == .invalidGrant && fault.looksPermanent: .grantGone
+        // The tokens belong to another server or client.
+        case .discovery(.movedIssuer), .discovery(.clientForgotten): .grantGone
         case .refused(let error) where [400, 401].contains(error.status) && error.code != .invalidClient: .refused
         case .status(400), .status(401): .refused
         default: .other

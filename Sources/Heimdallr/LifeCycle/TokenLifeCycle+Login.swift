@@ -5,6 +5,34 @@ extension TokenLifeCycle {
     /// A login's token request goes out now.
     mutating func askedForLogin(now: Instant) { fetching.askedElsewhere(now: now) }
 
+    /// An API's documents led to a server and a client.
+    /// - Parameters:
+    ///   - retires: whether they are other ones than those of the tokens, which are forgotten.
+    ///   - stored: revision of the store's record.
+    /// - Returns: the record to save; `nil` after the end of the life cycle.
+    mutating func enrolled(retires: Bool, over stored: UInt64, _ moment: Moment) -> TokenRecord? {
+        guard stage != .stopped else { return nil }
+        stage = .running
+        if retires {
+            cancelFetch()
+            if token != nil { drop(.discarded) }
+            grant.forget()
+            suspicions = Suspicions()
+            needAuthentication()
+        }
+        _ = saving.nextRevision(over: stored)
+        return record(token, moment)
+    }
+
+    /// Whether a request may go without a token, because only a person can bring one.
+    mutating func lacksPerson(_ moment: Moment) -> Bool {
+        guard stage == .running, token.map({ $0.isExpired(at: moment.now) }) ?? true, nextKind == nil,
+            fetching.isIdle, !awaitsStore, logins.pending == nil
+        else { return false }
+        lookAgain(now: moment.now)
+        return true
+    }
+
     mutating func loginFailed(_ error: LoginError) { act(.emit(.loginFailed(error))) }
 
     /// A login brought a token. It is used after its record was saved: the caller then calls `loginSaved`.

@@ -27,6 +27,7 @@ extension Heimdallr {
     private func begin(
         _ method: LoginMethod, redirectURI: String, goesAtOnce: Bool
     ) async throws(LoginError) -> LoginAttempt {
+        let further = try await enrol(redirectURI: redirectURI)
         let endpoint = try await url(.authorization)
         let tokenEndpoint = method == .implicit ? "" : try await url(.token)
         // Optional if every address is configured.
@@ -36,7 +37,7 @@ extension Heimdallr {
             let thumbprint = try await exchange.binding?.key().thumbprint()
             request = try AuthorizationRequest(
                 method, client: exchange.credentials.identifier, redirectURI: redirectURI,
-                fixed: exchange.fixedParameters(beside: [], sendsScope: true),
+                fixed: exchange.fixedParameters(beside: [], sendsScope: true) + further,
                 wantsIDToken: exchange.configuration.scope.contains("openid"), keyThumbprint: thumbprint)
         } catch let error as SecretProviderError {
             throw .endpoint(.secret(error))
@@ -46,6 +47,7 @@ extension Heimdallr {
         var expectation = LoginAttempt.Expectation(
             method: method, issuer: exchange.configuration.issuer, tokenEndpoint: tokenEndpoint)
         expectation.requiresIssuer = metadata?.alwaysNamesIssuer ?? false
+        expectation.isEnrolled = exchange.enroller != nil
         expectation.verifier = request.verifier
         expectation.nonce = request.nonce
         expectation.record = recordName
@@ -91,10 +93,12 @@ extension Heimdallr {
             [FormParameter("code", try answer.code()), FormParameter("redirect_uri", attempt.redirectURI)]
             + (expectation.verifier.map { [FormParameter("code_verifier", $0)] } ?? [])
         try await holdingStore { () async throws(LoginError) in
+            try await self.checkEnrolment(expectation.issuer)
             let (response, askedAt) = try await self.token(
                 form, grantType: "authorization_code", sendsScope: false, to: expectation.tokenEndpoint)
             let signIn = try await self.signIn(from: response, nonce: expectation.nonce, isRequired: true)
             try await self.takeUp(response, as: signIn, askedAt: askedAt)
+            self.exchange.enroller?.signedIn()
         }
     }
 

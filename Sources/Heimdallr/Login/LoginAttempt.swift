@@ -20,6 +20,8 @@ public struct LoginAttempt: Sendable, Redacted {
         /// Exactly this one, where it is known: RFC 9207.
         var issuer: String?
         var requiresIssuer = false
+        /// The server was found by an API's documents: the words of an answer that lacks the issuer are not shown.
+        var isEnrolled = false
         /// RFC 7636; `nil` for the implicit grant.
         var verifier: Secret?
         /// OpenID Connect, where an id token is expected.

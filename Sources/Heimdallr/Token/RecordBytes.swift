@@ -115,6 +115,7 @@ struct RecordReader {
             if try flag(span) { record.dpopKey = try secret(span) }
             if try flag(span) { record.keyThumbprint = try text(span) }
         }
+        if format >= 4 { record.enrolment = try secret(span) }
         guard position == count else { throw Unreadable() }
         return StoredRecord(record, stamp)
     }

@@ -9,14 +9,15 @@ public struct RecordName: Sendable, Hashable, CustomStringConvertible {
 
     /// - Parameters:
     ///   - client: the client's name.
-    ///   - configuration: its token endpoint counts, else its issuer.
+    ///   - configuration: its token endpoint counts, else its issuer; of a client whose server an API names, the API.
     ///   - credentials: their `client_id` counts.
     ///   - grant: its account counts.
     public init(
         client: String, configuration: HeimdallrConfiguration, credentials: any OAuthClientCredentials,
         grant: any OAuthAuthorizationGrant
     ) {
-        let parts = [configuration.tokenEndpoint ?? configuration.issuer ?? "", credentials.identifier, grant.account]
+        let server = configuration.enrolment?.resource ?? configuration.tokenEndpoint ?? configuration.issuer ?? ""
+        let parts = [server, credentials.identifier, grant.account]
         // The length in front: no two lists have the same bytes.
         let bytes = parts.flatMap { Array("\($0.utf8.count) ".utf8) + Array($0.utf8) }
         // Where SHA-256 fails, sealing fails, too, and nothing is kept under any name.

@@ -10,10 +10,12 @@ package struct StoredRecord: Sendable {
         self.stamp = stamp
     }
 
-    /// Of the layout below. Whoever changes the layout counts on.
-    package static let format: UInt8 = 3
-    /// Earlier layouts, which are still read: before there were bound tokens, and before there were logins.
-    private static let earlierFormats: [UInt8] = [2, 1]
+    /// Newest layout. Whoever changes the layout counts on.
+    private static let newest: UInt8 = 4
+    /// Earlier layouts, which are still read: before there were enrolments, bound tokens, and logins.
+    private static let earlier: [UInt8] = [3, 2, 1]
+    /// Layout of this record. Earlier versions read records without an enrolment.
+    package var format: UInt8 { record.enrolment == nil ? 3 : Self.newest }
 
     /// Additional data of the seal: a record sealed for one client can't be passed off as another's.
     private static func context(_ client: String) -> [UInt8] {
@@ -24,16 +26,16 @@ package struct StoredRecord: Sendable {
 
     /// - Throws: `CryptographyError.libcrypto`
     func seal(client: String, key: SealingKey) throws(CryptographyError) -> [UInt8] {
-        try SealedBytes.seal(plain(), format: Self.format, context: Self.context(client), key: key)
+        try SealedBytes.seal(plain(), format: format, context: Self.context(client), key: key)
     }
 
     /// - Throws: `CryptographyError.seal`
     init(sealed: [UInt8], client: String, key: SealingKey) throws(CryptographyError) {
-        var format = Self.format
+        var format = Self.newest
         let plain: SecretBytes
         do throws(CryptographyError) {
             plain = try SealedBytes.open(sealed, format: format, context: Self.context(client), key: key)
-        } catch CryptographyError.seal(.format(let found, _)) where Self.earlierFormats.contains(found) {
+        } catch CryptographyError.seal(.format(let found, _)) where Self.earlier.contains(found) {
             format = found
             plain = try SealedBytes.open(sealed, format: format, context: Self.context(client), key: key)
         }
@@ -69,13 +71,14 @@ package struct StoredRecord: Sendable {
         }
         writer.optional(record.dpopKey) { $0.secret($1) }
         writer.optional(record.keyThumbprint) { $0.text($1) }
+        if let enrolment = record.enrolment { writer.secret(enrolment) }
         return writer.finish()
     }
 
     /// `nil`: these are not the bytes of a record of this format.
     package init?(plain span: Span<UInt8>, format: UInt8) {
         var reader = RecordReader(count: span.count)
-        guard (1...Self.format).contains(format), let stored = try? reader.record(span, format: format) else {
+        guard (1...Self.newest).contains(format), let stored = try? reader.record(span, format: format) else {
             return nil
         }
         self = stored
@@ -87,7 +90,7 @@ package struct StoredRecord: Sendable {
             + record.scope.reduce(0) { $0 + 8 + $1.utf8.count } + Self.size(of: .object(record.extra))
             + (stamp.boot?.count ?? 0) + (record.signIn?.idToken?.count ?? 0)
             + (record.signIn?.name?.utf8.count ?? 0) + (record.dpopKey?.count ?? 0)
-            + (record.keyThumbprint?.utf8.count ?? 0)
+            + (record.keyThumbprint?.utf8.count ?? 0) + (record.enrolment?.count ?? 0)
     }
 
     private static func size(of value: JSONValue) -> Int {

@@ -1,6 +1,6 @@
 /// The signed-in person. Stays the same when tokens are refreshed. Prints as `<redacted>`.
 public struct SignIn: Sendable, Equatable, Redacted {
-    /// The id token of the login, verified when it came.
+    /// The id token of the login, which was verified, or a newer one that came with a refresh.
     public var idToken: Secret?
     /// A name out of the id token's claims, for people. Printable, at most 256 characters.
     public var name: String?
@@ -42,15 +42,32 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public var dpopKey: Secret?
     /// The thumbprint of the key that the access token is bound to (RFC 7638); `nil`: it is a Bearer token.
     public var keyThumbprint: String?
-    /// That key, or the one that lies elsewhere, ready for use.
-    var binding: DPoPKey?
-    /// Number of the client certificate that the token is bound to (RFC 8705 section 3). Stored as `keyThumbprint`.
-    var certificate: UInt64?
+    private var bound = Bound()
+    /// The server and the client that an API's documents led to.
+    package var enrolment: Secret?
 
     /// Times of the token by the clock of its process, for stores that keep more than whole seconds.
     package var measured: Moments?
     /// The same as a store has reckoned it, without any wall clock; then these count.
     package var reckoned: Moments?
+
+    /// Key and certificate of the access token, ready for use.
+    private struct Bound: Sendable {
+        var key: DPoPKey?
+        var certificate: UInt64?
+    }
+
+    /// The key of `keyThumbprint`: the stored one, or the one that lies elsewhere.
+    var binding: DPoPKey? {
+        get { bound.key }
+        set { bound.key = newValue }
+    }
+
+    /// Number of the client certificate that the token is bound to (RFC 8705 section 3). Stored as `keyThumbprint`.
+    var certificate: UInt64? {
+        get { bound.certificate }
+        set { bound.certificate = newValue }
+    }
 
     /// Times by the monotonic clock of this process.
     package struct Moments: Sendable {
@@ -100,7 +117,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     }
 
     /// A record that was removed has no content.
-    var holdsAnything: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil }
+    var holdsAnything: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil || enrolment != nil }
 
     /// Parts of a second are cut off the token's life, never added.
     init(_ token: AccessToken, revision: UInt64, _ moment: Moment) {
@@ -149,6 +166,6 @@ extension TokenRecord {
             && one.expiresAt == other.expiresAt && one.refreshToken == other.refreshToken && one.scope == other.scope
             && one.members == other.members && one.signIn == other.signIn
             && one.refreshTokenLife == other.refreshTokenLife && one.dpopKey == other.dpopKey
-            && one.keyThumbprint == other.keyThumbprint
+            && one.keyThumbprint == other.keyThumbprint && one.enrolment == other.enrolment
     }
 }

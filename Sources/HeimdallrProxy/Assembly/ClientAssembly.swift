@@ -8,19 +8,23 @@ import Reactor
 struct ClientAssembly {
     private let settings: ClientSettings
     private let trustAnchors: String?
+    private let privateNetworks: [AddressBlock]
     private let secrets: SecretCache
     private let material: TLSMaterial?
     private let counts: ConnectionCounts?
+    private let registry: ClientRegistry
 
     init(
         _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretCache,
-        material: TLSMaterial? = nil, counts: ConnectionCounts? = nil
+        material: TLSMaterial? = nil, counts: ConnectionCounts? = nil, registry: ClientRegistry = ClientRegistry()
     ) {
+        self.registry = registry
         self.material = material
         self.counts = counts
         self.settings = settings
         self.secrets = secrets
         trustAnchors = configuration.trustAnchorsFile
+        privateNetworks = configuration.discoveryNetworks
     }
 
     /// - Parameters:
@@ -33,11 +37,20 @@ struct ClientAssembly {
         on loop: EventLoop, store: any OAuthAccessTokenStore, last: TokenRequestNotes, tap: Tap? = nil,
         onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
     ) throws(HeimdallrConfigurationError) -> Heimdallr {
-        let curl = CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)) { last.failed($0) }
+        let http = httpClient(on: loop, last: last)
         return try Heimdallr(
             name: settings.name, configuration: heimdallrConfiguration, credentials: credentials, grant: grant,
-            httpClient: NotingHTTPClient(client: curl, last: last, tap: tap), store: store,
+            httpClient: NotingHTTPClient(client: http, last: last, tap: tap), store: store,
             onTokenRequest: onTokenRequest)
+    }
+
+    /// Sends the client's requests.
+    func httpClient(on loop: EventLoop, last: TokenRequestNotes) -> any HeimdallrHTTPClient {
+        if let auto = settings.auto {
+            return Self.enrolling(
+                auto, poolOptions, anchors: trustAnchors, privateNetworks: privateNetworks, on: loop, last: last)
+        }
+        return CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)) { last.failed($0) }
     }
 
     var recordName: String {
@@ -48,7 +61,15 @@ struct ClientAssembly {
 
     private var heimdallrConfiguration: HeimdallrConfiguration {
         var configuration = HeimdallrConfiguration()
-        configuration.issuer = settings.issuer
+        if let auto = settings.auto {
+            var enrolment = EnrolmentSettings(resource: auto.resource)
+            enrolment.issuer = settings.issuer
+            enrolment.clientDocument = auto.clientDocument
+            enrolment.allowedScopes = auto.allowedScopes
+            configuration.enrolment = enrolment
+        } else {
+            configuration.issuer = settings.issuer
+        }
         configuration.tokenEndpoint =
             settings.githubApp.map { GitHubAppGrant.tokenEndpoint(api: $0.api, installation: $0.installation) }
             ?? settings.tokenEndpoint
@@ -126,6 +147,8 @@ struct ClientAssembly {
                 InteractiveGrant(.password)
             }
         case .refreshToken: RefreshTokenGrant(refreshToken: provider(settings.refreshToken))
+        case .jwtBearer where settings.auto?.subjectClient != nil:
+            IdentityAssertionGrant { [registry, name = settings.auto?.subjectClient ?? ""] in registry[name] }
         case .jwtBearer: jwtBearer
         case .saml2Bearer: SAML2BearerGrant(assertion: provider(settings.assertion?.secret))
         case .githubApp:

@@ -79,6 +79,10 @@ struct Hooks: Sendable {
             event: event.name, client: event.client, time: RFC3339.text(WallTime.now.seconds), loginURL: hint.url)
         switch event.kind {
         case .needsAuthentication: notice.whatToDo = hint.advice
+        case .moreConsentNeeded(let scope):
+            notice.whatToDo = hint.advice
+            notice.reason =
+                scope.isEmpty ? "the API wants a new sign-in" : "more consent needed: \(scope.joined(separator: " "))"
         case .refreshTokenEnding(let left):
             notice.whatToDo = hint.advice
             notice.reason = "the sign-in ends soon"

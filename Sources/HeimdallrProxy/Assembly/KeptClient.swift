@@ -31,6 +31,8 @@ final class Beginning: Sendable {
 struct KeptClient: Sendable {
     let settings: ClientSettings
     let trustAnchors: String?
+    /// Of the proxy, for a client whose server is found.
+    let privateNetworks: [AddressBlock]
     let heimdallr: Heimdallr
     let notes: TokenRequestNotes
     /// Connections to its authorization server.
@@ -45,12 +47,14 @@ struct KeptClient: Sendable {
     ) throws(HeimdallrConfigurationError) {
         self.settings = settings
         trustAnchors = configuration.trustAnchorsFile
+        privateNetworks = Self.privateNetworks(settings, configuration)
         notes = TokenRequestNotes()
         connections = ConnectionCounts()
         store = ClientStore(shared.stores.tokens, isHeld: isHeld)
         heimdallr = try ClientAssembly(
             settings, configuration, shared.secrets,
-            material: shared.files.tls.material(settings.tls, extra: trustAnchors), counts: connections
+            material: shared.files.tls.material(settings.tls, extra: trustAnchors), counts: connections,
+            registry: shared.registry
         ).make(
             on: shared.loops[0], store: store, last: notes,
             onTokenRequest: { [notes, tokens = shared.tokens, logger = shared.logger, traces = shared.traces] report in
@@ -63,6 +67,11 @@ struct KeptClient: Sendable {
     /// Whether another configuration wants the same client.
     func isGood(for other: ClientSettings, _ configuration: Configuration) -> Bool {
         settings == other && trustAnchors == configuration.trustAnchorsFile
+            && privateNetworks == Self.privateNetworks(other, configuration)
+    }
+
+    private static func privateNetworks(_ settings: ClientSettings, _ configuration: Configuration) -> [AddressBlock] {
+        settings.auto == nil ? [] : configuration.discoveryNetworks
     }
 }
 

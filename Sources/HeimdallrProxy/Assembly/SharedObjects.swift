@@ -19,6 +19,7 @@ struct SharedObjects: Sendable {
     let tokens: TokenMetrics?
     let reloads: ReloadCounts
     let reloadQueue = ReloadQueue()
+    let registry = ClientRegistry()
     let freshness: ConfigurationFreshness?
     /// Stops the process, as SIGTERM does.
     let quit: @Sendable () -> Void
@@ -108,6 +109,7 @@ struct SharedObjects: Sendable {
         let configuration = assembled.configuration
         await BlockingWork.run { [audit] in audit.install(assembled.audit) }
         traces.use(assembled.tracing)
+        registry.set(assembled.clients.map(\.heimdallr))
         logLevel.level.configure(configuration.log.level)
         files.tls.keep(configuration)
         files.listeners.keep(configuration)

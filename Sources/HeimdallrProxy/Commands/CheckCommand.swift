@@ -152,7 +152,8 @@ struct CheckReport {
     private static func json(_ route: ResolvedRoute) -> JSON {
         .object([
             .init("host", .string(route.host)), .init("path", .string(route.path)),
-            .init("methods", .string(route.methods)), .init("callers", .string(route.callers)),
+            .init("methods", .string(route.methods)), .init("fields", .string(route.fields)),
+            .init("callers", .string(route.callers)),
             .init("destination", .string(route.destination)), .init("client", .string(route.client)),
             .init("put_on_as", .string(route.injection)),
         ])
@@ -169,10 +170,10 @@ struct CheckReport {
 extension Configuration {
     /// Redirect URIs to register at the authorization servers, by client.
     var redirectURIs: [(client: String, uri: String)] {
-        guard case .tcp(let host, let port) = admin?.listen else { return [] }
+        guard case .tcp = admin?.listen else { return [] }
         return clients.compactMap { client in
             guard client.grantType == .authorizationCode || client.grantType == .implicit else { return nil }
-            return (client.name, client.redirectURI ?? AdministrationSettings.redirectURI(host: host, port: port))
+            return (client.name, redirectURI(of: client))
         }
     }
 }

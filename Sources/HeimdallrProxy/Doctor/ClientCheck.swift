@@ -17,8 +17,16 @@ struct ClientCheck: Sendable {
     let own: OwnListeners
     let asksForTokens: Bool
     let loop: EventLoop
+    /// Of `client: auto`.
+    var enrolment: EnrolmentCheck?
 
     func diagnosis() async -> Diagnosis {
+        if let enrolment {
+            let findings = await enrolment.findings() + [clock()]
+            client.shutdown()
+            return Diagnosis(
+                kind: .client, name: settings.name, groups: [.init(address: nil, findings: findings)])
+        }
         let fault = await discoveryFault()
         async let token = tokenFindings()
         let servers = servers(tap.document)

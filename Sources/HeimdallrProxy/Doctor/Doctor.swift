@@ -36,9 +36,14 @@ struct Doctor {
             let assembly = ClientAssembly(settings, configuration, secrets)
             let client = try assembly.make(
                 on: loop, store: OAuthAccessTokenMemoryStore(), last: notes, tap: tap, onTokenRequest: { _ in })
+            let enrolment = settings.auto.map {
+                EnrolmentCheck(
+                    auto: $0, client: client, http: assembly.httpClient(on: loop, last: notes),
+                    redirectURI: configuration.redirectURI(of: settings))
+            }
             let check = ClientCheck(
                 settings: settings, client: client, notes: notes, tap: tap, options: assembly.poolOptions, own: own,
-                asksForTokens: asksForTokens, loop: loop)
+                asksForTokens: asksForTokens, loop: loop, enrolment: enrolment)
             checks.append { await check.diagnosis() }
         }
         for settings in upstreams {

@@ -95,6 +95,10 @@ enum EventLog {
             if let reason = client.status().needsAuthenticationBecause { fields["reason"] = "\(reason)" }
             add(signIn(event.client), &fields)
             logger.warning("somebody has to sign in", metadata: fields)
+        case .moreConsentNeeded(let scope):
+            if !scope.isEmpty { fields["scope"] = "\(scope.joined(separator: " "))" }
+            add(signIn(event.client), &fields)
+            logger.warning("more consent needed: the API wants more than the sign-in brought", metadata: fields)
         case .refreshTokenEnding(let expiresIn):
             fields["expires_in"] = .stringConvertible(LogSeconds(expiresIn))
             add(signIn(event.client), &fields)

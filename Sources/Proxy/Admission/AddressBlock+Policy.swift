@@ -2,5 +2,5 @@ import Configuration
 import CurlTransport
 
 extension AddressPolicy.Block {
-    init(_ block: AddressBlock) { self.init(high: block.high, low: block.low, bits: block.bits) }
+    public init(_ block: AddressBlock) { self.init(high: block.high, low: block.low, bits: block.bits) }
 }

@@ -62,6 +62,9 @@ struct Gate {
         try route(head, bytes, situation, &admitted)
         guard let rules = admitted.rules else { throw .internalError }
         try Overrides.refuse(head, bytes, rules, admitted)
+        if rules.settings.hidesDiscovery, case .path(let path) = admitted.target, Discovery.isAsked(bytes[path]) {
+            throw .signsInItself
+        }
 
         // Max-Forwards: TRACE and OPTIONS count the proxies they may pass (RFC 9110, section 7.6.2).
         if head.methodKind == .trace || head.methodKind == .options, let index = head.index(of: .maxForwards) {
@@ -186,8 +189,8 @@ struct Gate {
         _ rules: RouteTable.Rules, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm, _ caller: Caller?
     ) -> RouteTable.Match {
         switch target {
-        case .path(let path): rules.match(path: bytes[path], method: bytes[head.method], caller: caller)
-        case .asterisk: rules.match(path: asterisk.span, method: bytes[head.method], caller: caller)
+        case .path(let path): rules.match(path: bytes[path], head, bytes, caller: caller)
+        case .asterisk: rules.match(path: asterisk.span, head, bytes, caller: caller)
         }
     }
 

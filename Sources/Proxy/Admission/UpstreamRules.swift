@@ -29,7 +29,7 @@ final class UpstreamRules: Sendable {
         pathPrefix = Array((settings.url?.path ?? "").utf8)
         injection = InjectionRules(settings)
         isConfined = pathPrefix.contains { $0 != UInt8(ascii: "/") }
-        isLimited = isConfined || !settings.paths.isEmpty
+        isLimited = isConfined || !settings.paths.isEmpty || !settings.fields.isEmpty
     }
 
     /// Rules for hosts that the configuration does not name (`unmatched: forward`): unsigned, by plain http.

@@ -124,7 +124,8 @@ extension Problem {
     static let notCovered = Problem(
         403, "http_request_denied", .notCovered, "No rule for this path or method",
         phrase: "Add this path and method to the upstream's paths and methods",
-        "The configuration names this host, but not with this path and method. Add them to its `paths` and `methods`.")
+        "The configuration names this host, but not with this path and method, or not without other fields. Add them to its "
+            + "`paths` and `methods`, or see its `fields`.")
     static let notForCaller = Problem(
         403, "http_request_denied", .notForCaller, "No rule for this caller",
         phrase: "Add this caller to the upstream's callers",
@@ -184,6 +185,11 @@ extension Problem {
         phrase: "Ask for OPTIONS and a path instead of OPTIONS *",
         "The upstream takes its token in the query (`inject: {query: …}`), and `OPTIONS *` has none. Ask for "
             + "OPTIONS and a path.")
+    static let signsInItself = Problem(
+        404, "http_request_denied", .signsInItself, "The proxy signs in to this API itself",
+        phrase: "Send requests without a sign-in: the proxy adds the token",
+        "The upstream has `client: auto`, so programs need no sign-in. For a program that has to sign in itself, leave "
+            + "`client` out, or set `discovery: pass` under the upstream's `auto`.")
     static let bodyNotSignable = Problem(
         413, "http_request_error", .bodyNotSignable, "The request's body is too long to be signed",
         phrase: "Raise the upstream's max_replay_bytes, or send X-Amz-Content-Sha256",

@@ -23,6 +23,7 @@ enum ProblemWord: String, Sendable, CaseIterable {
     case pathOverride = "path-override"
     case destinationNotCovered = "destination-not-covered"
     case noQuery = "no-query"
+    case signsInItself = "signs-in-itself"
     case bodyNotSignable = "body-not-signable"
     case signedChunks = "signed-chunks"
     case bytesBeforeUpgrade = "bytes-before-upgrade"

@@ -43,6 +43,10 @@ extension Forwarder {
         case .success(let token):
             context.token = token
             perform(context.exchange.tokenArrived(nil, hasDoubted: false, .internalError))
+        case .failure(.needsAuthentication)
+        where !context.exchange.attempts.isReplayed && TokenPhase.goesWithoutToken(&context):
+            context.token = nil
+            perform(context.exchange.tokenArrived(nil, hasDoubted: false, .internalError))
         case .failure(let error):
             let hasDoubted = context.client?.currentToken() != nil
             let problem = TokenPhase.problem(error, context)

@@ -24,6 +24,7 @@ struct RouteTable: Sendable {
             let upstream: Int
             let path: [UInt8]?
             let methods: [[UInt8]]
+            let fields: [FieldRule]
             /// `nil`: every caller.
             let callers: CallerRule?
             let intercepts: Bool
@@ -100,8 +101,8 @@ struct RouteTable: Sendable {
         let paths: [[UInt8]?] = upstream.paths.isEmpty ? [nil] : upstream.paths.map { Array($0.utf8) }
         return paths.map {
             Rules.Rule(
-                upstream: index, path: $0, methods: methods, callers: callers, intercepts: upstream.intercepts,
-                serverCertificate: upstream.serverCertificate)
+                upstream: index, path: $0, methods: methods, fields: upstream.fields, callers: callers,
+                intercepts: upstream.intercepts, serverCertificate: upstream.serverCertificate)
         }
     }
 
@@ -125,7 +126,9 @@ extension RouteTable.Rules {
             let lengths = (left.path?.count ?? -1, right.path?.count ?? -1)
             if lengths.0 != lengths.1 { return lengths.0 > lengths.1 }
             if left.methods.isEmpty != right.methods.isEmpty { return right.methods.isEmpty }
-            return left.callers != nil && right.callers == nil
+            if left.fields.isEmpty != right.fields.isEmpty { return right.fields.isEmpty }
+            if (left.callers != nil) != (right.callers != nil) { return right.callers == nil }
+            return left.upstream < right.upstream
         }
         judgesPaths = hasPaths
     }
@@ -135,11 +138,14 @@ extension RouteTable.Rules {
         judgesPaths = hasPaths
     }
 
-    /// Chooses by path (with or without its query), method and caller. `nil` matches the rules of every caller.
-    func match(path: Span<UInt8>, method: Span<UInt8>, caller: Caller?) -> RouteTable.Match {
+    /// Chooses by path (with or without its query), method, fields and caller. `nil` matches the rules of every caller.
+    func match(
+        path: Span<UInt8>, _ head: RequestHead, _ bytes: Span<UInt8>, caller: Caller?
+    ) -> RouteTable.Match {
+        let method = bytes[head.method]
         if judgesPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
         var isForOthers = false
-        for rule in rules where rule.covers(path, method) {
+        for rule in rules where rule.covers(path, method) && rule.fields.allSatisfy({ Self.has($0, head, bytes) }) {
             if let callers = rule.callers, let caller, !callers.admits(caller) {
                 isForOthers = true
                 continue
@@ -147,6 +153,18 @@ extension RouteTable.Rules {
             return .upstream(rule.upstream)
         }
         return isForOthers ? .notForCaller : .notCovered
+    }
+
+    /// Whether the request has the field once, with an accepted value. One that stays here does not count, because the
+    /// upstream would not see it.
+    private static func has(_ rule: FieldRule, _ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
+        let name = Array(rule.name.utf8)
+        var isFound = false
+        for field in head.fields where bytes[field.name].namesField(name) {
+            guard !isFound, !field.isHopByHop, rule.accepts(bytes[field.value]) else { return false }
+            isFound = true
+        }
+        return isFound
     }
 
     /// Where the route depends on the caller: the upstreams of some callers, the most specific first, and the upstream

@@ -14,6 +14,8 @@ final class Upstream {
     private let http2: HTTP2Pool
     private let exchanges: ExchangePool
     let client: Heimdallr?
+    /// Whether the API names the client's server itself: `client: auto`.
+    let enrols: Bool
     let injected: InjectedValues
     private let timeouts: (response: Timeout, idle: Timeout)
     private let callTimeouts: (response: Timeout, idle: Timeout)
@@ -38,6 +40,7 @@ final class Upstream {
         timeouts = (Timeout(settings.responseTimeout), Timeout(settings.idleTimeout))
         callTimeouts = (Timeout(settings.callResponseTimeout), Timeout(settings.callIdleTimeout))
         self.client = client
+        enrols = client?.enrols ?? false
         resource = "\(rules.index ?? 0) \(rules.name)"
         self.exchanges = exchanges
         carriers = former?.carriers ?? CarrierPool(options: options, loop: exchanges.loop)

@@ -329,7 +329,7 @@ struct GoodInputTests {
             """
         #expect(
             try good(yaml).warnings == [
-                "c.yaml:1:27: proxy.private_networks: this has no effect without `unmatched: forward` or `tunnels: [\"*\"]`",
+                "c.yaml:1:27: proxy.private_networks: this has no effect without `unmatched: forward`, `tunnels: [\"*\"]` or `client: auto`",
                 "c.yaml:3:3: clients.unused: no upstream uses this client",
                 "c.yaml:4:68: clients.used.proxy: a password stands in the configuration: write ${NAME} in its place",
                 "c.yaml:6:12: upstreams[0].host: every host under .internal gets this client's token",

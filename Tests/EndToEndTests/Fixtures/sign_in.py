@@ -8,6 +8,7 @@
     sign_in.py PROFILE FOLDER sign-out ADMIN-URL CLIENT
     sign_in.py PROFILE FOLDER pictures ADMIN-URL NAME
     sign_in.py PROFILE FOLDER press ADMIN-URL CLIENT...
+    sign_in.py PROFILE FOLDER enrol ADMIN-URL CLIENT [USER PASSWORD]
 
 Prints what it saw, a line each, and exits with 1 and a sentence when something is not as it should be.
 """
@@ -220,6 +221,26 @@ def refreshed(person, client):
     print("refreshed")
 
 
+def enrol(person, client, user=None, password=None):
+    """An API that names its server itself. The page before the sign-in says what it would do."""
+    person.open()
+    person.seen(client, "Sign-in needed")
+    person.press(client, By.LINK_TEXT, "Sign in")
+    offer = person.wait("the offer", lambda: person.driver.find_element(By.CLASS_NAME, "offer"))
+    names, values = (offer.find_elements(By.TAG_NAME, name) for name in ("dt", "dd"))
+    for name, value in zip(names, values):
+        print(name.text, value.text)
+    fits(person.driver)
+    person.driver.find_element(By.ID, "go").click()
+    if user:
+        person.wait("the server", lambda: not person.driver.current_url.startswith(person.admin))
+        person.log_in_at_the_server(user, password)
+        person.wait("the server's question", lambda: person.driver.find_element(By.NAME, "allow")).click()
+    person.wait("Signed in", lambda: person.driver.find_element(By.TAG_NAME, "h1").text == "Signed in")
+    person.driver.find_element(By.LINK_TEXT, "To the overview").click()
+    person.seen(client, "Ready")
+
+
 def look(person, client):
     person.open()
     print("state", person.wait("a state", lambda: person.state(client)))
@@ -275,7 +296,7 @@ profile, folder, what, admin, *rest = sys.argv[1:]
 person = Person(profile, folder, admin, scripts=what != "without-script")
 try:
     {"sign-in": sign_in, "without-script": without_script, "device": device, "refreshed": refreshed, "look": look, "sign-out": sign_out,
-     "pictures": pictures, "press": press}[what](person, *rest)
+     "pictures": pictures, "press": press, "enrol": enrol}[what](person, *rest)
     for complaint in person.complaints():
         print("complaint", complaint)
     for address in person.requested():

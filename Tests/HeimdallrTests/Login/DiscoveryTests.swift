@@ -22,6 +22,7 @@ import Testing
         #expect(
             ServerMetadata.addresses(of: "https://idp.example.com/tenant/a") == [
                 "https://idp.example.com/.well-known/oauth-authorization-server/tenant/a",
+                "https://idp.example.com/.well-known/openid-configuration/tenant/a",
                 "https://idp.example.com/tenant/a/.well-known/openid-configuration",
             ])
         #expect(
@@ -44,7 +45,8 @@ import Testing
         #expect(try await machine(server).accessToken().value == Secret("T1"))
         #expect(
             server.targets.dropFirst(2) == [
-                "/.well-known/oauth-authorization-server/tenant", "/tenant/.well-known/openid-configuration", "/token",
+                "/.well-known/oauth-authorization-server/tenant", "/.well-known/openid-configuration/tenant",
+                "/tenant/.well-known/openid-configuration", "/token",
             ])
         #expect(server.requests("/token")[0].field("Authorization") != nil)
         for document in server.requests(LoginServer.wellKnown + "/tenant") {

@@ -40,8 +40,9 @@ enum AnswerPhase {
     ) -> Int {
         let bytes = answer.bytes
         let map = RewrittenFields.isIn(answer) ? context.admitted.addressMap : nil
+        let hidesDiscovery = context.admitted.rules?.settings.hidesDiscovery ?? false
         return context.stream.answer(head, reason: bytes.span[answer.reason]) { output in
-            answer.writeFields(to: &output, map)
+            answer.writeFields(to: &output, map, hidesDiscovery: hidesDiscovery)
             more(&output)
         }
     }

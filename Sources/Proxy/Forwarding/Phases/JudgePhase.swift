@@ -14,6 +14,7 @@ enum JudgePhase {
         if isCall { context.exchange.callStatus = GRPCStatus(answer) }
         var findings = Exchange.Findings(
             canSendAgain: progress.canRewind, isRequestComplete: progress.isRequestComplete)
+        if let problem = signInProblem(answer, context) { return context.exchange.refuse(problem) }
         if context.token != nil {
             findings.wantsNonce = takesNonce(answer, &context)
             findings.awaitsStatus = isCall && answer.status == 200 && context.exchange.callStatus == nil
@@ -111,6 +112,41 @@ enum JudgePhase {
         // The client can still get the problem in place of the answer.
         if !context.exchange.isAnswered, isPersonNeeded(context) { context.exchange.stop(signInNeeded(context)) }
         return false
+    }
+
+    // MARK: An API that names its server itself
+
+    /// Reports a refusal to the client of `client: auto`.
+    /// - Returns: the answer in place of it, if a person's sign-in cures it.
+    private static func signInProblem(_ answer: borrowing ResponseHead, _ context: Context) -> Problem? {
+        guard let upstream = context.upstream, upstream.enrols, answer.status == 401 || answer.status == 403,
+            let client = context.client
+        else { return nil }
+        let values = challenges(answer)
+        let known = (Challenge.parse(values) ?? []).filter { [Challenge.bearer, Challenge.dpop].contains($0.scheme) }
+        let bearer = known.first { $0.value(of: "error") != nil } ?? known.first
+        // A 401 for another scheme, or a plain 403, is the program's own affair.
+        guard bearer != nil || answer.status == 401 && values.isEmpty else { return nil }
+        let challenge = ResourceChallenge(
+            url: address(context, upstream), metadata: bearer?.value(of: "resource_metadata"),
+            scope: bearer?.value(of: "scope"), error: bearer?.value(of: "error"),
+            acrValues: bearer?.value(of: "acr_values"), maxAge: bearer?.value(of: "max_age"))
+        if challenge.reason == .token, answer.status == 403 { return nil }
+        client.challenged(challenge, hadToken: context.token != nil)
+        guard answer.status == 401, challenge.reason == .authentication || context.token == nil else { return nil }
+        return Problem(
+            .needsAuthentication, client: upstream.rules.settings.client ?? "", signIn: context.shard.observer.signIn)
+    }
+
+    /// Address of the request at the API, without its query.
+    private static func address(_ context: Context, _ upstream: Upstream) -> String {
+        guard let destination = context.admitted.destination else { return "" }
+        let origin = "\(destination.scheme.rawValue)://\(destination.authority)"
+        let prefix = String(decoding: upstream.rules.pathPrefix, as: UTF8.self)
+        guard case .path(let path) = context.admitted.target else { return origin + prefix }
+        return context.stream.request.with { _, bytes in
+            origin + prefix + bytes[path].text.prefix { $0 != "?" }
+        }
     }
 
     private static func challenges(_ answer: borrowing ResponseHead) -> [[UInt8]] {

@@ -46,10 +46,19 @@ enum TokenPhase {
         }
         context.ledger.injection = .failed
         do throws(Problem) { context.client = try client(at: upstream, context.stream) } catch { return .fail(error) }
-        guard let token = upstream.currentToken(of: context.client) else { return .awaitToken(insteadOf: nil) }
+        guard let token = upstream.currentToken(of: context.client) else {
+            return goesWithoutToken(&context) ? .next : .awaitToken(insteadOf: nil)
+        }
         context.token = token
         context.ledger.injection = .injected
         return .next
+    }
+
+    /// Whether the request goes without a token, for the API's own refusal: no person has signed in yet (`client: auto`).
+    static func goesWithoutToken(_ context: inout Context) -> Bool {
+        guard context.upstream?.enrols == true, context.client?.sendsWithoutToken() == true else { return false }
+        context.ledger.injection = nil
+        return true
     }
 
     /// The upstream's client, or one for the caller's own token (RFC 8693).

@@ -1,0 +1,128 @@
+import HTTPMessage
+
+/// Reads `auto` of an upstream, the settings of `client: auto`.
+struct AutoReader {
+    private let section: Section
+    private var client: ClientSettings
+    private var auto: AutoSettings
+
+    /// Whether challenges and metadata of the API reach the program.
+    enum Discovery: String, CaseIterable { case hide, pass }
+
+    /// The word in `client`.
+    static let word = "auto"
+
+    /// The client's name: the host, with a dash before its port.
+    static func name(of host: HostPattern) -> String {
+        String(host.description.map { ":[]".contains($0) ? "-" : $0 })
+    }
+
+    /// - Parameters:
+    ///   - section: `auto`; `nil`: all defaults.
+    ///   - upstream: the other settings of the upstream, read before.
+    /// - Returns: the client, and whether programs see the API's own documents.
+    static func read(_ section: Section?, _ upstream: UpstreamSettings) -> (
+        client: ClientSettings, discovery: Discovery
+    ) {
+        var client = ClientSettings(name: name(of: upstream.host))
+        client.grantType = .authorizationCode
+        client.allowPlaintext = upstream.allowPlaintext
+        client.proxy = upstream.proxy
+        var auto = AutoSettings(resource: upstream.url?.description ?? "https://\(upstream.host)")
+        auto.tls = upstream.tls
+        guard let section else {
+            client.auto = auto
+            return (client, .hide)
+        }
+        var reader = AutoReader(section: section, client: client, auto: auto)
+        reader.readClient()
+        auto = reader.auto
+        var discovery = Discovery.hide
+        section.read("discovery", into: &discovery) { text throws(Misfit) in try Grammar.word(text) }
+        section.finish()
+        client = reader.client
+        client.auto = auto
+        return (client, discovery)
+    }
+
+    private enum Grant: String, CaseIterable {
+        case authorizationCode = "authorization_code"
+        case clientCredentials = "client_credentials"
+    }
+
+    private mutating func readClient() {
+        client.issuer = section.value("issuer", ClientReader.issuer)
+        section.read("client_id", into: &client.clientID, Grammar.printable)
+        client.clientSecret = section.secret("client_secret")
+        client.clientKey = section.secret("client_key")
+        client.clientKeyID = section.value("client_key_id", Grammar.printable)
+        auto.clientDocument = section.value("client_document", Self.document)
+        if section.value("dpop", Grammar.boolean) == true { client.dpop = .ownKey }
+        client.redirectURI = section.value("redirect_uri", ClientReader.redirectURI)
+        auto.allowedScopes = section.list("allow_scopes", Grammar.scopes)?.flatMap { $0 }
+        readSubject()
+        var grant = Grant.authorizationCode
+        section.read("grant_type", into: &grant) { text throws(Misfit) in try Grammar.word(text) }
+        if grant == .clientCredentials {
+            client.grantType = .clientCredentials
+            section.need(
+                "client_id", "client_document", for: "grant_type",
+                saying: "without a person, the client has to be known: write `client_id` or `client_document`")
+        }
+        readProof()
+    }
+
+    /// One sign-in for many APIs: `{client: idp, token: id_token}`.
+    private mutating func readSubject() {
+        guard let subject = section.section("subject_token") else { return }
+        auto.subjectClient = subject.value("client", Grammar.nonempty)
+        var token = Subject.idToken
+        subject.read("token", into: &token) { text throws(Misfit) in try Grammar.word(text) }
+        subject.need("client", saying: "\(subject.path): write {client: NAME}, the client that people sign in to")
+        subject.finish()
+        client.grantType = .jwtBearer
+        section.need(
+            "client_id", "client_document", for: "subject_token",
+            saying: "without a sign-in at the API's server, the client has to be known there: write `client_id` or "
+                + "`client_document`")
+        section.refuse(
+            ["grant_type"], saying: "`subject_token` decides about the grant: leave one of them out")
+    }
+
+    private enum Subject: String, CaseIterable { case idToken = "id_token" }
+
+    private mutating func readProof() {
+        if section.has("client_id"), section.has("client_document") {
+            section.error("client_document", "there is a `client_id` already: leave one of them out")
+        }
+        if section.has("client_secret"), section.has("client_key") {
+            section.error("client_key", "there is a `client_secret` already: leave one of them out")
+        }
+        if section.has("client_secret"), !section.has("client_id") {
+            section.error("client_secret", "this needs `client_id` too")
+        }
+        if section.has("client_key_id"), !section.has("client_key") {
+            section.error("client_key_id", "this needs `client_key` too")
+        }
+        guard let key = client.clientKey else {
+            client.authMethod = client.clientSecret == nil ? .none : .clientSecretBasic
+            return
+        }
+        client.authMethod = .privateKeyJWT
+        section.need(
+            "client_id", "client_document", for: "client_key",
+            saying: "this needs `client_id` or `client_document`, by which the server knows the key")
+        section.note(.signing(key, algorithm: nil, certificate: nil), at: "client_key")
+        if client.clientID.isEmpty { client.clientID = auto.clientDocument ?? "" }
+    }
+
+    /// A client id metadata document: https, with a path.
+    private static func document(_ text: String) throws(Misfit) -> String {
+        let url = try Grammar.endpoint(text)
+        let example = "write an https:// URL with a path, such as https://ops.example.com/heimdallr-proxy.json"
+        guard url.hasPrefix("https://"), !url.contains("?"), let slash = url.dropFirst(8).firstIndex(of: "/"),
+            url.index(after: slash) < url.endIndex
+        else { throw Misfit(example) }
+        return url
+    }
+}

@@ -1,0 +1,34 @@
+import WireText
+
+/// A request's field that an upstream's rule depends on.
+public struct FieldRule: Sendable, Equatable {
+    /// Lower case.
+    public var name: String
+    /// Accepted values: exact, or a beginning with `*` behind it.
+    public var patterns: [String]
+
+    public init(name: String, patterns: [String]) {
+        self.name = name
+        self.patterns = patterns
+    }
+
+    /// Whether a pattern accepts the value.
+    public func accepts(_ value: Span<UInt8>) -> Bool {
+        patterns.contains { pattern in
+            let bytes = pattern.utf8
+            let isOpen = bytes.last == UInt8(ascii: "*")
+            return (isOpen || value.count == bytes.count)
+                && Self.begins(value, bytes, isOpen ? bytes.count - 1 : bytes.count)
+        }
+    }
+
+    private static func begins(_ value: Span<UInt8>, _ bytes: String.UTF8View, _ count: Int) -> Bool {
+        guard value.count >= count else { return false }
+        var index = 0
+        for byte in bytes.prefix(count) {
+            guard value[index] == byte else { return false }
+            index += 1
+        }
+        return true
+    }
+}

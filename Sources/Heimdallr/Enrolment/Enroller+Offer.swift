@@ -1,0 +1,210 @@
+internal import WireText
+
+// From an API's address to the server and the client of its tokens.
+extension Enroller {
+    /// Walks the chain of documents.
+    /// - Parameters:
+    ///   - grant: the grant type of the first token.
+    ///   - redirectURI: of the sign-in; `nil`: no person signs in.
+    /// - Throws: `DiscoveryFault`, for the first broken link.
+    func offer(
+        _ directory: EndpointDirectory, grant: String, redirectURI: String?
+    ) async throws(DiscoveryFault) -> SignInOffer {
+        do throws(DiscoveryFault) {
+            let offer = try await walk(directory, grant, redirectURI)
+            keep(offer)
+            return offer
+        } catch {
+            note(error)
+            throw error
+        }
+    }
+
+    private func walk(
+        _ directory: EndpointDirectory, _ grant: String, _ redirectURI: String?
+    ) async throws(DiscoveryFault) -> SignInOffer {
+        let document = try await resource(directory)
+        let issuer: String
+        if let document {
+            issuer = try document.metadata.issuer(pinned: settings.issuer)
+        } else {
+            guard let pinned = settings.issuer else { throw .noIssuer }
+            issuer = pinned
+        }
+        guard (try? TokenEndpointURL.check(issuer, allowPlaintext: allowPlaintext)) != nil, !issuer.contains("?")
+        else { throw .unusable("issuer") }
+        let metadata = try await directory.metadata(of: issuer)
+        var browser = ""
+        if redirectURI != nil {
+            guard metadata.provesCodes else { throw .noPKCE }
+            browser = try metadata.url(.authorization, allowPlaintext: allowPlaintext)
+        } else if let offered = metadata.grantTypes, !offered.contains(grant) {
+            throw .noGrant(grant)
+        }
+        _ = try metadata.url(.token, allowPlaintext: allowPlaintext)
+        let stepUp = stepUp
+        let granted = stepUp.scopes.isEmpty || enrolment?.issuer != issuer ? [] : enrolment?.scope ?? []
+        let scope = try ScopeChoice(
+            challenged: challenge?.scope, ofResource: document?.metadata.scopes,
+            ofServer: redirectURI == nil ? [] : metadata.scopes, further: granted + stepUp.scopes,
+            allowed: settings.allowedScopes
+        ).scopes()
+        return SignInOffer(
+            resource: document?.metadata.resource, issuer: issuer, scope: scope, authorizationEndpoint: browser,
+            foreignEndpoints: Self.foreign(metadata, issuer), client: client(at: issuer, metadata, redirectURI),
+            document: document?.address, metadata: metadata)
+    }
+
+    /// Hosts are compared as text. A host below the issuer's own one counts as another, and is shown.
+    private static func foreign(_ metadata: ServerMetadata, _ issuer: String) -> [String: String] {
+        let own = ResourceAddress.host(of: issuer)
+        var foreign: [String: String] = [:]
+        for (endpoint, url) in metadata.endpoints {
+            if let host = ResourceAddress.host(of: url), host != own {
+                foreign[endpoint.rawValue] = ForeignText.printable(host)
+            }
+        }
+        return foreign
+    }
+
+    // MARK: The API's document
+
+    /// The API's metadata; `nil`: it has none, and the issuer is configured.
+    func resource(_ directory: EndpointDirectory) async throws(DiscoveryFault) -> Document? {
+        let challenge = challenge
+        let url = challenge?.url ?? settings.resource
+        if let kept = document(of: url, challenged: challenge?.metadata) { return kept }
+        var status = 404
+        for address in ResourceAddress.ofMetadata(of: url, challenged: challenge?.metadata) {
+            guard (try? TokenEndpointURL.check(address, allowPlaintext: allowPlaintext)) != nil else {
+                throw .unusable("resource_metadata")
+            }
+            do throws(DiscoveryFault) {
+                let limits = DocumentLimits.discovered
+                let response = try await directory.response(at: address, within: limits.time)
+                let document = Document(
+                    metadata: try ResourceMetadata(response.body, for: url), address: address, url: url,
+                    challenged: challenge?.metadata, until: clock.now() + limits.longevity(of: response))
+                keep(document)
+                return document
+            } catch {
+                guard case .status(let other) = error else { throw error }
+                status = other
+            }
+        }
+        guard settings.issuer != nil else { throw .noResource(status) }
+        return nil
+    }
+
+    /// Looks whether the API still names the issuer of the tokens in use, when its metadata is stale. A fault on the way says
+    /// nothing about that.
+    /// - Throws: `DiscoveryFault.movedIssuer`, `.unlistedIssuer`, or `.notEnrolled`
+    func confirm(_ directory: EndpointDirectory) async throws(DiscoveryFault) {
+        guard let enrolment else { throw .notEnrolled }
+        guard enrolment.resource != nil, isStale else { return }
+        guard let document = try? await resource(directory) else { return }
+        if document.metadata.authorizationServers.contains(enrolment.issuer) { return }
+        do throws(DiscoveryFault) {
+            let named = try document.metadata.issuer(pinned: settings.issuer)
+            guard named != enrolment.issuer else { return }
+            throw .movedIssuer(
+                from: ForeignText.printable(enrolment.issuer), to: ForeignText.printable(named))
+        } catch {
+            note(error)
+            throw error
+        }
+    }
+
+    // MARK: The client
+
+    /// The first of: configured, document, known, registered, typed in.
+    private func client(
+        at issuer: String, _ metadata: ServerMetadata, _ redirectURI: String?
+    ) -> SignInOffer.Client {
+        if let address = settings.clientDocument {
+            if metadata.readsClientDocuments { return .document(address) }
+        } else if !configured.identifier.isEmpty {
+            return .configured(configured.identifier)
+        }
+        if let known = enrolment, known.issuer == issuer, isUsable(known.client, redirectURI) {
+            return .known(known.client.identifier)
+        }
+        return metadata.endpoints[.registration] == nil || redirectURI == nil ? .wanted : .registered
+    }
+
+    private func isUsable(_ client: Enrolment.Client, _ redirectURI: String?) -> Bool {
+        switch client.source {
+        case .configured, .document: return false
+        case .typed: return true
+        case .registered:
+            let isGood = client.secretExpiresAt == 0 || client.secretExpiresAt > clock.wallClock()
+            return !client.isRefused && isGood && redirectURI.map { client.redirectURIs.contains($0) } ?? true
+        }
+    }
+
+    /// The enrolment for an offer. Registers a client if needed.
+    /// - Throws: `DiscoveryFault`
+    func enrolment(for offer: SignInOffer, redirectURI: String?) async throws(DiscoveryFault) -> Enrolment {
+        let client: Enrolment.Client
+        switch offer.client {
+        case .configured(let identifier):
+            client = Enrolment.Client(identifier: identifier, method: .configured, source: .configured)
+        case .document(let address):
+            let hasKey = !configured.identifier.isEmpty
+            client = Enrolment.Client(identifier: address, method: hasKey ? .configured : .none, source: .document)
+        case .known:
+            guard let known = enrolment?.client else { throw .clientWanted }
+            client = known
+        case .registered: client = try await register(offer, redirectURI: redirectURI ?? "")
+        case .wanted: throw .clientWanted
+        }
+        var new = Enrolment(resource: offer.resource, issuer: offer.issuer, scope: offer.scope, client: client)
+        new.revision = enrolment?.revision ?? 0
+        return new
+    }
+
+    /// RFC 7591 section 3.1.
+    private func register(_ offer: SignInOffer, redirectURI: String) async throws(DiscoveryFault) -> Enrolment.Client {
+        let now = clock.wallClock()
+        let last = enrolment.flatMap { $0.issuer == offer.issuer ? $0.client : nil }
+        let wait = ClientRegistration.wait(after: last, now: now)
+        guard wait == 0 else { throw .registeredLately(.seconds(wait)) }
+        let url = try offer.metadata.url(.registration, allowPlaintext: allowPlaintext)
+        let method = ClientRegistration.method(offered: offer.metadata.authMethods)
+        let redirectURIs = ClientRegistration.redirectURIs(redirectURI)
+        let members = ClientRegistration.members(
+            name: settings.clientName, redirectURIs: redirectURIs, method: method, scope: offer.scope)
+        let request = HeimdallrHTTPRequest(
+            method: "POST", url: url,
+            headers: [
+                HeimdallrHTTPField(name: "Content-Type", value: "application/json"),
+                HeimdallrHTTPField(name: "Accept", value: "application/json"),
+            ], body: Array(JSON.object(members).text(.compact, escaping: .required).utf8),
+            timeout: DocumentLimits.discovered.time, maxBodyBytes: DocumentLimits.discovered.bytes)
+        let response: HeimdallrHTTPResponse
+        do { response = try await httpClient.send(request) } catch {
+            throw .registration("\(error as? HeimdallrHTTPClientError ?? .other)")
+        }
+        guard (200..<300).contains(response.status) else {
+            let answer = response.content.withSpan { try? JSONParser.parse($0) }
+            let words = [answer?["error"]?.string, answer?["error_description"]?.string].compactMap { $0 }
+            let said = words.map { ServerText.sanitize($0, hiding: []) }.joined(separator: ": ")
+            throw .registration(said.isEmpty ? "it answered \(response.status)" : "\(response.status) \(said)")
+        }
+        var client = try ClientRegistration.client(
+            in: response.content, asked: method, offered: offer.metadata.authMethods, redirectURIs: redirectURIs,
+            at: now)
+        if let last, last.source == .registered, last.isRefused { client.renewals = last.renewals + 1 }
+        return client
+    }
+
+    /// A client that a person has typed in for this offer.
+    func typed(identifier: String, secret: Secret?, for offer: SignInOffer) -> Enrolment {
+        let method: Enrolment.Method =
+            secret == nil ? .none : ClientRegistration.secretMethod(offered: offer.metadata.authMethods)
+        return Enrolment(
+            resource: offer.resource, issuer: offer.issuer, scope: offer.scope,
+            client: Enrolment.Client(
+                identifier: identifier, secret: secret, method: method, source: .typed))
+    }
+}

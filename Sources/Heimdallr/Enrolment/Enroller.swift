@@ -1,0 +1,214 @@
+import Synchronization
+
+/// Finds the authorization server of one API by the API's own documents, and gets a client there. Any thread.
+///
+/// The enrolment in use changes only under the lease of the client's record, which keeps it.
+final class Enroller: Sendable {
+    let settings: EnrolmentSettings
+    /// Authentication of the configuration; its identifier may be empty.
+    let configured: any OAuthClientCredentials
+    let allowPlaintext: Bool
+    let httpClient: any HeimdallrHTTPClient
+    let clock: HeimdallrClock
+    private let state = Mutex(State())
+
+    private struct State {
+        var enrolment: Enrolment?
+        /// The newest refusal of a request without a token.
+        var challenge: ResourceChallenge?
+        var stepUp = StepUp()
+        var document: Document?
+        var offer: SignInOffer?
+        var fault: DiscoveryFault?
+    }
+
+    /// Demands of the API for the next sign-in.
+    struct StepUp: Sendable, Equatable {
+        /// Scopes that the API found missing.
+        var scopes: [String] = []
+        var acrValues: String?
+        var maxAge: Int?
+        var wantsAuthentication: Bool { acrValues != nil || maxAge != nil }
+    }
+
+    /// The API's metadata, as fetched.
+    struct Document: Sendable {
+        var metadata: ResourceMetadata
+        /// Where it lay.
+        var address: String
+        /// The request and the challenge that led to it.
+        var url: String
+        var challenged: String?
+        var until: ContinuousClock.Instant
+    }
+
+    /// Limit of scopes that an API can demand one after the other.
+    private static let maxScopes = 64
+
+    init(
+        _ settings: EnrolmentSettings, configured: any OAuthClientCredentials, allowPlaintext: Bool,
+        httpClient: any HeimdallrHTTPClient, clock: HeimdallrClock
+    ) {
+        self.settings = settings
+        self.configured = configured
+        self.allowPlaintext = allowPlaintext
+        self.httpClient = httpClient
+        self.clock = clock
+    }
+
+    // MARK: The enrolment in use
+
+    var enrolment: Enrolment? { state.withLock { $0.enrolment } }
+
+    /// The issuer of the tokens in use; before a sign-in the configured one.
+    var issuer: String? { enrolment?.issuer ?? settings.issuer }
+
+    /// The configuration with the findings in it.
+    func applied(to configuration: HeimdallrConfiguration) -> HeimdallrConfiguration {
+        var configuration = configuration
+        let enrolment = enrolment
+        configuration.issuer = enrolment?.issuer ?? settings.issuer
+        configuration.scope = enrolment?.scope ?? []
+        configuration.resource = enrolment?.resource.map { [$0] } ?? []
+        return configuration
+    }
+
+    /// Uses another enrolment. Its revision is past the former one's.
+    func use(_ new: Enrolment) {
+        state.withLock { state in
+            var new = new
+            new.revision = (state.enrolment?.revision ?? 0) + 1
+            state.enrolment = new
+        }
+    }
+
+    /// Takes up the enrolment of a stored record, unless it is older than ours.
+    func takeUp(_ stored: Secret?) {
+        guard let stored, let other = Enrolment(stored: stored) else { return }
+        state.withLock { state in
+            if let own = state.enrolment, own.revision >= other.revision { return }
+            state.enrolment = other
+        }
+    }
+
+    /// The server answered `invalid_client`.
+    /// - Returns: whether the client is one that it had registered.
+    func clientRefused() -> Bool {
+        state.withLock { state in
+            guard var enrolment = state.enrolment, enrolment.client.source == .registered else { return false }
+            enrolment.client.isRefused = true
+            enrolment.revision += 1
+            state.enrolment = enrolment
+            return true
+        }
+    }
+
+    /// A sign-in has ended well.
+    func signedIn() {
+        state.withLock { state in
+            state.stepUp = StepUp()
+            state.fault = nil
+            guard var enrolment = state.enrolment, enrolment.client.renewals > 0 else { return }
+            enrolment.client.renewals = 0
+            enrolment.revision += 1
+            state.enrolment = enrolment
+        }
+    }
+
+    // MARK: Challenges
+
+    var challenge: ResourceChallenge? { state.withLock { $0.challenge } }
+    var stepUp: StepUp { state.withLock { $0.stepUp } }
+
+    /// Notes a refusal of the API.
+    /// - Returns: whether it asks for something new of the person.
+    func note(_ challenge: ResourceChallenge, hadToken: Bool) -> Bool {
+        let now = clock.now()
+        return state.withLock { state in
+            if hadToken, challenge.reason == .token { state.document?.until = now }
+            return Self.note(challenge, &state)
+        }
+    }
+
+    private static func note(_ challenge: ResourceChallenge, _ state: inout State) -> Bool {
+        let before = state.stepUp
+        switch challenge.reason {
+        case .token: state.challenge = challenge
+        case .scope:
+            let known = state.stepUp.scopes
+            let new = (challenge.scope ?? []).filter { !known.contains($0) }
+            state.stepUp.scopes = Array((known + new).prefix(maxScopes))
+        case .authentication:
+            state.stepUp.acrValues = challenge.acrValues
+            state.stepUp.maxAge = challenge.maxAge ?? (challenge.acrValues == nil ? 0 : nil)
+        }
+        return state.stepUp != before
+    }
+
+    // MARK: What was found
+
+    func document(of url: String, challenged: String?) -> Document? {
+        let now = clock.now()
+        return state.withLock { state in
+            guard let document = state.document, document.url == url, document.challenged == challenged,
+                now < document.until
+            else { return nil }
+            return document
+        }
+    }
+
+    /// Whether the API's metadata was read, and is to be read again.
+    var isStale: Bool {
+        let now = clock.now()
+        return state.withLock { $0.document.map { now >= $0.until } ?? true }
+    }
+
+    func keep(_ document: Document) { state.withLock { $0.document = document } }
+
+    func keep(_ offer: SignInOffer) {
+        state.withLock { state in
+            state.offer = offer
+            state.fault = nil
+        }
+    }
+
+    func note(_ fault: DiscoveryFault) { state.withLock { $0.fault = fault } }
+
+    var report: EnrolmentReport {
+        state.withLock { state in
+            var report = EnrolmentReport(url: state.challenge?.url ?? settings.resource)
+            report.resource = state.enrolment?.resource ?? state.offer?.resource
+            report.issuer = state.enrolment?.issuer ?? state.offer?.issuer ?? settings.issuer
+            report.client = state.enrolment?.client.source.rawValue
+            report.document = state.document?.address
+            report.foreignEndpoints = state.offer?.foreignEndpoints ?? [:]
+            report.missingScopes = state.stepUp.scopes
+            report.wantsAuthentication = state.stepUp.wantsAuthentication
+            report.fault = state.fault
+            return report
+        }
+    }
+}
+
+/// Authentication of a client that is configured, registered or typed in.
+struct EnrolledCredentials: OAuthClientCredentials {
+    let enroller: Enroller
+
+    private var inUse: any OAuthClientCredentials {
+        guard let client = enroller.enrolment?.client else { return enroller.configured }
+        switch client.method {
+        case .configured: return enroller.configured
+        case .none: return OAuthClientSecretCredentials(identifier: client.identifier)
+        case .basic, .post:
+            guard let secret = client.secret else { return OAuthClientSecretCredentials(identifier: client.identifier) }
+            return OAuthClientSecretCredentials(
+                identifier: client.identifier, secret: SecretClosureProvider { secret },
+                method: client.method == .post ? .post : .basic(.form))
+        }
+    }
+
+    var identifier: String { inUse.identifier }
+    var needsTokenEndpoint: Bool { inUse.needsTokenEndpoint }
+
+    func authenticate(_ request: inout TokenRequest) async throws { try await inUse.authenticate(&request) }
+}

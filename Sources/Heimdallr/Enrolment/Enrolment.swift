@@ -1,0 +1,110 @@
+internal import Cryptography
+internal import WireText
+
+/// The server and the client that a resource's own documents led to. Stored in the client's record, and bound to its issuer.
+/// Prints as `<redacted>`.
+struct Enrolment: Sendable, Equatable, Redacted {
+    /// `resource` as published; `nil`: the resource publishes nothing, and the issuer is configured.
+    var resource: String?
+    var issuer: String
+    /// Scopes of the last sign-in's request.
+    var scope: [String]
+    var client: Client
+    /// Revision: of two, the higher one is the later.
+    var revision: UInt64 = 1
+
+    struct Client: Sendable, Equatable {
+        var identifier: String
+        var secret: Secret?
+        var method: Method
+        var source: Source
+        /// Redirect URIs of the registration.
+        var redirectURIs: [String] = []
+        /// Time of the registration, in seconds since 1970.
+        var registeredAt: Int64 = 0
+        /// `client_secret_expires_at` (RFC 7591 section 3.2.1); 0: never.
+        var secretExpiresAt: Int64 = 0
+        /// The server no longer knows it: `invalid_client`.
+        var isRefused = false
+        /// Registrations in place of refused ones since the last sign-in.
+        var renewals = 0
+    }
+
+    /// Authentication at the token endpoint.
+    enum Method: String, Sendable {
+        case none
+        case basic = "client_secret_basic"
+        case post = "client_secret_post"
+        /// Of the configuration.
+        case configured
+    }
+
+    /// Origin of the `client_id`.
+    enum Source: String, Sendable {
+        case configured
+        /// Address of a client id metadata document.
+        case document
+        /// RFC 7591.
+        case registered
+        /// Typed in by a person.
+        case typed
+    }
+
+    // MARK: In the store
+
+    /// As sealed in the record.
+    var stored: Secret {
+        let members: [JSON.Member] = [
+            .init("resource", JSON(resource)), .init("issuer", .string(issuer)),
+            .init("scope", .array(scope.map { .string($0) })), .init("client_id", .string(client.identifier)),
+            .init("client_secret", JSON(client.secret?.revealed)), .init("method", .string(client.method.rawValue)),
+            .init("source", .string(client.source.rawValue)),
+            .init("redirect_uris", .array(client.redirectURIs.map { .string($0) })),
+            .init("registered_at", .number(Int(client.registeredAt))),
+            .init("secret_expires_at", .number(Int(client.secretExpiresAt))),
+            .init("refused", .bool(client.isRefused)), .init("renewals", .number(client.renewals)),
+            .init("revision", .number(Int(clamping: revision))),
+        ]
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(4096)
+        JSON.object(members).write(.compact) { bytes.append($0) }
+        defer { SecretBytes.wipe(&bytes) }
+        return Secret(bytes)
+    }
+
+    /// - Returns: `nil` for other content.
+    init?(stored: Secret) {
+        guard let value = stored.withSpan({ try? JSONParser.parse($0) }), let issuer = value["issuer"]?.string,
+            let identifier = value["client_id"]?.string,
+            let method = value["method"]?.string.flatMap({ Method(rawValue: $0) }),
+            let source = value["source"]?.string.flatMap({ Source(rawValue: $0) })
+        else { return nil }
+        self.init(
+            resource: value["resource"]?.string, issuer: issuer, scope: Self.texts(value["scope"]),
+            client: Client(
+                identifier: identifier, secret: value["client_secret"]?.string.map { Secret($0) }, method: method,
+                source: source, redirectURIs: Self.texts(value["redirect_uris"])))
+        client.registeredAt = Self.number(value["registered_at"])
+        client.secretExpiresAt = Self.number(value["secret_expires_at"])
+        client.isRefused = value["refused"] == .bool(true)
+        client.renewals = Int(clamping: Self.number(value["renewals"]))
+        revision = UInt64(clamping: Self.number(value["revision"]))
+    }
+
+    init(resource: String?, issuer: String, scope: [String], client: Client) {
+        self.resource = resource
+        self.issuer = issuer
+        self.scope = scope
+        self.client = client
+    }
+
+    private static func texts(_ value: JSONValue?) -> [String] {
+        guard case .array(let elements)? = value else { return [] }
+        return elements.compactMap(\.string)
+    }
+
+    static func number(_ value: JSONValue?) -> Int64 {
+        guard case .number(let text)? = value else { return 0 }
+        return Int64(text) ?? 0
+    }
+}

@@ -1,0 +1,116 @@
+// Clients whose server and `client_id` come from the documents of an API.
+extension Heimdallr {
+    /// Whether the API names the server, and the client is found there: `HeimdallrConfiguration.enrolment`.
+    public var enrols: Bool { exchange.enroller != nil }
+
+    /// Whether a request may go to the API without a token: the client needs a sign-in, and the API's refusal tells what for.
+    /// Never waits. `false` for a client that does not enrol.
+    public func sendsWithoutToken() -> Bool {
+        guard exchange.enroller != nil, loginMethod != nil else { return false }
+        return apply { $0.lacksPerson($1) }
+    }
+
+    /// Reports a refusal of the API. Never waits. No effect on a client that does not enrol.
+    /// - Parameter hadToken: the refused request had a token, so the API may have another server now.
+    public func challenged(_ challenge: ResourceChallenge, hadToken: Bool) {
+        guard let enroller = exchange.enroller, enroller.note(challenge, hadToken: hadToken) else { return }
+        apply { life, _ in life.act(.emit(.moreConsentNeeded(scope: enroller.stepUp.scopes))) }
+    }
+
+    /// Finds out what a sign-in would do: reads the documents, and changes nothing.
+    /// - Parameter redirectURI: the registered address, as of `beginLogin`.
+    /// - Throws: `LoginError.discovery`, for the first broken link of the chain.
+    public func signInOffer(redirectURI: String) async throws(LoginError) -> SignInOffer {
+        guard let enroller = exchange.enroller else { throw .wrongMethod }
+        // The record may have a client of another process.
+        _ = await stored()
+        do throws(DiscoveryFault) {
+            return try await enroller.offer(exchange.directory, grant: exchange.grant.type, redirectURI: redirectURI)
+        } catch { throw LoginError(error) }
+    }
+
+    /// Uses a client that a person has registered at the server by hand.
+    /// - Parameters:
+    ///   - identifier: the `client_id`.
+    ///   - secret: `nil`: a public client.
+    ///   - redirectURI: as of `signInOffer(redirectURI:)`.
+    /// - Throws: `LoginError`; nothing has changed then.
+    public func useClient(identifier: String, secret: Secret?, redirectURI: String) async throws(LoginError) {
+        guard let enroller = exchange.enroller else { throw .wrongMethod }
+        guard ClientRegistration.isVisible(identifier, spaces: true),
+            secret.map({ !$0.isEmpty && $0.count <= ResourceMetadata.maxTextBytes }) ?? true
+        else { throw .discovery(.registration("the client_id or its secret has other characters than ASCII")) }
+        let offer = try await signInOffer(redirectURI: redirectURI)
+        try await holdingStore { () async throws(LoginError) in
+            try await self.adopt(enroller.typed(identifier: identifier, secret: secret, for: offer), enroller)
+        }
+    }
+
+    /// Finds server and client for a sign-in, and keeps them. No effect on a client that does not enrol.
+    /// - Returns: further parameters for the authorization endpoint (RFC 9470 section 4).
+    func enrol(redirectURI: String) async throws(LoginError) -> [FormParameter] {
+        guard let enroller = exchange.enroller else { return [] }
+        try await holdingStore { () async throws(LoginError) in
+            // Under the lease: another process may have registered a client.
+            let offer = try await self.signInOffer(redirectURI: redirectURI)
+            let enrolment: Enrolment
+            do throws(DiscoveryFault) {
+                enrolment = try await enroller.enrolment(for: offer, redirectURI: redirectURI)
+            } catch {
+                enroller.note(error)
+                throw LoginError(error)
+            }
+            try await self.adopt(enrolment, enroller)
+        }
+        let stepUp = enroller.stepUp
+        return (stepUp.acrValues.map { [FormParameter("acr_values", $0)] } ?? [])
+            + (stepUp.maxAge.map { [FormParameter("max_age", "\($0)")] } ?? [])
+    }
+
+    /// Keeps an enrolment in the record. Under `holdingStore` only.
+    private func adopt(_ enrolment: Enrolment, _ enroller: Enroller) async throws(LoginError) {
+        let former = enroller.enrolment
+        guard enrolment != former else { return }
+        // The stored tokens belong to the former enrolment; those of another process come first.
+        let record = (try? await store.load(client: recordName)) ?? nil
+        if let record, record.revision > look({ $0.revision }) {
+            let known = await exchange.takingUp(record)
+            apply { $0.noticed(known, $1) }
+        }
+        let retires =
+            former.map { $0.issuer != enrolment.issuer || $0.client.identifier != enrolment.client.identifier } ?? false
+        enroller.use(enrolment)
+        guard let new = apply({ $0.enrolled(retires: retires, over: record?.revision ?? 0, $1) }) else {
+            throw .stopped
+        }
+        switch await save(new) {
+        case .done: apply { $0.resaved(new, fault: nil, $1) }
+        case .failed(let error): apply { $0.resaved(new, fault: error, $1) }
+        case .superseded(let later):
+            takeUp(later)
+            throw .overtaken
+        }
+    }
+
+    /// Checks, before a code is sent, that the client is still one of the server that gave it. Under `holdingStore` only.
+    func checkEnrolment(_ issuer: String?) async throws(LoginError) {
+        guard let enroller = exchange.enroller else { return }
+        // The login may have begun at another process.
+        _ = await stored()
+        guard enroller.enrolment?.issuer == issuer else { throw .reconfigured }
+    }
+}
+
+extension TokenExchange {
+    /// Finds the server before a token request without a person, or makes sure that the tokens are still its ones.
+    /// - Throws: `TokenEndpointFault.discovery`
+    func enrol(for kind: TokenLifeCycle.FetchKind) async throws(TokenEndpointFault) {
+        guard let enroller else { return }
+        do throws(DiscoveryFault) {
+            guard kind == .grant else { return try await enroller.confirm(directory) }
+            let offer = try await enroller.offer(directory, grant: grant.type, redirectURI: nil)
+            let enrolment = try await enroller.enrolment(for: offer, redirectURI: nil)
+            if enrolment != enroller.enrolment { enroller.use(enrolment) }
+        } catch { throw .discovery(error) }
+    }
+}

@@ -1,0 +1,83 @@
+internal import WireText
+
+/// An API's refusal of one request, as far as a sign-in depends on it: RFC 6750 section 3, RFC 9728 section 5, RFC 9470.
+public struct ResourceChallenge: Sendable, Equatable {
+    /// Address of the request at the API, without its query.
+    public var url: String
+    /// `resource_metadata`: address of the API's metadata.
+    public var metadata: String?
+    /// `scope`, taken apart; `nil`: the challenge has none.
+    public var scope: [String]?
+    /// Reason for the refusal.
+    public var reason: Reason
+    /// `acr_values`: kinds of authentication that the API accepts (RFC 9470 section 3).
+    public var acrValues: String?
+    /// `max_age`: highest age of the authentication, in seconds.
+    public var maxAge: Int?
+
+    /// Meaning of `error`.
+    public enum Reason: Sendable, Hashable {
+        /// A token is missing, or is not accepted.
+        case token
+        /// The token lacks scopes: `insufficient_scope`.
+        case scope
+        /// The person has to authenticate better, or again: `insufficient_user_authentication`.
+        case authentication
+    }
+
+    /// The parameters are the properties of the same names. Values that no server may send are left out.
+    public init(
+        url: String, metadata: String? = nil, scope: String? = nil, error: String? = nil, acrValues: String? = nil,
+        maxAge: String? = nil
+    ) {
+        self.url = url
+        self.metadata = metadata.flatMap { $0.utf8.count <= ResourceMetadata.maxTextBytes ? $0 : nil }
+        self.scope = scope.map { ScopeChoice.names(in: $0) }
+        reason =
+            switch error {
+            case "insufficient_scope": .scope
+            case "insufficient_user_authentication": .authentication
+            default: .token
+            }
+        self.acrValues = acrValues.flatMap { text in
+            text.utf8.count <= 1024 && text.utf8.allSatisfy { (0x20...0x7E).contains($0) } ? text : nil
+        }
+        self.maxAge = maxAge.flatMap { Int($0) }.flatMap { (0...31_536_000).contains($0) ? $0 : nil }
+    }
+}
+
+/// Choice of scopes for a sign-in.
+struct ScopeChoice: Sendable {
+    /// Scopes of the challenge; `nil`: it has none.
+    var challenged: [String]?
+    /// `scopes_supported` of the resource.
+    var ofResource: [String]?
+    /// `scopes_supported` of the authorization server.
+    var ofServer: [String] = []
+    /// Scopes that an API found missing, and those asked for before.
+    var further: [String] = []
+    /// The operator's limit; `nil`: none.
+    var allowed: [String]?
+
+    private static let offline = "offline_access"
+
+    /// Scopes to ask for, each once; empty: the server decides.
+    /// - Throws: `DiscoveryFault.scopesNotAllowed` if the limit leaves none of them.
+    func scopes() throws(DiscoveryFault) -> [String] {
+        var wanted: [String] = []
+        for name in (challenged ?? ofResource ?? []) + further where !wanted.contains(name) { wanted.append(name) }
+        // RFC 9728 lists scopes of the resource. Only the authorization server knows about refresh tokens.
+        wanted.removeAll { $0 == Self.offline }
+        if !wanted.isEmpty, ofServer.contains(Self.offline) { wanted.append(Self.offline) }
+        guard let allowed else { return wanted }
+        // Without any scope the server would choose, perhaps more than the limit.
+        let kept = wanted.isEmpty ? allowed : wanted.filter { allowed.contains($0) }
+        guard !kept.isEmpty else { throw .scopesNotAllowed(wanted.map { ForeignText.printable($0) }) }
+        return kept
+    }
+
+    /// Scope names in a text. Leaves out other words than scope-tokens (RFC 6749 section 3.3), long names, and those past a limit.
+    static func names(in text: String) -> [String] {
+        GrantedScope.keep([text], askedFor: [], hiding: [])
+    }
+}

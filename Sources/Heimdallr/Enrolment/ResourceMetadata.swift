@@ -1,0 +1,113 @@
+internal import WireText
+
+/// Metadata of a protected resource: RFC 9728. Says which authorization servers issue its tokens.
+struct ResourceMetadata: Sendable, Equatable {
+    /// The resource's identifier, byte for byte as published.
+    var resource: String
+    var authorizationServers: [String]
+    /// `nil`: the document has no list.
+    var scopes: [String]?
+
+    /// Limit of authorization servers and of scopes in one document.
+    static let maxEntries = 64
+    static let maxTextBytes = 2048
+
+    /// - Parameter url: address of the API's request.
+    /// - Throws: `DiscoveryFault.malformedResource`, or `.otherResource` if `resource` does not cover `url`.
+    init(_ body: [UInt8], for url: String) throws(DiscoveryFault) {
+        guard let value = try? JSONParser.parse(body), case .object = value, let resource = value["resource"]?.string,
+            resource.utf8.count <= Self.maxTextBytes
+        else { throw .malformedResource }
+        guard ResourceAddress.covers(resource, url) else { throw .otherResource(ForeignText.printable(resource)) }
+        self.resource = resource
+        authorizationServers = try Self.texts(value["authorization_servers"]) ?? []
+        scopes = try Self.texts(value["scopes_supported"])
+    }
+
+    /// A missing member is `nil`; one that is no list of short texts is a fault.
+    private static func texts(_ value: JSONValue?) throws(DiscoveryFault) -> [String]? {
+        guard let value, value != .null else { return nil }
+        guard case .array(let elements) = value, elements.count <= maxEntries else { throw .malformedResource }
+        var texts: [String] = []
+        for element in elements {
+            guard let text = element.string, !text.isEmpty, text.utf8.count <= maxTextBytes,
+                text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+            else { throw .malformedResource }
+            if !texts.contains(text) { texts.append(text) }
+        }
+        return texts
+    }
+
+    /// Chooses the authorization server.
+    /// - Parameter pinned: the configured one.
+    /// - Throws: `DiscoveryFault.noIssuer`, `.severalIssuers` or `.unlistedIssuer`
+    func issuer(pinned: String?) throws(DiscoveryFault) -> String {
+        if let pinned {
+            guard authorizationServers.isEmpty || authorizationServers.contains(pinned) else {
+                throw .unlistedIssuer(pinned, listed: authorizationServers.map { ForeignText.printable($0) })
+            }
+            return pinned
+        }
+        guard let first = authorizationServers.first else { throw .noIssuer }
+        guard authorizationServers.count == 1 else {
+            throw .severalIssuers(authorizationServers.map { ForeignText.printable($0) })
+        }
+        return first
+    }
+}
+
+/// Addresses of a resource and of its metadata. Compared as text: no dot segments, no second spelling.
+enum ResourceAddress {
+    private static let wellKnown = "/.well-known/oauth-protected-resource"
+
+    /// Addresses of the metadata, in order: the challenge's, the well-known one with the path inserted, the one at the root
+    /// (RFC 9728 sections 3.1 and 5.1).
+    static func ofMetadata(of url: String, challenged: String?) -> [String] {
+        guard let (origin, path) = split(url) else { return challenged.map { [$0] } ?? [] }
+        var addresses = challenged.map { [$0] } ?? []
+        for address in [origin + wellKnown + (path == "/" ? "" : path), origin + wellKnown]
+        where !addresses.contains(address) {
+            addresses.append(address)
+        }
+        return addresses
+    }
+
+    /// Whether `resource` is `url` or a prefix of it by whole segments, at the same origin. Neither may have a fragment.
+    static func covers(_ resource: String, _ url: String) -> Bool {
+        guard !resource.contains("#"), !resource.contains("\\"), let (origin, path) = split(resource),
+            let (asked, whole) = split(url), TokenEndpointURL.origin(of: origin) == TokenEndpointURL.origin(of: asked)
+        else { return false }
+        // A query is a part of the identifier (RFC 9728 section 1.2), so only the whole address fits.
+        if resource.contains("?") { return resource.utf8.elementsEqual(url.utf8) }
+        guard !hasDotSegment(path), !hasDotSegment(whole) else { return false }
+        if path == "/" || path.utf8.elementsEqual(whole.utf8) { return true }
+        let folder = path.hasSuffix("/") ? path : path + "/"
+        return whole.utf8.starts(with: folder.utf8) || (whole + "/").utf8.elementsEqual(folder.utf8)
+    }
+
+    private static func hasDotSegment(_ path: String) -> Bool {
+        path.split(separator: "/").contains { segment in
+            let plain = segment.lowercased().split(separator: "%2e", omittingEmptySubsequences: false)
+                .joined(separator: ".")
+            return plain == "." || plain == ".."
+        }
+    }
+
+    /// Origin and path without query; `nil` for anything but an absolute http(s) URL without user information.
+    static func split(_ url: String) -> (origin: String, path: String)? {
+        guard (try? TokenEndpointURL.check(url, allowPlaintext: true)) != nil,
+            let scheme = url.firstRange(of: "://")
+        else { return nil }
+        let rest = url[scheme.upperBound...].prefix { $0 != "?" }
+        let start = rest.firstIndex(of: "/") ?? rest.endIndex
+        return (String(url[..<start]), start == rest.endIndex ? "/" : String(rest[start...]))
+    }
+
+    /// Host in lower case, without port.
+    static func host(of url: String) -> String? {
+        guard let (origin, _) = split(url), let scheme = origin.firstRange(of: "://") else { return nil }
+        let authority = origin[scheme.upperBound...].lowercased()
+        if authority.hasPrefix("[") { return authority.firstIndex(of: "]").map { String(authority[...$0]) } }
+        return String(authority.prefix { $0 != ":" })
+    }
+}

@@ -1,0 +1,71 @@
+internal import WireText
+
+/// One sign-in for many APIs: the identity provider exchanges its id token for an assertion about the person (ID-JAG, RFC 8693),
+/// and the API's server takes that (RFC 7523 section 2.1).
+public struct IdentityAssertionGrant: OAuthAuthorizationGrant {
+    public let type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    public let needs = GrantNeeds.nobody
+    private let provider: @Sendable () -> Heimdallr?
+
+    /// - Parameter provider: returns the client at which the person is signed in, with `openid` in its scope. Called for each
+    ///   token request, on any thread.
+    public init(provider: @escaping @Sendable () -> Heimdallr?) {
+        self.provider = provider
+    }
+
+    /// An assertion is for one server.
+    public func parameters() throws -> [FormParameter] {
+        throw SecretProviderError("the assertion is made for a token request, and none is at hand")
+    }
+
+    public func parameters(for request: GrantRequest) async throws -> [FormParameter] {
+        guard let provider = provider() else {
+            throw SecretProviderError("the client of the identity provider is not running")
+        }
+        return [FormParameter("assertion", try await provider.identityAssertion(for: request))]
+    }
+}
+
+extension Heimdallr {
+    private static let assertionType = "urn:ietf:params:oauth:token-type:id-jag"
+
+    /// An assertion about the signed-in person for another server. One refused id token is renewed once.
+    /// - Throws: `SecretProviderError`
+    func identityAssertion(for request: GrantRequest) async throws -> Secret {
+        guard let idToken = look({ $0.grant.signIn?.idToken }) else {
+            throw SecretProviderError(
+                "nobody is signed in at the identity provider: heimdallr-proxy login \(name)")
+        }
+        do { return try await exchanged(idToken, for: request) } catch {
+            _ = try? await refreshedToken(waiting: exchange.configuration.timeout)
+            guard let renewed = look({ $0.grant.signIn?.idToken }), renewed != idToken else { throw error }
+            return try await exchanged(renewed, for: request)
+        }
+    }
+
+    private func exchanged(_ idToken: Secret, for request: GrantRequest) async throws -> Secret {
+        var form = [
+            FormParameter("subject_token", idToken),
+            FormParameter("subject_token_type", TokenExchangeGrant.TokenType.idToken.rawValue),
+            FormParameter("requested_token_type", Self.assertionType),
+            FormParameter("audience", request.issuer ?? request.tokenEndpoint),
+        ]
+        form += request.resource.map { FormParameter("resource", $0) }
+        if !request.scope.isEmpty { form.append(FormParameter("scope", request.scope.joined(separator: " "))) }
+        let outcome: TokenLifeCycle.Outcome
+        do throws(LoginError) {
+            (outcome, _) = try await ask(
+                form, grantType: "urn:ietf:params:oauth:grant-type:token-exchange", sendsScope: false, to: nil)
+        } catch { throw SecretProviderError("the identity provider gave no assertion: \(error)") }
+        switch outcome {
+        case .response(let response):
+            guard response.extra["issued_token_type"]?.string == Self.assertionType, response.accessToken.isVisible
+            else {
+                throw SecretProviderError("the identity provider's answer is no assertion for another server (ID-JAG)")
+            }
+            return response.accessToken
+        case .fault(let fault, _): throw SecretProviderError("the identity provider gave no assertion: \(fault)")
+        case .adopted, .seedSpent: throw SecretProviderError("the identity provider gave no assertion")
+        }
+    }
+}

@@ -1,0 +1,24 @@
+extension TokenExchange {
+    init(
+        _ configuration: HeimdallrConfiguration, _ credentials: any OAuthClientCredentials,
+        _ grant: any OAuthAuthorizationGrant, _ parser: any OAuthAccessTokenParser, _ httpClient: LimitedHTTPClient,
+        _ clock: HeimdallrClock
+    ) {
+        settings = configuration
+        self.grant = grant
+        self.parser = (grant as? any OwnRequestGrant)?.parser ?? parser
+        self.httpClient = httpClient
+        binding = configuration.dpop.map { DPoPBinding($0, wallClock: clock.wallClock) }
+        let enroller = configuration.enrolment.map {
+            Enroller(
+                $0, configured: credentials, allowPlaintext: configuration.allowPlaintext, httpClient: httpClient,
+                clock: clock)
+        }
+        self.enroller = enroller
+        self.credentials =
+            if let enroller { EnrolledCredentials(enroller: enroller) } else { credentials }
+        directory = EndpointDirectory(
+            configuration: configuration, httpClient: httpClient, clock: clock,
+            issuer: { enroller == nil ? configuration.issuer : enroller?.issuer })
+    }
+}

@@ -1,0 +1,14 @@
+import Heimdallr
+import Synchronization
+
+/// The clients in use, by name, for clients that need another one's sign-in. Any thread.
+final class ClientRegistry: Sendable {
+    private let clients = Mutex<[String: Heimdallr]>([:])
+
+    func set(_ clients: [Heimdallr]) {
+        let named = Dictionary(clients.map { ($0.name, $0) }) { $1 }
+        self.clients.withLock { $0 = named }
+    }
+
+    subscript(_ name: String) -> Heimdallr? { clients.withLock { $0[name] } }
+}

@@ -1,0 +1,50 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import Heimdallr
+import HeimdallrCurl
+import Proxy
+import Reactor
+
+/// Sends requests to one origin in its own way, and all others in another.
+struct OriginHTTPClient: HeimdallrHTTPClient {
+    let origin: Origin?
+    let own: any HeimdallrHTTPClient
+    let others: any HeimdallrHTTPClient
+
+    func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
+        let isOwn = origin != nil && CurlHTTPClient.split(request.url)?.0 == origin
+        return try await (isOwn ? own : others).send(request)
+    }
+}
+
+extension ClientAssembly {
+    /// The HTTP client of `client: auto`. The API itself is configured; where its documents lead is not, so only public
+    /// addresses are dialled there, and `private_networks` (rule 9).
+    static func enrolling(
+        _ auto: AutoSettings, _ options: PoolOptions, anchors: String?, privateNetworks: [AddressBlock],
+        on loop: EventLoop,
+        last: TokenRequestNotes
+    ) -> OriginHTTPClient {
+        var found = options
+        found.addressPolicy.publicOnly = true
+        found.addressPolicy.exceptions = privateNetworks.map { AddressPolicy.Block($0) }
+        var own = options
+        own.trustAnchors = PoolOptions.TrustAnchors(own: auto.tls.caFile, extra: anchors)
+        own.certificateFile = auto.tls.certFile
+        own.keyFile = auto.tls.keyFile
+        own.material = nil
+        return OriginHTTPClient(
+            origin: CurlHTTPClient.split(auto.resource)?.0,
+            own: CurlHTTPClient(BufferedClient(options: own, loop: loop)) { last.failed($0) },
+            others: CurlHTTPClient(BufferedClient(options: found, loop: loop)) { last.failed($0) })
+    }
+}
+
+extension Configuration {
+    /// Networks that are not public, at which servers may be found. The playground's one is on loopback.
+    var discoveryNetworks: [AddressBlock] {
+        let loopback = playground ? AddressBlock(.ipv4(0x7F00_0000), length: 8) : nil
+        return proxy.privateNetworks + (loopback.map { [$0] } ?? [])
+    }
+}

@@ -1,0 +1,51 @@
+import Administration
+import ArgumentParser
+import Configuration
+import Heimdallr
+
+struct ClientDocumentCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "client-document",
+        abstract: "Print the client id metadata document of client: auto.",
+        discussion: """
+            Publish the output at the https:// address that client_document names. An authorization server that reads such \
+            documents then knows the proxy by that address, and nobody has to register it.
+
+              heimdallr-proxy client-document > heimdallr-proxy.json
+            """)
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Argument(help: "The address, where the configuration has several.")
+    var address: String?
+
+    @Option(help: ArgumentHelp("Address of the client's public keys, with client_key.", valueName: "url"))
+    var jwksURI: String?
+
+    func run() throws {
+        let (source, environment) = try options.named.chooseWithoutPlayground()
+        let settings = try source.load(environment: environment)
+        let named = settings.clients.filter { client in
+            client.auto?.clientDocument.map { address == nil || address == $0 } ?? false
+        }
+        guard let client = named.first, let identifier = client.auto?.clientDocument else {
+            throw ExitStatus.failure.error("no upstream with `client: auto` has this `client_document`")
+        }
+        guard named.allSatisfy({ $0.auto?.clientDocument == identifier }) else {
+            throw ExitStatus.failure.error("there are several `client_document` addresses: name one")
+        }
+        let document = ClientDocument.json(
+            identifier: identifier, name: "heimdallr-proxy", redirectURI: settings.redirectURI(of: client),
+            keys: jwksURI)
+        guard OutputDescriptor.standardOutput.write(document) else { throw ExitStatus.failure.error }
+    }
+}
+
+extension Configuration {
+    /// Where an authorization server sends the browser back to after a sign-in.
+    func redirectURI(of client: ClientSettings) -> String {
+        var address = (host: "127.0.0.1", port: UInt16(8081))
+        if case .tcp(let host, let port)? = admin?.listen { address = (host, port) }
+        return client.redirectURI ?? AdministrationSettings.redirectURI(host: address.host, port: address.port)
+    }
+}

@@ -1,0 +1,71 @@
+import Administration
+import Configuration
+import HTTPMessage
+import Heimdallr
+
+/// Walks the chain of documents of `client: auto`, up to the first broken link.
+struct EnrolmentCheck: Sendable {
+    let auto: AutoSettings
+    let client: Heimdallr
+    let http: any HeimdallrHTTPClient
+    let redirectURI: String
+
+    func findings() async -> [Finding] {
+        let refusal = await refusal()
+        guard refusal.outcome != .failed else { return [refusal] }
+        do throws(LoginError) {
+            let offer = try await client.signInOffer(redirectURI: redirectURI)
+            return [refusal] + Self.findings(offer)
+        } catch {
+            let advice = Advice(client.status()).sentence(for: error) ?? "ask the API's operator"
+            return [refusal, .failed("chain", "\(error)", advice)]
+        }
+    }
+
+    /// Asks the API without a token.
+    private func refusal() async -> Finding {
+        let request = HeimdallrHTTPRequest(
+            url: auto.resource, timeout: ConnectionCheck.limit, maxBodyBytes: 1 << 20)
+        let response: HeimdallrHTTPResponse
+        do { response = try await http.send(request) } catch {
+            return .failed(
+                "API", "\(error as? HeimdallrHTTPClientError ?? .other)", "check `host` and `url`", isConsequence: true)
+        }
+        let values = response.headers.filter { $0.name.lowercased() == "www-authenticate" }.map { Array($0.value.utf8) }
+        guard let bearer = Challenge.parse(values)?.first(where: { $0.scheme == Challenge.bearer }) else {
+            return .skipped("API", "it answered \(response.status) without a Bearer challenge")
+        }
+        client.challenged(
+            ResourceChallenge(
+                url: auto.resource, metadata: bearer.value(of: "resource_metadata"), scope: bearer.value(of: "scope")),
+            hadToken: false)
+        let named = bearer.value(of: "resource_metadata") != nil
+        return .good("API", "it asks for a token" + (named ? ", and names its metadata" : ""))
+    }
+
+    private static func findings(_ offer: SignInOffer) -> [Finding] {
+        var findings = [
+            Finding.good(
+                "resource", offer.document.map { "\($0) names \(offer.issuer)" } ?? "none; `issuer` is configured"),
+            .good("server", "its metadata names itself, and promises PKCE with S256"),
+        ]
+        for (name, host) in offer.foreignEndpoints.sorted(by: { $0.key < $1.key }) {
+            findings.append(
+                .warning(
+                    "server", "its \(name) is at another host: \(host)",
+                    "make sure that this host belongs to the server"))
+        }
+        switch offer.client {
+        case .configured(let identifier): findings.append(.good("client", "\(identifier), of the configuration"))
+        case .document(let address): findings.append(.good("client", address))
+        case .known(let identifier): findings.append(.good("client", identifier))
+        case .registered: findings.append(.good("client", "registered at the first sign-in"))
+        case .wanted:
+            findings.append(
+                .warning(
+                    "client", "the server registers no clients by itself",
+                    "register one there, and type in its id at the sign-in page, or write `client_id`"))
+        }
+        return findings
+    }
+}

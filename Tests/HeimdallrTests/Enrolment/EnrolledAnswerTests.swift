@@ -1,0 +1,168 @@
+import TestSupport
+import Testing
+
+@testable import Heimdallr
+
+@Suite struct `Answers and consent at a server that an API named` {
+    private static let issAdvertised =
+        #""registration_endpoint":"%/register","code_challenge_methods_supported":["S256"],"#
+        + #""authorization_response_iss_parameter_supported":true"#
+
+    @Test(
+        "iss: advertised and absent, or present and wrong, is refused before the code goes anywhere; else it is taken")
+    func issuers() async throws {
+        for (advertised, iss, isTaken) in [
+            (true, "%", true), (true, nil, false), (true, "%/", false), (true, "https://evil.example", false),
+            (false, nil, true), (false, "%", true), (false, "https://evil.example", false), (false, "%/", false),
+        ] as [(Bool, String?, Bool)] {
+            let api = try advertised ? EnrollingServer(more: Self.issAdvertised) : EnrollingServer()
+            let more = iss.map { "&iss=" + $0.replacing("%", with: api.issuer) } ?? ""
+            let client = try api.client()
+            if isTaken {
+                try await api.logIn(client, more: more)
+            } else {
+                await #expect(throws: LoginError.wrongIssuer, "\(advertised) \(iss ?? "none")") {
+                    try await api.logIn(client, more: more)
+                }
+                #expect(api.server.requests("/token").isEmpty)
+            }
+        }
+    }
+
+    @Test("the words of an answer without the advertised iss, or with a wrong one, are not shown")
+    func words() async throws {
+        let api = try EnrollingServer(more: Self.issAdvertised)
+        for iss in ["", "&iss=https://evil.example"] {
+            let client = try api.client()
+            let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+            let url =
+                "\(LoginServer.callback)?error=access_denied&error_description=call+0900&error_uri=https://evil.example/"
+                + "&state=\(attempt.state)\(iss)"
+            await #expect(throws: LoginError.wrongIssuer) { try await client.finishLogin(attempt, redirectedTo: url) }
+        }
+    }
+
+    @Test("insufficient_scope: wanted once, the union at the next sign-in, and nothing is asked for meanwhile")
+    func stepUp() async throws {
+        let api = try EnrollingServer()
+        api.publish(more: #""scopes_supported":["read"]"#)
+        let client = try api.client()
+        try await api.logIn(client)
+        var events = client.events().makeAsyncIterator()
+        let challenge = ResourceChallenge(url: api.api, scope: "write read", error: "insufficient_scope")
+        for _ in 0..<100 { client.challenged(challenge, hadToken: true) }
+        #expect(await events.next()?.kind == .moreConsentNeeded(scope: ["write", "read"]))
+        #expect(client.status().enrolment?.missingScopes == ["write", "read"])
+        #expect(client.currentToken() != nil)
+        #expect(api.tokenForms.count == 1)
+        #expect(try await api.logIn(client)["scope"] == "read write")
+        #expect(client.status().enrolment?.missingScopes == [])
+    }
+
+    @Test("insufficient_user_authentication: the next sign-in carries acr_values and max_age")
+    func authentication() async throws {
+        let api = try EnrollingServer()
+        let client = try api.client()
+        try await api.logIn(client)
+        client.challenged(
+            ResourceChallenge(
+                url: api.api, error: "insufficient_user_authentication", acrValues: "mfa hw", maxAge: "60"),
+            hadToken: true)
+        let query = try await api.logIn(client)
+        #expect(query["acr_values"] == "mfa hw")
+        #expect(query["max_age"] == "60")
+        #expect(try await api.logIn(client)["acr_values"] == nil)
+    }
+
+    @Test("the client: configured, then a document where the server reads them, then registered, then typed in")
+    func order() async throws {
+        let document = "https://ops.example/c.json"
+        let api = try EnrollingServer(
+            more: #""registration_endpoint":"%/register","code_challenge_methods_supported":["S256"],"#
+                + #""client_id_metadata_document_supported":true"#)
+        #expect(try await api.logIn(try api.client(identifier: "mine"))["client_id"] == "mine")
+        #expect(try await api.logIn(try api.client { $0.clientDocument = document })["client_id"] == document)
+        #expect(api.registrations == 0)
+        #expect(try await api.logIn(try api.client())["client_id"] == "registered-1")
+        api.describe(#""code_challenge_methods_supported":["S256"]"#)
+        let client = try api.client { $0.clientDocument = document }
+        let offer = try await client.signInOffer(redirectURI: LoginServer.callback)
+        #expect(offer.client == .wanted)
+        try await client.useClient(
+            identifier: "typed", secret: Secret("s3cret"), redirectURI: LoginServer.callback)
+        #expect(try await api.logIn(client)["client_id"] == "typed")
+        let request = try #require(api.server.requests("/token").last)
+        #expect(request.field("Authorization") == "Basic dHlwZWQ6czNjcmV0")
+        #expect(client.status().enrolment?.client == "typed")
+    }
+
+    @Test("a secret of the registration is used where it was registered for, and hidden")
+    func secret() async throws {
+        let api = try EnrollingServer(
+            more: #""registration_endpoint":"%/register","code_challenge_methods_supported":["S256"],"#
+                + #""token_endpoint_auth_methods_supported":["client_secret_post"]"#)
+        api.server[EnrollingServer.registration] = .json(
+            #"{"client_id":"r","client_secret":"s3cret","token_endpoint_auth_method":"client_secret_post"}"#,
+            status: 201)
+        let client = try api.client()
+        try await api.logIn(client)
+        #expect(api.tokenForms.last?["client_secret"] == "s3cret")
+        api.server["/token"] = .json(#"{"error":"x","error_description":"s3cret"}"#, status: 400)
+        let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+        do { try await client.finishLogin(attempt, redirectedTo: api.server.answer(attempt)) } catch {
+            #expect(!"\(error)".contains("s3cret"))
+        }
+    }
+
+    @Test("one consent for many APIs: the provider's id token becomes an assertion for the API's server")
+    func assertion() async throws {
+        let (idp, api) = (try LoginServer(), try EnrollingServer())
+        api.publish(more: #""scopes_supported":["read"]"#)
+        let provider = try idp.client()
+        let grant = IdentityAssertionGrant { provider }
+        let client = try api.client(identifier: "there", grant: grant)
+        let early = try await client.refusal()
+        guard case .clientRefused(.secret, _) = early else { throw TestFailure("\(early)") }
+        idp.giveToken(more: #""refresh_token":"R1","id_token":"unchecked""#)
+        try await idp.logIn(provider)
+        provider.apply { life, moment in
+            life.grant.replace(Secret("R1"), nil, SignIn(idToken: Secret("old-id-token"), name: "ada"))
+            _ = moment
+        }
+        idp["/token"] = .json(
+            #"{"access_token":"the-assertion","token_type":"N_A","issued_token_type":"urn:ietf:params:oauth:token-type:id-jag"}"#
+        )
+        let next = try api.client(identifier: "there", grant: grant)
+        #expect(try await next.accessToken().value == Secret("T1"))
+        let exchange = ReadQuery(query: try #require(idp.requests("/token").last).text)
+        #expect(exchange["subject_token"] == "old-id-token")
+        #expect(exchange["requested_token_type"] == "urn:ietf:params:oauth:token-type:id-jag")
+        #expect(exchange["audience"] == api.issuer)
+        #expect(exchange["resource"] == api.api)
+        #expect(exchange["scope"] == "read")
+        let form = try #require(api.tokenForms.last)
+        #expect(form["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer")
+        #expect(form["assertion"] == "the-assertion")
+        #expect(form["resource"] == api.api)
+        #expect(form["subject_token"] == nil)
+    }
+
+    @Test("without a person: client credentials at the server that the API names, where it offers them")
+    func unattended() async throws {
+        let api = try EnrollingServer(more: #""grant_types_supported":["client_credentials"]"#)
+        api.publish(more: #""scopes_supported":["read"]"#)
+        api.server.giveToken(more: #""x":1"#)
+        let client = try api.client(identifier: "machine", grant: ClientCredentialsGrant())
+        #expect(try await client.accessToken().value == Secret("T1"))
+        let form = try #require(api.tokenForms.last)
+        #expect(form["grant_type"] == "client_credentials")
+        #expect(form["resource"] == api.api)
+        #expect(form["scope"] == "read")
+        api.describe(#""grant_types_supported":["authorization_code"]"#)
+        let refused = try api.client(identifier: "machine", grant: ClientCredentialsGrant())
+        let error = try await refused.refusal()
+        guard case .tokenEndpointUnavailable(.discovery(.noGrant("client_credentials")), _) = error else {
+            throw TestFailure("\(error)")
+        }
+    }
+}
