@@ -9,8 +9,7 @@ struct HTTP2CaseTests {
     private enum Outcome { case whole, bad, any }
 
     private static let whole = [
-        "ok", "padded", "ended-then-reset", "last-words", "empty-end", "interim", "unknown-frame", "unknown-setting",
-        "ping",
+        "ok", "padded", "ended-then-reset", "empty-end", "interim", "unknown-frame", "unknown-setting", "ping",
         "trailers",
         "smallest-window", "once-goaway", "once-refused", "once-goaway-refused",
     ]

@@ -135,7 +135,6 @@ CASES = {
     "ok": lambda s: head(s) + data(s),
     "padded": lambda s: head(s) + frame(DATA, PADDED | END_STREAM, s, b"\3hello\0\0\0"),
     "ended-then-reset": lambda s: head(s) + data(s) + reset(s, 0),
-    "last-words": lambda s: head(s) + data(s) + frame(GOAWAY, 0, 0, struct.pack(">II", s, 0)) + setting(3, 100),
     "empty-end": lambda s: head(s) + data(s, flags=0) + data(s, b""),
     "interim": lambda s: head(s, literal(b":status", b"103")) + head(s) + data(s),
     "unknown-frame": lambda s: frame(0xBE, 0xFF, 0, b"x") + head(s) + data(s),

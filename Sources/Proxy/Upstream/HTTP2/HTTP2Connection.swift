@@ -36,11 +36,7 @@ final class HTTP2Connection: CarrierOwner {
     static let pingAfter = Duration.seconds(330)
     static let pongWithin = Duration.seconds(20)
 
-    /// `nil` once it or its pool is gone: it forgets a connection that has ended, whose exchanges may be told of that later.
-    private weak var origin: HTTP2Origin?
-    let loop: EventLoop
-    let buffers: ExchangePool
-    private let spares: SpareBuffers
+    private unowned let origin: HTTP2Origin
     let request = CarrierRequest()
     private(set) var carrier: Carrier?
     var session: HTTP2Session?
@@ -57,10 +53,11 @@ final class HTTP2Connection: CarrierOwner {
 
     init(_ origin: HTTP2Origin) {
         self.origin = origin
-        (loop, buffers, spares) = (origin.loop, origin.buffers, origin.spares)
-        timer = LoopTimer(on: loop) { [unowned self] in timePassed() }
+        timer = LoopTimer(on: origin.loop) { [unowned self] in timePassed() }
     }
 
+    var loop: EventLoop { origin.loop }
+    var buffers: ExchangePool { origin.buffers }
     /// Whether the connection is ready.
     var isReady: Bool { session != nil }
     var hasServed: Bool { marks.hasServed }
@@ -69,13 +66,12 @@ final class HTTP2Connection: CarrierOwner {
 
     // MARK: The carrier
 
-    var isWanted: Bool { origin?.hasWanted ?? false }
+    var isWanted: Bool { origin.hasWanted }
 
     func carrierArrived(_ carrier: Carrier) {
-        guard let origin else { return carrier.close() }
         guard carrier.speaksHTTP2 else { return origin.lacksHTTP2(self, carrier) }
         do throws(HTTP2Error) {
-            session = try HTTP2Session(.client, Self.settings, spares: spares, at: loop.now)
+            session = try HTTP2Session(.client, Self.settings, spares: origin.spares, at: loop.now)
         } catch {
             carrier.close()
             return origin.failed(self, TransportError(.internal, message: "libnghttp2: out of memory"))
@@ -99,7 +95,7 @@ final class HTTP2Connection: CarrierOwner {
         return settings
     }()
 
-    func carrierFailed(_ error: TransportError) { origin?.failed(self, error) }
+    func carrierFailed(_ error: TransportError) { origin.failed(self, error) }
 
     func carrierReady(_ carrier: Carrier) {
         pump()
@@ -213,7 +209,7 @@ final class HTTP2Connection: CarrierOwner {
             }
         case .ended(let stream): exchanges[stream]?.answerEnded()
         case .closed(let stream, let closing): closed(stream, closing)
-        case .settings: origin?.serve()
+        case .settings: origin.serve()
         case .goAway, .pong, .room, .sent: break
         }
     }
@@ -222,7 +218,7 @@ final class HTTP2Connection: CarrierOwner {
         if let exchange = exchanges.removeValue(forKey: stream), !closing.hasEnded {
             exchange.cutOff(Self.error(of: closing), wasRefused: closing.isUnprocessed)
         }
-        origin?.serve()
+        origin.serve()
         restIfIdle()
     }
 
@@ -263,7 +259,7 @@ final class HTTP2Connection: CarrierOwner {
         sendLastWords(carrier)
         session = nil
         timer?.cancel()
-        origin?.remove(self)
+        origin.remove(self)
         carrier.close()
         let cut = exchanges
         exchanges = [:]

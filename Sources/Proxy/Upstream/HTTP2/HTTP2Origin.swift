@@ -13,7 +13,6 @@ final class HTTP2Origin {
     /// Time until which HTTP/2 is not tried, because the server does not offer it.
     private var http1Until = LoopTime(nanoseconds: 0)
     private var timer: LoopTimer?
-    /// A call goes through the connections, for a request that is on no list meanwhile.
     private var isServing = false
     /// Requests that a new connection is expected to take at once.
     private static let expectedStreams = 100
@@ -35,25 +34,19 @@ final class HTTP2Origin {
     /// Begins on a connection that has room, else waits for one.
     /// - Returns: the end, where the request was over at once.
     func begin(_ exchange: HTTP2Exchange) -> UpstreamEnd? {
-        if !exchange.request.isFresh, waiting.isEmpty, let connection = readyConnection() {
-            return exchange.open(on: connection)
+        if !exchange.request.isFresh, waiting.isEmpty {
+            // One that turns out to be closed leaves the list.
+            for connection in connections where connection.isReady && connection.takesRequest() {
+                return exchange.open(on: connection)
+            }
         }
         exchange.wait(at: self, from: loop.now, until: loop.now + pool.carriers.options.connectTimeout)
         waiting.append(exchange)
         if waiting.count == 1 { timer?.schedule(at: exchange.deadline) }
         do throws(TransportError) { try dialIfNeeded() } catch {
             waiting.removeAll { $0 === exchange }
-            forgetIfUnused()
             return exchange.end(with: error)
         }
-        return nil
-    }
-
-    /// - Returns: a connection that has room. Those that turn out to be closed leave the list.
-    private func readyConnection() -> HTTP2Connection? {
-        isServing = true
-        defer { isServing = false }
-        for connection in connections where connection.isReady && connection.takesRequest() { return connection }
         return nil
     }
 
@@ -65,7 +58,6 @@ final class HTTP2Origin {
                 connections.removeAll { $0 === connection }
             }
         }
-        forgetIfUnused()
     }
 
     private func dialIfNeeded() throws(TransportError) {
@@ -100,10 +92,7 @@ final class HTTP2Origin {
     func serve() {
         guard !waiting.isEmpty, !isServing else { return }
         isServing = true
-        defer {
-            isServing = false
-            forgetIfUnused()
-        }
+        defer { isServing = false }
         for connection in connections where connection.isReady {
             while let index = next(for: connection), connection.takesRequest() {
                 let exchange = waiting.remove(at: index)
@@ -173,7 +162,7 @@ final class HTTP2Origin {
     }
 
     private func forgetIfUnused() {
-        if connections.isEmpty, waiting.isEmpty, !isServing, !lacksHTTP2 { pool.remove(self) }
+        if connections.isEmpty, waiting.isEmpty, !lacksHTTP2 { pool.remove(self) }
     }
 
     var waitingCount: Int { waiting.count }
