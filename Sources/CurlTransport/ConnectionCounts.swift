@@ -22,7 +22,7 @@ public final class ConnectionCounts: Sendable, Equatable {
 
     // One writer: a load and a store avoid the bus lock of `add`.
     func countOpened() { openedCount.store(openedCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
-    func countReused() { reusedCount.store(reusedCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
+    public func countReused() { reusedCount.store(reusedCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
 
     func noteCertificate(end seconds: Int64) {
         if seconds > 0 { end.store(seconds, ordering: .relaxed) }

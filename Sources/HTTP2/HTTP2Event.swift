@@ -38,6 +38,8 @@ public struct HTTP2Closing: Sendable, Equatable {
     public let code: HTTP2Code
     /// The peer's message has come to its end. Without it, the message is cut, whatever the code.
     public let hasEnded: Bool
+    /// The peer reset the stream, with `code`. Without it, libnghttp2 or our side did.
+    public let isReset: Bool
     /// The peer has certainly not processed the request, which may be sent once more on another connection.
     public let isUnprocessed: Bool
 }

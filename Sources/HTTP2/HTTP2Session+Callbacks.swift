@@ -78,6 +78,7 @@ extension HTTP2Session {
             noteEnd(header, stream)
         case NGHTTP2_DATA.rawValue:
             if let stream = streams[header.stream_id] { noteEnd(header, stream) }
+        case NGHTTP2_RST_STREAM.rawValue: streams[header.stream_id]?.isReset = true
         case NGHTTP2_SETTINGS.rawValue:
             if header.flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 { noteSettings() }
         case NGHTTP2_PING.rawValue:
@@ -116,7 +117,9 @@ extension HTTP2Session {
         let isUnprocessed = stream.mayRetryUnsent ?? isRefused
         events.add(
             .closed(
-                stream: id, HTTP2Closing(code: code, hasEnded: stream.hasEnded, isUnprocessed: isUnprocessed)))
+                stream: id,
+                HTTP2Closing(
+                    code: code, hasEnded: stream.hasEnded, isReset: stream.isReset, isUnprocessed: isUnprocessed)))
     }
 
     // MARK: Sent

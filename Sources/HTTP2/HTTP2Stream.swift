@@ -18,6 +18,8 @@ final class HTTP2Stream {
     var isAnnounced: Bool
     /// The peer's message has come to its end.
     var hasEnded = false
+    /// The peer has sent RST_STREAM.
+    var isReset = false
     /// Whether another connection may send our request; `nil`: its HEADERS frame did not fail.
     var mayRetryUnsent: Bool?
 

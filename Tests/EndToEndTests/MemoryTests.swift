@@ -52,6 +52,29 @@ struct MemoryTests {
         #expect(try proxy.process.peakResidentMemory() - before < 32 * Self.mebibyte)
     }
 
+    @Test func `100 clients that stop reading cost less than 64 MiB, over one connection with HTTP2`() async throws {
+        let server = try ChildProcess([try Repository.python(), Repository.fixture("h2_server.py"), "--streams", "200"])
+        let proxy = try await RunningProxy(
+            to: "http://127.0.0.1:\(try await server.printedPort())", proxy: "threads: 1",
+            upstream: "http2: prior-knowledge")
+        #expect(try await proxy.get("http://api.test/x").text == "1")
+        let before = try proxy.process.residentMemory()
+        var clients: [RawClient] = []
+        for _ in 0..<100 {
+            let client = try await RawClient.connect(port: proxy.port, receiveBuffer: 4096)
+            try await client.send("GET http://api.test/large HTTP/1.1\r\nHost: api.test\r\n\r\n")
+            _ = try await client.read(until: "\r\n\r\n")
+            clients.append(client)
+        }
+        // One that reads gets all, at full speed.
+        let large = try await proxy.get("http://api.test/large")
+        #expect(large.body.count == 32 * Self.mebibyte)
+        #expect(try await proxy.get("http://api.test/x").text == "1")
+        #expect(try proxy.process.peakResidentMemory() - before < 64 * Self.mebibyte)
+        for client in clients { client.close() }
+        try await server.stop()
+    }
+
     @Test func `50 clients that stop reading cost less than 64 MiB together`() async throws {
         let origin = try Self.origin()
         let proxy = try await proxy(to: origin)

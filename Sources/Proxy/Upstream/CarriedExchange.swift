@@ -1,4 +1,5 @@
 import CurlTransport
+import HTTP2
 import HTTPMessage
 import HTTPServer
 import Reactor
@@ -197,7 +198,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
 
     // MARK: For the owner
 
-    func cancel() {
+    func cancel(_ code: HTTP2Code) {
         guard delegate != nil else { return }
         connectionRequest.cancel()
         _ = leave(Over(.aborted, ""))

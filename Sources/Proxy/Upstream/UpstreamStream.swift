@@ -13,13 +13,19 @@ protocol UpstreamStream: AnyObject {
     /// Whether the client's end of an upgraded connection can be passed on, so that the upstream's side goes on alone.
     var endsBySides: Bool { get }
     /// Ends it; the delegate gets no further call.
-    func cancel()
+    /// - Parameter code: tells an upstream over HTTP/2 why.
+    func cancel(_ code: HTTP2Code)
     /// After `BodyTaking.partly`.
     /// - Returns: the end, in place of `upstreamEnded`.
     func resumeBody() -> UpstreamEnd?
     /// After `UploadStep.wait`.
     /// - Returns: the end, in place of `upstreamEnded`.
     func resumeUpload() -> UpstreamEnd?
+}
+
+extension UpstreamStream {
+    /// Ends it for a client that no longer wants the answer.
+    func cancel() { cancel(.cancel) }
 }
 
 /// How an exchange with an upstream ended.

@@ -5,8 +5,7 @@ import Testing
     "an HTTP/2 upstream that breaks the rules harms its own answer only", .stopsProxies, .serialized,
     .timeLimit(.minutes(3)))
 struct HTTP2CaseTests {
-    /// What the program sees of a case of `Fixtures/h2_cases.py`.
-    private enum Outcome { case whole, bad, any }
+    // Cases of `Fixtures/h2_cases.py`.
 
     private static let whole = [
         "ok", "padded", "ended-then-reset", "empty-end", "interim", "unknown-frame", "unknown-setting", "ping",
@@ -26,7 +25,7 @@ struct HTTP2CaseTests {
         "transfer-encoding", "upgrade", "keep-alive", "line-end", "nul", "line-end-in-name", "space-in-name",
         "length-short", "length-long", "length-twice", "length-word", "interim-end", "interims", "trailers-open",
         "trailers-pseudo", "trailers-many", "bomb", "close", "close-at-once", "half-a-frame", "flood-settings",
-        "flood-ping", "flood-empty-data", "flood-window", "flood-priority", "flood-unknown",
+        "flood-ping", "flood-empty-data", "flood-window", "flood-priority", "flood-unknown", "flood-reset",
     ]
 
     private func serverAndProxy() async throws -> (ChildProcess, ProxyInProcess) {
@@ -66,6 +65,8 @@ struct HTTP2CaseTests {
             let response = try? await client.response()
             let isWhole = response?.status == 200
             #expect(!isWhole, "\(name): \(response?.text ?? "")")
+            // Its frames end the connection, before any timeout. libnghttp2 skips those of unknown types.
+            if name.hasPrefix("flood"), name != "flood-unknown" { #expect(response?.status != 504, "\(name)") }
             let next = try await proxy.request("GET", "http://two.test/ok")
             #expect(next.text == "hello", "after \(name)")
         }

@@ -131,6 +131,7 @@ CASES = {
     "flood-window": lambda s: frame(WINDOW, 0, 0, b"\0\0\0\1") * 20000,
     "flood-priority": lambda s: frame(PRIORITY, 0, s, b"\0\0\0\3\x10") * 20000,
     "flood-unknown": lambda s: frame(0xBE, 0, s, b"") * 20000,
+    "flood-reset": lambda s: reset(s, 8) * 20000,
     # In order, though unusual
     "ok": lambda s: head(s) + data(s),
     "padded": lambda s: head(s) + frame(DATA, PADDED | END_STREAM, s, b"\3hello\0\0\0"),

@@ -18,7 +18,10 @@ final class HTTP2Connection: CarrierOwner {
         /// Time of the latest bytes.
         var heard = LoopTime(nanoseconds: 0)
         var arrived = LoopTime(nanoseconds: 0)
+        /// A PING is out. No request begins before its answer.
         var awaitsPong = false
+        /// Whether the server has ever let a request begin.
+        var hasWorked = false
         /// Whether an answer has come on it.
         var hasServed = false
     }
@@ -31,12 +34,11 @@ final class HTTP2Connection: CarrierOwner {
     static let writeSize = 32 * 1024
     /// Bytes of a request's body that wait for the server's window. More are taken below a quarter of it.
     static let uploadSize = 64 * 1024
-    /// Time without a byte after which a connection with streams is asked for a sign of life. Servers of gRPC refuse to be
-    /// asked more often than every five minutes.
-    static let pingAfter = Duration.seconds(330)
-    static let pongWithin = Duration.seconds(20)
 
-    private unowned let origin: HTTP2Origin
+    /// Not to be used once the connection is lost: it may be gone then.
+    unowned let origin: HTTP2Origin
+    let loop: EventLoop
+    let buffers: ExchangePool
     let request = CarrierRequest()
     private(set) var carrier: Carrier?
     var session: HTTP2Session?
@@ -49,15 +51,14 @@ final class HTTP2Connection: CarrierOwner {
     /// Number of writes so far.
     var writes: UInt64 = 0
     var marks = Marks()
-    private var timer: LoopTimer?
+    var timer: LoopTimer?
 
     init(_ origin: HTTP2Origin) {
         self.origin = origin
+        (loop, buffers) = (origin.loop, origin.buffers)
         timer = LoopTimer(on: origin.loop) { [unowned self] in timePassed() }
     }
 
-    var loop: EventLoop { origin.loop }
-    var buffers: ExchangePool { origin.buffers }
     /// Whether the connection is ready.
     var isReady: Bool { session != nil }
     var hasServed: Bool { marks.hasServed }
@@ -80,8 +81,9 @@ final class HTTP2Connection: CarrierOwner {
         (marks.heard, marks.arrived) = (loop.now, loop.now)
         let early = carrier.takeEarly()
         input.append(early)
-        if !early.isEmpty { feed(input.count) }
+        if !early.isEmpty, !feed(input.count) { return }
         origin.arrived(self)
+        restIfIdle()
         scheduleFlush()
         pump()
     }
@@ -108,14 +110,14 @@ final class HTTP2Connection: CarrierOwner {
 
     /// Whether a request may begin on it. Looks for the server's last words first: it may have closed the connection.
     func takesRequest() -> Bool {
-        guard let carrier, isReady, carrier.isYoung else { return false }
+        guard let carrier, isReady, carrier.isYoung, !marks.awaitsPong else { return false }
         if !marks.isDispatching, marks.lastRead != loop.now, carrier.hasNews() {
             receive(carrier)
             // What has come is handled after the current call.
             scheduleFlush()
         }
-        guard let session, session.canRequest else { return false }
-        return session.openStreams < Self.maxStreams
+        guard let session, session.canRequest, session.openStreams < Self.maxStreams else { return false }
+        return isAlive(session)
     }
 
     /// Opens a stream with the head of a request.
@@ -128,6 +130,8 @@ final class HTTP2Connection: CarrierOwner {
             guard let session else { throw .failed }
             let stream = try session.request(fields, hasBody: !endsStream)
             exchanges[stream] = exchange
+            marks.hasWorked = true
+            if hasServed { carrier?.pool.options.counts?.countReused() }
             output.isSecret = true
             carrier?.wake()
             setTimer()
@@ -169,7 +173,6 @@ final class HTTP2Connection: CarrierOwner {
 
     @discardableResult private func feed(_ count: Int) -> Bool {
         marks.heard = loop.now
-        marks.awaitsPong = false
         do throws(HTTP2Error) {
             try input.withBytes { bytes throws(HTTP2Error) in try session?.receive(bytes, at: loop.now) }
             return true
@@ -209,26 +212,38 @@ final class HTTP2Connection: CarrierOwner {
             }
         case .ended(let stream): exchanges[stream]?.answerEnded()
         case .closed(let stream, let closing): closed(stream, closing)
-        case .settings: origin.serve()
-        case .goAway, .pong, .room, .sent: break
+        case .settings: serveOthers()
+        case .goAway: restIfIdle()
+        case .pong: answered()
+        case .room, .sent: break
         }
     }
 
     private func closed(_ stream: Int32, _ closing: HTTP2Closing) {
         if let exchange = exchanges.removeValue(forKey: stream), !closing.hasEnded {
-            exchange.cutOff(Self.error(of: closing), wasRefused: closing.isUnprocessed)
+            exchange.cutOff(
+                Self.error(of: closing), wasRefused: closing.isUnprocessed, code: closing.isReset ? closing.code : nil)
         }
-        origin.serve()
+        serveOthers()
         restIfIdle()
     }
 
+    /// Waiting requests may get a stream.
+    func serveOthers() { if carrier != nil { origin.serve() } }
+
     private static func error(of closing: HTTP2Closing) -> TransportError {
-        closing.code == .protocolError
+        closing.code == .protocolError && !closing.isReset
             ? TransportError(.responseMalformed, message: "the answer breaks the rules of HTTP/2")
             : TransportError(.connectionLost, message: "the stream was reset, with code \(closing.code.rawValue)")
     }
 
     // MARK: The end
+
+    /// Its origin is gone, and its carrier is being closed.
+    func abandon() {
+        (carrier, session) = (nil, nil)
+        timer?.cancel()
+    }
 
     /// An exchange has ended, or needs its stream no more.
     func close(_ stream: Int32, _ code: HTTP2Code) {
@@ -237,17 +252,18 @@ final class HTTP2Connection: CarrierOwner {
         scheduleFlush()
     }
 
-    private func restIfIdle() {
+    func restIfIdle() {
         guard let carrier, let session, exchanges.isEmpty, session.openStreams == 0 else { return }
         guard carrier.isYoung, session.canRequest else { return leave() }
         carrier.rest()
+        marks.hasWorked = true
         setTimer()
     }
 
     /// Ends an idle connection in order.
     private func leave() {
         try? session?.goAway(.noError)
-        lost(TransportError(.connectionLost, message: "the connection was closed"))
+        lost(TransportError(.connectionLimit, message: "the server takes no request"))
     }
 
     /// Ends the connection, and all exchanges on it.
@@ -259,33 +275,11 @@ final class HTTP2Connection: CarrierOwner {
         sendLastWords(carrier)
         session = nil
         timer?.cancel()
-        origin.remove(self)
+        origin.remove(self, error)
         carrier.close()
         let cut = exchanges
         exchanges = [:]
         for exchange in cut.values { exchange.cutOff(error, wasRefused: false) }
         output.removeAll()
-    }
-
-    private func setTimer() {
-        guard let carrier else { return }
-        if exchanges.isEmpty {
-            timer?.schedule(at: carrier.youngUntil)
-        } else {
-            timer?.schedule(at: marks.heard + (marks.awaitsPong ? Self.pongWithin : Self.pingAfter))
-        }
-    }
-
-    private func timePassed() {
-        guard let session, !exchanges.isEmpty else { return restIfIdle() }
-        guard loop.now >= marks.heard + (marks.awaitsPong ? Self.pongWithin : Self.pingAfter) else { return setTimer() }
-        if marks.awaitsPong {
-            return lost(TransportError(.connectionLost, message: "the server does not answer a PING"))
-        }
-        marks.awaitsPong = true
-        marks.heard = loop.now
-        try? session.ping(1)
-        scheduleFlush()
-        setTimer()
     }
 }

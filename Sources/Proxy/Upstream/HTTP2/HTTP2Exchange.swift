@@ -60,9 +60,9 @@ final class HTTP2Exchange: UpstreamStream {
 
     var endsBySides: Bool { false }
 
-    func cancel() {
+    func cancel(_ code: HTTP2Code) {
         guard delegate != nil else { return }
-        _ = leave(UpstreamEnd(error: Self.aborted), code: .cancel)
+        _ = leave(UpstreamEnd(error: Self.aborted), code: code)
     }
 
     func resumeBody() -> UpstreamEnd? {
@@ -131,10 +131,9 @@ final class HTTP2Exchange: UpstreamStream {
     }
 
     /// Ends it and tells the owner.
-    func tell(_ error: TransportError, isUnprocessed: Bool = false, code: HTTP2Code = .cancel) {
-        var end = UpstreamEnd(error: error, wasReused: wasReused)
-        end.isUnprocessed = isUnprocessed
-        tell(end, code: code)
+    /// - Parameter code: tells the upstream why.
+    func tell(_ error: TransportError, code: HTTP2Code = .cancel) {
+        tell(UpstreamEnd(error: error, wasReused: wasReused), code: code)
     }
 
     func tell(_ end: UpstreamEnd, code: HTTP2Code = .noError) {
@@ -185,14 +184,20 @@ final class HTTP2Exchange: UpstreamStream {
     /// - Parameters:
     ///   - error: the error, if no answer has come.
     ///   - wasRefused: the upstream says that it has not processed the request.
-    func cutOff(_ error: TransportError, wasRefused: Bool) {
+    ///   - code: of the upstream's RST_STREAM.
+    func cutOff(_ error: TransportError, wasRefused: Bool, code: HTTP2Code? = nil) {
         // The answer is whole, and waits for the client.
         guard end == nil else { return }
+        var cut = UpstreamEnd(error: error, wasReused: wasReused)
+        cut.code = code
         if case .open(let connection, _) = place, writes == connection.writes {
-            return tell(error, isUnprocessed: true)
+            cut.isUnprocessed = true
+        } else if answer.hasBegun {
+            cut.error = TransportError(.responseTruncated, message: error.message)
+        } else {
+            cut.isUnprocessed = wasRefused
         }
-        guard !answer.hasBegun else { return tell(TransportError(.responseTruncated, message: error.message)) }
-        tell(error, isUnprocessed: wasRefused)
+        tell(cut)
     }
 
     /// Hands over the next pieces of the request's body.

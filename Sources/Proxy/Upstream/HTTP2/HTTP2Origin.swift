@@ -14,6 +14,8 @@ final class HTTP2Origin {
     private var http1Until = LoopTime(nanoseconds: 0)
     private var timer: LoopTimer?
     private var isServing = false
+    /// A request looks for a connection, and needs this object.
+    private var isBeginning = false
     /// Requests that a new connection is expected to take at once.
     private static let expectedStreams = 100
 
@@ -27,6 +29,7 @@ final class HTTP2Origin {
     var loop: EventLoop { pool.loop }
     var buffers: ExchangePool { pool.buffers }
     var spares: SpareBuffers { pool.spares }
+    var liveness: HTTP2Liveness { pool.liveness }
     var lacksHTTP2: Bool { loop.now < http1Until }
 
     // MARK: Requests
@@ -34,11 +37,8 @@ final class HTTP2Origin {
     /// Begins on a connection that has room, else waits for one.
     /// - Returns: the end, where the request was over at once.
     func begin(_ exchange: HTTP2Exchange) -> UpstreamEnd? {
-        if !exchange.request.isFresh, waiting.isEmpty {
-            // One that turns out to be closed leaves the list.
-            for connection in connections where connection.isReady && connection.takesRequest() {
-                return exchange.open(on: connection)
-            }
+        if !exchange.request.isFresh, waiting.isEmpty, let connection = readyConnection() {
+            return exchange.open(on: connection)
         }
         exchange.wait(at: self, from: loop.now, until: loop.now + pool.carriers.options.connectTimeout)
         waiting.append(exchange)
@@ -50,18 +50,28 @@ final class HTTP2Origin {
         return nil
     }
 
+    /// A connection that turns out to be closed leaves the list.
+    private func readyConnection() -> HTTP2Connection? {
+        let wasBeginning = isBeginning
+        isBeginning = true
+        defer { isBeginning = wasBeginning }
+        return connections.first { $0.isReady && $0.takesRequest() }
+    }
+
     func remove(_ exchange: HTTP2Exchange) {
         waiting.removeAll { $0 === exchange }
-        if waiting.isEmpty {
-            for connection in connections where connection.request.isQueued {
-                connection.request.cancel()
-                connections.removeAll { $0 === connection }
-            }
+        if waiting.isEmpty { cancelDials { $0.request.isQueued } }
+    }
+
+    private func cancelDials(where isUnneeded: (HTTP2Connection) -> Bool) {
+        for connection in connections where !connection.isReady && isUnneeded(connection) {
+            connection.request.cancel()
+            connections.removeAll { $0 === connection }
         }
     }
 
     private func dialIfNeeded() throws(TransportError) {
-        let dialling = connections.count { !$0.isReady }
+        let dialling = connections.count { !$0.isReady || $0.isProbed }
         guard waiting.count > dialling * Self.expectedStreams else { return }
         let connection = HTTP2Connection(self)
         connections.append(connection)
@@ -78,8 +88,7 @@ final class HTTP2Origin {
 
     /// Whether all waiting requests wait for a connection to end.
     var isQueued: Bool {
-        let dialling = connections.filter { !$0.isReady }
-        return !waiting.isEmpty && dialling.allSatisfy { $0.request.isQueued }
+        !waiting.isEmpty && connections.allSatisfy { $0.isReady ? !$0.isProbed : $0.request.isQueued }
     }
 
     /// Whether a client still waits for one of the requests.
@@ -99,6 +108,8 @@ final class HTTP2Origin {
                 if let end = exchange.open(on: connection) { exchange.tell(end) }
             }
         }
+        // It would take the place of one that is in use.
+        if waiting.isEmpty { cancelDials { $0.request.isQueued } }
     }
 
     private func next(for connection: HTTP2Connection) -> Int? {
@@ -110,18 +121,14 @@ final class HTTP2Origin {
 
     /// Ends requests that got no stream in time. Those that wait for a dial end with it.
     private func expire() {
-        guard let first = waiting.first else { return }
-        guard connections.allSatisfy({ $0.isReady }) else {
-            timer?.schedule(at: loop.now + pool.carriers.options.connectTimeout)
-            return
+        let isDialling = connections.contains { !$0.isReady && !$0.request.isQueued }
+        while let first = waiting.first, first.deadline <= loop.now, !isDialling {
+            waiting.removeFirst()
+            first.tell(TransportError(.connectionLimit, message: "no stream became free"))
         }
-        guard first.deadline <= loop.now else {
-            timer?.schedule(at: first.deadline)
-            return
-        }
-        waiting.removeFirst()
-        first.tell(TransportError(.connectionLimit, message: "no stream became free"))
-        expire()
+        guard let first = waiting.first else { return cancelDials { $0.request.isQueued } }
+        timer?.schedule(
+            at: max(first.deadline, isDialling ? loop.now + pool.carriers.options.connectTimeout : loop.now))
     }
 
     // MARK: Connections
@@ -138,7 +145,13 @@ final class HTTP2Origin {
 
     func failed(_ connection: HTTP2Connection, _ error: TransportError) {
         connections.removeAll { $0 === connection }
-        if connections.allSatisfy({ $0.isReady }) { fail(error) }
+        if error.kind == .connectionLimit {
+            // Later requests may wait for longer.
+            expire()
+            dialMore()
+        } else if connections.allSatisfy({ $0.isReady }) {
+            fail(error)
+        }
         forgetIfUnused()
     }
 
@@ -152,17 +165,28 @@ final class HTTP2Origin {
     func lacksHTTP2(_ connection: HTTP2Connection, _ carrier: Carrier) {
         http1Until = loop.now + pool.carriers.options.maxConnectionAge
         carrier.release(unused: true)
-        failed(connection, TransportError(.http2Missing, message: "the server does not offer HTTP/2"))
-    }
-
-    func remove(_ connection: HTTP2Connection) {
         connections.removeAll { $0 === connection }
-        dialMore()
+        cancelDials { _ in true }
+        fail(TransportError(.http2Missing, message: "the server does not offer HTTP/2"))
         forgetIfUnused()
     }
 
+    func remove(_ connection: HTTP2Connection, _ error: TransportError) {
+        connections.removeAll { $0 === connection }
+        if connection.marks.hasWorked {
+            dialMore()
+        } else if connections.allSatisfy({ $0.isReady }) {
+            // Another one would have the same fate.
+            fail(error)
+        }
+        forgetIfUnused()
+    }
+
+    /// The pool is gone.
+    func abandon() { for connection in connections { connection.abandon() } }
+
     private func forgetIfUnused() {
-        if connections.isEmpty, waiting.isEmpty, !lacksHTTP2 { pool.remove(self) }
+        if connections.isEmpty, waiting.isEmpty, !lacksHTTP2, !isBeginning { pool.remove(self) }
     }
 
     var waitingCount: Int { waiting.count }

@@ -13,14 +13,19 @@ final class HTTP2Pool {
     let carriers: CarrierPool
     let buffers: ExchangePool
     let spares = SpareBuffers(limit: 8)
+    private(set) var liveness: HTTP2Liveness
     private var origins: [Key: HTTP2Origin] = [:]
     /// Most upstreams have one origin.
     private var last: (key: Key, origin: HTTP2Origin)?
 
-    init(_ carriers: CarrierPool, buffers: ExchangePool) {
+    init(_ carriers: CarrierPool, buffers: ExchangePool, liveness: HTTP2Liveness = HTTP2Liveness()) {
         self.carriers = carriers
+        self.liveness = liveness
+        self.liveness.probeWithin = min(liveness.probeWithin, carriers.options.connectTimeout / 2)
         self.buffers = buffers
     }
+
+    deinit { for origin in origins.values { origin.abandon() } }
 
     var loop: EventLoop { buffers.loop }
 

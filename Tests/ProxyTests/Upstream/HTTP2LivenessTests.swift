@@ -1,0 +1,135 @@
+import CurlTransport
+import HTTPMessage
+import Reactor
+import Synchronization
+import TestSupport
+import Testing
+import WireText
+
+@testable import Proxy
+
+@Suite("a server that is gone without a word is found by a PING", .timeLimit(.minutes(1)))
+struct HTTP2LivenessTests {
+    /// A request without a body.
+    private final class Call: UpstreamStreamDelegate, Sendable {
+        struct Record: Sendable {
+            var body = ""
+            var error: TransportError?
+            var hasEnded = false
+        }
+
+        private let head: String
+        private let state = Mutex(Record())
+        var record: Record { state.withLock { $0 } }
+
+        init(_ path: String) { head = "GET \(path) HTTP/1.1\r\nHost: localhost\r\n" }
+
+        func result() async throws -> Record {
+            try await eventually("an end") { record.hasEnded ? record : nil }
+        }
+
+        func upstreamConnected(isReused: Bool) {}
+        var hasTokenEnded: Bool { false }
+        var isWanted: Bool { true }
+        func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
+            output.append(Array(head.utf8))
+            return .send
+        }
+        func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool { true }
+        func upstreamSent(_ body: Span<UInt8>) -> BodyTaking {
+            let text = String(decoding: [UInt8](copying: body), as: UTF8.self)
+            state.withLock { $0.body += text }
+            return .taken
+        }
+        func takeUpload(into bytes: inout MutableSpan<UInt8>) -> UploadStep { .end }
+        func takeTrailers() -> [(name: [UInt8], value: [UInt8])] { [] }
+        func upstreamEndedItsSide() {}
+        func upstreamEnded(_ end: UpstreamEnd) {
+            let error = end.error
+            state.withLock {
+                $0.error = error
+                $0.hasEnded = true
+            }
+        }
+    }
+
+    /// Belongs to the loop's thread.
+    private final class Connections: @unchecked Sendable {
+        var pool: HTTP2Pool?
+
+        init(on loop: EventLoop, _ liveness: HTTP2Liveness) {
+            let carriers = CarrierPool(options: PoolOptions(), loop: loop)
+            pool = HTTP2Pool(carriers, buffers: ExchangePool(loop: loop), liveness: liveness)
+        }
+    }
+
+    /// `Fixtures/h2_server.py`, and connections to it.
+    private struct Peers {
+        let server: ChildProcess
+        private let port: UInt16
+        private let loop: EventLoop
+        private let connections: Connections
+
+        init(_ liveness: HTTP2Liveness) async throws {
+            server = try ChildProcess([try Repository.python(), Repository.fixture("h2_server.py")])
+            port = try await server.printedPort()
+            let loop = try EventLoop.start(name: "liveness")
+            self.loop = loop
+            connections = try await loop.run { Connections(on: loop, liveness) }
+        }
+
+        func begin(_ path: String) async throws -> Call {
+            let (call, connections, port) = (Call(path), connections, port)
+            try await loop.run {
+                let origin = Origin(scheme: .http, host: "127.0.0.1", port: port)
+                let exchange = HTTP2Exchange(UpstreamRequest(origin: origin), call)
+                let end = connections.pool?.origin(.init(origin: origin, isKnown: true))?.begin(exchange)
+                if let end { call.upstreamEnded(end) }
+            }
+            return call
+        }
+
+        func body(_ path: String) async throws -> String {
+            let record = try await begin(path).result()
+            if let error = record.error { throw TestFailure("\(path): \(error)") }
+            return record.body
+        }
+
+        func count(_ line: String) -> Int { server.output.split(separator: "\n").count { $0 == line } }
+
+        func stop() async throws {
+            let connections = connections
+            try await loop.run { connections.pool = nil }
+            loop.stop()
+            try await server.stop()
+        }
+    }
+
+    private static let silence = Duration.milliseconds(100)
+
+    @Test func `before the first request after a silence, and another connection takes the request`() async throws {
+        let peers = try await Peers(HTTP2Liveness(probeAfter: Self.silence, probeWithin: .milliseconds(500)))
+        #expect(try await peers.body("/x") == "1")
+        // The silence itself is tested.
+        try await Task.sleep(for: Self.silence * 2)
+        #expect(try await peers.body("/deaf") == "1")
+        #expect(peers.count("1 ping") == 1)
+        try await Task.sleep(for: Self.silence * 2)
+        #expect(try await peers.body("/y") == "2")
+        #expect(peers.count("1 GET /y") == 0)
+        try await peers.stop()
+    }
+
+    @Test func `while a request waits`() async throws {
+        let peers = try await Peers(HTTP2Liveness(pingAfter: Self.silence, pongWithin: .milliseconds(500)))
+        let alive = try await peers.begin("/hold")
+        try await eventually("some PINGs are answered") { peers.count("1 ping") >= 3 }
+        #expect(!alive.record.hasEnded)
+        #expect(try await peers.body("/deaf") == "1")
+        let record = try await alive.result()
+        #expect(record.error?.kind == .connectionLost)
+        #expect(record.error?.message == "the server does not answer a PING")
+        #expect(try await peers.body("/x") == "2")
+        try await peers.stop()
+    }
+}
