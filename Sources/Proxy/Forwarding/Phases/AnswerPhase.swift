@@ -155,7 +155,8 @@ enum AnswerPhase {
             output.append("\r\n")
         }
         var isThere = true
-        if !context.exchange.request.isHead {
+        // Without a piece, the head ends the answer: "Trailers-Only" of gRPC.
+        if !context.exchange.request.isHead, !body.isEmpty {
             isThere = context.stream.write(body.span, .all) != nil
             count += body.count
         }
