@@ -19,11 +19,12 @@ public final class Nginx: Sendable {
     ///   - certificate: for the TLS port; without it there is none.
     ///   - clientCA: a PEM file; then clients must show a certificate of it.
     ///   - http2: whether the TLS port offers it.
+    ///   - isKnown: whether the port in the clear speaks HTTP/2 alone, with prior knowledge.
     ///   - locations: what stands inside both `server` blocks. `FOLDER` becomes a folder of its own.
     /// - Throws: `TestFailure` with what nginx said when it does not come up.
     public init(
         certificate: PrivateCA.Certificate? = nil, clientCA: String? = nil, locations: String = Nginx.sayWhatArrived,
-        http2: Bool = true
+        http2: Bool = true, isKnown: Bool = false
     ) async throws {
         self.certificate = certificate
         // A port that was free a moment ago may be taken by the time nginx binds it.
@@ -35,7 +36,7 @@ public final class Nginx: Sendable {
                 let https = certificate == nil ? 0 : try freePort()
                 let configuration = Nginx.configuration(
                     folder: directory.path, http: http, https: https, certificate: certificate, clientCA: clientCA,
-                    locations: locations, http2: http2)
+                    locations: locations, http2: http2, isKnown: isKnown)
                 let child = try ChildProcess(
                     [
                         "nginx", "-p", directory.path, "-e", "stderr", "-c",
@@ -78,7 +79,7 @@ public final class Nginx: Sendable {
     /// Ends it; connections break.
     public func stop() async throws { try await child.stop() }
 
-    private static func waitUntilUp(_ child: ChildProcess, ports: [UInt16]) async throws {
+    static func waitUntilUp(_ child: ChildProcess, ports: [UInt16]) async throws {
         for port in ports {
             try await eventually("nginx listens") {
                 if child.ending != nil { throw TestFailure(child.transcript) }
@@ -92,7 +93,7 @@ public final class Nginx: Sendable {
 
     private static func configuration(
         folder: String, http: UInt16, https: UInt16, certificate: PrivateCA.Certificate?, clientCA: String?,
-        locations: String, http2: Bool
+        locations: String, http2: Bool, isKnown: Bool
     ) -> String {
         var tls = ""
         if let certificate {
@@ -120,7 +121,7 @@ public final class Nginx: Sendable {
                 log_format received '$request $status $http_authorization';
                 access_log \(folder)/access.log received;
                 server {
-                    listen 127.0.0.1:\(http);
+                    listen 127.0.0.1:\(http)\(isKnown ? " http2" : "");
                     \(tls)
                     \(locations.replacing("FOLDER", with: folder))
                 }
