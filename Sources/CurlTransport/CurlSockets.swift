@@ -7,8 +7,6 @@ final class CurlSockets {
     let loop: EventLoop
     private var sockets: [CurlSocket?] = []
     private var woken: [CurlSocket] = []
-    /// Number of open sockets, without libcurl's own.
-    private(set) var open = 0
     /// Tells libcurl a socket's readiness: the descriptor and a mask of CURL_CSELECT.
     var ready: (curl_socket_t, Int32) -> Void = { _, _ in }
 
@@ -28,14 +26,12 @@ final class CurlSockets {
     func open(family: Int32) -> curl_socket_t {
         let descriptor = Glibc.socket(family, heimdallr_socket_open_flags, 0)
         guard descriptor >= 0 else { return heimdallr_socket_bad }
-        open += 1
         keep(CurlSocket(descriptor, among: self, isTransient: false))
         return descriptor
     }
 
     func close(_ descriptor: curl_socket_t) {
         if let socket = self[descriptor] {
-            if !socket.isTransient { open -= 1 }
             socket.wanted = 0
             socket.carrier = nil
             if socket.isRegistered { loop.unregister(descriptor) }

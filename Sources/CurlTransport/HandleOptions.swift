@@ -45,22 +45,19 @@ import Reactor
     /// Sets the common options of all connections.
     /// - Parameters:
     ///   - content: outlives the handle; `nil`: libcurl reads the files.
-    ///   - hasProxy: whether there may be a next proxy.
-    ///   - isToldEachTime: each dial brings the addresses of its host.
+    ///   - hasProxy: whether there is a next proxy.
     func setConnection(
-        _ options: PoolOptions, _ content: TLSMaterial.Content?, hasProxy: Bool, isToldEachTime: Bool
+        _ options: PoolOptions, _ content: TLSMaterial.Content?, hasProxy: Bool
     ) throws(TransportError) {
         try set(CURLOPT_PROTOCOLS_STR, "http,https", "CURLOPT_PROTOCOLS_STR")
         try set(CURLOPT_NOSIGNAL, 1, "CURLOPT_NOSIGNAL")
         // libcurl should look no name up. If it does, removing its handle must not wait for the resolver's thread
         // (CURLOPT_QUICK_EXIT(3)).
         try set(CURLOPT_QUICK_EXIT, 1, "CURLOPT_QUICK_EXIT")
-        // The addresses given to a handle stay in the cache only briefly. libcurl counts whole seconds of the wall clock, so
-        // that one second may be over at once. A SOCKS proxy needs the upstream's address after the connection to the proxy.
+        // The addresses given to a handle have to last for its dial: a SOCKS proxy needs the upstream's address after the
+        // connection to the proxy. libcurl counts whole seconds of the wall clock.
         try set(
-            CURLOPT_DNS_CACHE_TIMEOUT,
-            hasProxy || isToldEachTime ? Int(options.connectTimeout.components.seconds) + 1 : 1,
-            "CURLOPT_DNS_CACHE_TIMEOUT")
+            CURLOPT_DNS_CACHE_TIMEOUT, Int(options.connectTimeout.components.seconds) + 1, "CURLOPT_DNS_CACHE_TIMEOUT")
         if hasProxy { try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1, "CURLOPT_SUPPRESS_CONNECT_HEADERS") }
         try setSecurity(options, content)
     }
@@ -96,7 +93,7 @@ import Reactor
         try set(CURLOPT_URL, url, "CURLOPT_URL")
         try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_CONNECT_TO, connectTo), "CURLOPT_CONNECT_TO")
         try set(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY")
-        try setConnection(options, content, hasProxy: !hop.proxy.isEmpty, isToldEachTime: true)
+        try setConnection(options, content, hasProxy: !hop.proxy.isEmpty)
         try set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
         try set(CURLOPT_PROXY, hop.proxy, "CURLOPT_PROXY")
         try set(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")

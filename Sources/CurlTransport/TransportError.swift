@@ -69,8 +69,7 @@ extension TransportError {
                 .tlsConfiguration
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR:
                 sawResponse ? .responseTruncated : Self.isRefusal(message) ? .tlsHandshake : .connectionLost
-            case CURLE_GOT_NOTHING, CURLE_SEND_FAIL_REWIND, CURLE_HTTP2,
-                CURLE_HTTP2_STREAM, CURLE_PARTIAL_FILE:
+            case CURLE_GOT_NOTHING, CURLE_SEND_FAIL_REWIND, CURLE_PARTIAL_FILE:
                 sawResponse ? .responseTruncated : .connectionLost
             // Before an answer, only the pre-request hook aborts: it stops libcurl's silent resend.
             case CURLE_ABORTED_BY_CALLBACK: .connectionLost

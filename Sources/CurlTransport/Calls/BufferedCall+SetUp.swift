@@ -51,8 +51,7 @@ extension BufferedCall {
         try unsafe set.set(CURLOPT_PRIVATE, pointer: userData, "CURLOPT_PRIVATE")
         try unsafe set.set(
             CURLOPT_ERRORBUFFER, pointer: UnsafeMutableRawPointer(lists.errorText), "CURLOPT_ERRORBUFFER")
-        try set.setConnection(
-            options, options.material?.current, hasProxy: !hop.proxy.isEmpty, isToldEachTime: true)
+        try set.setConnection(options, options.material?.current, hasProxy: !hop.proxy.isEmpty)
         try set.set(CURLOPT_PROXY, hop.proxy, "CURLOPT_PROXY")
         try set.set(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")
         if !hop.proxy.isEmpty { try set.count(steps) }
