@@ -56,6 +56,7 @@ struct TransparentTests {
             }
             var python: Seen
             var curl: Curl
+            var h2: Seen
             var six: Curl?
             var bytes: Seen
             var records: Seen
@@ -70,7 +71,7 @@ struct TransparentTests {
             var circle: Curl
 
             enum CodingKeys: String, CodingKey {
-                case python, curl, six, bytes, records, tunnel, elsewhere, unlisted, listed, nameless, any, ghost,
+                case python, curl, h2, six, bytes, records, tunnel, elsewhere, unlisted, listed, nameless, any, ghost,
                     circle
                 case anySix = "any six"
             }
@@ -120,11 +121,13 @@ struct TransparentTests {
     private func expectSecure(_ results: Results) {
         let tls = results.tls
         for (seen, path) in [
-            (tls.python, "/python"), (tls.curl.seen, "/curl"), (tls.bytes, "/bytes"), (tls.records, "/records"),
+            (tls.python, "/python"), (tls.curl.seen, "/curl"), (tls.h2, "/h2"), (tls.bytes, "/bytes"),
+            (tls.records, "/records"),
         ] {
             #expect(seen?.path == path)
             #expect(seen?.token == "Bearer outside-token")
         }
+        #expect(tls.h2.via == "2 heimdallr-proxy")
         if let six = tls.six { #expect(six.seen?.token == "Bearer outside-token") }
         // Nothing of a tunnel's bytes is changed.
         for tunnel in [tls.tunnel, tls.elsewhere, tls.any, tls.ghost, tls.anySix].compactMap(\.self) {

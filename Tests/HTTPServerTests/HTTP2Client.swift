@@ -31,13 +31,14 @@ final class HTTP2Client: Sendable {
     private let loop: EventLoop
     private let serving: LoopBound<Serving>
 
-    init(_ change: @Sendable (inout ServerSettings) -> Void = { _ in }) async throws {
+    /// - Parameter window: bytes that the client takes of each answer; `nil`: all.
+    init(window: Int? = nil, _ change: @Sendable (inout ServerSettings) -> Void = { _ in }) async throws {
         var settings = ServerSettings()
         settings.servesHTTP2 = true
         change(&settings)
         let (chosen, loop) = (settings, try EventLoop.start(name: "http2"))
         self.loop = loop
-        serving = try await loop.run { LoopBound(try Serving(loop, chosen), on: loop) }
+        serving = try await loop.run { LoopBound(try Serving(loop, chosen, window), on: loop) }
     }
 
     deinit { loop.stop() }
@@ -104,11 +105,15 @@ private final class Serving {
     private(set) var answers: [Int32: HTTP2Client.Answer] = [:]
     private(set) var goAway: UInt32?
     private var received = 0
+    private let takesAll: Bool
     /// Bytes that the session has not taken yet, by stream, and the trailers behind them.
     private var uploads: [Int32: (bytes: [UInt8], trailers: [(String, String)])] = [:]
 
-    init(_ loop: EventLoop, _ settings: ServerSettings) throws {
-        session = try HTTP2Session(.client, spares: SpareBuffers(), at: .current())
+    init(_ loop: EventLoop, _ settings: ServerSettings, _ window: Int?) throws {
+        takesAll = window == nil
+        var mine = HTTP2Settings()
+        if let window { mine.streamWindow = window }
+        session = try HTTP2Session(.client, mine, spares: SpareBuffers(), at: .current())
         server = ServerLoop(
             settings, on: loop, acceptFailed: { _ in },
             makeHandler: { [unowned self] client in
@@ -160,7 +165,7 @@ private final class Serving {
             case .trailers(let id, let block): note(id, block)
             case .data(let id, let range):
                 answers[id]?.body += String(decoding: bytes[range], as: UTF8.self)
-                session.consume(id, range.count)
+                if takesAll { session.consume(id, range.count) }
             case .ended(let id):
                 answers[id]?.events.append("ended")
                 answers[id]?.isWhole = true

@@ -159,6 +159,16 @@ struct HTTP2StreamTests {
         try await eventually("the end") { try await client.isClosed }
     }
 
+    @Test func `a finished answer that its client does not take is reset, and its connection stays`() async throws {
+        let client = try await HTTP2Client(window: 10) { $0.stallTimeout = Timeout(.milliseconds(100)) }
+        let stalled = try await client.send(.get("/stalled"))
+        try await eventually("the reset") {
+            try await client.answers()[stalled]?.events == ["head", "closed 8"]
+        }
+        let next = try await client.send(.get("/empty"))
+        #expect(try await client.answers()[next]?.isWhole == true)
+    }
+
     @Test func `a draining server waits for no PING that never comes`() async throws {
         let client = try await HTTP2Client()
         _ = try await client.answers()

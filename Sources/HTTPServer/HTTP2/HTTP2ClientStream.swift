@@ -102,6 +102,7 @@ final class HTTP2ClientStream: ClientStream {
         } else if kind == .room {
             if session.unsent(of: id) < unsent { return waitForClient() }
             session.reset(id, .cancel)
+            connection.scheduleFlush()
             leave(.cutOff)
         }
     }

@@ -93,6 +93,11 @@ def curl(url, roots, *options, user=PROGRAM_USER):
     return {"exit": result.returncode, "seen": json.loads(result.stdout) if result.stdout else None}
 
 
+def nghttp(url):
+    """A program that offers HTTP/2 alone: what the outside saw."""
+    return json.loads(as_user(PROGRAM_USER, "nghttp", "-y", url).stdout)
+
+
 def piecemeal(way):
     """TLS whose ClientHello comes byte by byte, or in two records."""
     connection = socket.create_connection((OUTSIDE, 443), timeout=20)
@@ -245,6 +250,7 @@ try:
     os.environ["SSL_CERT_FILE"] = f"{folder}/roots.pem"
     tls = results["tls"] = {"python": program("https://safe.example.test/python")["answer"]}
     tls["curl"] = curl("https://safe.example.test/curl", "roots")
+    tls["h2"] = nghttp("https://safe.example.test/h2")
     tls["six"] = curl("https://safe6.example.test/six", "roots") if six else None
     tls["bytes"], tls["records"] = piecemeal("bytes"), piecemeal("records")
     tls["tunnel"] = curl("https://tunnel.example.test/tunnel", "certificate")
