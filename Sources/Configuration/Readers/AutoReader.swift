@@ -116,7 +116,7 @@ struct AutoReader {
         if client.clientID.isEmpty { client.clientID = auto.clientDocument ?? "" }
     }
 
-    /// A client id metadata document: https, with a path.
+    /// A client ID metadata document: https, with a path.
     private static func document(_ text: String) throws(Misfit) -> String {
         let url = try Grammar.endpoint(text)
         let example = "write an https:// URL with a path, such as https://ops.example.com/heimdallr-proxy.json"

@@ -2,7 +2,7 @@
 public struct AutoSettings: Sendable, Equatable {
     /// Address of the API, as the upstream's `url`.
     public var resource: String
-    /// Address of the operator's client id metadata document.
+    /// Address of the operator's client ID metadata document.
     public var clientDocument: String?
     /// The only scopes that are asked for; `nil`: no limit.
     public var allowedScopes: [String]?

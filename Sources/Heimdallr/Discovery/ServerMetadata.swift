@@ -32,7 +32,7 @@ struct ServerMetadata: Sendable, Equatable {
     var requiresPushing = false
     /// `code_challenge_methods_supported` has S256 (RFC 7636).
     var provesCodes = false
-    /// The address of a client id metadata document is a `client_id`.
+    /// The address of a client ID metadata document is a `client_id`.
     var readsClientDocuments = false
     /// `scopes_supported`.
     var scopes: [String] = []

@@ -90,7 +90,7 @@ enum ClientRegistration {
     static let pause: Int64 = 3600
 }
 
-/// Client id metadata document: the operator publishes it at an https:// address, which is then the `client_id`.
+/// Client ID metadata document: the operator publishes it at an https:// address, which is then the `client_id`.
 public enum ClientDocument {
     /// Returns the document for an address.
     /// - Parameters:

@@ -42,7 +42,7 @@ struct Enrolment: Sendable, Equatable, Redacted {
     /// Origin of the `client_id`.
     enum Source: String, Sendable {
         case configured
-        /// Address of a client id metadata document.
+        /// Address of a client ID metadata document.
         case document
         /// RFC 7591.
         case registered

@@ -5,7 +5,7 @@ public struct EnrolmentSettings: Sendable, Equatable {
     public var resource: String
     /// The issuer to use, exactly as the API names it. `nil`: the only one that it names.
     public var issuer: String?
-    /// Address of a client id metadata document, which is the `client_id` where the server reads such documents.
+    /// Address of a client ID metadata document, which is the `client_id` where the server reads such documents.
     public var clientDocument: String?
     /// The only scopes that may be asked for. `nil`: no limit.
     public var allowedScopes: [String]?
@@ -24,7 +24,7 @@ public struct SignInOffer: Sendable, Equatable {
     public enum Client: Sendable, Equatable {
         /// In the configuration.
         case configured(String)
-        /// A client id metadata document at this address.
+        /// A client ID metadata document at this address.
         case document(String)
         /// Registered, or typed in by a person, before.
         case known(String)

@@ -6,7 +6,7 @@ import Heimdallr
 struct ClientDocumentCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "client-document",
-        abstract: "Print the client id metadata document of client: auto.",
+        abstract: "Print the client ID metadata document of client: auto.",
         discussion: """
             Publish the output at the https:// address that client_document names. An authorization server that reads such \
             documents then knows the proxy by that address, and nobody has to register it.

@@ -9,8 +9,7 @@ struct Problem: Error, Equatable, Sendable {
     let error: String
     let word: ProblemWord
     let title: String
-    /// Reason phrase of the status line (RFC 9112, section 4). It says what to do, because many programs show nothing else
-    /// of a refusal. At most `maxPhrase` printable ASCII characters.
+    /// Reason phrase of the status line (RFC 9112, section 4). It says what to do, because many programs show only this. At most `maxPhrase` printable ASCII characters.
     var phrase: String
     var detail: String
     var retryAfter: Duration?
@@ -50,7 +49,7 @@ extension Problem {
         cause = error.detail
     }
 
-    /// The problem of a malformed body, whose request is under way.
+    /// The problem of a malformed body, after the head was sent upstream.
     init(inBody error: MessageError) {
         self.init(
             error.status, "http_request_error", .malformedRequest, "The request can't be understood",
@@ -124,8 +123,8 @@ extension Problem {
     static let notCovered = Problem(
         403, "http_request_denied", .notCovered, "No rule for this path or method",
         phrase: "Add this path and method to the upstream's paths and methods",
-        "The configuration names this host, but not with this path and method, or not without other fields. Add them to its "
-            + "`paths` and `methods`, or see its `fields`.")
+        "The configuration names this host, but no rule for it covers this path, method and fields. Correct `paths`, "
+            + "`methods` or `fields` of the upstream.")
     static let notForCaller = Problem(
         403, "http_request_denied", .notForCaller, "No rule for this caller",
         phrase: "Add this caller to the upstream's callers",
@@ -188,8 +187,8 @@ extension Problem {
     static let signsInItself = Problem(
         404, "http_request_denied", .signsInItself, "The proxy signs in to this API itself",
         phrase: "Send requests without a sign-in: the proxy adds the token",
-        "The upstream has `client: auto`, so programs need no sign-in. For a program that has to sign in itself, leave "
-            + "`client` out, or set `discovery: pass` under the upstream's `auto`.")
+        "The upstream has `client: auto`, so programs need no sign-in. If a program must sign in itself, leave `client` "
+            + "out, or set `discovery: pass` under the upstream's `auto`.")
     static let bodyNotSignable = Problem(
         413, "http_request_error", .bodyNotSignable, "The request's body is too long to be signed",
         phrase: "Raise the upstream's max_replay_bytes, or send X-Amz-Content-Sha256",
