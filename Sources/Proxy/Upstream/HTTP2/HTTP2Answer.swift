@@ -4,8 +4,8 @@ import HTTPServer
 import Reactor
 import WireText
 
-/// The answer on one stream: heads and trailers of HTTP/2 as the strict parsers of HTTP/1.1 read them, so that the same
-/// rules hold. Can't be copied, so that its head is lent at no cost.
+/// The answer on one stream. The strict parsers of HTTP/1.1 read its heads and trailers, so that the same rules hold.
+/// Not copyable: reading the head costs no copy.
 struct HTTP2Answer: ~Copyable {
     private(set) var head = ResponseHead()
     private(set) var isHeadComplete = false
@@ -15,17 +15,17 @@ struct HTTP2Answer: ~Copyable {
     private static let maxTrailers = 32
     private static let maxTrailerBytes = 8 << 10
 
-    /// - Parameter isHead: the request is HEAD.
+    /// - Parameter isHead: whether the request's method is HEAD.
     init(isHead: Bool) { self.isHead = isHead }
 
     @inline(__always) borrowing func withHead<Result>(_ read: (borrowing ResponseHead) -> Result) -> Result {
         read(head)
     }
 
-    /// Whether a byte of an answer has come, be it an interim one.
+    /// Whether an interim or final head has arrived.
     var hasBegun: Bool { isHeadComplete || interim > 0 }
 
-    /// Reads a head: of an interim answer, or of the final one.
+    /// Reads the head of an interim or final answer.
     mutating func read(_ fields: borrowing HTTP2FieldList, _ block: HTTP2Block) throws(MessageError) {
         guard !block.isTooLarge else { throw MessageError(status: 502, detail: "The head is too large.") }
         head.reset(requestWasHead: isHead)
@@ -43,7 +43,7 @@ struct HTTP2Answer: ~Copyable {
             isFirst = false
             _ = try head.append(line: line.bytes, allowHTTP2: true)
         }
-        // That no body follows is known here, and HTTP/1.1 has to be told.
+        // END_STREAM says that no body follows. HTTP/1.1 needs Content-Length for this.
         if block.endsStream, !isHead, head.status >= 200, head.status != 204, head.status != 304,
             head.index(of: .contentLength) == nil
         {
@@ -58,7 +58,7 @@ struct HTTP2Answer: ~Copyable {
         }
     }
 
-    /// Reads the trailers, and keeps those that may be passed on.
+    /// Reads the trailers. Keeps those that may be forwarded.
     mutating func read(trailers fields: borrowing HTTP2FieldList, _ block: HTTP2Block) throws(MessageError) {
         var line = ByteBuffer()
         var (count, bytes) = (0, 0)

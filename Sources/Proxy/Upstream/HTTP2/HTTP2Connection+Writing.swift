@@ -3,7 +3,7 @@ import HTTP2
 import HTTPServer
 import Reactor
 
-// Sends at the turn's end, so that the requests of a turn go out together.
+// Sends at the end of the loop's turn, so that all requests of one turn share a write.
 extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
     func scheduleFlush() {
         guard !marks.isFlushing, isReady else { return }
@@ -45,13 +45,13 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
                 sent += count
                 guard sent < Self.share else { return goOnNextTurn() }
             case .wouldBlock: return
-            // The server's last words may still be readable.
+            // A last answer or GOAWAY of the server may still be readable.
             case .failed: return goOnNextTurn()
             }
         }
     }
 
-    /// Only heads are wiped: they have secrets.
+    /// Moves frames from the session to `output`. `isSecret` is set only by request heads, which hold credentials.
     private func fill(_ session: HTTP2Session) {
         do throws(HTTP2Error) {
             try session.fill(&output, limit: Self.writeSize)
@@ -61,7 +61,7 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         output.isSecret = false
     }
 
-    /// Sends a GOAWAY as far as the connection takes it at once.
+    /// Sends the session's last frames, such as GOAWAY, if the socket accepts them without waiting.
     func sendLastWords(_ carrier: Carrier) {
         guard let session, output.isEmpty else { return }
         try? session.fill(&output, limit: Self.writeSize)
@@ -70,7 +70,7 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
 
     // MARK: Bodies of requests
 
-    /// An exchange has more of the request's body, or can be asked.
+    /// Schedules a read of the stream's request body.
     func wantsUpload(_ stream: Int32) {
         uploads.append(stream)
         scheduleFlush()
@@ -86,10 +86,10 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         }
     }
 
-    /// Whether the stream takes a further piece now.
+    /// Whether the stream's send buffer has room for another piece.
     func hasRoom(on stream: Int32) -> Bool { session.map { $0.unsent(of: stream) <= Self.uploadSize / 4 } ?? false }
 
-    /// Takes the next piece of the request's body.
+    /// Moves the next piece of the request's body from the delegate to the stream.
     func take(from delegate: any UpstreamStreamDelegate, for stream: Int32, atMost left: UInt64?) -> UploadStep {
         var step = UploadStep.wait
         var piece = ByteBuffer()
@@ -115,7 +115,7 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         session?.end(stream, trailers: fields)
     }
 
-    /// Opens the stream's window for bytes that the client has taken.
+    /// Reopens the stream's receive window by bytes that the client has taken.
     func consume(_ count: Int, of stream: Int32) {
         session?.consume(stream, count)
         scheduleFlush()
@@ -123,8 +123,8 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
 }
 
 extension HTTP2FieldList {
-    /// A request's head.
-    /// - Parameter text: of HTTP/1.1, as the proxy wrote it.
+    /// Converts a request's head.
+    /// - Parameter text: the head in HTTP/1.1, as the proxy wrote it.
     init(request text: Span<UInt8>, _ scheme: Origin.Scheme) {
         self.init(isSecret: true)
         let head = OutgoingHead(text)

@@ -4,38 +4,39 @@ import HTTPMessage
 import HTTPServer
 import Reactor
 
-/// A connection with HTTP/2 to an origin: a session on a carrier, and the exchanges on its streams. Loop's thread only.
+/// An HTTP/2 connection to an origin: a session on a carrier, and the exchanges on its streams. Loop's thread only.
 ///
-/// What is to be sent goes out at the turn's end, together. Its session's events are handled one by one, and never from
-/// within the call of an exchange's owner.
+/// It sends all output of a turn together, at the turn's end. It handles the session's events one by one, never within a call
+/// from an exchange's owner.
 final class HTTP2Connection: CarrierOwner {
     struct Marks {
         var isFlushing = false
         var isTurnScheduled = false
         var isDispatching = false
-        /// The loop's turn of the last read.
+        /// Start of the loop's turn that read last.
         var lastRead = LoopTime(nanoseconds: 0)
-        /// Time of the latest bytes.
+        /// Time of the latest bytes or PING.
         var heard = LoopTime(nanoseconds: 0)
+        /// Time at which the connection became ready.
         var arrived = LoopTime(nanoseconds: 0)
         /// A PING is out. No request begins before its answer.
         var awaitsPong = false
         /// Whether the server has ever let a request begin.
         var hasWorked = false
-        /// Whether an answer has come on it.
+        /// Whether it has brought an answer.
         var hasServed = false
     }
 
-    /// Streams on one connection at most, whatever the server allows.
+    /// Maximum of concurrent streams, even if the server allows more.
     static let maxStreams = 256
-    /// Bytes read, and bytes written, in one turn.
+    /// Maximum of bytes read, and of bytes written, in one turn.
     static let share = 256 * 1024
-    /// Size of one write. Frames are gathered up to it.
+    /// Frames are gathered into writes of this size.
     static let writeSize = 32 * 1024
-    /// Bytes of a request's body that wait for the server's window. More are taken below a quarter of it.
+    /// Maximum of body bytes that wait for the server's window. The client is read again below a quarter of it.
     static let uploadSize = 64 * 1024
 
-    /// Not to be used once the connection is lost: it may be gone then.
+    /// Not to be used once the connection is lost: the origin may be gone then.
     unowned let origin: HTTP2Origin
     let loop: EventLoop
     let buffers: ExchangePool
@@ -43,12 +44,12 @@ final class HTTP2Connection: CarrierOwner {
     private(set) var carrier: Carrier?
     var session: HTTP2Session?
     var exchanges: [Int32: HTTP2Exchange] = [:]
-    /// Streams whose owners have more of the request's body.
+    /// Streams whose request body is to be read.
     var uploads: [Int32] = []
-    /// The bytes that events refer to.
+    /// Received bytes, to which the session's events refer.
     private var input = ByteBuffer()
     var output = ByteBuffer()
-    /// Number of writes so far.
+    /// Number of writes to the carrier.
     var writes: UInt64 = 0
     var marks = Marks()
     var timer: LoopTimer?
@@ -59,7 +60,6 @@ final class HTTP2Connection: CarrierOwner {
         timer = LoopTimer(on: origin.loop) { [unowned self] in timePassed() }
     }
 
-    /// Whether the connection is ready.
     var isReady: Bool { session != nil }
     var hasServed: Bool { marks.hasServed }
     /// Number of its client certificate: `TLSMaterial.pair`.
@@ -108,12 +108,12 @@ final class HTTP2Connection: CarrierOwner {
 
     // MARK: Requests
 
-    /// Whether a request may begin on it. Looks for the server's last words first: it may have closed the connection.
+    /// Whether a request may begin on it. Checks the socket first: the server may have sent GOAWAY or closed the connection.
     func takesRequest() -> Bool {
         guard let carrier, isReady, carrier.isYoung, !marks.awaitsPong else { return false }
         if !marks.isDispatching, marks.lastRead != loop.now, carrier.hasNews() {
             receive(carrier)
-            // What has come is handled after the current call.
+            // The events are handled after the current call.
             scheduleFlush()
         }
         guard let session, session.canRequest, session.openStreams < Self.maxStreams else { return false }
@@ -121,7 +121,7 @@ final class HTTP2Connection: CarrierOwner {
     }
 
     /// Opens a stream with the head of a request.
-    /// - Parameter text: of HTTP/1.1, without the blank line.
+    /// - Parameter text: the head in HTTP/1.1, without the blank line.
     func submit(
         _ text: Span<UInt8>, _ scheme: Origin.Scheme, endsStream: Bool, for exchange: HTTP2Exchange
     ) throws(TransportError) -> Int32 {
@@ -157,8 +157,8 @@ final class HTTP2Connection: CarrierOwner {
         }
     }
 
-    /// Reads once, behind the bytes that wait.
-    /// - Returns: number of bytes; 0 for none, and after the end.
+    /// Reads once, unless received bytes are still unhandled.
+    /// - Returns: number of bytes; 0 for none, or at the end of the connection.
     @discardableResult private func receive(_ carrier: Carrier) -> Int {
         guard input.isEmpty else { return 0 }
         marks.lastRead = loop.now
@@ -182,7 +182,7 @@ final class HTTP2Connection: CarrierOwner {
         }
     }
 
-    /// Handles the session's events.
+    /// Handles the session's pending events.
     func dispatch() {
         guard !marks.isDispatching, let session else { return }
         marks.isDispatching = true
@@ -193,7 +193,7 @@ final class HTTP2Connection: CarrierOwner {
         if bytes.capacity > Self.share / 4 { bytes.release() }
         if input.isEmpty { swap(&bytes, &input) }
         marks.isDispatching = false
-        if carrier != nil, session.isFinished { lost(TransportError(.responseMalformed, message: "HTTP/2 broke down")) }
+        if carrier != nil, session.isFinished { lost(TransportError(.responseMalformed, message: "HTTP/2 failed")) }
     }
 
     private func handle(_ event: HTTP2Event, _ bytes: Span<UInt8>, _ session: HTTP2Session) {
@@ -239,13 +239,13 @@ final class HTTP2Connection: CarrierOwner {
 
     // MARK: The end
 
-    /// Its origin is gone, and its carrier is being closed.
+    /// The origin is gone, and the carrier is being closed.
     func abandon() {
         (carrier, session) = (nil, nil)
         timer?.cancel()
     }
 
-    /// An exchange has ended, or needs its stream no more.
+    /// Closes the stream of an exchange that has ended.
     func close(_ stream: Int32, _ code: HTTP2Code) {
         exchanges[stream] = nil
         session?.reset(stream, code)
@@ -260,17 +260,17 @@ final class HTTP2Connection: CarrierOwner {
         setTimer()
     }
 
-    /// Ends an idle connection in order.
+    /// Closes an idle connection after a GOAWAY.
     private func leave() {
         try? session?.goAway(.noError)
         lost(TransportError(.connectionLimit, message: "the server takes no request"))
     }
 
-    /// Ends the connection, and all exchanges on it.
+    /// Closes the connection, and ends all exchanges on it.
     func lost(_ error: TransportError) {
         guard let carrier else { return }
         self.carrier = nil
-        // Whole answers that came before the end are handled, unless that is under way.
+        // Delivers answers that were complete before the end, unless an outer call is doing so.
         dispatch()
         sendLastWords(carrier)
         session = nil

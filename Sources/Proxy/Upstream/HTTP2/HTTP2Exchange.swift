@@ -6,37 +6,37 @@ import Reactor
 
 /// A request on a stream of an HTTP/2 connection. Loop's thread only.
 final class HTTP2Exchange: UpstreamStream {
-    enum Place {
+    enum State {
         case none
-        /// In the queue of its origin.
+        /// In the queue of the origin.
         case waiting(HTTP2Origin)
         case open(HTTP2Connection, stream: Int32)
     }
 
     /// Progress of the request's body.
     enum Upload {
-        /// - Parameter left: bytes still to come; `nil`: until the client's end.
+        /// - Parameter left: bytes still to come; `nil`: unknown, the client marks the end.
         case content(left: UInt64?)
         case finished
     }
 
     let request: UpstreamRequest
     private(set) var delegate: (any UpstreamStreamDelegate)?
-    private(set) var place = Place.none
-    /// Time at which it began to wait for a stream, and the latest time to get one.
+    private(set) var state = State.none
+    /// Time at which the wait for a stream began, and its deadline.
     private(set) var began = LoopTime(nanoseconds: 0)
     private(set) var deadline = LoopTime(nanoseconds: 0)
     private var answer: HTTP2Answer
     private var upload = Upload.finished
     private var isUploadPaused = false
     private var share = TurnShare()
-    /// Content that the delegate has not taken. The stream's window bounds it.
+    /// Content that the delegate has not taken. The stream's receive window bounds its size.
     private var held = ByteBuffer()
-    /// The end, which comes behind `held`.
+    /// The end of the answer, reported after `held`.
     private var end: UpstreamEnd?
-    /// Whether the connection had served another request before.
+    /// Whether the connection had served earlier requests.
     private var wasReused = false
-    /// Number of the connection's writes when the head was handed to it.
+    /// `HTTP2Connection.writes` when the head was submitted. An unchanged number means that the head was never sent.
     private var writes: UInt64 = 0
 
     init(_ request: UpstreamRequest, _ delegate: any UpstreamStreamDelegate) {
@@ -54,7 +54,7 @@ final class HTTP2Exchange: UpstreamStream {
 
     var isHTTP2: Bool { true }
 
-    var isQueued: Bool { if case .waiting(let origin) = place { origin.isQueued } else { false } }
+    var isQueued: Bool { if case .waiting(let origin) = state { origin.isQueued } else { false } }
 
     var isWanted: Bool { delegate?.isWanted ?? false }
 
@@ -83,10 +83,10 @@ final class HTTP2Exchange: UpstreamStream {
         }
     }
 
-    /// The connection asks for the bytes at the turn's end.
+    /// The connection reads the body at the turn's end.
     func resumeUpload() -> UpstreamEnd? {
         isUploadPaused = false
-        if case .open(let connection, let stream) = place { connection.wantsUpload(stream) }
+        if case .open(let connection, let stream) = state { connection.wantsUpload(stream) }
         return nil
     }
 
@@ -95,21 +95,21 @@ final class HTTP2Exchange: UpstreamStream {
     // MARK: For its origin
 
     func wait(at origin: HTTP2Origin, from began: LoopTime, until deadline: LoopTime) {
-        place = .waiting(origin)
+        state = .waiting(origin)
         (self.began, self.deadline) = (began, deadline)
     }
 
-    /// Ends it, without a word to the owner.
+    /// Ends the exchange without a call to the delegate.
     func end(with error: TransportError) -> UpstreamEnd {
-        place = .none
+        state = .none
         return leave(UpstreamEnd(error: error))
     }
 
-    /// Hands the head to a connection that has room.
-    /// - Returns: the end, where the request was over at once.
+    /// Sends the head on a connection that has room.
+    /// - Returns: the end, if the request failed at once.
     func open(on connection: HTTP2Connection) -> UpstreamEnd? {
         guard let delegate else { return nil }
-        place = .none
+        state = .none
         var text = ByteBuffer(isSecret: true)
         let form = HeadForm(isHTTP2: true, pair: connection.pair)
         guard delegate.writeHead(form, to: &text) == .send, !delegate.hasTokenEnded else {
@@ -119,19 +119,19 @@ final class HTTP2Exchange: UpstreamStream {
         if case .content = upload { hasBody = true }
         do throws(TransportError) {
             let stream = try connection.submit(text.bytes, request.origin.scheme, endsStream: !hasBody, for: self)
-            place = .open(connection, stream: stream)
+            state = .open(connection, stream: stream)
         } catch {
             return leave(UpstreamEnd(error: error))
         }
         wasReused = connection.hasServed
         writes = connection.writes
         delegate.upstreamConnected(isReused: wasReused)
-        if hasBody, case .open(_, let stream) = place { connection.wantsUpload(stream) }
+        if hasBody, case .open(_, let stream) = state { connection.wantsUpload(stream) }
         return nil
     }
 
-    /// Ends it and tells the owner.
-    /// - Parameter code: tells the upstream why.
+    /// Ends the exchange and tells the delegate.
+    /// - Parameter code: for the upstream.
     func tell(_ error: TransportError, code: HTTP2Code = .cancel) {
         tell(UpstreamEnd(error: error, wasReused: wasReused), code: code)
     }
@@ -171,7 +171,7 @@ final class HTTP2Exchange: UpstreamStream {
         }
     }
 
-    /// END_STREAM has come. The rest of the request's body is not wanted.
+    /// Handles END_STREAM. The rest of the request's body is not sent.
     func answerEnded() {
         guard answer.isHeadComplete else {
             return tell(TransportError(.responseMalformed, message: "the answer has no final head"))
@@ -180,17 +180,17 @@ final class HTTP2Exchange: UpstreamStream {
         if held.isEmpty { tell(end) } else { self.end = end }
     }
 
-    /// The stream ended without END_STREAM.
+    /// Handles the end of a stream without END_STREAM.
     /// - Parameters:
-    ///   - error: the error, if no answer has come.
-    ///   - wasRefused: the upstream says that it has not processed the request.
+    ///   - error: reported if no answer has begun; otherwise the answer is reported as truncated.
+    ///   - wasRefused: whether the upstream says that it has not processed the request.
     ///   - code: of the upstream's RST_STREAM.
     func cutOff(_ error: TransportError, wasRefused: Bool, code: HTTP2Code? = nil) {
-        // The answer is whole, and waits for the client.
+        // The answer is complete, and waits for the client.
         guard end == nil else { return }
         var cut = UpstreamEnd(error: error, wasReused: wasReused)
         cut.code = code
-        if case .open(let connection, _) = place, writes == connection.writes {
+        if case .open(let connection, _) = state, writes == connection.writes {
             cut.isUnprocessed = true
         } else if answer.hasBegun {
             cut.error = TransportError(.responseTruncated, message: error.message)
@@ -200,12 +200,12 @@ final class HTTP2Exchange: UpstreamStream {
         tell(cut)
     }
 
-    /// Hands over the next pieces of the request's body.
-    /// - Returns: whether it wants to go on when there is room.
+    /// Moves pieces of the request's body to the stream.
+    /// - Returns: whether to call again when the stream has room.
     func giveUpload(_ connection: HTTP2Connection, _ stream: Int32, turn: LoopTime) -> Bool {
         while let delegate, case .content(let left) = upload, !isUploadPaused, end == nil {
             guard connection.hasRoom(on: stream) else { return true }
-            // A client as fast as the upstream must let others have a turn.
+            // A client as fast as the upstream must leave time for others.
             guard share.takesMore(turn: turn, now: .current()) else {
                 connection.goOnNextTurn()
                 return true
@@ -237,20 +237,20 @@ final class HTTP2Exchange: UpstreamStream {
     // MARK: The end
 
     private func consume(_ count: Int) {
-        if case .open(let connection, let stream) = place { connection.consume(count, of: stream) }
+        if case .open(let connection, let stream) = state { connection.consume(count, of: stream) }
     }
 
-    /// Lets go of the stream and the owner.
-    /// - Parameter code: tells the upstream why, unless both sides have ended.
+    /// Releases the stream and the delegate.
+    /// - Parameter code: code of RST_STREAM, which is sent unless both sides have ended.
     private func leave(_ end: UpstreamEnd, code: HTTP2Code = .noError) -> UpstreamEnd {
         delegate = nil
         held.release()
-        switch place {
+        switch state {
         case .none: break
         case .waiting(let origin): origin.remove(self)
         case .open(let connection, let stream): connection.close(stream, code)
         }
-        place = .none
+        state = .none
         return end
     }
 }

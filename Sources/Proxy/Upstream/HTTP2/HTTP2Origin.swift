@@ -2,21 +2,21 @@ import CurlTransport
 import HTTP2
 import Reactor
 
-/// The connections with HTTP/2 to one origin, and the requests that wait for a stream. Loop's thread only.
+/// The HTTP/2 connections to one origin, and the requests that wait for a stream. Loop's thread only.
 final class HTTP2Origin {
     let origin: Origin
     private let use: CarrierUse
     private unowned let pool: HTTP2Pool
-    /// Ready ones, and those being dialled.
+    /// Ready connections, and those being dialled.
     private var connections: [HTTP2Connection] = []
     private var waiting: [HTTP2Exchange] = []
-    /// Time until which HTTP/2 is not tried, because the server does not offer it.
+    /// Time until which HTTP/2 is not tried again after a server did not offer it.
     private var http1Until = LoopTime(nanoseconds: 0)
     private var timer: LoopTimer?
     private var isServing = false
-    /// A request looks for a connection, and needs this object.
+    /// Whether a request that is on no list looks for a connection, so that the origin must not be removed.
     private var isBeginning = false
-    /// Requests that a new connection is expected to take at once.
+    /// Expected number of streams on a connection that is being dialled.
     private static let expectedStreams = 100
 
     init(_ origin: Origin, _ use: CarrierUse, in pool: HTTP2Pool) {
@@ -34,8 +34,8 @@ final class HTTP2Origin {
 
     // MARK: Requests
 
-    /// Begins on a connection that has room, else waits for one.
-    /// - Returns: the end, where the request was over at once.
+    /// Begins a request on a connection that has room, or queues it.
+    /// - Returns: the end, if the request failed at once.
     func begin(_ exchange: HTTP2Exchange) -> UpstreamEnd? {
         if !exchange.request.isFresh, waiting.isEmpty, let connection = readyConnection() {
             return exchange.open(on: connection)
@@ -50,7 +50,7 @@ final class HTTP2Origin {
         return nil
     }
 
-    /// A connection that turns out to be closed leaves the list.
+    /// Returns a connection that has room. Removes connections that turn out to be closed.
     private func readyConnection() -> HTTP2Connection? {
         let wasBeginning = isBeginning
         isBeginning = true
@@ -76,7 +76,7 @@ final class HTTP2Origin {
         let connection = HTTP2Connection(self)
         connections.append(connection)
         do throws(TransportError) {
-            // It is new, so it comes later.
+            // A new connection arrives later, by `carrierArrived`.
             _ = try pool.carriers.connect(to: origin, for: connection, connection.request, use: use)
         } catch {
             connections.removeLast()
@@ -86,18 +86,18 @@ final class HTTP2Origin {
 
     // MARK: Waiting
 
-    /// Whether all waiting requests wait for a connection to end.
+    /// Whether requests wait and every dial is queued, so that a stream or a connection has to end first.
     var isQueued: Bool {
         !waiting.isEmpty && connections.allSatisfy { $0.isReady ? !$0.isProbed : $0.request.isQueued }
     }
 
-    /// Whether a client still waits for one of the requests.
+    /// Whether a client still wants one of the waiting requests.
     var hasWanted: Bool { waiting.contains { $0.isWanted } }
 
     /// Number of requests that wait until a stream or a connection ends.
     var shortage: Int { isQueued ? waiting.count { $0.isWanted } : 0 }
 
-    /// Gives streams to waiting requests.
+    /// Opens streams for waiting requests.
     func serve() {
         guard !waiting.isEmpty, !isServing else { return }
         isServing = true
@@ -119,7 +119,7 @@ final class HTTP2Origin {
         return waiting.firstIndex { $0.isWanted && fits($0) } ?? waiting.firstIndex { fits($0) }
     }
 
-    /// Ends requests that got no stream in time. Those that wait for a dial end with it.
+    /// Ends requests that got no stream in time. A failed dial ends the requests that wait for it.
     private func expire() {
         let isDialling = connections.contains { !$0.isReady && !$0.request.isQueued }
         while let first = waiting.first, first.deadline <= loop.now, !isDialling {
@@ -161,7 +161,7 @@ final class HTTP2Origin {
         for exchange in failed { exchange.tell(error) }
     }
 
-    /// The server chose HTTP/1.1: its requests go that way, the first of them on this connection.
+    /// Handles a server that chose HTTP/1.1. Requests then use HTTP/1.1, the first one on this connection.
     func lacksHTTP2(_ connection: HTTP2Connection, _ carrier: Carrier) {
         http1Until = loop.now + pool.carriers.options.maxConnectionAge
         carrier.release(unused: true)
@@ -190,7 +190,7 @@ final class HTTP2Origin {
     }
 
     var waitingCount: Int { waiting.count }
-    /// Connections that wait for another one to end.
+    /// Number of dials that wait for another connection to end.
     var queuedDials: Int { connections.count { $0.request.isQueued } }
     var key: HTTP2Pool.Key { HTTP2Pool.Key(origin: origin, isKnown: use == .knownHTTP2) }
 }

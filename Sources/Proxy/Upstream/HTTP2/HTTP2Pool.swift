@@ -1,12 +1,12 @@
 import CurlTransport
 import Reactor
 
-/// One upstream's connections with HTTP/2, by origin. They are carriers of its pool, which bounds their number. Loop's
+/// One upstream's HTTP/2 connections, by origin. They are carriers of its `CarrierPool`, which limits their number. Loop's
 /// thread only.
 final class HTTP2Pool {
     struct Key: Hashable {
         let origin: Origin
-        /// Prior knowledge, instead of ALPN.
+        /// Whether HTTP/2 is used with prior knowledge instead of ALPN.
         let isKnown: Bool
     }
 
@@ -15,7 +15,7 @@ final class HTTP2Pool {
     let spares = SpareBuffers(limit: 8)
     private(set) var liveness: HTTP2Liveness
     private var origins: [Key: HTTP2Origin] = [:]
-    /// Most upstreams have one origin.
+    /// Cache of the last lookup: most upstreams have one origin.
     private var last: (key: Key, origin: HTTP2Origin)?
 
     init(_ carriers: CarrierPool, buffers: ExchangePool, liveness: HTTP2Liveness = HTTP2Liveness()) {
@@ -29,7 +29,7 @@ final class HTTP2Pool {
 
     var loop: EventLoop { buffers.loop }
 
-    /// - Returns: `nil` if the server is known to lack HTTP/2.
+    /// Returns the connections to an origin; `nil` if its server is known to lack HTTP/2.
     func origin(_ key: Key) -> HTTP2Origin? {
         if let last, last.key == key { return last.origin.lacksHTTP2 ? nil : last.origin }
         let origin = origins[key] ?? HTTP2Origin(key.origin, key.isKnown ? .knownHTTP2 : .http2, in: self)
@@ -43,7 +43,7 @@ final class HTTP2Pool {
         if last?.origin === origin { last = nil }
     }
 
-    /// Number of requests that wait for a stream, beside the dials in the queue of carriers.
+    /// Number of requests that wait for a stream. Dials in the carriers' queue are counted there.
     var waiting: Int { origins.values.reduce(0) { $0 + max(0, $1.waitingCount - $1.queuedDials) } }
 
     var shortage: Int { origins.values.reduce(0) { $0 + $1.shortage } }
