@@ -39,7 +39,7 @@ import CLibnghttp2
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
         // The largest answer's head that is accepted from an upstream fits.
         unsafe nghttp2_option_set_max_send_header_block_length(options, 512 << 10)
-        // 8 frames. Each of the 9 bytes of their heads counts as one where they come one by one.
+        // At least 8 CONTINUATION frames: libnghttp2 counts each byte of a 9-byte frame header that arrives alone.
         unsafe nghttp2_option_set_max_continuations(options, 8 * 9)
         // `FrameBudget` counts resets, and many other frames.
         unsafe nghttp2_option_set_stream_reset_rate_limit(options, 100_000, 10_000)

@@ -26,7 +26,7 @@ public enum HTTP2Event: Sendable, Equatable {
 /// A header list in `HTTP2Session.received`.
 public struct HTTP2Block: Sendable, Equatable {
     public let fields: Range<Int>
-    /// The message ends with it; `.ended` follows.
+    /// Whether the block has END_STREAM; `.ended` follows.
     public let endsStream: Bool
     /// The list is above the limits; its last fields are missing.
     public let isTooLarge: Bool

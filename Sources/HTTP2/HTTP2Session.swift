@@ -161,7 +161,7 @@ import Reactor
                 "nghttp2_session_mem_send", nghttp2_session_mem_send(handle, &frame))
             guard count > 0, let frame = unsafe frame else { break }
             output.append(unsafe Span(_unsafeStart: frame, count: count))
-            // Resets that the peer made libnghttp2 send.
+            // The peer may have made libnghttp2 send too many resets.
             if budget.isSpent, error == nil { fail(.flood) }
         }
     }

@@ -6,7 +6,7 @@ final class HTTP2Stream {
     var output = ByteBuffer()
     /// Our message ends behind `output`.
     var isEnding = false
-    /// We have sent RST_STREAM, or queued it.
+    /// Whether RST_STREAM was sent or queued.
     var hasSentReset = false
     /// Fields behind our message.
     var trailers = HTTP2FieldList()

@@ -62,7 +62,7 @@ public protocol ClientStream: AnyObject {
     /// Closes at once; unsent output is lost.
     /// - Parameters:
     ///   - cut: whether the client must see that the answer is incomplete.
-    ///   - code: tells a client of HTTP/2 why; `nil`: INTERNAL_ERROR for a cut answer.
+    ///   - code: code of RST_STREAM over HTTP/2; `nil`: INTERNAL_ERROR for a cut answer, else CANCEL.
     func close(cut: Bool, code: HTTP2Code?)
 
     /// Calls `deadlinePassed` after the timeout, unless the request ends or another deadline is set first; a `write` that

@@ -87,7 +87,7 @@ extension ServerConnection {
         if reader.input.isEmpty { close() } else { readHeads() }
     }
 
-    /// Ends an idle connection in favour of a waiting client.
+    /// Ends this idle connection, because a new client waits.
     func makeRoom() {
         if phase == .multiplexed, let multiplexed { multiplexed.endStreams() } else { close() }
     }

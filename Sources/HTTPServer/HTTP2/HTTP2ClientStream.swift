@@ -7,7 +7,7 @@ import Reactor
 final class HTTP2ClientStream: ClientStream {
     enum Phase {
         case busy
-        /// The answer is complete. It may still be on its way.
+        /// The answer is complete, but may not be sent yet.
         case finished
         case closed
     }
@@ -30,7 +30,7 @@ final class HTTP2ClientStream: ClientStream {
     private(set) var deadline = ConnectionDeadline.off
     /// Head of the final answer, until the first piece of its body or the turn's end.
     private var head: HTTP2FieldList?
-    /// Output that waited for the client when the wait for room began.
+    /// Number of unsent bytes when the wait for the client began.
     private var unsent = 0
 
     init(_ id: Int32, of connection: HTTP2Connection, server: ServerLoop, source: ClientSource) {
@@ -45,7 +45,7 @@ final class HTTP2ClientStream: ClientStream {
     // MARK: Events of the connection
 
     /// Begins the request.
-    /// - Parameter isWhole: it has no body.
+    /// - Parameter isWhole: whether the request has no body.
     func begin(
         _ list: borrowing HTTP2FieldList, _ block: HTTP2Block, isSecure: Bool, isWhole: Bool,
         for handler: any ClientStreamHandler
@@ -107,7 +107,7 @@ final class HTTP2ClientStream: ClientStream {
         }
     }
 
-    /// The client is gone, or has reset the stream.
+    /// Ends the stream after the client left or reset it.
     func leave(_ leaving: ClientLeaving) {
         let handler = handler
         guard end() else { return }
@@ -156,7 +156,7 @@ final class HTTP2ClientStream: ClientStream {
 
     func hasInput(reading: Bool) -> Bool? { phase == .busy ? false : nil }
 
-    /// Only CONNECT has such bytes.
+    /// Bytes after the head exist only with CONNECT.
     func peek(until isEnough: (Span<UInt8>) -> Bool) -> Peeked { phase == .busy ? .end : .gone }
 
     func replaceRequest(by head: Span<UInt8>) throws(MessageError) {
@@ -187,7 +187,7 @@ final class HTTP2ClientStream: ClientStream {
         return count
     }
 
-    /// Sends the answer's head. Without a body, the message ends with it.
+    /// Sends the answer's head, with END_STREAM if there is no body.
     func sendHead(hasBody: Bool) {
         guard phase != .closed, let list = head.take() else { return }
         connection.attempt { session throws(HTTP2Error) in try session.answer(id, list, hasBody: hasBody) }
@@ -237,7 +237,7 @@ final class HTTP2ClientStream: ClientStream {
 
     func close(cut: Bool, code: HTTP2Code?) {
         guard end() else { return }
-        // Without an error, a part would look like the whole.
+        // With NO_ERROR, a truncated answer would look complete.
         let code = code == .noError ? nil : code
         session.reset(id, code ?? (cut ? .internalError : .cancel))
         connection.scheduleFlush()

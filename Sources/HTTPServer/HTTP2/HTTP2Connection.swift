@@ -2,19 +2,19 @@ import HTTP2
 import HTTPMessage
 import Reactor
 
-/// A client's connection that speaks HTTP/2: many requests at a time, each a `HTTP2ClientStream`. It works on the byte
-/// stream and the buffers of its `ServerConnection`. Loop's thread only.
+/// An HTTP/2 connection of a client, with an `HTTP2ClientStream` for each request. It uses the byte stream and the buffers of
+/// its `ServerConnection`. Loop's thread only.
 final class HTTP2Connection {
-    /// Bytes read in one turn. Other connections follow.
+    /// Maximum of bytes read, and of bytes written, in one turn. Then other connections get theirs.
     private static let share = 256 * 1024
-    /// Time for a client's answer to the first GOAWAY.
+    /// Time for the PONG that follows the first GOAWAY.
     private static let noticeTimeout = Timeout(.seconds(1))
 
     enum Life {
         case serving
-        /// The first GOAWAY is out. Requests on their way are answered.
+        /// The first GOAWAY was queued. Requests that are on their way are still served.
         case announced
-        /// No further request is taken.
+        /// No new request is served.
         case ending
     }
 
@@ -25,7 +25,7 @@ final class HTTP2Connection {
     private var heads: [HTTP2ClientStream] = []
     private var life = Life.serving
     private var hasFailed = false
-    /// When the connection's own wait ends: for a request, or for a client that takes nothing.
+    /// Deadline of the connection itself: for the next request, or for a client that takes no output.
     private var wait = ConnectionDeadline.off
     private var unacknowledged = 0
 
@@ -38,17 +38,17 @@ final class HTTP2Connection {
         session = try HTTP2Session(.server, settings, spares: server.spares, at: server.loop.now)
     }
 
-    /// No request is being answered.
+    /// Whether no request is in progress.
     var isIdle: Bool { streams.isEmpty }
 
-    /// Performs a call that fails for lack of memory only; then the connection ends.
+    /// Performs a call that fails only without memory. A failure ends the connection.
     func attempt(_ call: (HTTP2Session) throws(HTTP2Error) -> Void) {
         do throws(HTTP2Error) { try call(session) } catch { hasFailed = true }
     }
 
     // MARK: Input
 
-    /// Begins with the bytes that have been read, those of the connection preface.
+    /// Begins with the bytes read so far, which hold the connection preface.
     func begin() {
         // The client's SETTINGS belong to its preface.
         set(.head, after: server.settings.headerTimeout)
@@ -61,7 +61,7 @@ final class HTTP2Connection {
         scheduleFlush()
     }
 
-    /// Goes on in another turn.
+    /// Continues in a later turn.
     func goOn() {
         receive()
         scheduleFlush()
@@ -78,9 +78,9 @@ final class HTTP2Connection {
             guard connection.phase == .multiplexed else { return }
             swap(&bytes, &connection.reader.input.buffer)
             connection.reader.input.settle()
-            // A client that has ended its side can take no answer in order: it can't open the windows.
+            // A client that has ended its side can't open the windows for its answers.
             if connection.reader.input.hasEnded { return connection.leave() }
-            // A client that takes nothing is not read from.
+            // Backpressure: reads nothing while much output waits for the client.
             guard connection.reader.input.canRead, connection.output.count < ServerConnection.highWater else { return }
             guard left > 0 else { return connection.goOnNextTurn() }
             guard connection.reader.input.fill(from: connection.stream, limit: 64 * 1024) else {
@@ -133,12 +133,12 @@ final class HTTP2Connection {
 
     // MARK: Output
 
-    /// Sends the head of an answer at the turn's end, unless its body or its end comes first.
+    /// Sends the answer's head at the turn's end, unless the body or the end sends it before.
     func awaitBody(of stream: HTTP2ClientStream) { heads.append(stream) }
 
     func scheduleFlush() { connection.scheduleFlush() }
 
-    /// Writes as many frames as the kernel takes.
+    /// Writes frames until the kernel takes no more.
     func flush() {
         let heads = heads
         self.heads.removeAll(keepingCapacity: true)
@@ -166,17 +166,17 @@ final class HTTP2Connection {
             guard count > 0 else { break }
             share -= count
         }
-        // Input may have waited for the output.
+        // Reading may have paused for the output.
         if connection.phase == .multiplexed, connection.reader.input.canRead { connection.goOnNextTurn() }
     }
 
-    /// Ends the connection behind its last frame, which may be a GOAWAY.
+    /// Closes the connection after its last frame, which may be a GOAWAY.
     private func close() {
         end(.gone)
         connection.finishClosing()
     }
 
-    /// All streams end with the connection.
+    /// Ends all streams.
     func end(_ leaving: ClientLeaving) {
         let open = streams.values
         streams = [:]
@@ -186,13 +186,13 @@ final class HTTP2Connection {
 
     // MARK: Deadlines
 
-    /// - Parameter time: of a stream's deadline.
+    /// Moves the connection's timer to this time if it is earlier.
     func noteDeadline(_ time: LoopTime) {
         guard time < connection.deadline.time else { return }
         connection.setDeadline(ConnectionDeadline(.multiplexed, at: time, since: server.loop.now))
     }
 
-    /// Sets the deadline of a connection without unsent output.
+    /// Sets the deadline while no output waits for the client.
     private func waitForRequest() {
         switch life {
         case .serving: set(.idle, after: streams.isEmpty ? server.settings.idleTimeout : .off)
@@ -201,7 +201,7 @@ final class HTTP2Connection {
         }
     }
 
-    /// - Parameter hasTaken: some of the output went out.
+    /// - Parameter hasTaken: whether the client has taken some of the output.
     private func waitForClient(hasTaken: Bool) {
         guard hasTaken || wait.kind != .room else { return }
         unacknowledged = connection.stream.unacknowledged
@@ -213,7 +213,7 @@ final class HTTP2Connection {
         noteDeadline(wait.time)
     }
 
-    /// Time since which no request is being answered.
+    /// Time since which no request is in progress; `nil` during a request.
     var idleSince: LoopTime? { isIdle && wait.kind == .idle ? wait.since : nil }
 
     func deadlinePassed() {
@@ -241,7 +241,7 @@ final class HTTP2Connection {
 
     // MARK: The end
 
-    /// Takes the requests that are on their way, and no others (RFC 9113, section 6.8).
+    /// Announces the end by GOAWAY. Requests that are on their way are still served (RFC 9113, section 6.8).
     func drain() {
         guard life == .serving else { return }
         life = .announced
@@ -253,7 +253,7 @@ final class HTTP2Connection {
         scheduleFlush()
     }
 
-    /// Takes no further request. The connection ends with the last stream.
+    /// Serves no new request. The connection ends with its last stream.
     func endStreams() {
         guard life != .ending else { return }
         life = .ending

@@ -1,28 +1,29 @@
 import Reactor
 
-/// The body of a request over HTTP/2: bytes that have arrived, and those kept to be read again.
+/// Body of a request over HTTP/2: unread bytes, and read bytes that are kept for a replay.
 struct HTTP2RequestBody: ~Copyable {
     private var buffer = ByteBuffer()
     /// Position in `buffer` of the next byte to read.
     private var position = 0
-    /// Number of bytes of `buffer` that were read at least once.
+    /// Number of bytes in `buffer` that were read at least once.
     private var used = 0
     private var keepLimit = 0
-    /// The first bytes are gone.
+    /// Whether the first bytes were dropped, so that the body can't be replayed.
     private(set) var isSpent = false
     /// Number of bytes read in this pass.
     private(set) var taken: UInt64 = 0
-    /// The client has ended its message.
+    /// Whether the client has ended its message.
     var hasEnded = false
 
-    /// All of it has been read.
+    /// Whether the whole body has been read.
     var isComplete: Bool { hasEnded && position == buffer.count }
 
     mutating func append(_ bytes: Span<UInt8>) { buffer.append(bytes) }
 
     mutating func keep(upTo limit: Int) { if !isSpent { keepLimit = limit } }
 
-    /// - Returns: `false`, and changes nothing, when the first bytes are gone.
+    /// Returns to the first byte.
+    /// - Returns: `false`, without a change, if the first bytes were dropped.
     mutating func rewind() -> Bool {
         guard !isSpent else { return false }
         (position, taken) = (0, 0)
@@ -30,7 +31,7 @@ struct HTTP2RequestBody: ~Copyable {
     }
 
     /// Reads the next bytes.
-    /// - Returns: the number of bytes, and the number of those that were not read before.
+    /// - Returns: the number of bytes, and how many of them are read for the first time.
     mutating func take(into room: inout MutableSpan<UInt8>) -> (count: Int, new: Int) {
         let count = min(room.count, buffer.count - position)
         guard count > 0 else { return (0, 0) }

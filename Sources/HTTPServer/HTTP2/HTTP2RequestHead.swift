@@ -3,7 +3,7 @@ import HTTPMessage
 import Reactor
 import WireText
 
-/// Writes a request's head as HTTP/1.1 does, so that `RequestHead` reads it by the same rules.
+/// Converts a request's head to HTTP/1.1, so that `RequestHead` reads it by the same rules.
 struct HTTP2RequestHead: ~Copyable {
     private static let methodField = Array(":method".utf8)
     private static let schemeField = Array(":scheme".utf8)
@@ -21,7 +21,7 @@ struct HTTP2RequestHead: ~Copyable {
     private var lines = ByteBuffer()
     private var hasLength = false
 
-    /// - Throws: for a head that has no meaning in HTTP/1.1, or two.
+    /// - Throws: for a head without a meaning in HTTP/1.1, or with two.
     init(_ list: borrowing HTTP2FieldList, _ fields: Range<Int>) throws(MessageError) {
         var fault: MessageError?
         var head = Self()
@@ -35,7 +35,7 @@ struct HTTP2RequestHead: ~Copyable {
     private init() {}
 
     private mutating func take(_ name: Span<UInt8>, _ value: Span<UInt8>) -> MessageError? {
-        // libnghttp2 resets such a stream. A line end here would become another field.
+        // libnghttp2 also resets such a stream. A line end here would begin another field.
         guard ASCII.endOfFieldValue(value, 0) == value.count, ASCII.endOfFieldValue(name, 0) == name.count else {
             return MessageError(detail: "A field holds a control character.")
         }
@@ -61,7 +61,7 @@ struct HTTP2RequestHead: ~Copyable {
         return nil
     }
 
-    /// libnghttp2 has refused unknown and repeated ones.
+    /// Takes a pseudo-header field. libnghttp2 refuses unknown and repeated ones.
     private mutating func takePseudo(_ name: Span<UInt8>, _ value: [UInt8]) {
         if name.equalsIgnoringCase(Self.methodField) {
             method = value
@@ -74,8 +74,8 @@ struct HTTP2RequestHead: ~Copyable {
         }
     }
 
-    /// Reads trailers by the rules of a chunked body's.
-    /// - Returns: those that may be passed on.
+    /// Reads trailers by the rules for chunked bodies.
+    /// - Returns: the trailers that may be forwarded.
     static func trailers(
         _ list: borrowing HTTP2FieldList, _ fields: Range<Int>
     ) throws(MessageError) -> [(name: [UInt8], value: [UInt8])] {
@@ -95,9 +95,10 @@ struct HTTP2RequestHead: ~Copyable {
         return decoder.trailers
     }
 
+    /// Writes the head in HTTP/1.1.
     /// - Parameters:
-    ///   - isSecure: the connection is TLS.
-    ///   - isWhole: the request has no body.
+    ///   - isSecure: whether the connection is TLS.
+    ///   - isWhole: whether the request has no body.
     /// - Throws: for a method or scheme that is not served.
     borrowing func write(
         to output: inout ByteBuffer, isSecure: Bool, isWhole: Bool
@@ -114,7 +115,7 @@ struct HTTP2RequestHead: ~Copyable {
         let authority = authority ?? []
         output.append(method)
         output.append(" ")
-        // The target says which one is meant.
+        // An absolute target keeps a scheme that differs from the connection's.
         if isHTTPS != isSecure, path != [ASCII.asterisk] {
             output.append(scheme)
             output.append("://")

@@ -12,29 +12,29 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     case missing(String)
     /// The endpoint of this name is no absolute https:// URL, and no http:// one that `allowPlaintext` permits.
     case unusable(String)
-    /// An API that names its server itself has no metadata at any of its addresses (RFC 9728): the last HTTP status.
+    /// The API has no metadata at any well-known address (RFC 9728): the last HTTP status.
     case noResource(Int)
-    /// The API's metadata is not a JSON object with its address.
+    /// The API's metadata is not a JSON object with `resource`, or a member of it has the wrong type.
     case malformedResource
     /// The API's metadata belongs to another address: that `resource`, made printable.
     case otherResource(String)
     /// The API's metadata names no authorization server.
     case noIssuer
-    /// The API's metadata names several authorization servers, and the configuration picks none: these, made printable.
+    /// The API's metadata names several authorization servers, and `issuer` is not configured: the names, made printable.
     case severalIssuers([String])
-    /// The API's metadata does not name the configured issuer: that one, and the named ones.
+    /// The API's metadata does not name the configured issuer: the configured one, and the named ones.
     case unlistedIssuer(String, listed: [String])
-    /// The API's metadata names another issuer than the one of the sign-in: both, made printable.
+    /// The API's metadata no longer names the issuer of the sign-in: the old and the new one, made printable.
     case movedIssuer(from: String, to: String)
-    /// The server's metadata does not promise PKCE with S256 (RFC 7636).
+    /// The server's metadata does not list PKCE with S256 (RFC 7636).
     case noPKCE
-    /// The server's metadata does not offer this grant type.
+    /// `grant_types_supported` of the server lacks this grant type.
     case noGrant(String)
-    /// The operator's limit leaves none of these scopes.
+    /// The operator's limit excludes all of these scopes.
     case scopesNotAllowed([String])
-    /// The server offers no way to get a `client_id` by program: a person has to type one in.
+    /// The server registers no clients by RFC 7591: a person has to type in a `client_id`.
     case clientWanted
-    /// The server registered no client (RFC 7591): why.
+    /// The registration failed (RFC 7591): the reason.
     case registration(String)
     /// A client was registered less than an hour ago: the time to wait.
     case registeredLately(Duration)
@@ -45,9 +45,9 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
 
     public var description: String {
         switch self {
-        case .network(let error): "the server's metadata could not be had: \(error)"
+        case .network(let error): "the server's metadata is unavailable: \(error)"
         case .status(let status):
-            "the server's metadata could not be had (\(status)): check `issuer`, or write the endpoints themselves"
+            "the server's metadata is unavailable (\(status)): check `issuer`, or write the endpoints themselves"
         case .malformed: "the server's metadata is not a JSON object of endpoints: check `issuer`"
         case .otherIssuer(let named):
             "the server's metadata belongs to another issuer, \(named): write `issuer` exactly as the server does"
@@ -68,7 +68,7 @@ extension DiscoveryFault {
     private var enrolmentSentence: String {
         switch self {
         case .noResource(let status):
-            "the API does not say where its tokens come from (\(status)): send it a request through the proxy first, or "
+            "the API does not name its authorization server (\(status)): send it a request through the proxy first, or "
                 + "write `issuer`"
         case .malformedResource: "the API's metadata can't be read: it has to be a JSON object with its `resource`"
         case .otherResource(let named):
@@ -80,9 +80,9 @@ extension DiscoveryFault {
         case .unlistedIssuer(let pinned, let listed):
             "the API's metadata does not name the configured issuer \(pinned), but \(listed.joined(separator: ", "))"
         case .movedIssuer(let former, let named):
-            "the API's tokens now come from \(named), no longer from \(former): sign in again"
-        case .noPKCE: "the server's metadata does not promise PKCE with S256, without which no sign-in is safe"
-        case .noGrant(let type): "the server's metadata does not offer the grant \(type)"
+            "the API's authorization server is now \(named), no longer \(former): sign in again"
+        case .noPKCE: "the server's metadata does not list PKCE with S256, without which a sign-in is not safe"
+        case .noGrant(let type): "the server's metadata does not list the grant type \(type)"
         case .scopesNotAllowed(let names):
             "`allow_scopes` has none of the scopes that the API asks for: " + names.joined(separator: " ")
         case .clientWanted:
@@ -90,7 +90,7 @@ extension DiscoveryFault {
                 + "write `client_id`"
         case .registration(let reason): "the server registered no client: \(reason)"
         case .registeredLately(let wait):
-            "a client was registered less than an hour ago: the next registration may follow in "
+            "a client was registered less than an hour ago: the next registration is allowed in "
                 + "\(max(1, wait.components.seconds / 60)) min"
         case .clientForgotten: "the server no longer knows the client that it registered: sign in again"
         default: "nobody has signed in yet, so the authorization server is not known"

@@ -6,13 +6,13 @@ final class EndpointDirectory: Sendable {
     private let configuration: HeimdallrConfiguration
     private let httpClient: any HeimdallrHTTPClient
     private let clock: HeimdallrClock
-    /// The issuer: the configured one, or the one of the enrolment.
+    /// Returns the configured issuer, or that of the enrolment.
     private let issuer: @Sendable () -> String?
     private let limits: DocumentLimits
     private let state = Mutex(State())
 
     private struct State {
-        /// The issuer of all that follows.
+        /// The issuer to which the other properties belong.
         var issuer: String?
         var metadata: ServerMetadata?
         var longevity = EndpointDirectory.longevity
@@ -64,7 +64,7 @@ final class EndpointDirectory: Sendable {
         return try await metadata(of: issuer)
     }
 
-    /// Metadata of this issuer. That of another one is forgotten.
+    /// Returns the metadata of this issuer, and forgets that of any other issuer.
     func metadata(of issuer: String) async throws(DiscoveryFault) -> ServerMetadata {
         let now = clock.now()
         let (task, kept, fault) = state.withLock { state in
@@ -105,7 +105,7 @@ final class EndpointDirectory: Sendable {
         let result = await fetch(issuer)
         let now = clock.now()
         state.withLock { state in
-            // The directory has another issuer now.
+            // Another issuer was asked for in the meantime.
             guard state.issuer == issuer else { return }
             state.task = nil
             switch result {
@@ -180,12 +180,12 @@ struct DocumentLimits: Sendable {
     /// Whether cache fields decide how long a document is kept.
     var readsCacheFields: Bool
 
-    /// Of a server in the configuration. The client's `timeout` limits the time.
+    /// For a configured server. The client's `timeout` limits the time.
     static let configured = DocumentLimits(bytes: 256 * 1024, time: .seconds(3600), readsCacheFields: false)
-    /// Of an API, and of a server that an API names.
+    /// For an API, and for a server that an API names.
     static let discovered = DocumentLimits(bytes: 64 * 1024, time: .seconds(5), readsCacheFields: true)
 
-    /// How long a document is kept: `max-age` of Cache-Control (RFC 9111 section 5.2.2.1), within an hour and a day.
+    /// Returns how long a document is kept: `max-age` of Cache-Control (RFC 9111 section 5.2.2.1), between an hour and a day.
     func longevity(of document: HeimdallrHTTPResponse) -> Duration {
         let longest = EndpointDirectory.longevity
         guard readsCacheFields, let field = document.header("Cache-Control")?.lowercased() else { return longest }

@@ -20,7 +20,7 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Metadata of an issuer: RFC 8414, OpenID Connect Discovery 1.0. Its list of grants is ignored: many are incomplete.
+/// Metadata of an issuer: RFC 8414, OpenID Connect Discovery 1.0.
 struct ServerMetadata: Sendable, Equatable {
     /// Addresses as sent, checked only when they are used.
     var endpoints: [Endpoint: String] = [:]
@@ -30,9 +30,9 @@ struct ServerMetadata: Sendable, Equatable {
     var alwaysNamesIssuer = false
     /// RFC 9126.
     var requiresPushing = false
-    /// `code_challenge_methods_supported` has S256 (RFC 7636).
+    /// Whether `code_challenge_methods_supported` has S256 (RFC 7636).
     var provesCodes = false
-    /// The address of a client ID metadata document is a `client_id`.
+    /// `client_id_metadata_document_supported`: the address of such a document can be the `client_id`.
     var readsClientDocuments = false
     /// `scopes_supported`.
     var scopes: [String] = []
@@ -80,8 +80,8 @@ struct ServerMetadata: Sendable, Equatable {
         throughAlias ? aliases[endpoint] ?? endpoints[endpoint] : endpoints[endpoint]
     }
 
-    /// Possible addresses of an issuer's metadata, in order: RFC 8414 section 3.1 (well-known part before the path), the same
-    /// for the document of OpenID Connect (section 5), then OpenID Connect Discovery section 4.1 (appended).
+    /// Returns the possible addresses of an issuer's metadata, in order: RFC 8414 section 3.1 (well-known part before the
+    /// path), RFC 8414 section 5 (the same for OpenID Connect), OpenID Connect Discovery section 4.1 (well-known part appended).
     static func addresses(of issuer: String) -> [String] {
         var base = issuer
         while base.hasSuffix("/") { base.removeLast() }

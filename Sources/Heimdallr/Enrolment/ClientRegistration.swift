@@ -1,10 +1,10 @@
 internal import WireText
 
-/// Dynamic client registration: RFC 7591. Builds the request and reads its answer.
+/// Dynamic client registration (RFC 7591): builds the request and reads the response.
 enum ClientRegistration {
     static let grantTypes = ["authorization_code", "refresh_token"]
 
-    /// Redirect URIs of one address, spelt with `127.0.0.1` and with `localhost`: some servers take only one of them.
+    /// Returns a loopback redirect URI with `127.0.0.1` and with `localhost`, because some servers accept only one of them.
     static func redirectURIs(_ uri: String) -> [String] {
         for (name, other) in [("http://127.0.0.1", "http://localhost"), ("http://localhost", "http://127.0.0.1")]
         where uri.hasPrefix(name) {
@@ -14,13 +14,13 @@ enum ClientRegistration {
         return [uri]
     }
 
-    /// `none`, unless the server offers secrets only.
+    /// Returns `none`, unless the server supports only clients with a secret.
     static func method(offered: [String]?) -> Enrolment.Method {
         guard let offered, !offered.contains(Enrolment.Method.none.rawValue) else { return .none }
         return secretMethod(offered: offered)
     }
 
-    /// Place of a secret in token requests (RFC 8414 section 2: Basic without a list).
+    /// Returns how token requests carry a secret. Basic is the default of RFC 8414 section 2.
     static func secretMethod(offered: [String]?) -> Enrolment.Method {
         guard let offered, !offered.contains(Enrolment.Method.basic.rawValue),
             offered.contains(Enrolment.Method.post.rawValue)
@@ -28,7 +28,7 @@ enum ClientRegistration {
         return .post
     }
 
-    /// Metadata of the client: RFC 7591 section 2; `application_type` is OpenID Connect Registration's.
+    /// Client metadata (RFC 7591 section 2). `application_type` is from OpenID Connect Registration.
     static func members(
         name: String, redirectURIs: [String], method: Enrolment.Method, scope: [String]
     ) -> [JSON.Member] {
@@ -42,7 +42,7 @@ enum ClientRegistration {
         return members
     }
 
-    /// Reads the server's answer (RFC 7591 section 3.2.1). Its values replace ours.
+    /// Reads the response (RFC 7591 section 3.2.1). The server's values replace the requested ones.
     /// - Throws: `DiscoveryFault.registration`
     static func client(
         in body: Secret, asked: Enrolment.Method, offered: [String]?, redirectURIs: [String], at now: Int64
@@ -59,12 +59,12 @@ enum ClientRegistration {
         case nil: method = secret == nil ? .none : asked == .none ? secretMethod(offered: offered) : asked
         case let named?:
             guard let known = Enrolment.Method(rawValue: named), known != .configured else {
-                throw .registration("it wants \(ForeignText.printable(named)), which needs a configured client")
+                throw .registration("it requires \(ForeignText.printable(named)), which needs a configured client")
             }
             method = known
         }
         guard method == .none || secret != nil else {
-            throw .registration("its answer has no client_secret, though it wants one")
+            throw .registration("its answer has no client_secret, but requires one")
         }
         return Enrolment.Client(
             identifier: identifier, secret: method == .none ? nil : secret.map { Secret($0) }, method: method,
@@ -72,14 +72,15 @@ enum ClientRegistration {
             secretExpiresAt: Enrolment.number(value["client_secret_expires_at"]))
     }
 
-    /// RFC 6749 appendix A: `client_id` and `client_secret` are of visible ASCII and spaces.
+    /// Whether a text has only visible ASCII characters (RFC 6749 appendix A).
+    /// - Parameter spaces: whether spaces are allowed, as in `client_id` and `client_secret`.
     static func isVisible(_ text: String, spaces: Bool) -> Bool {
         !text.isEmpty && text.utf8.count <= ResourceMetadata.maxTextBytes
             && text.utf8.allSatisfy { (spaces ? 0x20 : 0x21)...0x7E ~= $0 }
     }
 
-    /// Whether another registration may be asked for: one an hour for each issuer, and one at once for a refused client.
-    /// - Returns: the wait; zero: now.
+    /// Returns the seconds until the next registration is allowed. Each issuer gets one an hour. The first one that replaces
+    /// a refused client needs no wait.
     static func wait(after last: Enrolment.Client?, now: Int64) -> Int64 {
         guard let last, last.source == .registered else { return 0 }
         if last.isRefused, last.renewals == 0 { return 0 }
@@ -90,12 +91,13 @@ enum ClientRegistration {
     static let pause: Int64 = 3600
 }
 
-/// Client ID metadata document: the operator publishes it at an https:// address, which is then the `client_id`.
+/// Client ID metadata document. The operator publishes it at an https:// address, which is the `client_id`.
 public enum ClientDocument {
-    /// Returns the document for an address.
+    /// Returns the document.
     /// - Parameters:
-    ///   - identifier: its address.
-    ///   - redirectURI: where the server sends the browser back to.
+    ///   - identifier: the document's address, which is the `client_id`.
+    ///   - name: the client's name, which servers show to people.
+    ///   - redirectURI: address to which the server redirects the browser.
     ///   - keys: address of the client's public keys (`jwks_uri`); `nil`: the client has no key.
     public static func json(identifier: String, name: String, redirectURI: String, keys: String? = nil) -> String {
         var members: [JSON.Member] = [.init("client_id", .string(identifier))]

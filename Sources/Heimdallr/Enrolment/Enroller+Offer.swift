@@ -1,12 +1,12 @@
 internal import WireText
 
-// From an API's address to the server and the client of its tokens.
+// Finds the authorization server and the client for an API's address.
 extension Enroller {
-    /// Walks the chain of documents.
+    /// Reads the metadata of the API, then that of its server.
     /// - Parameters:
     ///   - grant: the grant type of the first token.
-    ///   - redirectURI: of the sign-in; `nil`: no person signs in.
-    /// - Throws: `DiscoveryFault`, for the first broken link.
+    ///   - redirectURI: redirect URI of the sign-in; `nil`: no person signs in.
+    /// - Throws: `DiscoveryFault`, for the first failure.
     func offer(
         _ directory: EndpointDirectory, grant: String, redirectURI: String?
     ) async throws(DiscoveryFault) -> SignInOffer {
@@ -55,7 +55,7 @@ extension Enroller {
             document: document?.address, metadata: metadata)
     }
 
-    /// Hosts are compared as text. A host below the issuer's own one counts as another, and is shown.
+    /// Returns the endpoints at other hosts than the issuer's. A subdomain of the issuer's host counts as another host.
     private static func foreign(_ metadata: ServerMetadata, _ issuer: String) -> [String: String] {
         let own = ResourceAddress.host(of: issuer)
         var foreign: [String: String] = [:]
@@ -96,8 +96,8 @@ extension Enroller {
         return nil
     }
 
-    /// Looks whether the API still names the issuer of the tokens in use, when its metadata is stale. A fault on the way says
-    /// nothing about that.
+    /// If the API's metadata is stale, checks that it still names the issuer of the tokens in use. Metadata that can't be read
+    /// changes nothing.
     /// - Throws: `DiscoveryFault.movedIssuer`, `.unlistedIssuer`, or `.notEnrolled`
     func confirm(_ directory: EndpointDirectory) async throws(DiscoveryFault) {
         guard let enrolment else { throw .notEnrolled }
@@ -117,7 +117,7 @@ extension Enroller {
 
     // MARK: The client
 
-    /// The first of: configured, document, known, registered, typed in.
+    /// Returns the first available client: metadata document or configured, known, to be registered, to be typed in.
     private func client(
         at issuer: String, _ metadata: ServerMetadata, _ redirectURI: String?
     ) -> SignInOffer.Client {
@@ -142,7 +142,7 @@ extension Enroller {
         }
     }
 
-    /// The enrolment for an offer. Registers a client if needed.
+    /// Returns the enrolment for an offer. Registers a client if needed.
     /// - Throws: `DiscoveryFault`
     func enrolment(for offer: SignInOffer, redirectURI: String?) async throws(DiscoveryFault) -> Enrolment {
         let client: Enrolment.Client
@@ -163,7 +163,7 @@ extension Enroller {
         return new
     }
 
-    /// RFC 7591 section 3.1.
+    /// Registers a client (RFC 7591 section 3.1).
     private func register(_ offer: SignInOffer, redirectURI: String) async throws(DiscoveryFault) -> Enrolment.Client {
         let now = clock.wallClock()
         let last = enrolment.flatMap { $0.issuer == offer.issuer ? $0.client : nil }
@@ -198,7 +198,7 @@ extension Enroller {
         return client
     }
 
-    /// A client that a person has typed in for this offer.
+    /// Returns the enrolment for a client that a person has typed in.
     func typed(identifier: String, secret: Secret?, for offer: SignInOffer) -> Enrolment {
         let method: Enrolment.Method =
             secret == nil ? .none : ClientRegistration.secretMethod(offered: offer.metadata.authMethods)

@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Finds the authorization server of one API by the API's own documents, and gets a client there. Any thread.
+/// Finds the authorization server of one API in the API's own documents, and a client there. Any thread.
 ///
-/// The enrolment in use changes only under the lease of the client's record, which keeps it.
+/// The enrolment is stored in the client's record, and changes only under the record's lease.
 final class Enroller: Sendable {
     let settings: EnrolmentSettings
-    /// Authentication of the configuration; its identifier may be empty.
+    /// The configured client authentication; its identifier may be empty.
     let configured: any OAuthClientCredentials
     let allowPlaintext: Bool
     let httpClient: any HeimdallrHTTPClient
@@ -14,7 +14,7 @@ final class Enroller: Sendable {
 
     private struct State {
         var enrolment: Enrolment?
-        /// The newest refusal of a request without a token.
+        /// The newest challenge that a missing or refused token caused.
         var challenge: ResourceChallenge?
         var stepUp = StepUp()
         var document: Document?
@@ -34,15 +34,15 @@ final class Enroller: Sendable {
     /// The API's metadata, as fetched.
     struct Document: Sendable {
         var metadata: ResourceMetadata
-        /// Where it lay.
+        /// Address of the document.
         var address: String
-        /// The request and the challenge that led to it.
+        /// The request's address, and `resource_metadata` of its challenge.
         var url: String
         var challenged: String?
         var until: ContinuousClock.Instant
     }
 
-    /// Limit of scopes that an API can demand one after the other.
+    /// Maximum of further scopes that an API can demand in all.
     private static let maxScopes = 64
 
     init(
@@ -63,7 +63,7 @@ final class Enroller: Sendable {
     /// The issuer of the tokens in use; before a sign-in the configured one.
     var issuer: String? { enrolment?.issuer ?? settings.issuer }
 
-    /// The configuration with the findings in it.
+    /// Returns the configuration with the enrolment's issuer, scopes and resource.
     func applied(to configuration: HeimdallrConfiguration) -> HeimdallrConfiguration {
         var configuration = configuration
         let enrolment = enrolment
@@ -73,7 +73,7 @@ final class Enroller: Sendable {
         return configuration
     }
 
-    /// Uses another enrolment. Its revision is past the former one's.
+    /// Replaces the enrolment. The new one gets the next revision.
     func use(_ new: Enrolment) {
         state.withLock { state in
             var new = new
@@ -82,7 +82,7 @@ final class Enroller: Sendable {
         }
     }
 
-    /// Takes up the enrolment of a stored record, unless it is older than ours.
+    /// Uses the enrolment of a stored record if its revision is higher than the current one's.
     func takeUp(_ stored: Secret?) {
         guard let stored, let other = Enrolment(stored: stored) else { return }
         state.withLock { state in
@@ -91,8 +91,8 @@ final class Enroller: Sendable {
         }
     }
 
-    /// The server answered `invalid_client`.
-    /// - Returns: whether the client is one that it had registered.
+    /// Notes that the server answered `invalid_client`.
+    /// - Returns: whether the client was registered by RFC 7591.
     func clientRefused() -> Bool {
         state.withLock { state in
             guard var enrolment = state.enrolment, enrolment.client.source == .registered else { return false }
@@ -103,7 +103,7 @@ final class Enroller: Sendable {
         }
     }
 
-    /// A sign-in has ended well.
+    /// Notes a successful sign-in.
     func signedIn() {
         state.withLock { state in
             state.stepUp = StepUp()
@@ -120,8 +120,8 @@ final class Enroller: Sendable {
     var challenge: ResourceChallenge? { state.withLock { $0.challenge } }
     var stepUp: StepUp { state.withLock { $0.stepUp } }
 
-    /// Notes a refusal of the API.
-    /// - Returns: whether it asks for something new of the person.
+    /// Notes a challenge of the API.
+    /// - Returns: whether the person's next sign-in has to meet a new demand.
     func note(_ challenge: ResourceChallenge, hadToken: Bool) -> Bool {
         let now = clock.now()
         return state.withLock { state in
@@ -145,7 +145,7 @@ final class Enroller: Sendable {
         return state.stepUp != before
     }
 
-    // MARK: What was found
+    // MARK: Documents
 
     func document(of url: String, challenged: String?) -> Document? {
         let now = clock.now()
@@ -157,7 +157,7 @@ final class Enroller: Sendable {
         }
     }
 
-    /// Whether the API's metadata was read, and is to be read again.
+    /// Whether the API's metadata has to be read again.
     var isStale: Bool {
         let now = clock.now()
         return state.withLock { $0.document.map { now >= $0.until } ?? true }

@@ -1,16 +1,16 @@
 internal import Cryptography
 internal import WireText
 
-/// The server and the client that a resource's own documents led to. Stored in the client's record, and bound to its issuer.
-/// Prints as `<redacted>`.
+/// The authorization server and the client that were found in a resource's own documents. Stored in the client's record, and
+/// bound to its issuer. Prints as `<redacted>`.
 struct Enrolment: Sendable, Equatable, Redacted {
-    /// `resource` as published; `nil`: the resource publishes nothing, and the issuer is configured.
+    /// `resource` as published; `nil`: the resource publishes no metadata, and the issuer is configured.
     var resource: String?
     var issuer: String
-    /// Scopes of the last sign-in's request.
+    /// Scopes that the last sign-in asked for.
     var scope: [String]
     var client: Client
-    /// Revision: of two, the higher one is the later.
+    /// Number of the change: the enrolment with the highest number is the newest.
     var revision: UInt64 = 1
 
     struct Client: Sendable, Equatable {
@@ -24,18 +24,18 @@ struct Enrolment: Sendable, Equatable, Redacted {
         var registeredAt: Int64 = 0
         /// `client_secret_expires_at` (RFC 7591 section 3.2.1); 0: never.
         var secretExpiresAt: Int64 = 0
-        /// The server no longer knows it: `invalid_client`.
+        /// Whether the server no longer knows the client (`invalid_client`).
         var isRefused = false
-        /// Registrations in place of refused ones since the last sign-in.
+        /// Number of refused clients that were replaced since the last sign-in.
         var renewals = 0
     }
 
-    /// Authentication at the token endpoint.
+    /// Client authentication at the token endpoint.
     enum Method: String, Sendable {
         case none
         case basic = "client_secret_basic"
         case post = "client_secret_post"
-        /// Of the configuration.
+        /// The configured authentication.
         case configured
     }
 
@@ -44,7 +44,7 @@ struct Enrolment: Sendable, Equatable, Redacted {
         case configured
         /// Address of a client ID metadata document.
         case document
-        /// RFC 7591.
+        /// Registered by RFC 7591.
         case registered
         /// Typed in by a person.
         case typed
@@ -52,7 +52,7 @@ struct Enrolment: Sendable, Equatable, Redacted {
 
     // MARK: In the store
 
-    /// As sealed in the record.
+    /// The enrolment as JSON, for the record.
     var stored: Secret {
         let members: [JSON.Member] = [
             .init("resource", JSON(resource)), .init("issuer", .string(issuer)),

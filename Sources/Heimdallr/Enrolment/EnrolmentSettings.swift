@@ -12,13 +12,13 @@ public struct EnrolmentSettings: Sendable, Equatable {
     /// The client's name, which servers show to people.
     public var clientName = "heimdallr-proxy"
 
-    /// For the API at this address.
+    /// Makes settings for the API at this address.
     public init(resource: String) {
         self.resource = resource
     }
 }
 
-/// Findings about an API before a sign-in: whose token it wants, and where the browser will go. Holds no secret.
+/// Plan of a sign-in: the authorization server, the scopes, the client, and the browser's destination. Holds no secret.
 public struct SignInOffer: Sendable, Equatable {
     /// Origin of the `client_id`.
     public enum Client: Sendable, Equatable {
@@ -26,7 +26,7 @@ public struct SignInOffer: Sendable, Equatable {
         case configured(String)
         /// A client ID metadata document at this address.
         case document(String)
-        /// Registered, or typed in by a person, before.
+        /// Registered or typed in earlier.
         case known(String)
         /// To be registered at the sign-in (RFC 7591).
         case registered
@@ -40,7 +40,7 @@ public struct SignInOffer: Sendable, Equatable {
     public var issuer: String
     /// The scopes to ask for; empty: the server decides.
     public var scope: [String]
-    /// Where the browser goes.
+    /// The authorization endpoint, to which the browser goes.
     public var authorizationEndpoint: String
     /// Endpoints at another host than the issuer's: their names in the metadata, and the hosts.
     public var foreignEndpoints: [String: String]
@@ -70,6 +70,6 @@ public struct EnrolmentReport: Sendable, Equatable {
     public var missingScopes: [String] = []
     /// Whether the API wants a better or newer authentication of the person (RFC 9470).
     public var wantsAuthentication = false
-    /// Last fault on the way to a sign-in.
+    /// Last failure to prepare a sign-in.
     public var fault: DiscoveryFault?
 }

@@ -1,25 +1,27 @@
 // Clients whose server and `client_id` come from the documents of an API.
 extension Heimdallr {
-    /// Whether the API names the server, and the client is found there: `HeimdallrConfiguration.enrolment`.
+    /// Whether `HeimdallrConfiguration.enrolment` is set: the API names the server, and the client is found at run time.
     public var enrols: Bool { exchange.enroller != nil }
 
-    /// Whether a request may go to the API without a token: the client needs a sign-in, and the API's refusal tells what for.
-    /// Never waits. `false` for a client that does not enrol.
+    /// Whether a request may be sent without a token, because a person has to sign in first. The API's challenge then says what
+    /// the sign-in needs. Never waits. `false` if `enrols` is.
     public func sendsWithoutToken() -> Bool {
         guard exchange.enroller != nil, loginMethod != nil else { return false }
         return apply { $0.lacksPerson($1) }
     }
 
-    /// Reports a refusal of the API. Never waits. No effect on a client that does not enrol.
-    /// - Parameter hadToken: the refused request had a token, so the API may have another server now.
+    /// Reports a challenge of the API. Never waits. No effect unless `enrols`.
+    /// - Parameters:
+    ///   - challenge: the challenge.
+    ///   - hadToken: whether the refused request had a token. The API may then have another server.
     public func challenged(_ challenge: ResourceChallenge, hadToken: Bool) {
         guard let enroller = exchange.enroller, enroller.note(challenge, hadToken: hadToken) else { return }
         apply { life, _ in life.act(.emit(.moreConsentNeeded(scope: enroller.stepUp.scopes))) }
     }
 
-    /// Finds out what a sign-in would do: reads the documents, and changes nothing.
-    /// - Parameter redirectURI: the registered address, as of `beginLogin`.
-    /// - Throws: `LoginError.discovery`, for the first broken link of the chain.
+    /// Returns the plan of a sign-in. Reads the documents, and changes nothing.
+    /// - Parameter redirectURI: the redirect URI, as for `beginLogin`.
+    /// - Throws: `LoginError.discovery`, for the first failure.
     public func signInOffer(redirectURI: String) async throws(LoginError) -> SignInOffer {
         guard let enroller = exchange.enroller else { throw .wrongMethod }
         // The record may have a client of another process.
@@ -33,7 +35,7 @@ extension Heimdallr {
     /// - Parameters:
     ///   - identifier: the `client_id`.
     ///   - secret: `nil`: a public client.
-    ///   - redirectURI: as of `signInOffer(redirectURI:)`.
+    ///   - redirectURI: as for `signInOffer(redirectURI:)`.
     /// - Throws: `LoginError`; nothing has changed then.
     public func useClient(identifier: String, secret: Secret?, redirectURI: String) async throws(LoginError) {
         guard let enroller = exchange.enroller else { throw .wrongMethod }
@@ -46,7 +48,7 @@ extension Heimdallr {
         }
     }
 
-    /// Finds server and client for a sign-in, and keeps them. No effect on a client that does not enrol.
+    /// Finds the server and the client for a sign-in, and saves them. No effect unless `enrols`.
     /// - Returns: further parameters for the authorization endpoint (RFC 9470 section 4).
     func enrol(redirectURI: String) async throws(LoginError) -> [FormParameter] {
         guard let enroller = exchange.enroller else { return [] }
@@ -67,11 +69,11 @@ extension Heimdallr {
             + (stepUp.maxAge.map { [FormParameter("max_age", "\($0)")] } ?? [])
     }
 
-    /// Keeps an enrolment in the record. Under `holdingStore` only.
+    /// Saves an enrolment in the record. Under `holdingStore` only.
     private func adopt(_ enrolment: Enrolment, _ enroller: Enroller) async throws(LoginError) {
         let former = enroller.enrolment
         guard enrolment != former else { return }
-        // The stored tokens belong to the former enrolment; those of another process come first.
+        // Another process may have stored newer tokens, which belong to the former enrolment.
         let record = (try? await store.load(client: recordName)) ?? nil
         if let record, record.revision > look({ $0.revision }) {
             let known = await exchange.takingUp(record)
@@ -92,7 +94,7 @@ extension Heimdallr {
         }
     }
 
-    /// Checks, before a code is sent, that the client is still one of the server that gave it. Under `holdingStore` only.
+    /// Checks before a code is sent that the enrolment still has the issuer of the code. Under `holdingStore` only.
     func checkEnrolment(_ issuer: String?) async throws(LoginError) {
         guard let enroller = exchange.enroller else { return }
         // The login may have begun at another process.
@@ -102,7 +104,7 @@ extension Heimdallr {
 }
 
 extension TokenExchange {
-    /// Finds the server before a token request without a person, or makes sure that the tokens are still its ones.
+    /// Finds the server for a grant without a person. Before other token requests, checks that the API still names the server.
     /// - Throws: `TokenEndpointFault.discovery`
     func enrol(for kind: TokenLifeCycle.FetchKind) async throws(TokenEndpointFault) {
         guard let enroller else { return }

@@ -1,23 +1,23 @@
 internal import WireText
 
-/// An API's refusal of one request, as far as a sign-in depends on it: RFC 6750 section 3, RFC 9728 section 5, RFC 9470.
+/// Challenge of an API: RFC 6750 section 3, RFC 9728 section 5, RFC 9470.
 public struct ResourceChallenge: Sendable, Equatable {
     /// Address of the request at the API, without its query.
     public var url: String
     /// `resource_metadata`: address of the API's metadata.
     public var metadata: String?
-    /// `scope`, taken apart; `nil`: the challenge has none.
+    /// The names in `scope`; `nil`: the challenge has none.
     public var scope: [String]?
     /// Reason for the refusal.
     public var reason: Reason
     /// `acr_values`: kinds of authentication that the API accepts (RFC 9470 section 3).
     public var acrValues: String?
-    /// `max_age`: highest age of the authentication, in seconds.
+    /// `max_age`: maximum age of the authentication, in seconds.
     public var maxAge: Int?
 
     /// Meaning of `error`.
     public enum Reason: Sendable, Hashable {
-        /// A token is missing, or is not accepted.
+        /// The token is missing, or the API does not accept it.
         case token
         /// The token lacks scopes: `insufficient_scope`.
         case scope
@@ -25,7 +25,7 @@ public struct ResourceChallenge: Sendable, Equatable {
         case authentication
     }
 
-    /// The parameters are the properties of the same names. Values that no server may send are left out.
+    /// The parameters have the names of the properties. Leaves out values that break the RFCs or are too long.
     public init(
         url: String, metadata: String? = nil, scope: String? = nil, error: String? = nil, acrValues: String? = nil,
         maxAge: String? = nil
@@ -54,29 +54,29 @@ struct ScopeChoice: Sendable {
     var ofResource: [String]?
     /// `scopes_supported` of the authorization server.
     var ofServer: [String] = []
-    /// Scopes that an API found missing, and those asked for before.
+    /// Scopes that the API found missing, and the scopes of the last sign-in.
     var further: [String] = []
     /// The operator's limit; `nil`: none.
     var allowed: [String]?
 
     private static let offline = "offline_access"
 
-    /// Scopes to ask for, each once; empty: the server decides.
-    /// - Throws: `DiscoveryFault.scopesNotAllowed` if the limit leaves none of them.
+    /// Returns the scopes to ask for, each once; empty: the server decides.
+    /// - Throws: `DiscoveryFault.scopesNotAllowed` if the limit excludes all of them.
     func scopes() throws(DiscoveryFault) -> [String] {
         var wanted: [String] = []
         for name in (challenged ?? ofResource ?? []) + further where !wanted.contains(name) { wanted.append(name) }
-        // RFC 9728 lists scopes of the resource. Only the authorization server knows about refresh tokens.
+        // RFC 9728 lists the resource's scopes. Only the authorization server knows whether it issues refresh tokens.
         wanted.removeAll { $0 == Self.offline }
         if !wanted.isEmpty, ofServer.contains(Self.offline) { wanted.append(Self.offline) }
         guard let allowed else { return wanted }
-        // Without any scope the server would choose, perhaps more than the limit.
+        // Without any scope the server could choose more than the limit allows.
         let kept = wanted.isEmpty ? allowed : wanted.filter { allowed.contains($0) }
         guard !kept.isEmpty else { throw .scopesNotAllowed(wanted.map { ForeignText.printable($0) }) }
         return kept
     }
 
-    /// Scope names in a text. Leaves out other words than scope-tokens (RFC 6749 section 3.3), long names, and those past a limit.
+    /// Returns the scope-tokens (RFC 6749 section 3.3) of a text. Leaves out long ones, and those above a limit.
     static func names(in text: String) -> [String] {
         GrantedScope.keep([text], askedFor: [], hiding: [])
     }

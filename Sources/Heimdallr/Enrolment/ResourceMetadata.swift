@@ -8,7 +8,7 @@ struct ResourceMetadata: Sendable, Equatable {
     /// `nil`: the document has no list.
     var scopes: [String]?
 
-    /// Limit of authorization servers and of scopes in one document.
+    /// Maximum of authorization servers, and of scopes, in one document.
     static let maxEntries = 64
     static let maxTextBytes = 2048
 
@@ -24,7 +24,8 @@ struct ResourceMetadata: Sendable, Equatable {
         scopes = try Self.texts(value["scopes_supported"])
     }
 
-    /// A missing member is `nil`; one that is no list of short texts is a fault.
+    /// Returns a list of short texts; `nil` for a missing member.
+    /// - Throws: `DiscoveryFault.malformedResource` for any other value.
     private static func texts(_ value: JSONValue?) throws(DiscoveryFault) -> [String]? {
         guard let value, value != .null else { return nil }
         guard case .array(let elements) = value, elements.count <= maxEntries else { throw .malformedResource }
@@ -39,7 +40,7 @@ struct ResourceMetadata: Sendable, Equatable {
     }
 
     /// Chooses the authorization server.
-    /// - Parameter pinned: the configured one.
+    /// - Parameter pinned: the configured issuer.
     /// - Throws: `DiscoveryFault.noIssuer`, `.severalIssuers` or `.unlistedIssuer`
     func issuer(pinned: String?) throws(DiscoveryFault) -> String {
         if let pinned {
@@ -56,12 +57,12 @@ struct ResourceMetadata: Sendable, Equatable {
     }
 }
 
-/// Addresses of a resource and of its metadata. Compared as text: no dot segments, no second spelling.
+/// Addresses of a resource and of its metadata. They are compared as text, and dot segments never match.
 enum ResourceAddress {
     private static let wellKnown = "/.well-known/oauth-protected-resource"
 
-    /// Addresses of the metadata, in order: the challenge's, the well-known one with the path inserted, the one at the root
-    /// (RFC 9728 sections 3.1 and 5.1).
+    /// Returns the addresses of the metadata, in order: the challenge's, the well-known one followed by the path, the
+    /// well-known one alone (RFC 9728 sections 3.1 and 5.1).
     static func ofMetadata(of url: String, challenged: String?) -> [String] {
         guard let (origin, path) = split(url) else { return challenged.map { [$0] } ?? [] }
         var addresses = challenged.map { [$0] } ?? []
@@ -72,12 +73,12 @@ enum ResourceAddress {
         return addresses
     }
 
-    /// Whether `resource` is `url` or a prefix of it by whole segments, at the same origin. Neither may have a fragment.
+    /// Whether `resource` has the origin of `url`, and its path or a prefix of whole segments.
     static func covers(_ resource: String, _ url: String) -> Bool {
         guard !resource.contains("#"), !resource.contains("\\"), let (origin, path) = split(resource),
             let (asked, whole) = split(url), TokenEndpointURL.origin(of: origin) == TokenEndpointURL.origin(of: asked)
         else { return false }
-        // A query is a part of the identifier (RFC 9728 section 1.2), so only the whole address fits.
+        // A query belongs to the identifier (RFC 9728 section 1.2), so only the same address matches.
         if resource.contains("?") { return resource.utf8.elementsEqual(url.utf8) }
         guard !hasDotSegment(path), !hasDotSegment(whole) else { return false }
         if path == "/" || path.utf8.elementsEqual(whole.utf8) { return true }

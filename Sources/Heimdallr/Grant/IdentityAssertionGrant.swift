@@ -1,7 +1,7 @@
 internal import WireText
 
-/// One sign-in for many APIs: the identity provider exchanges its id token for an assertion about the person (ID-JAG, RFC 8693),
-/// and the API's server takes that (RFC 7523 section 2.1).
+/// Grant that uses one sign-in for many APIs. The identity provider exchanges its id token for an assertion (ID-JAG, RFC 8693).
+/// The API's server issues a token for this assertion (RFC 7523 section 2.1).
 public struct IdentityAssertionGrant: OAuthAuthorizationGrant {
     public let type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     public let needs = GrantNeeds.nobody
@@ -29,7 +29,7 @@ public struct IdentityAssertionGrant: OAuthAuthorizationGrant {
 extension Heimdallr {
     private static let assertionType = "urn:ietf:params:oauth:token-type:id-jag"
 
-    /// An assertion about the signed-in person for another server. One refused id token is renewed once.
+    /// Returns an assertion about the signed-in person for another server. Renews a refused id token once.
     /// - Throws: `SecretProviderError`
     func identityAssertion(for request: GrantRequest) async throws -> Secret {
         guard let idToken = look({ $0.grant.signIn?.idToken }) else {
@@ -61,7 +61,7 @@ extension Heimdallr {
         case .response(let response):
             guard response.extra["issued_token_type"]?.string == Self.assertionType, response.accessToken.isVisible
             else {
-                throw SecretProviderError("the identity provider's answer is no assertion for another server (ID-JAG)")
+                throw SecretProviderError("the identity provider's answer has no assertion for another server (ID-JAG)")
             }
             return response.accessToken
         case .fault(let fault, _): throw SecretProviderError("the identity provider gave no assertion: \(fault)")
