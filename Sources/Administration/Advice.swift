@@ -164,7 +164,7 @@ public struct Advice {
         case .missing("jwks_uri"): "leave `openid` out of `scope`, or have the server's metadata name its keys"
         case .missing(let name): "write `\(name)`"
         case .unusable(let name): "write `\(name)` yourself, or ask the server's operator"
-        case .noResource: "send the API a request through the proxy, so that its refusal names the document"
+        case .noResource: "send the API a request through the proxy, so that its challenge names its metadata"
         case .malformedResource, .otherResource, .noIssuer, .noPKCE: "ask the operator of the API or of its server"
         case .severalIssuers, .unlistedIssuer: "write one of them as `issuer` under the upstream's `auto`"
         case .noGrant: "leave `grant_type` out, and sign in"

@@ -1,9 +1,9 @@
 import Heimdallr
 import WireText
 
-// An API that names its authorization server itself, for `status`, `why` and the page.
+// State of a client of `client: auto`, for `status`, `why` and the page.
 extension EnrolmentReport {
-    /// Facts with their names.
+    /// Names and values, for people.
     var facts: [(name: String, text: String)] {
         var facts: [(name: String, text: String)] = [("API", url)]
         if let resource, resource != url { facts.append(("resource", resource)) }
@@ -20,7 +20,7 @@ extension EnrolmentReport {
         return facts
     }
 
-    /// Further consent that the API wants; `nil`: none.
+    /// Sentence about the consent that the API wants; `nil`: it wants none.
     var need: String? {
         if !missingScopes.isEmpty { return "more consent needed: \(missingScopes.joined(separator: " "))" }
         return wantsAuthentication ? "the API wants a new sign-in" : nil

@@ -89,8 +89,8 @@ struct heimdallr_tls_silence {
     int ended;
 };
 
-// Session tickets and key updates are read by OpenSSL for as long as there are any, within one call. Past 10 ms of that
-// the connection has ended (SSL_set_shutdown(3)).
+// OpenSSL reads all session tickets and key updates that have arrived within one call. After 10 ms of that the connection
+// is ended (SSL_set_shutdown(3)).
 static inline void heimdallr_tls_silence_message(int sent, int version, int type, const void *bytes, size_t size, SSL *ssl,
                                                  void *context) {
     struct heimdallr_tls_silence *silence = (struct heimdallr_tls_silence *)context;
@@ -141,7 +141,7 @@ static inline CURLcode heimdallr_easy_set_carrier_context(CURL *h, struct heimda
     return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_carrier_context) : code;
 }
 
-// How many of a carrier's next handshakes do not offer HTTP/2. `silence` outlives all connections.
+// `skips` is the number of a carrier's next handshakes that do not offer HTTP/2. `silence` outlives all connections.
 struct heimdallr_http2_offer {
     struct heimdallr_tls_silence *silence;
     int skips;

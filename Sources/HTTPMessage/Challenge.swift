@@ -65,7 +65,7 @@ public struct Challenge: Sendable, Equatable {
         return challenges.isEmpty ? nil : challenges.map(\.text).joined(separator: ", ")
     }
 
-    /// As in a field's value.
+    /// The challenge as text, for a field's value.
     private var text: String {
         if let token68 { return "\(scheme) \(token68)" }
         let pairs = parameters.map { parameter in

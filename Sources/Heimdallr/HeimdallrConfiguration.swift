@@ -47,8 +47,8 @@ public struct HeimdallrConfiguration: Sendable {
     /// Returns the number of the present client certificate. Tokens are bound to the certificate of their request (RFC 8705
     /// section 3). `nil`: tokens are not bound.
     package var certificate: (@Sendable () -> UInt64)?
-    /// Takes the issuer, the scopes, the resource and the client from the documents of an API. `issuer`, the endpoints, `scope`
-    /// and `resource` stay empty then. `nil`: the configuration has them.
+    /// Takes the issuer, the scopes, the resource and the client from the documents of an API. Then leave `issuer`, the
+    /// endpoints, `scope` and `resource` empty. `nil`: the configuration has them.
     public var enrolment: EnrolmentSettings?
     /// Allows the password grant and the implicit grant, which RFC 9700 advises against.
     public var allowDeprecated = false

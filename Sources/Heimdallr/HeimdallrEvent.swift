@@ -19,8 +19,8 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case tokenFailed(HeimdallrError)
         /// A login did not end with a token; what the client had before is as it was.
         case loginFailed(LoginError)
-        /// A resource wants more scopes than the token has or, without scopes, a better authentication of the person. The token
-        /// stays in use.
+        /// The API wants more scopes than the token has. With an empty list, it wants a stronger or newer authentication of the
+        /// person. The token stays in use.
         case moreConsentNeeded(scope: [String])
         /// A warning, once for each refresh token: it ends in `expiresIn`, and then a person has to log in.
         case refreshTokenEnding(expiresIn: Duration)

@@ -67,7 +67,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var lastAddress: String?
     /// The encoding of the last Basic credentials. `nil`: every encoding gives the same bytes.
     public var ambiguousEncoding: BasicEncoding?
-    /// Server and client that an API's documents led to; `nil`: the configuration names them.
+    /// Server and client that were found in an API's documents; `nil`: the configuration names them.
     public var enrolment: EnrolmentReport?
     /// Number of remembered callers whose own tokens are exchanged; `nil`: the client has its own token.
     public var callers: Int?

@@ -117,7 +117,7 @@ struct AuthorizationServer: Sendable {
         id.isEqualInConstantTime(to: credentials.clientID) || registrations.knows(id, now: now)
     }
 
-    /// Whether the client may have the browser sent there.
+    /// Whether the client may use this redirect URI.
     func permits(_ redirectURI: String, client id: String, now: ContinuousClock.Instant) -> Bool {
         registrations.client(id, now: now).map { $0.redirectURIs.contains(redirectURI) } ?? true
     }
@@ -126,7 +126,7 @@ struct AuthorizationServer: Sendable {
         registrations.client(id, now: now)?.name ?? id
     }
 
-    /// A registered client has no secret, and gets only what a person's sign-in brought.
+    /// Whether a registered client sent this request. It has no secret, and may use only grants that follow a sign-in.
     private func isRegistered(
         _ form: FormParameters, _ client: ClientAuthentication, now: ContinuousClock.Instant
     ) -> Bool {

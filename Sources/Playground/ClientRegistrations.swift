@@ -1,6 +1,6 @@
 import WireText
 
-/// Clients that registered themselves (RFC 7591): public ones, with addresses on this machine. Its memory is bounded.
+/// Clients that registered themselves (RFC 7591): public clients with redirect URIs on this machine. Their number is limited.
 struct ClientRegistrations: Sendable {
     struct Client: Sendable, Equatable {
         let name: String

@@ -1,8 +1,7 @@
 import HTTPServer
 import WireText
 
-/// An API that requires a bearer token (RFC 6750) on every path but that of its metadata (RFC 9728), and reports the received
-/// request.
+/// An API that reports the received request. Every path but that of its metadata (RFC 9728) needs a bearer token (RFC 6750).
 struct ProtectedAPI: Sendable {
     let server: SharedAuthorizationServer
     let issuer: String

@@ -42,7 +42,7 @@ public struct RequestRecord: Sendable {
     public var isReused: Bool?
     /// The request was sent more than once: with a new token, with a nonce, or after its connection broke.
     public var wasReplayed = false
-    /// Version of HTTP that the program spoke.
+    /// HTTP version of the program's request.
     public var version = HTTPVersion.http11
     /// Proxy Error Type (RFC 9209, section 2.3) of `Proxy-Status`, or of a cut answer. `nil` if nothing failed except the
     /// client.

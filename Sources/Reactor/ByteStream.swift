@@ -57,7 +57,7 @@ public protocol ByteStream: AnyObject {
     /// Address that the client dialled before the kernel redirected the connection; `nil`: it was not redirected.
     var originalDestination: SocketAddress? { get }
 
-    /// Whether the bytes go through TLS.
+    /// Whether the stream uses TLS.
     var isSecure: Bool { get }
 }
 

@@ -14,7 +14,7 @@ public enum ClientHello: Sendable, Equatable {
     private static let handshake: UInt8 = 0x16
     private static let serverName = 0
 
-    /// - Parameter bytes: the client's bytes so far: records each with some of the message (section 5.1).
+    /// - Parameter bytes: the client's bytes so far. The message may span several records (RFC 8446, section 5.1).
     public init(parsing bytes: Span<UInt8>) {
         var message: [UInt8] = []
         var index = 0

@@ -2,7 +2,7 @@ import HTML
 import HTTPServer
 import Heimdallr
 
-/// The page before a sign-in to an API that names its server itself: whose token, by whom, for what.
+/// The page before a sign-in of `client: auto`. It shows the API, its server, the scopes and the client.
 struct OfferRoutes: Sendable {
     let model: AdminModel
     let forms: FormTokens
@@ -27,7 +27,7 @@ struct OfferRoutes: Sendable {
         return response
     }
 
-    /// Takes the id and the secret that a person has typed in.
+    /// Handles the form with the `client_id` and the secret that a person has typed in.
     private func take(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
         let fields = request.form ?? [:]
         guard forms.accepts(fields["csrf"], for: request.cookies[FormTokens.cookie]) else {
@@ -44,18 +44,18 @@ struct OfferRoutes: Sendable {
             return try await show(client, request)
         } catch {
             return LoginPage.failure(
-                400, "The client was not taken", LoginPage.sentence(error, model.signIn(of: client)),
+                400, "The client can’t be used", LoginPage.sentence(error, model.signIn(of: client)),
                 again: "/login/\(client.heimdallr.name)")
         }
     }
 }
 
-/// Shows an offer, with the way on: a link to the server, or a form for id and secret.
+/// Shows an offer, and a link to the server or a form for `client_id` and secret.
 struct OfferPage {
     let client: String
     let offer: SignInOffer
     let redirectURI: String
-    /// Of the command that waits for the sign-in.
+    /// Ticket of the command that waits for the sign-in.
     let ticket: String?
     let formToken: String?
 
@@ -70,14 +70,14 @@ struct OfferPage {
 
     private var facts: [(name: String, text: String)] {
         var facts: [(name: String, text: String)] = []
-        facts.append(("API", offer.resource ?? "it publishes no name of its own"))
+        facts.append(("API", offer.resource ?? "it publishes no metadata"))
         facts.append(("Authorization server", offer.issuer))
         facts.append(("Named by", offer.document ?? "the configuration"))
         facts.append(
             ("Scopes", offer.scope.isEmpty ? "the server’s own choice" : offer.scope.joined(separator: ", ")))
         facts.append(("Your browser goes to", String(offer.authorizationEndpoint.prefix { $0 != "?" })))
         for (name, host) in offer.foreignEndpoints.sorted(by: { $0.key < $1.key }) {
-            facts.append(("Not at the server’s own host", "\(name): \(host)"))
+            facts.append(("At another host", "\(name): \(host)"))
         }
         facts.append(("Client", clientWords))
         return facts
@@ -85,7 +85,7 @@ struct OfferPage {
 
     private var clientWords: String {
         switch offer.client {
-        case .configured(let identifier): "\(identifier), of the configuration"
+        case .configured(let identifier): "\(identifier), configured"
         case .document(let address): address
         case .known(let identifier): "\(identifier), known to the server"
         case .registered: "will be registered now"

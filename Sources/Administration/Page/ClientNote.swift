@@ -46,7 +46,7 @@ struct ClientNote {
         }
         if let need = client.enrolment?.need {
             tone = "warn"
-            headline = "A sign-in would bring more."
+            headline = "A new sign-in is needed for some requests."
             detail = Sentence.whole(need)
             command = nil
             return

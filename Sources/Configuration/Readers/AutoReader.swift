@@ -9,7 +9,7 @@ struct AutoReader {
     /// Whether challenges and metadata of the API reach the program.
     enum Discovery: String, CaseIterable { case hide, pass }
 
-    /// The word in `client`.
+    /// Value of `client` that selects these settings.
     static let word = "auto"
 
     /// The client's name: the host, with a dash before its port.
@@ -17,9 +17,10 @@ struct AutoReader {
         String(host.description.map { ":[]".contains($0) ? "-" : $0 })
     }
 
+    /// Reads the section.
     /// - Parameters:
     ///   - section: `auto`; `nil`: all defaults.
-    ///   - upstream: the other settings of the upstream, read before.
+    ///   - upstream: the upstream's other settings, which were read before.
     /// - Returns: the client, and whether programs see the API's own documents.
     static func read(_ section: Section?, _ upstream: UpstreamSettings) -> (
         client: ClientSettings, discovery: Discovery
@@ -72,7 +73,7 @@ struct AutoReader {
         readProof()
     }
 
-    /// One sign-in for many APIs: `{client: idp, token: id_token}`.
+    /// Reads `subject_token`: `{client: idp, token: id_token}`.
     private mutating func readSubject() {
         guard let subject = section.section("subject_token") else { return }
         auto.subjectClient = subject.value("client", Grammar.nonempty)
@@ -86,7 +87,7 @@ struct AutoReader {
             saying: "without a sign-in at the API's server, the client has to be known there: write `client_id` or "
                 + "`client_document`")
         section.refuse(
-            ["grant_type"], saying: "`subject_token` decides about the grant: leave one of them out")
+            ["grant_type"], saying: "`subject_token` sets the grant type: leave one of them out")
     }
 
     private enum Subject: String, CaseIterable { case idToken = "id_token" }
@@ -116,7 +117,7 @@ struct AutoReader {
         if client.clientID.isEmpty { client.clientID = auto.clientDocument ?? "" }
     }
 
-    /// A client ID metadata document: https, with a path.
+    /// Reads the address of a client ID metadata document: https, with a path.
     private static func document(_ text: String) throws(Misfit) -> String {
         let url = try Grammar.endpoint(text)
         let example = "write an https:// URL with a path, such as https://ops.example.com/heimdallr-proxy.json"

@@ -117,14 +117,14 @@ extension Loader {
         }
     }
 
-    /// A person signs in to the client of `subject_token`, which has an id token then.
+    /// Checks that the client of `subject_token` gets an id token: a person signs in to it, with the scope `openid`.
     private func checkSubjects() {
         for client in configuration.clients {
             guard let name = client.auto?.subjectClient else { continue }
             guard !configuration.clients.contains(where: { $0.name == name && $0.namesPeople }) else { continue }
             diagnostics.error(
                 clientPositions[client.name] ?? .whole,
-                "auto.subject_token: \"\(Section.shown(name))\" has to be a client under `clients` that a person signs in to, "
+                "auto.subject_token: \"\(Section.shown(name))\" must be a client under `clients` that a person signs in to, "
                     + "with `openid` in its scope")
         }
     }

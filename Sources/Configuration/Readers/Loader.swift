@@ -88,7 +88,7 @@ struct Loader {
             if entry.key == AutoReader.word {
                 diagnostics.error(
                     entry.keyPosition,
-                    "clients.auto: `client: auto` means an API that names its server itself: write another name")
+                    "clients.auto: this name is reserved for `client: auto`: write another name")
             }
             clientPositions[entry.key] = entry.keyPosition
             return Section(
@@ -107,8 +107,8 @@ struct Loader {
         if known.auto == nil {
             diagnostics.error(
                 upstream.clientPosition,
-                "\(upstream.path).client: `clients` has a client \(auto.name) already: write another name there, or name "
-                    + "it here")
+                "\(upstream.path).client: `clients` already has a client \(auto.name): rename it there, or write its name "
+                    + "here")
         } else if known != auto {
             diagnostics.error(
                 upstream.position,

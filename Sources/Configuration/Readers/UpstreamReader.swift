@@ -61,7 +61,7 @@ struct UpstreamReader {
         return listener
     }
 
-    /// `{Mcp-Name: [get_*]}`.
+    /// Reads `fields`, such as `{Mcp-Name: [get_*]}`.
     private func readFields() -> [FieldRule] {
         section.mapping(
             "fields", to: "values", .oneOrMore(.value(of: Self.fieldPattern)), name: Self.header
@@ -209,7 +209,7 @@ struct UpstreamReader {
         }
     }
 
-    // MARK: An API that names its server itself
+    // MARK: client: auto
 
     private mutating func readAuto() {
         let inner = section.section(AutoReader.word)

@@ -1,4 +1,4 @@
-/// A client whose authorization server and `client_id` come from the documents of one API: `client: auto`.
+/// Settings of `client: auto`: the authorization server and the `client_id` come from the documents of one API.
 public struct AutoSettings: Sendable, Equatable {
     /// Address of the API, as the upstream's `url`.
     public var resource: String
@@ -6,9 +6,9 @@ public struct AutoSettings: Sendable, Equatable {
     public var clientDocument: String?
     /// The only scopes that are asked for; `nil`: no limit.
     public var allowedScopes: [String]?
-    /// Client whose id token is exchanged for an assertion about the person; `nil`: none.
+    /// Name of the client whose id token is exchanged for an assertion about the person; `nil`: none.
     public var subjectClient: String?
-    /// The upstream's leg, by which the API's own documents come.
+    /// TLS settings of the upstream, for requests for the API's own documents.
     public var tls = TLSSettings()
 
     public init(resource: String) { self.resource = resource }

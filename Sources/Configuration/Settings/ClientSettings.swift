@@ -105,7 +105,7 @@ public struct ClientSettings: Sendable, Equatable {
     public var allowDeprecated = false
     public var allowPlaintext = false
     public var labels: [NameValue] = []
-    /// `nil`: the configuration names the server and the client.
+    /// Settings of `client: auto`; `nil`: the configuration names the server and the client.
     public var auto: AutoSettings?
 
     public init(name: String) { self.name = name }

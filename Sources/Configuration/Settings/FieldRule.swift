@@ -1,10 +1,10 @@
 import WireText
 
-/// A request's field that an upstream's rule depends on.
+/// Condition of an upstream's rule on a field of the request.
 public struct FieldRule: Sendable, Equatable {
-    /// Lower case.
+    /// The field's name in lower case.
     public var name: String
-    /// Accepted values: exact, or a beginning with `*` behind it.
+    /// Accepted values: exact, or a prefix followed by `*`.
     public var patterns: [String]
 
     public init(name: String, patterns: [String]) {

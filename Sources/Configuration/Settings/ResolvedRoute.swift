@@ -12,7 +12,7 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var path: String
     /// `GET,POST`; `*` for every method.
     public var methods: String
-    /// `mcp-name: get_* or list`; empty for every request.
+    /// Conditions on fields, such as `mcp-name: get_* or list`; empty: none.
     public var fields: String
     /// `users alice; uids 1000`; empty for every caller.
     public var callers: String
@@ -63,7 +63,9 @@ extension Configuration {
         _ upstream: UpstreamSettings, path: String, _ offset: Int
     ) -> (host: (Int, Int, String, Int), conditions: (Int, String, Int, Int, Int, Int)) {
         let (host, name) = (upstream.host, upstream.host.host.description)
-        let conditions = [upstream.methods.isEmpty, upstream.fields.isEmpty, upstream.callers.isEmpty].map { $0 ? 1 : 0 }
+        let conditions = [upstream.methods.isEmpty, upstream.fields.isEmpty, upstream.callers.isEmpty].map {
+            $0 ? 1 : 0
+        }
         return (
             (host.wildcard ? 1 : 0, host.wildcard ? -name.utf8.count : 0, name, -Int(host.port ?? 0)),
             (-path.split(separator: "/").count, path, conditions[0], conditions[1], conditions[2], offset)

@@ -4,12 +4,12 @@ import HTTPMessage
 public struct UpstreamSettings: Sendable, Equatable {
     public enum OnExisting: String, Sendable, Equatable, CaseIterable { case replace, keep, reject }
     public enum HTTP2Use: Sendable, Equatable {
-        /// For gRPC calls only.
+        /// Only for gRPC calls.
         case calls
         case never
-        /// Where an https server offers it.
+        /// Over https, if the server agrees (ALPN).
         case offered
-        /// Always, without asking.
+        /// Always, with prior knowledge.
         case known
     }
     public enum OnUnauthorized: String, Sendable, Equatable, CaseIterable { case replay, pass }
@@ -20,12 +20,12 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var paths: [String] = []
     /// Empty: every method.
     public var methods: [String] = []
-    /// Fields that a request has to have; empty: any request.
+    /// Conditions on the request's fields; empty: none.
     public var fields: [FieldRule] = []
     public var callers = Callers()
     /// Name of the OAuth client; `nil`: forwarded unsigned.
     public var client: String?
-    /// Whether programs see nothing of the API's own sign-in: `client: auto`.
+    /// Whether the API's metadata and challenges are hidden from programs (`auto.discovery`).
     public var hidesDiscovery = false
     /// Whether it is shown another certificate than the one that the tokens of `client` are bound to.
     public var showsForeignCertificate = false

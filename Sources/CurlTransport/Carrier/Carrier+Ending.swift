@@ -2,13 +2,13 @@ import CLibcurl
 import Glibc
 import Reactor
 
-// The end of one side, and of all.
+// Half-close and close.
 extension Carrier {
     /// Upper bound for the size of one record with an alert.
     private static let maxLastWords = 512
 
-    /// Ends only our side, by the end of TCP or by close_notify. All bytes must have been sent, and none may follow. The
-    /// caller repeats the call at each `carrierReady`, until close_notify is out.
+    /// Ends only our side, by FIN or close_notify. All bytes must have been sent, and none may follow. The caller repeats the
+    /// call at each `carrierReady` until close_notify is sent.
     public func shutdownWriting() {
         guard canShutDownWriting, let socket else { return }
         guard isSecured else {
@@ -32,10 +32,10 @@ extension Carrier {
         swap(&words, &lastWords)
     }
 
-    /// False behind a next proxy over TLS: its close_notify would end the connection to the proxy, not to the server.
+    /// Whether our side can be ended alone. Not behind a next proxy over TLS: close_notify would end the connection to that proxy.
     public var canShutDownWriting: Bool { phase == .inUse && socket != nil && !hop.isSecure }
 
-    /// Duplicates the descriptor for a user that needs no libcurl, and closes the connection here.
+    /// Duplicates the descriptor for use without libcurl, and closes this connection.
     func takeSocket(on loop: EventLoop) throws(TransportError) -> StreamSocket {
         defer { close() }
         guard let socket else { throw TransportError(.internal, message: "no descriptor for the connection") }

@@ -1,36 +1,36 @@
 import Reactor
 
-// A connection that its owner keeps while it has no request: an HTTP/2 session.
+// A connection that its owner keeps between requests: an HTTP/2 session.
 extension Carrier {
-    /// Whether HTTP/2 is spoken on it.
+    /// Whether the connection uses HTTP/2.
     public var speaksHTTP2: Bool { wire.speaksHTTP2 }
 
-    /// Takes the bytes that an HTTP/2 server sent before it was asked.
+    /// Takes the bytes that an HTTP/2 server sent before the session began.
     public func takeEarly() -> [UInt8] {
         defer { wire.early = [] }
         return wire.early
     }
 
-    /// Time at which it gets too old for another request.
+    /// Time after which the connection is too old for another request.
     public var youngUntil: LoopTime { membership.opened + pool.options.maxConnectionAge }
 
-    /// Its owner has no request on it. If others need it, `carrierIsNeeded` says so.
+    /// Marks the connection as idle. If the pool needs it, the owner gets `carrierIsNeeded`.
     public func rest() {
         membership.isResting = true
         membership.idleSince = pool.now
         pool.carrierIsIdle()
     }
 
-    /// Its owner uses it again.
+    /// Marks the connection as busy.
     public func wake() { membership.isResting = false }
 
-    /// Whether no request needs it.
+    /// Whether the connection has no request.
     var isAtRest: Bool { phase == .idle || phase == .inUse && membership.isResting }
 
-    /// Closes it for others.
+    /// Has the owner close the connection; without an owner, closes it.
     func giveUp() { if phase == .inUse, let owner { owner.carrierIsNeeded(self) } else { close() } }
 
-    /// Asks the kernel whether bytes or the end have come that epoll has not reported. `receive` then gets them.
+    /// Asks the kernel whether bytes or the end have arrived that epoll has not reported yet. `receive` then reads them.
     public func hasNews() -> Bool {
         wire.canRead = true
         guard !wire.isPeerClosed, !wire.hasFailed, isEmpty else { return true }

@@ -36,10 +36,10 @@ extension Carrier {
             CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(sockets).toOpaque(), "CURLOPT_CLOSESOCKETDATA")
     }
 
-    /// libcurl's own offer would have it speak HTTP/2 itself.
+    /// Offers HTTP/2 by ALPN. libcurl's own offer would make it speak HTTP/2 itself.
     private func offerHTTP2(_ set: HandleOptions) throws(TransportError) {
         let offer = UnsafeMutablePointer<heimdallr_http2_offer>.allocate(capacity: 1)
-        // The first handshake behind an https proxy is the proxy's, to which libcurl speaks HTTP/1.1.
+        // Behind an https proxy the first handshake is with that proxy, to which libcurl speaks HTTP/1.1.
         unsafe offer.initialize(to: heimdallr_http2_offer(silence: silence, skips: hop.isSecure ? 1 : 0))
         unsafe dialling.offer = offer
         try set.set(CURLOPT_SSL_ENABLE_ALPN, 0, "CURLOPT_SSL_ENABLE_ALPN")

@@ -35,7 +35,7 @@ import WireText
     let sockets: CurlSockets
     /// Whether it has served another exchange before.
     public var isReused: Bool { membership.hasServed }
-    /// Whether it may take another request: it is not too old, and no certificate has changed since.
+    /// Whether the connection may serve another request: it is not too old, and the TLS material has not changed.
     public var isYoung: Bool { pool.isYoung(self) }
 
     /// Upper bound for one read. The caller may ask for less.
@@ -150,7 +150,7 @@ import WireText
     public func close() { pool.close(self) }
 
     /// Gives the connection back after a whole answer to a whole request. The pool keeps it, or closes it.
-    /// - Parameter unused: it has not been used.
+    /// - Parameter unused: whether the connection has not been used.
     public func release(unused: Bool = false) {
         guard phase == .inUse else { return }
         owner = nil

@@ -7,7 +7,7 @@ public protocol CarrierOwner: AnyObject {
     func carrierFailed(_ error: TransportError)
     /// Reading or writing may work again. The results of `receive` and `send` show the end of the connection.
     func carrierReady(_ carrier: Carrier)
-    /// Others need the connection, which rests (`Carrier.rest`): the owner closes it now.
+    /// The pool needs the idle connection (`Carrier.rest`). The owner closes it now.
     func carrierIsNeeded(_ carrier: Carrier)
     /// Whether a client still waits for the answer. In the queue, such owners come before others.
     var isWanted: Bool { get }

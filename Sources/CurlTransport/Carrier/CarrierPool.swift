@@ -39,7 +39,7 @@ public final class CarrierPool {
     /// - Parameters:
     ///   - request: belongs to the owner; must not be pending.
     ///   - fresh: requires a new connection, after a kept-alive one died.
-    ///   - use: any but `exchanges` requires a new connection, too.
+    ///   - use: the use of the connection. Any but `exchanges` also requires a new one.
     public func connect(
         to origin: Origin, for owner: any CarrierOwner, _ request: CarrierRequest, fresh: Bool = false,
         use: CarrierUse = .exchanges
@@ -72,7 +72,7 @@ public final class CarrierPool {
 
     /// Number of connections, with those being dialled.
     public var open: Int { carriers.count }
-    /// Number of idle connections, with resting ones.
+    /// Number of idle connections, including resting ones.
     public var idle: Int { carriers.count { $0.isAtRest } }
     /// Whether all connections are idle and no request waits.
     public var isQuiet: Bool { queue.isEmpty && carriers.allSatisfy { $0.isAtRest } }
@@ -122,7 +122,7 @@ public final class CarrierPool {
         ageTimer?.schedule(at: carrier.membership.opened + options.maxConnectionAge)
     }
 
-    /// A connection may be closed for the queue now.
+    /// Serves the queue, which may close this idle connection.
     func carrierIsIdle() { if !queue.isEmpty { serveLater() } }
 
     private func closeAged() {

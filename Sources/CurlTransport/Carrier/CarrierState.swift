@@ -17,7 +17,7 @@ extension Carrier {
         /// Position in the pool's list.
         var index = 0
         var hasServed = false
-        /// Its user has nothing to do on it now, and gives it up if others need it.
+        /// Whether the owner has no request on the connection, and closes it if the pool needs it.
         var isResting = false
     }
 
@@ -35,7 +35,7 @@ extension Carrier {
         var verdict = AddressPolicy.Verdict.allowed
         /// Counts libcurl's steps in the handshake with a next proxy.
         var steps: ProxySteps?
-        /// State of the handshakes in which HTTP/2 is offered.
+        /// Which TLS handshakes offer HTTP/2.
         var offer: UnsafeMutablePointer<heimdallr_http2_offer>?
         /// libcurl's words for the last error; `nil` when they are no longer needed.
         var errorText: UnsafeMutablePointer<CChar>?
@@ -56,7 +56,7 @@ extension Carrier {
         var isSpent = false
         var hasSaidEnd = false
         var speaksHTTP2 = false
-        /// Bytes that an HTTP/2 server sent at once.
+        /// Bytes that an HTTP/2 server sent before the session began.
         var early: [UInt8] = []
     }
 }

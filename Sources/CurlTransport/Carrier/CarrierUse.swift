@@ -1,8 +1,8 @@
-/// Use of a connection, which decides how it is dialled.
+/// Use of a connection, which decides how the pool dials it.
 public enum CarrierUse: Sendable, Equatable {
     /// Requests of HTTP/1.1, one after the other.
     case exchanges
-    /// Another protocol: only the origin may read the bytes, through a next proxy by CONNECT. The connection serves once.
+    /// Another protocol. A next proxy passes its bytes by CONNECT. The connection is not reused.
     case tunnel
     /// HTTP/2 if the server agrees to it (ALPN, RFC 7301), else as `exchanges`.
     case http2

@@ -49,7 +49,7 @@ struct HeldGrant: Sendable {
     /// Takes the refresh token of an answer, or keeps `former`, which was sent. A shrinking life is one session, whose end is
     /// announced once.
     mutating func renew(by response: TokenResponse, replacing former: Secret?, askedAt: Instant) {
-        // Only ever shown to the server that it came from.
+        // The id token is sent only to the server that issued it.
         if let idToken = response.idToken { signIn?.idToken = idToken }
         let token = response.refreshToken ?? former
         guard let seconds = response.refreshTokenExpiresIn else { return hold(token, token == former ? life : nil) }

@@ -2,7 +2,7 @@ internal import WireText
 
 /// Builds the token requests of one client, and reads their answers.
 struct TokenExchange: Sendable {
-    /// As configured.
+    /// The configured values.
     let settings: HeimdallrConfiguration
     let credentials: any OAuthClientCredentials
     var grant: any OAuthAuthorizationGrant
@@ -11,11 +11,11 @@ struct TokenExchange: Sendable {
     let directory: EndpointDirectory
     /// `nil`: Bearer tokens.
     let binding: DPoPBinding?
-    /// `nil`: the configuration names the server and the client.
+    /// Finds the server and the client; `nil`: the configuration names them.
     let enroller: Enroller?
     let trace = ExchangeTrace()
 
-    /// The settings, with the findings of the enroller.
+    /// The settings, with the current enrolment applied.
     var configuration: HeimdallrConfiguration { enroller?.applied(to: settings) ?? settings }
 
     /// A request that is ready to be sent.

@@ -5,9 +5,9 @@ extension TokenLifeCycle {
     /// A login's token request goes out now.
     mutating func askedForLogin(now: Instant) { fetching.askedElsewhere(now: now) }
 
-    /// An API's documents led to a server and a client.
+    /// Handles a new enrolment.
     /// - Parameters:
-    ///   - retires: whether they are other ones than those of the tokens, which are forgotten.
+    ///   - retires: whether its server or client differs from that of the tokens, which are then forgotten.
     ///   - stored: revision of the store's record.
     /// - Returns: the record to save; `nil` after the end of the life cycle.
     mutating func enrolled(retires: Bool, over stored: UInt64, _ moment: Moment) -> TokenRecord? {
@@ -24,7 +24,7 @@ extension TokenLifeCycle {
         return record(token, moment)
     }
 
-    /// Whether a request may go without a token, because only a person can bring one.
+    /// Whether a request may be sent without a token, because a person has to sign in first.
     mutating func lacksPerson(_ moment: Moment) -> Bool {
         guard stage == .running, token.map({ $0.isExpired(at: moment.now) }) ?? true, nextKind == nil,
             fetching.isIdle, !awaitsStore, logins.pending == nil

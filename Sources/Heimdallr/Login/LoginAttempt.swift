@@ -20,7 +20,7 @@ public struct LoginAttempt: Sendable, Redacted {
         /// Exactly this one, where it is known: RFC 9207.
         var issuer: String?
         var requiresIssuer = false
-        /// The server was found by an API's documents: the words of an answer that lacks the issuer are not shown.
+        /// Whether the server was found in an API's documents. Then the text of a response without `iss` is not shown.
         var isEnrolled = false
         /// RFC 7636; `nil` for the implicit grant.
         var verifier: Secret?

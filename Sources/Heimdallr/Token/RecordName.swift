@@ -9,7 +9,7 @@ public struct RecordName: Sendable, Hashable, CustomStringConvertible {
 
     /// - Parameters:
     ///   - client: the client's name.
-    ///   - configuration: its token endpoint counts, else its issuer; of a client whose server an API names, the API.
+    ///   - configuration: the name depends on `enrolment.resource`, else on the token endpoint, else on the issuer.
     ///   - credentials: their `client_id` counts.
     ///   - grant: its account counts.
     public init(

@@ -10,11 +10,11 @@ package struct StoredRecord: Sendable {
         self.stamp = stamp
     }
 
-    /// Newest layout. Whoever changes the layout counts on.
+    /// Newest layout. A change of the layout increments it.
     private static let newest: UInt8 = 4
-    /// Earlier layouts, which are still read: before there were enrolments, bound tokens, and logins.
+    /// Earlier layouts, which are still read: without enrolments, bound tokens, and logins.
     private static let earlier: [UInt8] = [3, 2, 1]
-    /// Layout of this record. Earlier versions read records without an enrolment.
+    /// Layout of this record. Records without an enrolment keep layout 3, so that earlier versions can read them.
     package var format: UInt8 { record.enrolment == nil ? 3 : Self.newest }
 
     /// Additional data of the seal: a record sealed for one client can't be passed off as another's.

@@ -1,6 +1,6 @@
 /// The signed-in person. Stays the same when tokens are refreshed. Prints as `<redacted>`.
 public struct SignIn: Sendable, Equatable, Redacted {
-    /// The id token of the login, which was verified, or a newer one that came with a refresh.
+    /// The verified id token of the login, or a newer one from a refresh.
     public var idToken: Secret?
     /// A name out of the id token's claims, for people. Printable, at most 256 characters.
     public var name: String?
@@ -43,7 +43,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     /// The thumbprint of the key that the access token is bound to (RFC 7638); `nil`: it is a Bearer token.
     public var keyThumbprint: String?
     private var bound = Bound()
-    /// The server and the client that an API's documents led to.
+    /// The server and the client that were found in an API's documents.
     package var enrolment: Secret?
 
     /// Times of the token by the clock of its process, for stores that keep more than whole seconds.
@@ -57,7 +57,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         var certificate: UInt64?
     }
 
-    /// The key of `keyThumbprint`: the stored one, or the one that lies elsewhere.
+    /// The key with the thumbprint `keyThumbprint`: stored in the record, or kept elsewhere.
     var binding: DPoPKey? {
         get { bound.key }
         set { bound.key = newValue }

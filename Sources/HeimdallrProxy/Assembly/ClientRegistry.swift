@@ -1,7 +1,7 @@
 import Heimdallr
 import Synchronization
 
-/// The clients in use, by name, for clients that need another one's sign-in. Any thread.
+/// The current clients by name, for clients that use another client's sign-in. Any thread.
 final class ClientRegistry: Sendable {
     private let clients = Mutex<[String: Heimdallr]>([:])
 

@@ -31,7 +31,7 @@ final class Beginning: Sendable {
 struct KeptClient: Sendable {
     let settings: ClientSettings
     let trustAnchors: String?
-    /// Of the proxy, for a client whose server is found.
+    /// The proxy's networks, for a client of `client: auto`.
     let privateNetworks: [AddressBlock]
     let heimdallr: Heimdallr
     let notes: TokenRequestNotes

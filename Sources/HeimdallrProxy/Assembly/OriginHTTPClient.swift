@@ -6,7 +6,7 @@ import HeimdallrCurl
 import Proxy
 import Reactor
 
-/// Sends requests to one origin in its own way, and all others in another.
+/// Sends requests to one origin with `own`, and all others with `others`.
 struct OriginHTTPClient: HeimdallrHTTPClient {
     let origin: Origin?
     let own: any HeimdallrHTTPClient
@@ -19,8 +19,8 @@ struct OriginHTTPClient: HeimdallrHTTPClient {
 }
 
 extension ClientAssembly {
-    /// The HTTP client of `client: auto`. The API itself is configured; where its documents lead is not, so only public
-    /// addresses are dialled there, and `private_networks` (rule 9).
+    /// Returns the HTTP client of `client: auto`. The API's address is configured, but addresses in its documents are not. So
+    /// the latter must be public or in `private_networks` (rule 9).
     static func enrolling(
         _ auto: AutoSettings, _ options: PoolOptions, anchors: String?, privateNetworks: [AddressBlock],
         on loop: EventLoop,
@@ -42,7 +42,7 @@ extension ClientAssembly {
 }
 
 extension Configuration {
-    /// Networks that are not public, at which servers may be found. The playground's one is on loopback.
+    /// Private networks that addresses in documents may be in. The playground's server is on loopback.
     var discoveryNetworks: [AddressBlock] {
         let loopback = playground ? AddressBlock(.ipv4(0x7F00_0000), length: 8) : nil
         return proxy.privateNetworks + (loopback.map { [$0] } ?? [])

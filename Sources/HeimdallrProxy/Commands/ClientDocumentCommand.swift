@@ -42,7 +42,7 @@ struct ClientDocumentCommand: ParsableCommand {
 }
 
 extension Configuration {
-    /// Where an authorization server sends the browser back to after a sign-in.
+    /// Returns the redirect URI of a client: the address to which the server sends the browser after a sign-in.
     func redirectURI(of client: ClientSettings) -> String {
         var address = (host: "127.0.0.1", port: UInt16(8081))
         if case .tcp(let host, let port)? = admin?.listen { address = (host, port) }

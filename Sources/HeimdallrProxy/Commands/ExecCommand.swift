@@ -101,7 +101,7 @@ struct ExecCommand: ParsableCommand {
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
             "NODE_USE_ENV_PROXY": "1",
         ]
-        // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set: it needs no variable of its own.
+        // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set, so grpc_proxy stays unset.
         // Without interception, https can get no token.
         guard settings.opensTLS else { return variables }
         variables["https_proxy"] = proxy

@@ -17,7 +17,7 @@ struct ClientCheck: Sendable {
     let own: OwnListeners
     let asksForTokens: Bool
     let loop: EventLoop
-    /// Of `client: auto`.
+    /// Settings of `client: auto`.
     var enrolment: EnrolmentCheck?
 
     func diagnosis() async -> Diagnosis {

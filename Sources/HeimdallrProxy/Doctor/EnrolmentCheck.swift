@@ -3,7 +3,7 @@ import Configuration
 import HTTPMessage
 import Heimdallr
 
-/// Walks the chain of documents of `client: auto`, up to the first broken link.
+/// Checks each step of `client: auto`, up to the first failure.
 struct EnrolmentCheck: Sendable {
     let auto: AutoSettings
     let client: Heimdallr
@@ -47,7 +47,7 @@ struct EnrolmentCheck: Sendable {
         var findings = [
             Finding.good(
                 "resource", offer.document.map { "\($0) names \(offer.issuer)" } ?? "none; `issuer` is configured"),
-            .good("server", "its metadata names itself, and promises PKCE with S256"),
+            .good("server", "its metadata names the same issuer, and lists PKCE with S256"),
         ]
         for (name, host) in offer.foreignEndpoints.sorted(by: { $0.key < $1.key }) {
             findings.append(
@@ -56,7 +56,7 @@ struct EnrolmentCheck: Sendable {
                     "make sure that this host belongs to the server"))
         }
         switch offer.client {
-        case .configured(let identifier): findings.append(.good("client", "\(identifier), of the configuration"))
+        case .configured(let identifier): findings.append(.good("client", "\(identifier), configured"))
         case .document(let address): findings.append(.good("client", address))
         case .known(let identifier): findings.append(.good("client", identifier))
         case .registered: findings.append(.good("client", "registered at the first sign-in"))

@@ -98,7 +98,7 @@ enum EventLog {
         case .moreConsentNeeded(let scope):
             if !scope.isEmpty { fields["scope"] = "\(scope.joined(separator: " "))" }
             add(signIn(event.client), &fields)
-            logger.warning("more consent needed: the API wants more than the sign-in brought", metadata: fields)
+            logger.warning("more consent needed: the API wants more scopes or a newer sign-in", metadata: fields)
         case .refreshTokenEnding(let expiresIn):
             fields["expires_in"] = .stringConvertible(LogSeconds(expiresIn))
             add(signIn(event.client), &fields)

@@ -81,7 +81,7 @@ struct SettingsFile: Sendable, Equatable {
     }
 
     let name: String
-    /// Paths that the program tries without the variable. The first existing one counts.
+    /// Files that the program reads without the variable. It uses the first that exists.
     let defaultPaths: [DefaultPath]
     /// The text in front of the bundle's path.
     let key: String

@@ -147,7 +147,7 @@ struct Gate {
 
     private static func otherAuthority(_ head: RequestHead, isListed: Bool) -> Problem {
         var problem = Problem.otherAuthority
-        // The program may have taken one connection for two hosts. It asks again on another (RFC 9110, section 15.5.20).
+        // The program may reuse a connection for another host. At 421 it opens another one (RFC 9110, section 15.5.20).
         if isListed, head.version == .http2 { problem.status = 421 }
         return problem
     }

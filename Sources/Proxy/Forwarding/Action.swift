@@ -46,7 +46,7 @@ enum Action {
     /// The client has part of an answer: close the connection to show that it is incomplete.
     /// - Parameters:
     ///   - because: a Proxy Error Type (RFC 9209, section 2.3); `nil`: the client is the cause.
-    ///   - code: by which the upstream reset its stream of HTTP/2.
+    ///   - code: code of the RST_STREAM from the upstream.
     case cut(because: String?, code: HTTP2Code? = nil)
     /// The client is gone, or gets no further byte.
     /// - Parameter closes: its connection is still open, and is closed without a reset.

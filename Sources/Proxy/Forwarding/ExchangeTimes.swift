@@ -4,7 +4,7 @@ import Reactor
 ///
 /// Waits for tokens are added up. All else is of the last try, whose answer the client gets.
 struct ExchangeTimes {
-    /// The latest attempt went over HTTP/2. Known only where a span is recorded.
+    /// Whether the latest attempt used HTTP/2. Set only if a span is recorded.
     var isHTTP2 = false
     private static let never = LoopTime(nanoseconds: 0)
 

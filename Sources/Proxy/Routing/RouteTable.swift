@@ -155,8 +155,8 @@ extension RouteTable.Rules {
         return isForOthers ? .notForCaller : .notCovered
     }
 
-    /// Whether the request has the field once, with an accepted value. One that stays here does not count, because the
-    /// upstream would not see it.
+    /// Whether the request has the field once, with an accepted value. A hop-by-hop field does not count, because the upstream
+    /// does not receive it.
     private static func has(_ rule: FieldRule, _ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
         let name = Array(rule.name.utf8)
         var isFound = false

@@ -10,11 +10,11 @@ import Reports
 final class Upstream {
     let rules: UpstreamRules
     private let carriers: CarrierPool
-    /// Those of the carriers that speak HTTP/2.
+    /// HTTP/2 connections on these carriers.
     private let http2: HTTP2Pool
     private let exchanges: ExchangePool
     let client: Heimdallr?
-    /// Whether the API names the client's server itself: `client: auto`.
+    /// Whether the client is one of `client: auto`.
     let enrols: Bool
     let injected: InjectedValues
     private let timeouts: (response: Timeout, idle: Timeout)
@@ -82,12 +82,12 @@ final class Upstream {
         return origin.begin(exchange)
     }
 
-    /// Connections for a request over HTTP/2; `nil` for HTTP/1.1, which also carries other protocols.
+    /// Returns the HTTP/2 connections for a request; `nil`: it uses HTTP/1.1, as upgrades do.
     private func http2Origin(for request: UpstreamRequest) -> HTTP2Origin? {
         let use = rules.settings.http2
         guard use != .never, use != .calls || request.isGRPC, request.upload != .upgrade else { return nil }
         let isSecure = request.origin.scheme == .https
-        // In the clear, nothing tells the server's versions. Calls of gRPC need HTTP/2.
+        // Without TLS the versions are not negotiated. gRPC calls need HTTP/2.
         guard use == .known || isSecure || request.isGRPC else { return nil }
         return http2.origin(.init(origin: request.origin, isKnown: use == .known || !isSecure))
     }

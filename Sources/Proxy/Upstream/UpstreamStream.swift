@@ -34,7 +34,7 @@ struct UpstreamEnd {
     var error: TransportError?
     /// The connection had served others, so it may have died before the request.
     var wasReused = false
-    /// The upstream has certainly not processed the request.
+    /// Whether the upstream has certainly not processed the request.
     var isUnprocessed = false
     /// Code of the RST_STREAM by which the upstream cut its answer; `nil` for other ends, and over HTTP/1.1.
     var code: HTTP2Code?
@@ -47,7 +47,7 @@ struct UpstreamRequest {
     var origin: Origin
     var isHead = false
     var expectsContinue = false
-    /// Whether it is a call of gRPC, which needs HTTP/2.
+    /// Whether the request is a gRPC call, which needs HTTP/2.
     var isGRPC = false
     var upload = HTTP1Exchange.Upload.none
     /// Whether to use a new connection, because a kept-alive one just died.

@@ -114,10 +114,10 @@ enum JudgePhase {
         return false
     }
 
-    // MARK: An API that names its server itself
+    // MARK: client: auto
 
-    /// Reports a refusal to the client of `client: auto`.
-    /// - Returns: the answer in place of it, if a person's sign-in cures it.
+    /// Reports a challenge to the client of `client: auto`.
+    /// - Returns: the answer that replaces it, if a person has to sign in.
     private static func signInProblem(_ answer: borrowing ResponseHead, _ context: Context) -> Problem? {
         guard let upstream = context.upstream, upstream.enrols, answer.status == 401 || answer.status == 403,
             let client = context.client
@@ -125,7 +125,7 @@ enum JudgePhase {
         let values = challenges(answer)
         let known = (Challenge.parse(values) ?? []).filter { [Challenge.bearer, Challenge.dpop].contains($0.scheme) }
         let bearer = known.first { $0.value(of: "error") != nil } ?? known.first
-        // A 401 for another scheme, or a plain 403, is the program's own affair.
+        // The program itself has to handle a 401 with another scheme, or a 403 without a challenge.
         guard bearer != nil || answer.status == 401 && values.isEmpty else { return nil }
         let challenge = ResourceChallenge(
             url: address(context, upstream), metadata: bearer?.value(of: "resource_metadata"),

@@ -54,7 +54,7 @@ enum TokenPhase {
         return .next
     }
 
-    /// Whether the request goes without a token, for the API's own refusal: no person has signed in yet (`client: auto`).
+    /// Whether to send the request without a token, to get the API's challenge: no person has signed in yet (`client: auto`).
     static func goesWithoutToken(_ context: inout Context) -> Bool {
         guard context.upstream?.enrols == true, context.client?.sendsWithoutToken() == true else { return false }
         context.ledger.injection = nil
