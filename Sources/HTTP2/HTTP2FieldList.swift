@@ -21,6 +21,15 @@ public struct HTTP2FieldList: ~Copyable {
         fields.removeAll(keepingCapacity: true)
     }
 
+    /// Gives memory back that a peer's large lists took.
+    mutating func trim() {
+        guard bytes.capacity > Self.kept else { return }
+        bytes.release()
+        fields = []
+    }
+
+    private static let kept = 64 << 10
+
     public mutating func append(_ name: Span<UInt8>, _ value: Span<UInt8>) {
         let start = bytes.count
         bytes.append(name)

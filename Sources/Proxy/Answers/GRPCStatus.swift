@@ -71,7 +71,8 @@ extension ProblemWord {
         case .slowRequest, .responseTimeout: .deadlineExceeded
         case .bodyTooLarge, .bodyNotSignable, .tooManyCallers, .connectionLimit: .resourceExhausted
         case .connectRefused, .tunnelNotListed, .otherAuthority, .noUpstream, .notCovered, .notForCaller, .foreignHost,
-            .webPage, .ownCredential, .methodOverride, .pathOverride, .destinationNotCovered, .addressDenied:
+            .webPage, .signsInItself, .ownCredential, .methodOverride, .pathOverride, .destinationNotCovered,
+            .addressDenied:
             .permissionDenied
         case .userRequired, .loginNeeded, .tokensRefused, .clientRefused, .callerTokenNeeded, .callerTokenRefused:
             .unauthenticated

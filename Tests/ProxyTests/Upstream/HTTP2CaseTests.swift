@@ -8,7 +8,8 @@ struct HTTP2CaseTests {
     // Cases of `Fixtures/h2_cases.py`.
 
     private static let whole = [
-        "ok", "padded", "ended-then-reset", "empty-end", "interim", "unknown-frame", "unknown-setting", "ping",
+        "ok", "padded", "ended-then-reset", "last-words", "empty-end", "interim", "unknown-frame", "unknown-setting",
+        "ping",
         "trailers",
         "smallest-window", "once-goaway", "once-refused", "once-goaway-refused",
     ]
@@ -24,7 +25,8 @@ struct HTTP2CaseTests {
         "connection",
         "transfer-encoding", "upgrade", "keep-alive", "line-end", "nul", "line-end-in-name", "space-in-name",
         "length-short", "length-long", "length-twice", "length-word", "interim-end", "interims", "trailers-open",
-        "trailers-pseudo", "trailers-many", "bomb", "close", "close-at-once", "half-a-frame", "flood-settings",
+        "trailers-pseudo", "trailers-many", "bomb", "close", "close-at-once", "silence", "half-a-frame",
+        "flood-settings",
         "flood-ping", "flood-empty-data", "flood-window", "flood-priority", "flood-unknown", "flood-reset",
     ]
 

@@ -136,12 +136,15 @@ CASES = {
     "ok": lambda s: head(s) + data(s),
     "padded": lambda s: head(s) + frame(DATA, PADDED | END_STREAM, s, b"\3hello\0\0\0"),
     "ended-then-reset": lambda s: head(s) + data(s) + reset(s, 0),
+    "last-words": lambda s: head(s) + data(s) + frame(GOAWAY, 0, 0, struct.pack(">II", s, 0)) + setting(3, 100),
     "empty-end": lambda s: head(s) + data(s, flags=0) + data(s, b""),
     "interim": lambda s: head(s, literal(b":status", b"103")) + head(s) + data(s),
     "unknown-frame": lambda s: frame(0xBE, 0xFF, 0, b"x") + head(s) + data(s),
     "unknown-setting": lambda s: setting(0x99, 1) + head(s) + data(s),
     "ping": lambda s: frame(PING, 0, 0, b"12345678") + head(s) + data(s),
     "trailers": lambda s: head(s) + data(s, flags=0) + head(s, literal(b"x", b"y"), END_HEADERS | END_STREAM),
+    # A server, or a network, that is gone without a word.
+    "silence": lambda s: b"silence",
     "smallest-window": lambda s: setting(4, 0) + head(s) + data(s),
 }
 for code in range(14):
@@ -182,6 +185,10 @@ def serve(connection):
             fields = dict(decoder.decode(payload))
             frames = answer(fields[":path"], int.from_bytes(start[5:], "big"))
             print(fields[":path"], flush=True)
+            if frames == b"silence":
+                while reader.read(1):
+                    pass
+                return
             connection.sendall(frames.removesuffix(b"close"))
             if frames.endswith(b"close"):
                 return

@@ -4,6 +4,8 @@ import Reactor
 
 /// Times after which a silent connection has to show that it is alive.
 struct HTTP2Liveness {
+    /// Silence behind a request that was given up, after which no further request begins on the connection.
+    var doubtAfter = Duration.seconds(1)
     /// Silence of a connection with requests. Servers of gRPC refuse a PING more often than every five minutes.
     var pingAfter = Duration.seconds(330)
     var pongWithin = Duration.seconds(20)
@@ -22,6 +24,13 @@ extension HTTP2Connection {
         guard exchanges.isEmpty, loop.now >= marks.heard + origin.liveness.probeAfter else { return true }
         ask(session)
         return false
+    }
+
+    /// A request was given up before its answer. If the server has sent nothing meanwhile, later requests use another
+    /// connection: this one may be dead.
+    func gotNoAnswer(since opened: LoopTime) {
+        guard carrier != nil, marks.heard <= opened, loop.now >= opened + origin.liveness.doubtAfter else { return }
+        marks.isDoubtful = true
     }
 
     /// Whether requests wait for the answer to its PING.

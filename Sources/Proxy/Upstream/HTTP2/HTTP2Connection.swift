@@ -23,6 +23,8 @@ final class HTTP2Connection: CarrierOwner {
         var awaitsPong = false
         /// Whether the server has ever let a request begin.
         var hasWorked = false
+        /// Takes no further request, because the server did not react to one.
+        var isDoubtful = false
         /// Whether it has brought an answer.
         var hasServed = false
     }
@@ -110,7 +112,7 @@ final class HTTP2Connection: CarrierOwner {
 
     /// Whether a request may begin on it. Checks the socket first: the server may have sent GOAWAY or closed the connection.
     func takesRequest() -> Bool {
-        guard let carrier, isReady, carrier.isYoung, !marks.awaitsPong else { return false }
+        guard let carrier, isReady, carrier.isYoung, !marks.awaitsPong, !marks.isDoubtful else { return false }
         if !marks.isDispatching, marks.lastRead != loop.now, carrier.hasNews() {
             receive(carrier)
             // The events are handled after the current call.
@@ -254,7 +256,7 @@ final class HTTP2Connection: CarrierOwner {
 
     func restIfIdle() {
         guard let carrier, let session, exchanges.isEmpty, session.openStreams == 0 else { return }
-        guard carrier.isYoung, session.canRequest else { return leave() }
+        guard carrier.isYoung, session.canRequest, !marks.isDoubtful else { return leave() }
         carrier.rest()
         marks.hasWorked = true
         setTimer()

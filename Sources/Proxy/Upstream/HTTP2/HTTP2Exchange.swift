@@ -34,6 +34,8 @@ final class HTTP2Exchange: UpstreamStream {
     private var held = ByteBuffer()
     /// The end of the answer, reported after `held`.
     private var end: UpstreamEnd?
+    /// Time at which the head was handed to the connection.
+    private var opened = LoopTime(nanoseconds: 0)
     /// Whether the connection had served earlier requests.
     private var wasReused = false
     /// `HTTP2Connection.writes` when the head was submitted. An unchanged number means that the head was never sent.
@@ -62,6 +64,7 @@ final class HTTP2Exchange: UpstreamStream {
 
     func cancel(_ code: HTTP2Code) {
         guard delegate != nil else { return }
+        if case .open(let connection, _) = state, !answer.hasBegun { connection.gotNoAnswer(since: opened) }
         _ = leave(UpstreamEnd(error: Self.aborted), code: code)
     }
 
@@ -123,6 +126,7 @@ final class HTTP2Exchange: UpstreamStream {
         } catch {
             return leave(UpstreamEnd(error: error))
         }
+        opened = connection.loop.now
         wasReused = connection.hasServed
         writes = connection.writes
         delegate.upstreamConnected(isReused: wasReused)
