@@ -3,7 +3,7 @@ import Testing
 
 @Suite("gRPC, by grpcio as it comes", .timeLimit(.minutes(3)))
 struct GRPCTests {
-    /// A server of grpcio, and the proxy in front of it: as `api.test`, and at a listener of its own.
+    /// A server of grpcio, and the proxy in front of it: as `api.test`, and at a base URL.
     struct ServerAndProxy: Sendable {
         let server: ChildProcess
         let proxy: RunningProxy
@@ -30,7 +30,7 @@ struct GRPCTests {
                 to: url, proxy: lines, upstream: more + upstream, admin: admin, tokenEndpoint: endpoint, listeners: 2)
         }
 
-        /// What the client prints.
+        /// Output of the client.
         func call(_ cases: [String], inConnect: Bool = false, target: String? = nil) async throws -> String {
             let own = inConnect ? "api.test:80" : "127.0.0.1:\(proxy.upstreamPort)"
             return try await ChildProcess.output(

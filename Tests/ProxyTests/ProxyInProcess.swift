@@ -65,6 +65,7 @@ final class ProxyInProcess: Sendable {
                 url: \(origin.url)\(url)
                 client: api
                 allow_plaintext: true
+                # The origin knows no HTTP/2, which gRPC calls would use.
                 http2: false
             \(upstream.indented(4))
             \(more.replacing("ORIGIN", with: origin.url).indented(2))

@@ -18,8 +18,8 @@ struct HTTP2Liveness {
 
 // A server or a network that went away without a word.
 extension HTTP2Connection {
-    /// Whether a request may begin on it. After a long silence, a PING asks first: nobody knows whether a request was
-    /// processed that got no answer at all.
+    /// Whether a request may begin on it. After a long silence a PING asks first, because a request without any answer may
+    /// have been processed.
     func isAlive(_ session: HTTP2Session) -> Bool {
         guard exchanges.isEmpty, loop.now >= marks.heard + origin.liveness.probeAfter else { return true }
         ask(session)
