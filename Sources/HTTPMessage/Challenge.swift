@@ -58,11 +58,13 @@ public struct Challenge: Sendable, Equatable {
         (parse(values) ?? []).contains { $0.scheme == dpop && $0.value(of: "error") == "use_dpop_nonce" }
     }
 
-    /// Returns a field's value without the parameters of this name; `nil`: the value can't be read, or nothing is left.
+    /// Returns a field's value without the parameters of this name; `nil`: it can't be read.
     public static func removing(_ name: String, from value: [UInt8]) -> String? {
+        let text = String(decoding: value, as: UTF8.self)
+        guard text.lowercased().contains(name) else { return text }
         guard var challenges = parse([value]) else { return nil }
         for index in challenges.indices { challenges[index].parameters.removeAll { $0.name == name } }
-        return challenges.isEmpty ? nil : challenges.map(\.text).joined(separator: ", ")
+        return challenges.map(\.text).joined(separator: ", ")
     }
 
     /// The challenge as text, for a field's value.

@@ -4,33 +4,6 @@ import Testing
 
 @Suite("an API that says how to sign in needs no configuration", .timeLimit(.minutes(5)))
 struct ZeroConfigurationTests {
-    /// A proxy with one upstream, `mcp.test`, whose client is `auto`.
-    private func proxy(
-        _ url: String, auto: String = "", adminPort: UInt16 = 0, more: String = "", files: [String: String] = [:]
-    ) async throws -> RunningProxy {
-        try await RunningProxy(
-            """
-            proxy:
-              listen: 127.0.0.1:0
-              private_networks: [127.0.0.1]
-            admin:
-              listen: 127.0.0.1:\(adminPort)
-              socket: FOLDER/admin.sock
-            upstreams:
-              - {host: mcp.test, url: "\(url)", client: auto, allow_plaintext: true\(auto.isEmpty ? "" : ", auto: {\(auto)}")}
-            \(more)
-            """, files: files.merging(["key": Data(repeating: 7, count: 32).base64EncodedString()]) { $1 })
-    }
-
-    /// A browser that follows every redirect and keeps its cookies, at the page and at the server.
-    private func browse(_ url: String, _ folder: TemporaryDirectory) async throws -> String {
-        let jar = "\(folder.path)/cookies"
-        let process = try await ChildProcess.run(
-            ["curl", "-s", "-L", "--noproxy", "*", "-b", jar, "-c", jar, url])
-        guard process.ending == .exited(0) else { throw TestFailure(process.transcript) }
-        return process.output
-    }
-
     private func client(_ proxy: RunningProxy, _ city: String) async throws -> String {
         let script = "\(Repository.root)/Tests/EndToEndTests/Fixtures/mcp_client.py"
         let process = try await ChildProcess.run(
@@ -53,9 +26,9 @@ struct ZeroConfigurationTests {
         arguments: MCPServer.Kind.allCases)
     func protocolServer(_ kind: MCPServer.Kind) async throws {
         let server = try await MCPServer(kind, tokenSeconds: 3)
-        let (folder, port) = (try TemporaryDirectory(), try freePort())
+        let (folder, browser, port) = (try TemporaryDirectory(), try PlainBrowser(), try freePort())
         let store = "store: {kind: file, directory: \(folder.path)/tokens, key: {file: FOLDER/key}}"
-        var proxy = try await proxy(server.url, adminPort: port, more: store)
+        var proxy = try await RunningProxy.auto(server.url, adminPort: port, more: store)
         let admin = "http://\(try await proxy.administration().address)"
 
         // Nobody is signed in: the program hears where to, and nothing of the API's own sign-in.
@@ -75,12 +48,12 @@ struct ZeroConfigurationTests {
             #expect(person.output.contains("Authorization server \(server.url)/"))
             #expect(person.output.contains("Scopes user"))
         } else {
-            let offer = try await browse("\(admin)/login/mcp.test", folder)
+            let offer = try await browser.open("\(admin)/login/mcp.test")
             for part in ["\(server.url)/mcp", "\(server.url)/authorize", "will be registered now"] {
                 #expect(offer.contains(part), "\(part) in \(offer)")
             }
             #expect(try await server.registrations() == 0, "looking changes nothing")
-            #expect(try await browse("\(admin)/login/mcp.test?go=true", folder).contains("Signed in"))
+            #expect(try await browser.open("\(admin)/login/mcp.test?go=true").contains("Signed in"))
         }
         #expect(try await server.registrations() == 1)
         let socket = try await proxy.administration().socket
@@ -100,7 +73,7 @@ struct ZeroConfigurationTests {
         }
 
         #expect(try await proxy.terminate() == .exited(0))
-        proxy = try await self.proxy(server.url, adminPort: port, more: store)
+        proxy = try await RunningProxy.auto(server.url, adminPort: port, more: store)
         #expect(try await client(proxy, "Vanaheim").contains("sunny in Vanaheim"))
         #expect(try await server.registrations() == 1)
         #expect(proxy.log.contains("somebody has to sign in") == false)
@@ -109,7 +82,7 @@ struct ZeroConfigurationTests {
     @Test("five proxies on one database register once; one sign-in serves them all")
     func fleet() async throws {
         let database = try await PostgresServer.shared()
-        let (folder, server) = (try TemporaryDirectory(), try await MCPServer(.mcp))
+        let (folder, browser, server) = (try TemporaryDirectory(), try PlainBrowser(), try await MCPServer(.mcp))
         try folder.write([UInt8](repeating: 7, count: 32), to: "key")
         try folder.write(database.connection, to: "database")
         let space = "auto-\(UInt32.random(in: .min ... .max))"
@@ -124,7 +97,7 @@ struct ZeroConfigurationTests {
         var proxies: [RunningProxy] = []
         for index in 0..<5 {
             proxies.append(
-                try await proxy(server.url, auto: redirect, adminPort: index == 0 ? port : 0, more: store))
+                try await RunningProxy.auto(server.url, auto: redirect, adminPort: index == 0 ? port : 0, more: store))
         }
         for proxy in proxies {
             #expect(try await proxy.send("POST", "http://mcp.test/mcp", fields: Self.fields, body: "{}").status == 503)
@@ -145,7 +118,7 @@ struct ZeroConfigurationTests {
         }
         #expect(try await server.registrations() == 1)
         #expect(
-            try await browse("http://127.0.0.1:\(port)/login/mcp.test?go=true", folder).contains("Signed in"))
+            try await browser.open("http://127.0.0.1:\(port)/login/mcp.test?go=true").contains("Signed in"))
         for proxy in proxies {
             let answer = try await eventually("the sign-in at each proxy", within: .seconds(20)) {
                 let answer = try await proxy.send(
@@ -159,25 +132,22 @@ struct ZeroConfigurationTests {
 
     @Test("the playground's API needs one line of config.yaml")
     func playground() async throws {
-        let folder = try TemporaryDirectory()
+        let browser = try PlainBrowser()
         let text = try String(contentsOfFile: Repository.root + "/config.yaml", encoding: .utf8)
             .replacing("127.0.0.1:8080 ", with: "127.0.0.1:0 ").replacing(
                 "127.0.0.1:8081 ", with: "127.0.0.1:0\n  socket: FOLDER/admin.sock ")
         let proxy = try await RunningProxy(text)
         #expect(try await proxy.get("http://auto.playground.test/hello").status == 503)
         let administration = try await proxy.administration()
-        let page = try await browse("http://\(administration.address)/login/auto.playground.test?go=true", folder)
+        let page = try await browser.open("http://\(administration.address)/login/auto.playground.test?go=true")
         let ticket = try #require(page.firstMatch(of: /name="ticket" value="([^"]+)"/)?.output.1, "\(page)")
         #expect(page.contains("May heimdallr-proxy act for you?"))
         let issuer = try #require(
             try await RunningProxy.run(["status", "--socket", administration.socket]).output
-                .firstMatch(of: /server: (http:\/\/[^,\s]+)/)?.output.1)
-        let jar = "\(folder.path)/cookies"
-        let signedIn = try await ChildProcess.run([
-            "curl", "-s", "-L", "--noproxy", "*", "-b", jar, "-c", jar, "-d", "ticket=\(ticket)&decision=allow",
-            "\(issuer)/authorize",
-        ])
-        #expect(signedIn.output.contains("Signed in"), "\(signedIn.transcript)\n\(proxy.log)")
+                .firstMatch(of: /\n  server: (http:\/\/[^,\s]+)/)?.output.1)
+        let signedIn = try await browser.send(
+            [("ticket", String(ticket)), ("decision", "allow")], to: "\(issuer)/authorize")
+        #expect(signedIn.contains("Signed in"), "\(signedIn)\n\(proxy.log)")
         let answer = try await proxy.get("http://auto.playground.test/hello")
         #expect(answer.status == 200)
         #expect(answer.text.contains("The token was accepted"))
@@ -198,7 +168,9 @@ struct ZeroConfigurationTests {
             }
             try exchange.respond(403, fields: [("WWW-Authenticate", challenge)], body: "no")
         }
-        let (hides, passes) = (try await proxy(origin.url), try await proxy(origin.url, auto: "discovery: pass"))
+        let (hides, passes) = (
+            try await RunningProxy.auto(origin.url), try await RunningProxy.auto(origin.url, auto: "discovery: pass")
+        )
         let hidden = try await hides.get("http://mcp.test/a")
         #expect(hidden.status == 403)
         #expect(
@@ -219,45 +191,21 @@ struct ZeroConfigurationTests {
 
     @Test("a server that offers nothing asks the person for id and secret, at a form")
     func typed() async throws {
-        let (server, folder) = (try await DjangoOAuthToolkit(), try TemporaryDirectory())
-        let api = try RecordingOrigin { exchange in
-            let request = try exchange.readBody()
-            let address = "http://\(request.field("Host") ?? "")"
-            if request.target.hasPrefix("/.well-known/") {
-                return try exchange.respond(
-                    200, fields: [("Content-Type", "application/json")],
-                    body:
-                        #"{"resource":"\#(address)","authorization_servers":["\#(server.issuer)"],"scopes_supported":["read"]}"#
-                )
-            }
-            guard request.field("Authorization")?.hasPrefix("Bearer ") == true else {
-                return try exchange.respond(
-                    401,
-                    fields: [
-                        (
-                            "WWW-Authenticate",
-                            "Bearer resource_metadata=\"\(address)/.well-known/oauth-protected-resource\""
-                        )
-                    ],
-                    body: "")
-            }
-            try exchange.respond(200, fields: [], body: "welcome")
-        }
-        let proxy = try await proxy(api.url)
+        let (server, browser) = (try await DjangoOAuthToolkit(), try PlainBrowser())
+        let api = try publishingAPI(naming: server.issuer)
+        let proxy = try await RunningProxy.auto(api.url)
         #expect(try await proxy.get("http://mcp.test/").status == 503)
         let admin = "http://\(try await proxy.administration().address)"
-        let page = try await browse("\(admin)/login/mcp.test", folder)
+        let page = try await browser.open("\(admin)/login/mcp.test")
         #expect(page.contains("has to be registered by you"), "\(page)")
         #expect(page.contains("\(admin)/callback"))
         let csrf = try #require(page.firstMatch(of: /name="csrf" value="([^"]+)"/)?.output.1)
-        let jar = "\(folder.path)/cookies"
-        let typed = try await ChildProcess.run([
-            "curl", "-s", "--noproxy", "*", "-b", jar, "-c", jar, "-H", "Origin: \(admin)", "-H",
-            "Sec-Fetch-Site: same-origin",
-            "--data-urlencode", "csrf=\(csrf)", "--data-urlencode", "client_id=\(DjangoOAuthToolkit.browser.id)",
-            "--data-urlencode", "client_secret=\(DjangoOAuthToolkit.browser.secret)", "\(admin)/client/mcp.test",
-        ])
-        #expect(typed.output.contains("\(DjangoOAuthToolkit.browser.id), known to the server"), "\(typed.transcript)")
+        let typed = try await browser.send(
+            [
+                ("csrf", String(csrf)), ("client_id", DjangoOAuthToolkit.browser.id),
+                ("client_secret", DjangoOAuthToolkit.browser.secret),
+            ], to: "\(admin)/client/mcp.test", from: admin)
+        #expect(typed.contains("\(DjangoOAuthToolkit.browser.id), known to the server"), "\(typed)")
         let person = try Person().does(
             ["enrol", admin, "mcp.test", DjangoOAuthToolkit.user.name, DjangoOAuthToolkit.user.password])
         #expect(try await person.ended(within: .seconds(120)) == .exited(0), "\(person.transcript)\n\(proxy.log)")

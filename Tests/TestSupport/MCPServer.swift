@@ -31,6 +31,14 @@ public final class MCPServer: Sendable {
         return count
     }
 
+    /// As after a restart of a server without a database.
+    public func forgetClients() async throws {
+        let asked = try await ChildProcess.run([
+            "curl", "-sf", "--noproxy", "*", "-X", "DELETE", "\(url)/test/clients",
+        ])
+        guard asked.output == "0" else { throw TestFailure(asked.transcript) }
+    }
+
     /// Its output, for a failure's message.
     public var log: String { child.transcript }
 }

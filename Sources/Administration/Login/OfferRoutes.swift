@@ -27,7 +27,7 @@ struct OfferRoutes: Sendable {
         return response
     }
 
-    /// Handles the form with the `client_id` and the secret that a person has typed in.
+    /// Takes the id and the secret that a person has typed in, or the wish to register anew.
     private func take(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
         let fields = request.form ?? [:]
         guard forms.accepts(fields["csrf"], for: request.cookies[FormTokens.cookie]) else {
@@ -36,11 +36,14 @@ struct OfferRoutes: Sendable {
         guard let client = model.client(context), client.heimdallr.enrols else {
             return LoginPage.failure(404, "No such client", "The configuration has no client of that name.")
         }
+        if fields["anew"] != nil { client.heimdallr.forgetRegistration() }
         let secret = fields["client_secret"].flatMap { $0.isEmpty ? nil : Secret($0) }
         do throws(LoginError) {
-            try await client.heimdallr.useClient(
-                identifier: fields["client_id"] ?? "", secret: secret,
-                redirectURI: model.addresses.redirectURI(of: client))
+            if fields["anew"] == nil {
+                try await client.heimdallr.useClient(
+                    identifier: fields["client_id"] ?? "", secret: secret,
+                    redirectURI: model.addresses.redirectURI(of: client))
+            }
             return try await show(client, request)
         } catch {
             return LoginPage.failure(
@@ -64,7 +67,7 @@ struct OfferPage {
             """
             <h1>Sign in to “\(client)”?</h1>
             <dl class="offer">\(alreadyHTML: facts.map { "<dt>\($0.name)</dt><dd>\($0.text)</dd>\n" })</dl>
-            \(alreadyHTML: offer.client == .wanted ? form : go)
+            \(alreadyHTML: ways)
             """)
     }
 
@@ -87,9 +90,24 @@ struct OfferPage {
         switch offer.client {
         case .configured(let identifier): "\(identifier), configured"
         case .document(let address): address
-        case .known(let identifier): "\(identifier), known to the server"
+        case .known(let identifier), .typed(let identifier): "\(identifier), known to the server"
         case .registered: "will be registered now"
         case .wanted: "has to be registered by you"
+        }
+    }
+
+    private var ways: HTML {
+        switch offer.client {
+        case .configured, .document, .registered: go
+        case .wanted: "<p>The server registers no programs by itself.</p>\(alreadyHTML: form)"
+        case .typed: "\(alreadyHTML: go)<details><summary>Use another client</summary>\(alreadyHTML: form)</details>"
+        case .known:
+            """
+            \(alreadyHTML: go)<details><summary>The server does not know this client?</summary>
+            <form method="post" action="/client/\(client)">\
+            <input type="hidden" name="csrf" value="\(formToken ?? "")">
+            <p><button class="button" name="anew" value="true">Register a new one</button></p></form></details>
+            """
         }
     }
 
@@ -104,7 +122,7 @@ struct OfferPage {
 
     private var form: HTML {
         """
-        <p>The server registers no programs by itself. Register one there, with the redirect URI
+        <p>Register one there, with the redirect URI
         <code>\(redirectURI)</code>, and type in what the server gives you.</p>
         <form method="post" action="/client/\(client)">\
         <input type="hidden" name="csrf" value="\(formToken ?? "")">

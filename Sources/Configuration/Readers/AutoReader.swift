@@ -66,9 +66,9 @@ struct AutoReader {
         section.read("grant_type", into: &grant) { text throws(Misfit) in try Grammar.word(text) }
         if grant == .clientCredentials {
             client.grantType = .clientCredentials
-            section.need(
-                "client_id", "client_document", for: "grant_type",
-                saying: "without a person, the client has to be known: write `client_id` or `client_document`")
+            needClient(
+                for: "grant_type",
+                "without a person, the client has to be known: write `client_id` or `client_document`")
         }
         readProof()
     }
@@ -82,12 +82,18 @@ struct AutoReader {
         subject.need("client", saying: "\(subject.path): write {client: NAME}, the client that people sign in to")
         subject.finish()
         client.grantType = .jwtBearer
-        section.need(
-            "client_id", "client_document", for: "subject_token",
-            saying: "without a sign-in at the API's server, the client has to be known there: write `client_id` or "
+        needClient(
+            for: "subject_token",
+            "without a sign-in at the API's server, the client has to be known there: write `client_id` or "
                 + "`client_document`")
-        section.refuse(
-            ["grant_type"], saying: "`subject_token` sets the grant type: leave one of them out")
+        if section.has("grant_type"), section.has("subject_token") {
+            section.error("grant_type", "`subject_token` decides about the grant: leave one of them out")
+        }
+    }
+
+    private func needClient(for key: String, _ message: String) {
+        guard section.has(key), !section.has("client_id"), !section.has("client_document") else { return }
+        section.error(key, message)
     }
 
     private enum Subject: String, CaseIterable { case idToken = "id_token" }
@@ -110,9 +116,7 @@ struct AutoReader {
             return
         }
         client.authMethod = .privateKeyJWT
-        section.need(
-            "client_id", "client_document", for: "client_key",
-            saying: "this needs `client_id` or `client_document`, by which the server knows the key")
+        needClient(for: "client_key", "this needs `client_id` or `client_document`, by which the server knows the key")
         section.note(.signing(key, algorithm: nil, certificate: nil), at: "client_key")
         if client.clientID.isEmpty { client.clientID = auto.clientDocument ?? "" }
     }

@@ -21,17 +21,6 @@ extension Loader {
         diagnostics.error(upstream[keyPath: position], upstream.path + message)
     }
 
-    private func checkPrivateNetworks(_ section: Section) {
-        let proxy = configuration.proxy
-        guard !proxy.privateNetworks.isEmpty, proxy.unmatched == .reject, !proxy.tunnels.contains(.any),
-            !configuration.clients.contains(where: { $0.auto != nil })
-        else { return }
-        diagnostics.warn(
-            section.section("proxy")?.position(of: "private_networks") ?? .whole,
-            "proxy.private_networks: this has no effect without `unmatched: forward`, `tunnels: [\"*\"]` or `client: auto`"
-        )
-    }
-
     private func checkListeners() {
         for (index, listener) in listeners.enumerated() {
             switch listener.kind {
@@ -114,18 +103,6 @@ extension Loader {
                     ": the client \"\(client)\" has `dpop`, and such tokens go into Authorization only: "
                         + "leave `header`, `scheme` and `query` out for the token, or `dpop` there")
             }
-        }
-    }
-
-    /// Checks that the client of `subject_token` gets an id token: a person signs in to it, with the scope `openid`.
-    private func checkSubjects() {
-        for client in configuration.clients {
-            guard let name = client.auto?.subjectClient else { continue }
-            guard !configuration.clients.contains(where: { $0.name == name && $0.namesPeople }) else { continue }
-            diagnostics.error(
-                clientPositions[client.name] ?? .whole,
-                "auto.subject_token: \"\(Section.shown(name))\" must be a client under `clients` that a person signs in to, "
-                    + "with `openid` in its scope")
         }
     }
 

@@ -97,26 +97,6 @@ struct Loader {
         }.map(\.value)
     }
 
-    /// Adds the client of `client: auto`. Upstreams of one host share it.
-    private mutating func add(_ auto: ClientSettings, _ upstream: UpstreamReader.Result) {
-        guard let known = configuration.clients.first(where: { $0.name == auto.name }) else {
-            clientPositions[auto.name] = upstream.clientPosition
-            configuration.clients.append(auto)
-            return
-        }
-        if known.auto == nil {
-            diagnostics.error(
-                upstream.clientPosition,
-                "\(upstream.path).client: `clients` already has a client \(auto.name): rename it there, or write its name "
-                    + "here")
-        } else if known != auto {
-            diagnostics.error(
-                upstream.position,
-                "\(upstream.path): the upstreams of \(upstream.settings.host) with `client: auto` share one client: "
-                    + "write the same `url` and `auto` in each")
-        }
-    }
-
     private mutating func readUpstreams(_ section: Section) {
         section.tell("upstreams", .list(.section { _ = UpstreamReader.read($0) }, 0...Int.max))
         guard let node = section.node("upstreams") else {

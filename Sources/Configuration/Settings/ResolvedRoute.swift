@@ -63,12 +63,13 @@ extension Configuration {
         _ upstream: UpstreamSettings, path: String, _ offset: Int
     ) -> (host: (Int, Int, String, Int), conditions: (Int, String, Int, Int, Int, Int)) {
         let (host, name) = (upstream.host, upstream.host.host.description)
-        let conditions = [upstream.methods.isEmpty, upstream.fields.isEmpty, upstream.callers.isEmpty].map {
-            $0 ? 1 : 0
-        }
+        func rank(_ isForAll: Bool) -> Int { isForAll ? 1 : 0 }
         return (
             (host.wildcard ? 1 : 0, host.wildcard ? -name.utf8.count : 0, name, -Int(host.port ?? 0)),
-            (-path.split(separator: "/").count, path, conditions[0], conditions[1], conditions[2], offset)
+            (
+                -path.split(separator: "/").count, path, rank(upstream.methods.isEmpty), rank(upstream.fields.isEmpty),
+                rank(upstream.callers.isEmpty), offset
+            )
         )
     }
 

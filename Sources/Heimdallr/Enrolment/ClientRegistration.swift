@@ -20,12 +20,10 @@ enum ClientRegistration {
         return secretMethod(offered: offered)
     }
 
-    /// Returns how token requests carry a secret. Basic is the default of RFC 8414 section 2.
+    /// Place of a secret in token requests (RFC 8414 section 2: Basic without a list). The body where it is offered: servers of the
+    /// MCP packages offer both, and want a `client_id` in the body even beside Basic.
     static func secretMethod(offered: [String]?) -> Enrolment.Method {
-        guard let offered, !offered.contains(Enrolment.Method.basic.rawValue),
-            offered.contains(Enrolment.Method.post.rawValue)
-        else { return .basic }
-        return .post
+        offered?.contains(Enrolment.Method.post.rawValue) ?? false ? .post : .basic
     }
 
     /// Client metadata (RFC 7591 section 2). `application_type` is from OpenID Connect Registration.
@@ -50,7 +48,8 @@ enum ClientRegistration {
         guard let value = body.withSpan({ try? JSONParser.parse($0) }), let identifier = value["client_id"]?.string,
             isVisible(identifier, spaces: true)
         else { throw .registration("its answer has no client_id") }
-        let secret = value["client_secret"]?.string
+        // Some servers send an empty one to public clients.
+        let secret = value["client_secret"]?.string.flatMap { $0.isEmpty ? nil : $0 }
         guard secret.map({ isVisible($0, spaces: true) }) ?? true else {
             throw .registration("its answer has a client_secret that can't be sent")
         }
@@ -69,7 +68,7 @@ enum ClientRegistration {
         return Enrolment.Client(
             identifier: identifier, secret: method == .none ? nil : secret.map { Secret($0) }, method: method,
             source: .registered, redirectURIs: redirectURIs, registeredAt: now,
-            secretExpiresAt: Enrolment.number(value["client_secret_expires_at"]))
+            secretExpiresAt: method == .none ? 0 : Enrolment.number(value["client_secret_expires_at"]))
     }
 
     /// Whether a text has only visible ASCII characters (RFC 6749 appendix A).

@@ -72,7 +72,8 @@ extension Enroller {
     /// The API's metadata; `nil`: it has none, and the issuer is configured.
     func resource(_ directory: EndpointDirectory) async throws(DiscoveryFault) -> Document? {
         let challenge = challenge
-        let url = challenge?.url ?? settings.resource
+        // After a restart, the former resource leads to the right document at an API with several.
+        let url = challenge?.url ?? enrolment?.resource ?? settings.resource
         if let kept = document(of: url, challenged: challenge?.metadata) { return kept }
         var status = 404
         for address in ResourceAddress.ofMetadata(of: url, challenged: challenge?.metadata) {
@@ -127,7 +128,8 @@ extension Enroller {
             return .configured(configured.identifier)
         }
         if let known = enrolment, known.issuer == issuer, isUsable(known.client, redirectURI) {
-            return .known(known.client.identifier)
+            let identifier = known.client.identifier
+            return known.client.source == .typed ? .typed(identifier) : .known(identifier)
         }
         return metadata.endpoints[.registration] == nil || redirectURI == nil ? .wanted : .registered
     }
@@ -152,7 +154,7 @@ extension Enroller {
         case .document(let address):
             let hasKey = !configured.identifier.isEmpty
             client = Enrolment.Client(identifier: address, method: hasKey ? .configured : .none, source: .document)
-        case .known:
+        case .known, .typed:
             guard let known = enrolment?.client else { throw .clientWanted }
             client = known
         case .registered: client = try await register(offer, redirectURI: redirectURI ?? "")

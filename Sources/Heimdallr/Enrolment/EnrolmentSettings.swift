@@ -26,8 +26,10 @@ public struct SignInOffer: Sendable, Equatable {
         case configured(String)
         /// A client ID metadata document at this address.
         case document(String)
-        /// Registered or typed in earlier.
+        /// Registered before.
         case known(String)
+        /// Typed in by a person before.
+        case typed(String)
         /// To be registered at the sign-in (RFC 7591).
         case registered
         /// A person has to type in id and secret.

@@ -48,8 +48,13 @@ extension Heimdallr {
         }
     }
 
-    /// Finds the server and the client for a sign-in, and saves them. No effect unless `enrols`.
-    /// - Returns: further parameters for the authorization endpoint (RFC 9470 section 4).
+    /// Lets the next sign-in register anew, as after `invalid_client`: a person saw that the server has forgotten the client. No
+    /// effect on other clients than registered ones.
+    public func forgetRegistration() { _ = exchange.enroller?.clientRefused() }
+
+    /// Finds server and client for a sign-in, and keeps them. No effect on a client that does not enrol.
+    /// - Returns: further parameters for the authorization endpoint: RFC 9470 section 4; `prompt`, without which OpenID providers give
+    ///   no refresh token (OpenID Connect Core section 11).
     func enrol(redirectURI: String) async throws(LoginError) -> [FormParameter] {
         guard let enroller = exchange.enroller else { return [] }
         try await holdingStore { () async throws(LoginError) in
@@ -65,7 +70,9 @@ extension Heimdallr {
             try await self.adopt(enrolment, enroller)
         }
         let stepUp = enroller.stepUp
-        return (stepUp.acrValues.map { [FormParameter("acr_values", $0)] } ?? [])
+        let isOffline = enroller.enrolment?.scope.contains(ScopeChoice.offline) ?? false
+        return (isOffline ? [FormParameter("prompt", "consent")] : [])
+            + (stepUp.acrValues.map { [FormParameter("acr_values", $0)] } ?? [])
             + (stepUp.maxAge.map { [FormParameter("max_age", "\($0)")] } ?? [])
     }
 

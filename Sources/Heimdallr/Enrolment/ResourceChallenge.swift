@@ -59,7 +59,7 @@ struct ScopeChoice: Sendable {
     /// The operator's limit; `nil`: none.
     var allowed: [String]?
 
-    private static let offline = "offline_access"
+    static let offline = "offline_access"
 
     /// Returns the scopes to ask for, each once; empty: the server decides.
     /// - Throws: `DiscoveryFault.scopesNotAllowed` if the limit excludes all of them.

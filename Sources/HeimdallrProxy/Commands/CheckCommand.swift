@@ -172,7 +172,9 @@ extension Configuration {
     var redirectURIs: [(client: String, uri: String)] {
         guard case .tcp = admin?.listen else { return [] }
         return clients.compactMap { client in
-            guard client.grantType == .authorizationCode || client.grantType == .implicit else { return nil }
+            guard client.grantType == .authorizationCode || client.grantType == .implicit,
+                client.auto == nil || !client.clientID.isEmpty
+            else { return nil }
             return (client.name, redirectURI(of: client))
         }
     }

@@ -58,7 +58,7 @@ struct EnrolmentCheck: Sendable {
         switch offer.client {
         case .configured(let identifier): findings.append(.good("client", "\(identifier), configured"))
         case .document(let address): findings.append(.good("client", address))
-        case .known(let identifier): findings.append(.good("client", identifier))
+        case .known(let identifier), .typed(let identifier): findings.append(.good("client", identifier))
         case .registered: findings.append(.good("client", "registered at the first sign-in"))
         case .wanted:
             findings.append(

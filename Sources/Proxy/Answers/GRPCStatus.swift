@@ -71,8 +71,8 @@ extension ProblemWord {
         case .slowRequest, .responseTimeout: .deadlineExceeded
         case .bodyTooLarge, .bodyNotSignable, .tooManyCallers, .connectionLimit: .resourceExhausted
         case .connectRefused, .tunnelNotListed, .otherAuthority, .noUpstream, .notCovered, .notForCaller, .foreignHost,
-            .webPage, .signsInItself, .ownCredential, .methodOverride, .pathOverride, .destinationNotCovered,
-            .addressDenied:
+            .webPage, .ownCredential, .methodOverride, .pathOverride, .destinationNotCovered, .addressDenied,
+            .signsInItself:
             .permissionDenied
         case .userRequired, .loginNeeded, .tokensRefused, .clientRefused, .callerTokenNeeded, .callerTokenRefused:
             .unauthenticated

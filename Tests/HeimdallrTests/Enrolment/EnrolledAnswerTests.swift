@@ -90,10 +90,59 @@ import Testing
         #expect(offer.client == .wanted)
         try await client.useClient(
             identifier: "typed", secret: Secret("s3cret"), redirectURI: LoginServer.callback)
-        #expect(try await api.logIn(client)["client_id"] == "typed")
+        let query = try await api.logIn(client)
+        #expect(query["client_id"] == "typed")
+        #expect(query["prompt"] == nil)
         let request = try #require(api.server.requests("/token").last)
         #expect(request.field("Authorization") == "Basic dHlwZWQ6czNjcmV0")
         #expect(client.status().enrolment?.client == "typed")
+    }
+
+    @Test(
+        "a refresh token is asked for where the server lists offline_access, with the prompt that OpenID providers demand"
+    )
+    func offline() async throws {
+        let api = try EnrollingServer(
+            more: #""registration_endpoint":"%/register","code_challenge_methods_supported":["S256"],"#
+                + #""scopes_supported":["offline_access","read"]"#)
+        api.publish(more: #""scopes_supported":["read"]"#)
+        let query = try await api.logIn(try api.client())
+        #expect(query["scope"] == "read offline_access")
+        #expect(query["prompt"] == "consent")
+    }
+
+    @Test("a forgotten client is registered anew when a person says so, once; a typed one can be replaced")
+    func anew() async throws {
+        let api = try EnrollingServer()
+        let client = try api.client()
+        try await api.logIn(client)
+        #expect(try await client.signInOffer(redirectURI: LoginServer.callback).client == .known("registered-1"))
+        client.forgetRegistration()
+        #expect(try await client.signInOffer(redirectURI: LoginServer.callback).client == .registered)
+        api.server[EnrollingServer.registration] = .json(#"{"client_id":"registered-2"}"#, status: 201)
+        let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+        #expect(ReadQuery(attempt.url)["client_id"] == "registered-2")
+        client.forgetRegistration()
+        do {
+            _ = try await client.beginLogin(redirectURI: LoginServer.callback)
+            Issue.record("registered a third time")
+        } catch LoginError.discovery(.registeredLately) {}
+        for name in ["typed-1", "typed-2"] {
+            try await client.useClient(identifier: name, secret: nil, redirectURI: LoginServer.callback)
+            client.forgetRegistration()
+            #expect(try await client.signInOffer(redirectURI: LoginServer.callback).client == .typed(name))
+        }
+        #expect(api.registrations == 2)
+    }
+
+    @Test("dpop: tokens of a found server are bound to a key")
+    func bound() async throws {
+        let api = try EnrollingServer()
+        api.server["/token"] = .json(#"{"access_token":"T1","token_type":"DPoP","expires_in":3600}"#)
+        let client = try api.client(dpop: .ownKey)
+        try await api.logIn(client)
+        #expect(api.server.requests("/token").last?.field("DPoP") != nil)
+        #expect(client.currentToken()?.binding != nil)
     }
 
     @Test("a secret of the registration is used where it was registered for, and hidden")

@@ -35,13 +35,14 @@ struct EnrollingServer {
 
     func client(
         store: any OAuthAccessTokenStore = OAuthAccessTokenMemoryStore(), clock: HeimdallrClock = .system,
-        identifier: String? = nil, grant: any OAuthAuthorizationGrant = InteractiveGrant(),
+        identifier: String? = nil, grant: any OAuthAuthorizationGrant = InteractiveGrant(), dpop: DPoPSetting? = nil,
         _ change: (inout EnrolmentSettings) -> Void = { _ in }
     ) throws -> Heimdallr {
         var enrolment = EnrolmentSettings(resource: api)
         change(&enrolment)
         var configuration = HeimdallrConfiguration()
         configuration.enrolment = enrolment
+        configuration.dpop = dpop
         configuration.allowPlaintext = true
         let credentials: any OAuthClientCredentials =
             if let identifier { OAuthClientSecretCredentials(identifier: identifier) } else {

@@ -127,10 +127,26 @@ import Testing
         #expect(api.server.requests(EnrollingServer.resourcePath).count >= 2)
     }
 
+    @Test("after a restart a sign-in finds the same document, without another refusal of the API")
+    func restarted() async throws {
+        let api = try EnrollingServer()
+        let store = OAuthAccessTokenMemoryStore()
+        func client() throws -> Heimdallr { try api.client(store: store) { $0.resource = api.server.url } }
+        let first = try client()
+        first.challenged(ResourceChallenge(url: api.api + "/tools"), hadToken: false)
+        api.server[EnrollingServer.resourcePath + "/tools"] = api.server[EnrollingServer.resourcePath]
+        #expect(try await api.logIn(first)["resource"] == api.api)
+        first.shutdown()
+        let next = try client()
+        next.start()
+        #expect(try await api.logIn(next)["resource"] == api.api)
+        #expect(api.registrations == 1)
+    }
+
     @Test("five processes on one store register once, and each can end the login that another began")
     func fleet() async throws {
         let api = try EnrollingServer()
-        let store = SharedMemoryStore()
+        let store = SharedMemoryStore(waits: true)
         let clients = try (0..<5).map { _ in try api.client(store: store) }
         for client in clients { client.start() }
         let attempts = try await withThrowingTaskGroup(of: LoginAttempt.self) { group in

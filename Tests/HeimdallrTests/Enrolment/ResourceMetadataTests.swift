@@ -167,7 +167,8 @@ import Testing
         #expect(ClientRegistration.method(offered: nil) == .none)
         #expect(ClientRegistration.method(offered: ["client_secret_post", "none"]) == .none)
         #expect(ClientRegistration.method(offered: ["client_secret_post"]) == .post)
-        #expect(ClientRegistration.method(offered: ["client_secret_post", "client_secret_basic"]) == .basic)
+        #expect(ClientRegistration.method(offered: ["client_secret_basic", "client_secret_post"]) == .post)
+        #expect(ClientRegistration.method(offered: ["client_secret_basic"]) == .basic)
         #expect(ClientRegistration.method(offered: ["private_key_jwt"]) == .basic)
     }
 
@@ -189,6 +190,11 @@ import Testing
         #expect(public_.method == .none && public_.secret == nil)
         #expect(
             try client(#"{"client_id":"a","client_secret":"s","client_secret_expires_at":99}"#).secretExpiresAt == 99)
+        // As Authlib and idpyoidc answer for public clients.
+        #expect(try client(#"{"client_id":"a","client_secret":"","client_secret_expires_at":0}"#) == plain)
+        let unused =
+            #"{"client_id":"a","client_secret":"s","client_secret_expires_at":99,"token_endpoint_auth_method":"none"}"#
+        #expect(try client(unused) == plain)
     }
 
     @Test(

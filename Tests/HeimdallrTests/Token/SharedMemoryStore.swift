@@ -15,6 +15,10 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
     }
 
     let state = Mutex(State())
+    /// Whether a lease is waited for, as stores on disks and in databases do.
+    let waits: Bool
+
+    init(waits: Bool = false) { self.waits = waits }
 
     static let away = TokenStoreError("the store can't be reached", kind: .unreachable)
 
@@ -83,14 +87,18 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
 
     func lease(client: String) async throws -> (any TokenStoreLease)? {
         let client = Self.key(client)
-        let number = try state.withLock { state -> Int in
-            if state.isAway { throw Self.away }
-            guard state.holders[client] == nil else { throw TokenStoreError("another process has it", kind: .busy) }
-            state.nextLease += 1
-            state.holders[client] = state.nextLease
-            return state.nextLease
+        while true {
+            let number = try state.withLock { state -> Int? in
+                if state.isAway { throw Self.away }
+                guard state.holders[client] == nil else { return nil }
+                state.nextLease += 1
+                state.holders[client] = state.nextLease
+                return state.nextLease
+            }
+            if let number { return Lease(store: self, client: client, number: number) }
+            guard waits else { throw TokenStoreError("another process has it", kind: .busy) }
+            try await Task.sleep(for: .milliseconds(1))
         }
-        return Lease(store: self, client: client, number: number)
     }
 
     func changes(client: String) -> AsyncStream<Void>? {

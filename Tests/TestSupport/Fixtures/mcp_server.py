@@ -2,7 +2,8 @@
 
     mcp_server.py fastmcp|mcp TOKEN-SECONDS
 
-Prints its port. Consent is given at once, without a page. /test/clients has the number of registered clients.
+Prints its port. Consent is given at once, without a page. /test/clients has the number of registered clients; DELETE forgets
+them.
 """
 
 import socket
@@ -23,7 +24,9 @@ provider = in_memory.InMemoryOAuthProvider(
     base_url=url, client_registration_options=registration, required_scopes=["user"])
 
 
-async def clients(_):
+async def clients(request):
+    if request.method == "DELETE":
+        provider.clients.clear()
     return PlainTextResponse(str(len(provider.clients)))
 
 
@@ -31,7 +34,7 @@ if kind == "fastmcp":
     from fastmcp import FastMCP
 
     server = FastMCP("weather", auth=provider)
-    server.custom_route("/test/clients", ["GET"])(clients)
+    server.custom_route("/test/clients", ["GET", "DELETE"])(clients)
 else:
     from mcp.server.mcpserver import MCPServer
 
@@ -40,7 +43,7 @@ else:
         auth=AuthSettings(
             issuer_url=url, resource_server_url=f"{url}/mcp", required_scopes=["user"], validate_token_resource=False,
             client_registration_options=registration))
-    server.custom_route("/test/clients", ["GET"])(clients)
+    server.custom_route("/test/clients", ["GET", "DELETE"])(clients)
 
 
 @server.tool()

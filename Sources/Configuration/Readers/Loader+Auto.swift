@@ -1,0 +1,45 @@
+// `client: auto`: an API that names its server itself.
+extension Loader {
+    /// Adds the client of `client: auto`. Upstreams of one host share it.
+    mutating func add(_ auto: ClientSettings, _ upstream: UpstreamReader.Result) {
+        guard let known = configuration.clients.first(where: { $0.name == auto.name }) else {
+            clientPositions[auto.name] = upstream.clientPosition
+            configuration.clients.append(auto)
+            return
+        }
+        if known.auto == nil {
+            diagnostics.error(
+                upstream.clientPosition,
+                "\(upstream.path).client: `clients` has a client \(auto.name) already: write another name there, or name "
+                    + "it here")
+        } else if known != auto {
+            diagnostics.error(
+                upstream.position,
+                "\(upstream.path): the upstreams of \(upstream.settings.host) with `client: auto` share one client: "
+                    + "write the same `url` and `auto` in each")
+        }
+    }
+
+    /// A person signs in to the client of `subject_token`, which has an id token then.
+    func checkSubjects() {
+        for client in configuration.clients {
+            guard let name = client.auto?.subjectClient else { continue }
+            guard !configuration.clients.contains(where: { $0.name == name && $0.namesPeople }) else { continue }
+            diagnostics.error(
+                clientPositions[client.name] ?? .whole,
+                "auto.subject_token: \"\(Section.shown(name))\" has to be a client under `clients` that a person signs in to, "
+                    + "with `openid` in its scope")
+        }
+    }
+
+    func checkPrivateNetworks(_ section: Section) {
+        let proxy = configuration.proxy
+        guard !proxy.privateNetworks.isEmpty, proxy.unmatched == .reject, !proxy.tunnels.contains(.any),
+            !configuration.clients.contains(where: { $0.auto != nil })
+        else { return }
+        diagnostics.warn(
+            section.section("proxy")?.position(of: "private_networks") ?? .whole,
+            "proxy.private_networks: this has no effect without `unmatched: forward`, `tunnels: [\"*\"]` or `client: auto`"
+        )
+    }
+}

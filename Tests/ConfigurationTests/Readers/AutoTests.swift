@@ -1,0 +1,179 @@
+import Configuration
+import Testing
+
+@Suite("client: auto")
+struct AutoTests {
+    /// The entry stands in line 6.
+    private func configuration(_ more: String = "", rest: String = "", admin: String = "admin: {}") -> String {
+        """
+        \(admin)
+        store: {kind: file, directory: /tmp/tokens, key: {env: SECRET}}
+        clients:
+          idp: {issuer: https://idp.example, client_id: i, grant_type: authorization_code, scope: [openid]}
+          machine: {issuer: https://idp.example, client_id: m, client_secret: {env: SECRET}}
+        upstreams:
+          - {host: idp.example, client: idp}
+          - {host: machine.example, client: machine}
+          - {host: mcp.example.com, client: auto\(more.isEmpty ? "" : ", " + more)}
+        \(rest)
+        """
+    }
+
+    private func read(_ more: String = "", rest: String = "") throws -> ClientSettings {
+        let all = try good(configuration(more, rest: rest)).configuration
+        #expect(all.upstreams.dropFirst(2).allSatisfy { $0.client == "mcp.example.com" })
+        return try #require(all.clients.first { $0.name == "mcp.example.com" })
+    }
+
+    private func auto(_ keys: String) throws -> ClientSettings { try read("auto: {\(keys)}") }
+
+    @Test(
+        "one line is enough: a person signs in, at the API's address, and programs see nothing of the API's own sign-in"
+    )
+    func line() throws {
+        let (all, warnings) = try good(configuration())
+        let client = try #require(all.clients.first { $0.auto != nil })
+        #expect(client.grantType == .authorizationCode)
+        #expect(client.auto == AutoSettings(resource: "https://mcp.example.com"))
+        #expect(client.issuer == nil && client.clientID.isEmpty && client.authMethod == .none)
+        #expect(client.needsLogin)
+        #expect(all.upstreams.last?.hidesDiscovery == true)
+        #expect(warnings == [])
+        #expect(
+            try good(configuration("auto: {discovery: pass}")).configuration.upstreams.last?.hidesDiscovery == false)
+    }
+
+    @Test("the client's address is the upstream's url, by the upstream's leg")
+    func leg() throws {
+        let client = try read(#"url: "http://127.0.0.1:9/mcp", allow_plaintext: true, tls: {ca_file: /ca.pem}"#)
+        #expect(client.auto?.resource == "http://127.0.0.1:9/mcp")
+        #expect(client.auto?.tls.caFile == "/ca.pem")
+        #expect(client.allowPlaintext)
+    }
+
+    @Test("issuer, client and limits are taken")
+    func keys() throws {
+        let pinned = try auto("issuer: https://as.example/t/, client_id: c, client_secret: {env: SECRET}, dpop: true")
+        #expect(pinned.issuer == "https://as.example/t/", "byte for byte")
+        #expect(pinned.clientID == "c" && pinned.authMethod == .clientSecretBasic && pinned.dpop == .ownKey)
+        let document = "https://ops.example/proxy.json"
+        let published = try auto("client_document: \(document), allow_scopes: [read, list]")
+        #expect(published.auto?.clientDocument == document && published.clientID.isEmpty)
+        #expect(published.auto?.allowedScopes == ["read", "list"])
+        let signing = try auto(
+            "client_document: \(document), client_key: {env: SECRET}, grant_type: client_credentials")
+        #expect(signing.authMethod == .privateKeyJWT && signing.clientID == document && !signing.needsLogin)
+        #expect(signing.secrets.contains(.environment(name: "SECRET")))
+        let asserted = try auto("client_id: there, subject_token: {client: idp}")
+        #expect(asserted.grantType == .jwtBearer && asserted.auto?.subjectClient == "idp" && !asserted.needsLogin)
+    }
+
+    @Test("upstreams of one host share one client; a port makes another")
+    func shared() throws {
+        let same = "  - {host: mcp.example.com, client: auto, fields: {Mcp-Name: x}}"
+        #expect(try good(configuration(rest: same)).configuration.clients.filter { $0.auto != nil }.count == 1)
+        let ports = #"  - {host: "mcp.example.com:8443", client: auto}"#
+        let names = try good(configuration(rest: ports)).configuration.clients.filter { $0.auto != nil }.map(\.name)
+        #expect(names == ["mcp.example.com", "mcp.example.com-8443"])
+    }
+
+    @Test(
+        "mistakes are refused with what to write instead",
+        arguments: [
+            ("issuer: as.example", "auto.issuer: write"),
+            ("client_secret: {env: SECRET}", "auto.client_secret: this needs `client_id` too"),
+            (
+                "client_key: {env: SECRET}",
+                "this needs `client_id` or `client_document`, by which the server knows the key"
+            ),
+            ("client_id: a, client_key_id: k", "auto.client_key_id: this needs `client_key` too"),
+            (
+                "client_id: a, client_secret: {env: SECRET}, client_key: {env: SECRET}",
+                "auto.client_key: there is a `client_secret` already"
+            ),
+            (
+                "client_id: a, client_document: https://o.example/c.json",
+                "auto.client_document: there is a `client_id` already"
+            ),
+            ("client_document: https://o.example/", "auto.client_document: write an https:// URL with a path"),
+            ("client_document: http://o.example/c.json", "auto.client_document: write"),
+            (
+                "grant_type: client_credentials",
+                "without a person, the client has to be known: write `client_id` or `client_document`"
+            ),
+            ("grant_type: password", "auto.grant_type: write one of authorization_code, client_credentials"),
+            (
+                "subject_token: {client: idp}",
+                "the client has to be known there: write `client_id` or `client_document`"
+            ),
+            ("client_id: a, subject_token: {}", "auto.subject_token: write {client: NAME}"),
+            (
+                "client_id: a, subject_token: {client: idp, token: access_token}",
+                "auto.subject_token.token: write id_token"
+            ),
+            ("client_id: a, subject_token: {client: no}", "\"no\" has to be a client under `clients`"),
+            ("client_id: a, subject_token: {client: machine}", "\"machine\" has to be a client under `clients`"),
+            (
+                "client_id: a, subject_token: {client: idp}, grant_type: authorization_code",
+                "`subject_token` decides about the grant"
+            ),
+            ("allow_scopes: [\"a b\", \"\\\"\"]", "auto.allow_scopes"),
+            ("discovery: show", "auto.discovery: write one of hide, pass"),
+            ("scope: [a]", "auto.scope"),
+        ])
+    func bad(keys: String, message: String) {
+        let found = problems(configuration("auto: {\(keys)}"))
+        #expect(found.count == 1 && found[0].hasPrefix("c.yaml:9:"), "\(found)")
+        #expect(found.contains { $0.contains(message) }, "\(found)")
+    }
+
+    @Test(
+        "what does not fit together is refused",
+        arguments: [
+            ("  - {host: \"*.example.org\", client: auto}", "`auto` is for one API: write its exact host"),
+            ("  - {host: x.example, client: idp, auto: {dpop: true}}", "this is about `client: auto`"),
+            (
+                "  - {host: mcp.example.com, paths: [/x], client: auto, auto: {dpop: true}}",
+                "the upstreams of mcp.example.com with `client: auto` share one client"
+            ),
+            ("  - {host: idp, client: auto}", "`clients` has a client idp already"),
+        ])
+    func together(entry: String, message: String) {
+        let found = problems(configuration(rest: entry))
+        #expect(found.contains { $0.contains(message) }, "\(found)")
+    }
+
+    @Test("the word is taken, and somebody has to be able to sign in")
+    func word() {
+        let named = problems("clients: {auto: {token_endpoint: https://i.example/t, client_id: a}}\nupstreams: []")
+        #expect(named.contains { $0.contains("clients.auto: `client: auto` means an API") }, "\(named)")
+        let closed = problems(configuration(admin: "proxy: {}"))
+        #expect(
+            closed.contains { $0.contains("the client of mcp.example.com: somebody has to log in") }, "\(closed)")
+    }
+
+    @Test("a sign-in that a restart would lose is warned of")
+    func memory() throws {
+        let (_, warnings) = try good("admin: {}\nupstreams: [{host: mcp.example.com, client: auto}]")
+        #expect(warnings.contains { $0.contains("the client of mcp.example.com: who logs in") }, "\(warnings)")
+    }
+
+    // MARK: fields
+
+    @Test("rules by field come before rules without; the same fields twice are an error")
+    func fields() throws {
+        func entries(_ list: [String]) -> String {
+            "upstreams:\n" + list.map { "  - {host: a.example\($0)}\n" }.joined()
+        }
+        let routes = try good(entries(["", ", fields: {Mcp-Name: [get_*, list]}"])).configuration.resolvedRoutes
+        #expect(routes.map(\.fields) == ["mcp-name: get_* or list", ""])
+        let twice = problems(entries([", fields: {Mcp-Name: a}", ", fields: {mcp-name: a}"]))
+        #expect(twice.count == 1 && twice[0].hasPrefix("c.yaml:3:"), "\(twice)")
+        for (pattern, message) in [
+            ("{Mcp-Name: \"a*b\"}", "write * at the end only"), ("{\"a b\": x}", "fields"), ("[a]", "fields"),
+        ] {
+            let found = problems(entries([", fields: \(pattern)"]))
+            #expect(found.contains { $0.contains(message) }, "\(found)")
+        }
+    }
+}
