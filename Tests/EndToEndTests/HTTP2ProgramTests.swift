@@ -4,7 +4,7 @@ import Testing
 
 @Suite("programs that speak HTTP/2, by the executable", .timeLimit(.minutes(4)))
 struct HTTP2ProgramTests {
-    /// No variable of the tests' own environment leads to a proxy.
+    /// Removes the proxy variables of the tests' own environment.
     private static let quiet: [String: String?] = [
         "http_proxy": nil, "https_proxy": nil, "grpc_proxy": nil, "no_proxy": nil, "NO_PROXY": nil,
         "no_grpc_proxy": nil,

@@ -7,7 +7,7 @@ struct InterceptedProgram: Sendable, CustomTestStringConvertible {
     var name: String
     /// Path and query of its request.
     var target = "/x"
-    /// Its output after the answer.
+    /// The program's output after the answer.
     var says = "answer"
     /// - Parameters:
     ///   - url: with the target.
@@ -138,7 +138,7 @@ struct SecureOrigin: Sendable {
     var url: String { "https://localhost:\(nginx.httpsPort)" }
     /// Lines of an upstream that trust it.
     var trust: String { "tls: {ca_file: \(certificateFile)}\n" }
-    /// Of its authority.
+    /// Certificate of its authority.
     var certificateFile: String { nginx.authority.certificateFile }
 
     private static let completion = """

@@ -119,7 +119,7 @@ struct LoadTests {
             for _ in 0..<200 {
                 group.addTask {
                     let client = try await RawClient.connect(port: running.proxy.port)
-                    // Time itself: it never stops altogether, and only the time of the whole head ends it.
+                    // Time itself: bytes keep coming, and only the limit for the whole head ends it.
                     for byte in "GET http://api.test/slow HTTP/1.1\r\nHost: api.test\r\nX-Slow: \(Self.drip)".utf8 {
                         do { try await client.send([byte]) } catch { break }
                         try await Task.sleep(for: .milliseconds(20))

@@ -50,7 +50,7 @@ struct NameTests {
         #expect(statuses("since then") == [403, 403])
         #expect(statuses("again elsewhere") == [200])
         #expect(statuses("admin port") == Array(repeating: 508, count: 6))
-        // No slot is lost, although abandoned look-ups still hang.
+        // No slot is lost although abandoned lookups still hang.
         #expect(results["admin port"]?.allSatisfy { $0.time < 1 } == true)
     }
 }

@@ -13,7 +13,7 @@ struct Person {
             environment: ["HOME": folder.path, "http_proxy": nil, "https_proxy": nil])
     }
 
-    /// Runs to its end. The browser reports no error, and sends requests to these two servers only.
+    /// Waits for the end. Expects no error in the browser, and requests to these two servers only.
     func done(_ arguments: [String], with login: LoginProxy) async throws -> [String] {
         let process = try does(arguments)
         return try await Self.judged(process, login)

@@ -108,7 +108,7 @@ struct SignedGrantTests {
                 """, ["key.pem": key.pem])
         #expect(try await who(proxy) == "app")
         try await server.revokeTokens()
-        // A second lies between two token requests.
+        // Token requests are a second apart.
         try await eventually("the next one") { try await who(proxy) == "app" }
         let jtis = try server.asked().compactMap { ($0["claims"] as? [String: Any])?["jti"] as? String }
         #expect(jtis.count == 2 && Set(jtis).count == 2)

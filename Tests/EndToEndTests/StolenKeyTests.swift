@@ -40,7 +40,7 @@ struct StolenKeyTests {
     }
 
     /// Searches the memory for the private keys of the root and of a certificate for the host.
-    /// - Parameter position: of the certificate in the chain, from 1.
+    /// - Parameter position: position of the certificate in the chain, from 1.
     private func steal(_ host: String = "api.test", _ position: Int = 1) async throws -> Loot {
         // The certificate is in use.
         #expect(try await exec(["curl", "-sS", "https://\(host)/"]).output == "ok")
@@ -93,7 +93,7 @@ struct StolenKeyTests {
     /// The older Node asks the proxy for every host.
     private static let programs = InterceptedProgram.all.filter { $0.name != "an older Node" }
 
-    /// Each program asks a server whose certificate the thief has made.
+    /// Each program sends a request to a server with a certificate that the thief made.
     private func expectRefusals(_ way: String, _ loot: Loot) async throws {
         let server = try ChildProcess([
             try Repository.python(), Repository.fixture("forged_server.py"), way, loot.certificate, loot.key,

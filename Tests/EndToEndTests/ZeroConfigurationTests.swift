@@ -31,7 +31,7 @@ struct ZeroConfigurationTests {
         var proxy = try await RunningProxy.auto(server.url, adminPort: port, more: store)
         let admin = "http://\(try await proxy.administration().address)"
 
-        // Nobody is signed in: the program hears where to, and nothing of the API's own sign-in.
+        // Nobody is signed in: the program gets the sign-in's address, and does not see the API's challenge.
         let refused = try await proxy.send("POST", "http://mcp.test/mcp", fields: Self.fields, body: Self.initialize)
         #expect(refused.status == 503)
         #expect(refused.text.contains("\"login_url\":\"\(admin)/login/mcp.test\""))
@@ -91,7 +91,7 @@ struct ZeroConfigurationTests {
         let file = try folder.write("upstreams: []\nproxy: {unmatched: forward}\n\(store)\n", to: "init.yaml")
         let made = try await RunningProxy.run(["store", "init", "--config", file])
         try #require(made.ending == .exited(0), "\(made.transcript)")
-        // The same redirect URI everywhere, as behind one name.
+        // All proxies have the same redirect URI, as if they had one name.
         let port = try freePort()
         let redirect = "redirect_uri: http://127.0.0.1:\(port)/callback"
         var proxies: [RunningProxy] = []
@@ -102,7 +102,7 @@ struct ZeroConfigurationTests {
         for proxy in proxies {
             #expect(try await proxy.send("POST", "http://mcp.test/mcp", fields: Self.fields, body: "{}").status == 503)
         }
-        // Each begins a sign-in, all at once.
+        // Each proxy begins a sign-in at the same time.
         try await withThrowingTaskGroup(of: Void.self) { group in
             for proxy in proxies {
                 let socket = try await proxy.administration().socket

@@ -4,11 +4,11 @@ import Reactor
 private let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
 private let now = LoopTime(nanoseconds: 1)
 
-/// A session and its events. Neighbouring pieces of one body are one event.
+/// A session and its events. Adjacent pieces of one body are merged into one event.
 private final class Visit {
     private let session: HTTP2Session
     private(set) var seen: [String] = []
-    /// Ends of streams. A GOAWAY frame ends several, in no order.
+    /// Ends of streams. A GOAWAY frame ends several, in any order.
     private(set) var ends: Set<String> = []
 
     init(_ role: HTTP2Role) {
@@ -69,7 +69,7 @@ private final class Visit {
     }
 }
 
-/// The first byte: 1 for a client's session, 2 for a server's whose client's preface is put in front.
+/// The first byte holds options. Bit 0 chooses a client's session. Bit 1 puts the client preface before a server's input.
 func check(_ input: [UInt8]) {
     guard let options = input.first else { return }
     let role: HTTP2Role = options & 1 != 0 ? .client : .server

@@ -73,7 +73,7 @@ private func checkOctets(_ input: [UInt8], _ length: Int) {
     }
 }
 
-/// Nil for requests that are not forwarded: a target of no form, CONNECT.
+/// `nil` for requests that are not forwarded: a malformed target, CONNECT.
 private func read(_ bytes: [UInt8], _ head: RequestHead) -> Meaning? {
     guard let target = try? RequestTarget(parsing: bytes.span, head: head) else { return nil }
     var authority = head.host

@@ -1,4 +1,4 @@
-"""Kills a program with a signal that leaves a core file (SIGXCPU, which no runtime handles), and prints what can be had of its memory, as JSON.
+"""Kills a program with a signal that leaves a core file (SIGXCPU, which no runtime handles), and prints the readable parts of its memory, as JSON.
 
     dumps.py USER PROGRAM ARGUMENT…
 

@@ -30,7 +30,7 @@ def number(value):
 
 
 def integer(value):
-    """With a prefix of 7 bits (RFC 7541, section 5.1)."""
+    """An integer with a prefix of 7 bits (RFC 7541, section 5.1)."""
     if value < 127:
         return bytes([value])
     value, out = value - 127, b"\x7f"
@@ -54,7 +54,7 @@ def head(lines, stream=1, flags=END):
 
 
 def get(stream=1, **changes):
-    """A GET whose pseudo-header fields are changed; None leaves one out."""
+    """A GET with changed pseudo-header fields; None leaves one out."""
     lines = [(name, changes.get(name[1:], value)) for name, value in GET]
     return head([line for line in lines if line[1] is not None], stream)
 
@@ -234,7 +234,7 @@ CASES = [
     ("10.5.1 large field", frame(HEADERS, END_STREAM, 1, block(GET) + b"\0\x01a" + integer(70000)) + frame(CONTINUATION, 0, 1, b"b" * 16384) * 4 + frame(CONTINUATION, END_HEADERS, 1, b"b" * 4464), "status 431|goaway 9"),
 ]
 
-# In place of the preface.
+# Sent instead of the preface.
 PREFACES = [
     ("3.4 preface that goes wrong", b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "HTTP/1.1 400"),
     ("3.4 PING before SETTINGS", PREFACE + frame(PING, 0, 0, b"x" * 8), "goaway 1"),
@@ -274,7 +274,7 @@ class Connection:
             self.data += piece
 
     def ending(self, expects, last):
-        """How it went, up to the answer of the stream `last`."""
+        """The outcome, up to the answer of the stream `last`."""
         found, is_served = None, False
         for kind, stream, payload in self.frames():
             if kind is None:

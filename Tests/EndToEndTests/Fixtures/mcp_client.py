@@ -1,4 +1,4 @@
-"""The mcp package's own client, as it is, without any authorization: lists the tools and calls one.
+"""The unmodified client of the mcp package, without authorization: lists the tools and calls one.
 
     mcp_client.py URL CITY
 """

@@ -222,7 +222,7 @@ def refreshed(person, client):
 
 
 def enrol(person, client, user=None, password=None):
-    """An API that names its server itself. The page before the sign-in says what it would do."""
+    """Signs in to an API of `client: auto`. Prints the facts of the page before the sign-in."""
     person.open()
     person.seen(client, "Sign-in needed")
     person.press(client, By.LINK_TEXT, "Sign in")

@@ -185,7 +185,7 @@ def try_all(driver, site, name, url):
     if name != "own":
         driver.get(page)
         tried += driver.execute_async_script(TRY_ALL, base)
-        # Whole windows: a link, a form, a redirect, and one that another program opened.
+        # Navigations: a link, a form, a redirect, and a window that another program opened.
         driver.get(page)
         driver.execute_script("location = arguments[0]", f"{base}/navigate")
         driver.get(page)
