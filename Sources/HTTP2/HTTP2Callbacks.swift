@@ -1,7 +1,7 @@
 import CLibnghttp2
 
-/// libnghttp2's callbacks and options, the same for all sessions. Each finds its session in the user data, and only notes what
-/// happened.
+/// libnghttp2's callbacks and options, shared by all sessions. Each callback finds its session in the user data, and only notes
+/// the event.
 @safe struct HTTP2Callbacks: @unchecked Sendable {
     let table: OpaquePointer
     let options: OpaquePointer
@@ -65,7 +65,7 @@ import CLibnghttp2
                 unsafe Span(_unsafeStart: name, count: nameCount), unsafe Span(_unsafeStart: value, count: valueCount))
             return 0
         }
-        // A field that libnghttp2 would drop without a word resets the stream.
+        // libnghttp2 would silently drop an invalid field. This resets the stream instead.
         unsafe nghttp2_session_callbacks_set_on_invalid_header_callback(table) { _, _, _, _, _, _, _, _ in
             NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }

@@ -5,13 +5,13 @@ public enum HTTP2Event: Sendable, Equatable {
     /// The head of an interim answer, with a status of 1xx.
     case interim(stream: Int32, HTTP2Block)
     case trailers(stream: Int32, HTTP2Block)
-    /// A piece of a body. The range is one of the bytes that were received.
+    /// A piece of a body. The range is within the bytes of the last `receive`.
     case data(stream: Int32, Range<Int>)
-    /// The peer has ended its message in order.
+    /// The peer's message ended with END_STREAM.
     case ended(stream: Int32)
     /// The stream's buffer has room again, after a `write` that took less than all.
     case room(stream: Int32)
-    /// All of our message went out, its end included. The peer may still send.
+    /// All of our message was sent, with its end. The peer may still send.
     case sent(stream: Int32)
     /// The stream is gone. The last event of each stream, unless the connection ends before.
     case closed(stream: Int32, HTTP2Closing)
@@ -36,10 +36,10 @@ public struct HTTP2Block: Sendable, Equatable {
 public struct HTTP2Closing: Sendable, Equatable {
     /// `.noError` for a stream that ended in order on both sides.
     public let code: HTTP2Code
-    /// The peer's message has come to its end. Without it, the message is cut, whatever the code.
+    /// Whether the peer's message ended with END_STREAM. Without it the message is cut, whatever the code.
     public let hasEnded: Bool
-    /// The peer reset the stream, with `code`. Without it, libnghttp2 or our side did.
+    /// Whether the peer reset the stream, with `code`. Otherwise libnghttp2 or our side did.
     public let isReset: Bool
-    /// The peer has certainly not processed the request, which may be sent once more on another connection.
+    /// Whether the peer has certainly not processed the request. It may then be repeated on another connection.
     public let isUnprocessed: Bool
 }

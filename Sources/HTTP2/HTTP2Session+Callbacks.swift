@@ -157,7 +157,7 @@ extension HTTP2Session {
             stream.wantsRoom = false
             events.add(.room(stream: id))
         }
-        // A peer answers each with a WINDOW_UPDATE or two.
+        // The peer answers each DATA frame with one or two WINDOW_UPDATEs.
         budget.earn(4)
         return true
     }
@@ -177,7 +177,7 @@ extension HTTP2Session {
         if ownResets > 0 {
             ownResets -= 1
         } else {
-            // A peer that breaks the rules on one stream after the other (CVE-2025-8671).
+            // The peer may break the rules on one stream after the other (CVE-2025-8671).
             budget.spend(FrameBudget.reset)
         }
     }

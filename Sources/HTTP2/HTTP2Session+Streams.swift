@@ -98,7 +98,7 @@ extension HTTP2Session {
         if unsafe nghttp2_session_resume_data(handle, id) != 0 { reset(id, .internalError) }
     }
 
-    /// Opens the peer's window of a stream again, for bytes that were used.
+    /// Reopens the peer's window of a stream by the number of consumed bytes.
     public func consume(_ id: Int32, _ count: Int) {
         guard count > 0, streams[id] != nil else { return }
         unsafe nghttp2_session_consume_stream(handle, id, count)

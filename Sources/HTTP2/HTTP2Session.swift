@@ -5,7 +5,7 @@ import Reactor
 /// its user. Loop's thread only.
 ///
 /// After each `receive` and `fill`, take the events with `next`. When `isFinished`, close the connection: libnghttp2 has
-/// nothing more to read or to write. When the connection ends first, no stream is told: those still open are cut.
+/// nothing more to read or to write. If the connection ends first, open streams are cut without an event.
 @safe public final class HTTP2Session {
     public let role: HTTP2Role
     let settings: HTTP2Settings
@@ -23,7 +23,7 @@ import Reactor
     var budget: FrameBudget
     /// Our own RST_STREAM frames that have not gone out. Others are those that the peer makes libnghttp2 send.
     var ownResets = 0
-    /// The highest stream that the peer handles, once it has said so.
+    /// The highest stream that the peer handles, from its GOAWAY.
     var lastHandled: Int32?
     private(set) var hasSettings = false
     private(set) var error: HTTP2Error?
@@ -96,7 +96,7 @@ import Reactor
     /// Number of open streams.
     public var openStreams: Int { streams.count }
 
-    /// Number of streams that the peer lets us open; 100 before its settings have come.
+    /// Number of streams that the peer lets us open; 100 before its SETTINGS arrive.
     public var peersMaxStreams: Int {
         guard hasSettings else { return 100 }
         return Int(
@@ -179,12 +179,12 @@ import Reactor
         }
     }
 
-    /// Announces that no stream will be taken soon (GOAWAY with the highest number). Servers only.
+    /// Announces the end: GOAWAY with the highest stream number (RFC 9113, section 6.8). Servers only.
     public func announceEnd() throws(HTTP2Error) {
         try unsafe Libnghttp2.check("nghttp2_submit_shutdown_notice", nghttp2_submit_shutdown_notice(handle))
     }
 
-    /// Takes no further streams. Those that are open go on; `isFinished` follows the last one.
+    /// Accepts no further streams. Open streams continue; `isFinished` follows the last one.
     public func goAway(_ code: HTTP2Code) throws(HTTP2Error) {
         try unsafe Libnghttp2.check(
             "nghttp2_submit_goaway",

@@ -1,6 +1,6 @@
 import Reactor
 
-/// A session's knowledge of one open stream.
+/// State of one open stream.
 final class HTTP2Stream {
     /// Bytes of our message that wait for the peer's window.
     var output = ByteBuffer()
@@ -12,11 +12,11 @@ final class HTTP2Stream {
     var trailers = HTTP2FieldList()
     /// libnghttp2 waits for `nghttp2_session_resume_data`.
     var isDeferred = false
-    /// A `write` took less than all.
+    /// Whether a `write` took fewer bytes than it was given.
     var wantsRoom = false
     /// The user knows the stream.
     var isAnnounced: Bool
-    /// The peer's message has come to its end.
+    /// Whether the peer's message has ended.
     var hasEnded = false
     /// The peer has sent RST_STREAM.
     var isReset = false

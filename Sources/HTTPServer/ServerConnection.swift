@@ -179,7 +179,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         }
     }
 
-    /// Goes on with HTTP/2 where the client begins with its preface (RFC 9113, section 3.4).
+    /// Switches to HTTP/2 if the client sent the connection preface (RFC 9113, section 3.4).
     private func beginHTTP2() -> Bool {
         guard server.settings.servesHTTP2, reader.input.isHTTP2, let connection = try? HTTP2Connection(self) else {
             return false

@@ -26,7 +26,7 @@ public final class ServerLoop {
         }
     }
     private let makeHandler: (ServerConnection) -> any ClientStreamHandler
-    /// What happens to a new connection.
+    /// Handling of a new connection.
     private struct Acceptance {
         let admits: ((PeerCredentials?) -> Bool)?
         let layStream: ((any ByteStream, Int) -> (any ByteStream)?)?
@@ -208,7 +208,7 @@ public final class ServerLoop {
 
     // MARK: Stopping
 
-    /// Goes on as before, but each answer ends its connection. The client's next connection may reach another process.
+    /// Serves as before, but closes each connection after its answer. The client's next connection may reach another process.
     public func leave() {
         if case .serving = life { life = .leaving }
     }

@@ -1,14 +1,14 @@
-/// The first message of a TLS client (RFC 8446, section 4.1.2), read without libssl and without taking a byte. A
-/// connection that may not be ours to open shows its server name here.
+/// The first message of a TLS client (RFC 8446, section 4.1.2), read without libssl and without consuming it. It shows the
+/// server name before the proxy decides whether to open the TLS.
 public enum ClientHello: Sendable, Equatable {
-    /// More bytes must come.
+    /// The message is incomplete.
     case partial
     /// - Parameter serverName: in lower case (RFC 6066, section 3); `nil`: it names no host.
     case whole(serverName: String?)
     /// No ClientHello, or one too long.
     case malformed
 
-    /// Limit of the bytes on the wire. libssl reads 16 KiB at most, too.
+    /// Limit of the bytes on the wire, as in libssl.
     public static let maxBytes = 16 * 1024
 
     private static let handshake: UInt8 = 0x16
@@ -43,7 +43,7 @@ public enum ClientHello: Sendable, Equatable {
         self = bytes.count < Self.maxBytes ? .partial : .malformed
     }
 
-    /// - Returns: `nil` when more of the message must come.
+    /// - Returns: `nil` for an incomplete message.
     private static func read(_ message: [UInt8]) -> ClientHello? {
         var reader = Reader(bytes: message, index: 0, end: message.count)
         guard let type = reader.integer(1) else { return nil }

@@ -1,7 +1,7 @@
 import CLibssl
 import Reactor
 
-// How a connection ends, and what only its carrier knows.
+// The end of a connection, and facts about the TCP stream below it.
 extension TLSServerStream {
     public func shutdownWriting() {
         guard writing == .open else { return }

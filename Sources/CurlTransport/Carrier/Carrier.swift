@@ -28,7 +28,7 @@ import WireText
     public let isSecured: Bool
     /// Whether the connection was reset. After the peer's end no read shows that.
     public var isBroken: Bool { wire.hasFailed }
-    /// Part of our close_notify that waits for room in the socket.
+    /// Unsent bytes of our close_notify.
     var lastWords = ByteBuffer()
     /// Counts TLS records without content, to bound them.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
@@ -176,7 +176,7 @@ import WireText
             unsafe dialling.errorText = nil
         }
         guard
-            // Otherwise the handle would write into freed memory.
+            // Without this the handle would write into freed memory.
             unsafe isSecured || heimdallr_easy_set_pointer(easy.pointer, CURLOPT_ERRORBUFFER, nil) == CURLE_OK,
             // This bounds one read; libcurl allocates no buffer of that size at this point.
             unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_BUFFERSIZE, Self.maxReceive) == CURLE_OK
@@ -209,7 +209,7 @@ import WireText
     }
 
     func ready(_ readiness: Readiness) {
-        // Any readiness may be the one that TLS waited for.
+        // TLS may need readiness of either kind, for reading or writing.
         if isSecured || !readiness.isDisjoint(with: [.writable, .failed]) { wire.canWrite = true }
         if isSecured || !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { wire.canRead = true }
         if !readiness.isDisjoint(with: [.peerClosed, .failed]) { wire.isPeerClosed = true }

@@ -1,5 +1,4 @@
-/// Gets connections from a `CarrierPool` and speaks on them. On the loop's thread; it may close, give back and ask for
-/// connections from within each call.
+/// A user of `CarrierPool`'s connections. Loop's thread only. Within each call it may close, release and request connections.
 public protocol CarrierOwner: AnyObject {
     /// The connection asked for: a fresh one, or one that was given back.
     func carrierArrived(_ carrier: Carrier)

@@ -8,7 +8,7 @@ public final class CarrierPool {
     private let loop: EventLoop
     private let counts: ConnectionCounts?
     private let maxAge: UInt64
-    /// libcurl's part, made for the first dial.
+    /// libcurl's engine, made for the first dial.
     private var engine: CurlEngine?
     private var groups: [Origin: OriginCarriers] = [:]
     /// Most upstreams have one origin.

@@ -13,7 +13,7 @@ import WireText
 final class InterceptionKeeper: Sendable {
     private struct State {
         var current: Interception?
-        /// Where that is kept.
+        /// Location of the stored authorities.
         var store: InterceptionSettings.Store?
         var trust: TrustFolder?
     }
@@ -23,19 +23,19 @@ final class InterceptionKeeper: Sendable {
     private let logger: Logger
     private let state = Mutex(State())
 
-    /// - Parameter isForOneProgram: no other process looks for the files.
+    /// - Parameter isForOneProgram: whether no other process needs to find the files.
     init(isForOneProgram: Bool = false, secrets: SecretCache, logger: Logger) {
         self.isForOneProgram = isForOneProgram
         self.secrets = secrets
         self.logger = logger
     }
 
-    /// The authorities for a configuration: the current ones, where they are for the same names.
+    /// Returns the authorities for a configuration: the current ones if they have the same names.
     /// - Returns: `nil` if no TLS is opened.
     func prepare(_ configuration: Configuration) async throws -> Interception? {
         guard configuration.opensTLS else { return nil }
         let names = configuration.interceptedNames
-        // Another folder may have others, which programs trust.
+        // Another folder may have authorities that programs trust.
         let store = configuration.interception?.store
         let current = state.withLock { $0.store == store ? $0.current : nil }
         do {
@@ -58,7 +58,8 @@ final class InterceptionKeeper: Sendable {
         }
     }
 
-    /// Begins to use these, and writes the files. Without the files requests are served, but `exec` has nothing to name.
+    /// Uses these authorities, and writes the trust files. Without the files the proxy still serves requests, but `exec` has no
+    /// files to name.
     func use(_ interception: Interception?, _ configuration: Configuration) async {
         let (former, trust) = state.withLock { state in
             defer { (state.current, state.store) = (interception, configuration.interception?.store) }
@@ -97,7 +98,8 @@ final class InterceptionKeeper: Sendable {
 
     var files: TrustFiles? { state.withLock { $0.trust?.files } }
 
-    /// Named after the first address of `proxy.listen`, or after this process if nobody could know that.
+    /// The folder's name has the first address of `proxy.listen`, or this process's ID if the address is not known before the
+    /// start.
     private func folder(_ configuration: Configuration) throws -> String {
         let known = isForOneProgram ? nil : configuration.trustName
         let (port, kind) = known ?? (0, TrustFolder.folderKind("\(getpid())"))
@@ -127,7 +129,7 @@ extension TrustFiles {
         return "\(parent)/heimdallr-proxy-\(port).\(kind)"
     }
 
-    /// Those that a running proxy with this configuration has written.
+    /// Returns the trust files that a running proxy with this configuration has written.
     static func written(
         for configuration: Configuration, _ environment: [String: String]
     ) throws(Fault) -> TrustFiles {

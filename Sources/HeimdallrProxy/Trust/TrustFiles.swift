@@ -2,7 +2,7 @@ import Cryptography
 import FileSystem
 import WireText
 
-/// Files and variables by which a program trusts our roots beside what it trusted before. All calls block.
+/// Files and environment variables that make a program trust our roots in addition to its own. All calls block.
 ///
 /// The proxy calls `writeDefaults` at its start and whenever its roots change, `exec` calls `variables` for each program,
 /// and the proxy calls `remove` at its end. Several processes of one user may do so at the same time.
@@ -36,7 +36,7 @@ struct TrustFiles: Sendable {
     init(
         roots pem: [UInt8], folder: String, systemBundle: String? = CertificateBundle.systemPath
     ) throws(Fault) {
-        // These mean something else in none of the files and variables that name a path here.
+        // These characters have no special meaning in any of the files and variables.
         let isPlain = folder.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "/._-+@~".utf8.contains($0) }
         guard folder.hasPrefix("/"), isPlain else {
             throw Fault(
@@ -77,7 +77,7 @@ struct TrustFiles: Sendable {
     /// Path of our roots alone.
     var rootsFile: String { path(Self.addition) }
 
-    /// Writes the files for programs without values of their own, or replaces them.
+    /// Writes or replaces the files for programs whose environment has none of the variables.
     func writeDefaults() throws(Fault) {
         var whole = CertificateBundle()
         if let systemBundle { whole.add(at: systemBundle) }
@@ -94,14 +94,13 @@ struct TrustFiles: Sendable {
         if !FileSystem.exists(path(Self.phpFolder)) { FileSystem.makeFolder(path(Self.phpFolder), mode: 0o700) }
         try write(
             Array("curl.cainfo=\"\(path(Self.bundle))\"\n".utf8), to: "\(Self.phpFolder)/heimdallr-proxy.ini")
-        // The last one: it shows that all are there.
+        // Written last: its presence shows that all files exist.
         try write(roots.pem, to: Self.addition, mode: Self.readable)
     }
 
-    /// Values for a program with this environment. Writes files of its own only where the environment leads to files of its
-    /// own.
-    /// - Returns: no value for a variable that already leads into the folder, for Java with a trust store of its own, and for
-    ///   root's apt where its user `_apt` can't come to the folder. These programs trust what they trusted before.
+    /// Returns the variables for a program with this environment. Writes extended copies of files that the environment names.
+    /// - Returns: no value for a variable that already names a file of the folder, for Java with a configured trust store, and
+    ///   for root's apt if its user `_apt` can't read the folder. These programs keep their trust anchors.
     func variables(for environment: [String: String]) throws(Fault) -> [String: String] {
         var values: [String: String] = [:]
         for variable in TrustVariable.all {
@@ -132,13 +131,13 @@ struct TrustFiles: Sendable {
         case .settings(let file): return try settings(file, after: former ?? Self.defaultPath(of: file, environment))
         case .phpFolders: return "\(own):\(path(Self.phpFolder))"
         case .javaOptions:
-            // A store of another format can't be extended. Its program refuses the proxy's certificates.
+            // A trust store in another format can't be extended. Its program rejects the proxy's certificates.
             guard !own.contains(Self.trustStoreOption) else { return nil }
             return (own.isEmpty ? "" : own + " ") + Self.trustStoreOption + path(Self.javaStore)
         }
     }
 
-    /// The path of a bundle that has the certificates of a former one, too.
+    /// Returns the path of a bundle with our roots and the certificates of a former bundle.
     private func bundle(after former: String?, else name: String) throws(Fault) -> String {
         guard let former, !former.hasPrefix("\(folder)/") else { return path(name) }
         var bundle = CertificateBundle()
@@ -156,7 +155,7 @@ struct TrustFiles: Sendable {
             text + Array("\n\(file.line(naming: bundle))".utf8), name: file.name, mode: Self.secret)
     }
 
-    /// Whether other users can come to the folder's files, such as `_apt`, which would else refuse all servers.
+    /// Whether other users can read the folder's files. apt's user `_apt` must, or it rejects all servers.
     private var isReachable: Bool {
         var path = folder
         while !path.isEmpty {
@@ -173,7 +172,7 @@ struct TrustFiles: Sendable {
 
     // MARK: Files
 
-    /// Writes a file whose name has the digest of its content, so that each content is there once.
+    /// Writes a file with the digest of its content in its name, so that equal files are written once.
     private func writeByContent(_ bytes: [UInt8], name: String, mode: UInt32) throws(Fault) -> String {
         let digest: [UInt8]
         do throws(CryptographyError) { digest = try Digest.sha256(bytes) } catch {

@@ -1,7 +1,7 @@
 import FileSystem
 
-/// The trust files of a running proxy, in a folder that is removed with its last user, or by the next proxy of the same user if
-/// they were killed. All calls block.
+/// The folder with a running proxy's trust files. Its last process removes it; after a kill, the next proxy of the same user
+/// does. All calls block.
 struct TrustFolder: Sendable {
     let files: TrustFiles
     private let use: FolderUse
@@ -15,7 +15,7 @@ struct TrustFolder: Sendable {
     /// Writes the files.
     /// - Throws: `TrustFiles.Fault`
     init(roots: [UInt8], folder: String) throws(TrustFiles.Fault) {
-        // Another process may remove a folder that it believes to be left behind, until this one uses it.
+        // Until this process holds the folder, another one may take it for abandoned and remove it.
         var fault: TrustFiles.Fault?
         for _ in 0..<Self.attempts {
             let files: TrustFiles
@@ -33,7 +33,7 @@ struct TrustFolder: Sendable {
 
     func end() { if use.endsLast() { TrustFiles.remove(files.folder) } }
 
-    /// Removes the folders beside this one that processes of this user have left behind.
+    /// Removes abandoned folders of this user beside this one.
     func removeAbandoned() {
         guard let slash = files.folder.lastIndex(of: "/") else { return }
         let parent = files.folder[..<slash]

@@ -1,17 +1,16 @@
-/// An environment variable by which programs find the certificates that they trust.
+/// An environment variable that names a program's trust anchors.
 struct TrustVariable: Sendable {
-    /// What the variable leads to.
+    /// Kind of the file or value that the variable has.
     enum Target: Sendable {
-        /// PEM: the former file's certificates, else the system's, and our roots. For programs that trust nothing else then.
+        /// PEM: our roots and the former file's certificates, else the system's. For programs that then trust only this file.
         case bundle
-        /// PEM: the former file's certificates, and our roots. For programs that always trust their own roots, too.
+        /// PEM: our roots and the former file's certificates. For programs that also trust their built-in roots.
         case addition
         /// A configuration file with a line that names a bundle. It begins with the text of the former file.
         case settings(SettingsFile)
         /// A list of folders. The last one has settings of PHP that name the bundle for libcurl.
         case phpFolders
-        /// Options of Java, the last of which names a JKS file of the system's certificates and our roots. Java reads it
-        /// instead of its own file, `cacerts`.
+        /// Options of Java. The last one names a JKS file that replaces `cacerts`: the system's certificates and our roots.
         case javaOptions
     }
 
@@ -29,7 +28,7 @@ struct TrustVariable: Sendable {
         self.products = products
     }
 
-    /// Each of them was tried with its programs. Some of these do not name themselves in CONNECT.
+    /// All variables, each tested with its programs. Some programs send no `User-Agent` with CONNECT.
     static let all = [
         // Also uv, truststore and PHP's streams.
         TrustVariable(

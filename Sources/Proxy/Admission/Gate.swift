@@ -2,8 +2,8 @@ import Configuration
 import HTTPMessage
 import Reactor
 
-/// Admits or refuses a request by its head, and finds its destination. One order, one place, no I/O. Each loop has its
-/// own value.
+/// Admits or refuses a request by its head, and finds its destination. Makes all checks in one order, without I/O. Each loop
+/// has its own value.
 ///
 /// `why` uses the same gate to explain what the proxy would do.
 struct Gate {

@@ -9,7 +9,8 @@ struct Problem: Error, Equatable, Sendable {
     let error: String
     let word: ProblemWord
     let title: String
-    /// Reason phrase of the status line (RFC 9112, section 4). It says what to do, because many programs show only this. At most `maxPhrase` printable ASCII characters.
+    /// Reason phrase of the status line (RFC 9112, section 4). It says what to do, because many programs show only this.
+    /// At most `maxPhrase` printable ASCII characters.
     var phrase: String
     var detail: String
     var retryAfter: Duration?

@@ -62,7 +62,7 @@ struct Exchange {
         var hasUpstreamEnded = false
     }
 
-    /// A wait beside the one for a party.
+    /// Pause of a transfer, in addition to the state's own wait.
     enum Pause {
         case none
         /// The client must take some of the answer.
@@ -112,7 +112,7 @@ struct Exchange {
     var isSwitched: Bool { if case .switched = state { true } else { false } }
     var isCollecting: Bool { if case .collecting = state { true } else { false } }
     /// Whether an HTTP answer waits for the proxy, the upstream or the token endpoint, and not for room at the client.
-    /// Asked only about clients that send no more.
+    /// Called only for clients that have ended their side.
     var awaitsOthers: Bool {
         switch state {
         case .deciding, .collecting, .awaitingToken, .asked, .refused, .announced, .answered: pause != .room
@@ -144,7 +144,7 @@ struct Exchange {
         return .readHello
     }
 
-    /// The ClientHello was read, and took the place of a CONNECT.
+    /// Handles a complete ClientHello, which replaces a CONNECT.
     mutating func heardHello(_ request: Request) {
         self.request = request
         state = .deciding

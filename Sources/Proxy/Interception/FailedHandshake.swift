@@ -1,7 +1,7 @@
 public import TLSServer
 
-/// A program that did not take the proxy's certificate, or with which no TLS was possible. The log tells it, because the
-/// program is never served without TLS instead.
+/// A failed TLS handshake with a program: it rejected the proxy's certificate, or no TLS was possible. The log reports it,
+/// because the proxy never serves the program without TLS instead.
 public struct FailedHandshake: Sendable {
     /// `HOST:PORT` of the CONNECT, or address of the listener.
     public var target: String
@@ -10,7 +10,7 @@ public struct FailedHandshake: Sendable {
     /// `User-Agent` of the CONNECT, printable.
     public var program: String?
     public var end: HandshakeEnd
-    /// Number of failures before that were not told; `nil` inside CONNECT, where each is told.
+    /// Number of earlier failures that were not logged; `nil` inside CONNECT, where each is logged.
     public var others: Int?
 
     public init(target: String, end: HandshakeEnd) {
@@ -31,7 +31,7 @@ public struct FailedHandshake: Sendable {
         }
     }
 
-    /// Whether the program behaved as those do that don't trust the certificate.
+    /// Whether the program probably does not trust the certificate.
     public var isDistrust: Bool {
         switch end {
         case .alert, .ended, .reset, .silent: others == nil

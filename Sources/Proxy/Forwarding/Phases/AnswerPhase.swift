@@ -13,7 +13,7 @@ enum AnswerPhase {
             status: answer.status, framing: answer.framing, isRequestComplete: progress.isRequestComplete,
             mustClose: progress.mustClose)
         context.ledger.status = answer.status
-        // A long stream of the program would hold what was kept for another try.
+        // Otherwise a long upload would keep the bytes for a replay in memory.
         if !progress.isRequestComplete { context.stream.keepBody(upTo: 0) }
         let head = AnswerHead(answer.status, framing, keepsOpen: context.exchange.request.keepsAlive)
         let count = write(answer, head, context) { output in
