@@ -4,7 +4,7 @@ import Reactor
 import Reports
 import Synchronization
 
-/// Model of both listeners: the sources, and the counts made of them.
+/// Data that both admin listeners show, and its sources.
 final class AdminModel: Sendable {
     private final class Current: Sendable {
         let sources: Mutex<AdministrationSources>
@@ -78,7 +78,7 @@ final class AdminModel: Sendable {
         }
     }
 
-    /// The way to sign the client in.
+    /// Returns how a person signs in to the client.
     func signIn(of client: AdministrationSources.Client) -> SignIn {
         let sendsBrowsers = [.browser, .implicit].contains(client.heimdallr.loginMethod)
         return SignIn(

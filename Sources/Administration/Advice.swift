@@ -10,7 +10,7 @@ public struct Advice {
         self.signIn = signIn
     }
 
-    /// For a client without a way to sign in here.
+    /// Advice for a client that can't sign in at this proxy.
     public init(_ client: HeimdallrStatus) {
         self.init(SignIn(client: client.client, method: client.loginMethod, url: nil, status: client))
     }

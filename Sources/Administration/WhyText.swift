@@ -5,7 +5,7 @@ import Reports
 struct WhyText {
     let model: AdminModel
 
-    /// Whether the proxy would answer every caller itself.
+    /// Whether the proxy would answer all callers itself.
     func isRefused(_ route: RouteExplanation) -> Bool {
         switch route {
         case .refused: true

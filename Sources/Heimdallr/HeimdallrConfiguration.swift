@@ -29,15 +29,15 @@ public struct HeimdallrConfiguration: Sendable {
     public var parameters: [FormParameter] = []
     /// Further header fields of every token request. None of `reservedHeaders`.
     public var headers: [HeimdallrHTTPField] = []
-    /// How long a token lives when the answer has no `expires_in`.
+    /// Lifetime of a token whose answer has no `expires_in`.
     public var defaultExpiresIn = Duration.seconds(300)
     /// The token type of an answer that has no `token_type`. `nil`: such an answer is an error.
     public var defaultTokenType: String?
     /// Values of `token_type` that mean Bearer, besides `Bearer` itself; compared without case.
     public var treatAsBearer: [String] = []
-    /// How long before its expiry a token is refreshed; never more than half its life.
+    /// Time before its expiry at which a token is refreshed; at most half of its lifetime.
     public var refreshBefore = Duration.seconds(60)
-    /// How long one token request may take, from connect to the last byte of the answer.
+    /// Limit of one token request's time, from connect to the last byte of the answer.
     public var timeout = Duration.seconds(10)
     /// Binds tokens to a key (RFC 9449), so that a thief can't use them. `nil`: Bearer tokens.
     public var dpop: DPoPSetting?
@@ -68,10 +68,10 @@ public struct HeimdallrConfiguration: Sendable {
     /// Without an issuer or an endpoint; set one of them afterwards.
     public init() {}
 
-    /// How long `authorizationDetails` may be as JSON, in bytes.
+    /// Maximum size of `authorizationDetails` as JSON, in bytes.
     public static let maxAuthorizationDetails = 16 * 1024
 
-    /// Names that `parameters` can't have: the protocol sets them.
+    /// Names that `parameters` can't have, because the protocol sets them.
     public static let reservedParameters: Set<String> = [
         "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
         "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
@@ -148,7 +148,7 @@ extension HeimdallrConfiguration {
     }
 }
 
-/// Why a configuration can't work. The text says what to do.
+/// Error in a configuration. The text says what to do.
 public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// No absolute http(s) URL, or one with user information or a fragment: its name, such as `issuer`.
     case malformedEndpoint(String)

@@ -51,7 +51,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
     case answer(TokenResponseError)
     /// The server refused the request: RFC 6749 section 5.2.
     case refused(OAuthError)
-    /// The request was not sent: a secret of ours could not be had.
+    /// The request was not sent: one of the client's secrets is unavailable.
     case secret(SecretProviderError)
     /// The request was not sent: another process works with this client's record.
     case store(TokenStoreError)

@@ -13,11 +13,11 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case tokenAcquired(expiresIn: Duration, stored: Bool)
         /// A new token has replaced one that was still good.
         case tokenRefreshed(expiresIn: Duration)
-        /// The client has no token any more, or can't renew the one it has.
+        /// The client lost its token, or can't renew it.
         case tokenLost(LossReason)
-        /// A token request failed. It will be made again.
+        /// A token request failed. The client repeats it later.
         case tokenFailed(HeimdallrError)
-        /// A login did not end with a token; what the client had before is as it was.
+        /// A login brought no token. The client keeps its former tokens.
         case loginFailed(LoginError)
         /// The API wants more scopes than the token has. With an empty list, it wants a stronger or newer authentication of the
         /// person. The token stays in use.
@@ -26,11 +26,11 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case refreshTokenEnding(expiresIn: Duration)
     }
 
-    /// Why a token was lost.
+    /// Reason for the loss of a token.
     public enum LossReason: Sendable, Hashable {
-        /// It expired before a new one came.
+        /// The token expired before a new one arrived.
         case expired
-        /// The resource refused it: `Heimdallr.reject(_:)`.
+        /// The resource refused the token: `Heimdallr.reject(_:)`.
         case rejected
         /// `invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)` was called, or its client certificate was replaced.
         case discarded

@@ -1,12 +1,12 @@
-/// How a client is doing at one moment, to be shown to people. Holds no secret.
+/// State of a client at one moment, for people. Holds no secret.
 public struct HeimdallrStatus: Sendable, Equatable {
     /// State of the client's token.
     public enum State: String, Sendable, Hashable, CaseIterable {
-        /// Nobody has asked yet, or the store is being read.
+        /// No token was needed yet, or the store is being read.
         case starting
-        /// There is a token that may be used.
+        /// There is a valid token.
         case ready
-        /// No token; a token request is under way or about to be.
+        /// No token; a token request is in progress, or begins soon.
         case fetching
         /// No token, and no request for one since the last one expired.
         case idle
@@ -23,31 +23,31 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var client: String
     /// The grant type of its first token, such as `client_credentials`.
     public var grantType: String
-    /// How a person logs in. `nil`: it gets its tokens without a person.
+    /// Method of a person's login; `nil`: the client gets its tokens without a person.
     public var loginMethod: LoginMethod?
     /// Name of the signed-in person, from a verified id token. Printable, at most 256 characters.
     public var signedInAs: String?
     /// The scopes that the current token was granted.
     public var scope: [String]
-    /// Whether there is a token, and if not, why.
+    /// Whether there is a token, and the reason if there is none.
     public var state: State
-    /// How long the current token may still be used; `nil`: there is none.
+    /// Time until the current token expires; `nil`: there is none.
     public var expiresIn: Duration?
     /// Whether there is a refresh token, so that the next token requires no person.
     public var hasRefreshToken: Bool
-    /// How long the refresh token itself may still be used, where the server said so.
+    /// Time until the refresh token expires, if the server named it.
     public var refreshTokenExpiresIn: Duration?
-    /// How long ago a token request last succeeded.
+    /// Time since the last successful token request.
     public var sinceLastSuccess: Duration?
-    /// The last failure; `nil` once a token request has succeeded.
+    /// The last failure; `nil` after a successful token request.
     public var lastError: HeimdallrError?
-    /// How long ago `lastError` was.
+    /// Time since `lastError`.
     public var sinceLastError: Duration?
-    /// How long until the next token request, if one is planned.
+    /// Time until the next planned token request.
     public var nextAttemptIn: Duration?
-    /// How many callers wait for a token.
+    /// Number of callers that wait for a token.
     public var waiters: Int
-    /// Fault of the store. Meanwhile the token is kept in memory only.
+    /// Fault of the store. Until it ends, the token is in memory only.
     public var storeFault: String?
     /// Whether the store has only a record of this name for another server or account, which stays unused.
     public var hasForeignRecord = false
@@ -55,9 +55,9 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var hasSettled: Bool
     /// The requested scopes that the token lacks. A refresh token counts as `offline_access`, `signedInAs` as `openid`.
     public var scopeNotGranted: [String] = []
-    /// Why the sign-in ended: the server's error, or the reason why the server could not be asked. `nil` otherwise.
+    /// Reason for the end of the sign-in: the server's error, or the fault of the request. `nil` otherwise.
     public var cause: TokenEndpointFault?
-    /// How long ago `cause` was.
+    /// Time since `cause`.
     public var sinceCause: Duration?
     /// Whether a resource answered `invalid_token` and only a login can bring another token. The token stays in use.
     public var isTokenRefused = false
@@ -74,7 +74,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
 }
 
 extension HeimdallrStatus {
-    /// Why a login is required, as text behind a colon; `nil` when the reason is unknown.
+    /// Reason for a required login, as text after a colon; `nil`: unknown.
     public var needsAuthenticationBecause: String? {
         if let cause { return cause.description }
         return isTokenRefused
@@ -94,20 +94,20 @@ extension HeimdallrStatus {
     }
 }
 
-/// How one token request ended, for metrics.
+/// Result of one token request, for metrics.
 public struct TokenRequestReport: Sendable, Equatable {
     /// The name of the client: `Heimdallr.name`.
     public var client: String
     /// The `grant_type` sent: `refresh_token` for a refresh, whatever the grant.
     public var grantType: String
-    /// How it ended.
+    /// Result of the request.
     public var result: Result
-    /// How long the exchange took, from sending to the whole answer; zero when nothing was sent.
+    /// Time from sending to the complete answer; zero if nothing was sent.
     public var duration: Duration
 
-    /// How a token request can end. A small, fixed set, so that the raw values can be a metric's label.
+    /// Possible results. A small, fixed set, so that the raw values can be a metric's label.
     public enum Result: String, Sendable, Hashable, CaseIterable {
-        /// A token came that may be used.
+        /// The answer has a valid token.
         case success
         /// The server answered with an OAuth error: RFC 6749 section 5.2.
         case refused
@@ -117,7 +117,7 @@ public struct TokenRequestReport: Sendable, Equatable {
         case httpError = "http_error"
         /// No answer came.
         case network
-        /// Nothing was sent: the client's secret, its store or the server's metadata could not be had.
+        /// Nothing was sent: the client's secret, its store or the server's metadata was unavailable.
         case notSent = "not_sent"
     }
 }

@@ -14,7 +14,7 @@ struct ClientNote {
     private let also: [String]
     private let command: String?
 
-    /// - Returns: `nil` for a client that is well.
+    /// - Returns: `nil` for a client without a fault.
     init?(_ listed: Readiness.Client) {
         let client = listed.status
         let needsLogin = client.state == .needsAuthentication

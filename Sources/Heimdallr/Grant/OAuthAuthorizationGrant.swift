@@ -2,7 +2,7 @@
 public protocol OAuthAuthorizationGrant: Sendable {
     /// The value of `grant_type` in the token request.
     var type: String { get }
-    /// Requirements for a new token when no refresh token helps.
+    /// Requirements for a new token without a usable refresh token.
     var needs: GrantNeeds { get }
     /// Whether RFC 9700 advises against it, so that it needs `allowDeprecated`. `false` by default.
     var isDeprecated: Bool { get }
@@ -31,7 +31,7 @@ extension OAuthAuthorizationGrant {
     public var loginMethod: LoginMethod? { nil }
     /// Empty: the configuration names no account.
     public var account: String { "" }
-    /// Whatever the request, the same.
+    /// The parameters are the same for each request.
     public func parameters(for request: GrantRequest) async throws -> [FormParameter] { try await parameters() }
 }
 
@@ -39,7 +39,7 @@ extension OAuthAuthorizationGrant {
 public enum GrantNeeds: Sendable, Hashable {
     /// Nothing: the client can ask for another token at any time.
     case nobody
-    /// A new refresh token, put by an operator where the old one came from.
+    /// A new refresh token, which an operator configures in place of the old one.
     case freshSeed
     /// A person's login.
     case person
@@ -84,7 +84,7 @@ public struct RefreshTokenGrant: OAuthAuthorizationGrant {
     public let needs = GrantNeeds.freshSeed
     private let refreshToken: any SecretProvider
 
-    /// - Parameter refreshToken: where the first refresh token comes from.
+    /// - Parameter refreshToken: source of the first refresh token.
     public init(refreshToken: any SecretProvider) {
         self.refreshToken = refreshToken
     }
@@ -102,7 +102,7 @@ public struct ExtensionGrant: OAuthAuthorizationGrant {
 
     /// - Parameters:
     ///   - type: the grant type's URI.
-    ///   - parameters: what the grant sends. `grant_type`, `client_id`, `client_secret`, `client_assertion` and
+    ///   - parameters: the grant's form parameters. `grant_type`, `client_id`, `client_secret`, `client_assertion` and
     ///     `client_assertion_type` are left out: they belong to the protocol and to the client's credentials.
     public init(type: String, parameters: [FormParameter]) {
         self.type = type
@@ -137,9 +137,9 @@ public struct InteractiveGrant: OAuthAuthorizationGrant {
     public func parameters() -> [FormParameter] { [] }
 }
 
-/// The token request that a grant is asked to make its part of.
+/// The token request for which a grant provides its parameters.
 public struct GrantRequest: Sendable {
-    /// Where it goes.
+    /// The token endpoint.
     public var tokenEndpoint: String
     /// `HeimdallrConfiguration.issuer`.
     public var issuer: String?
@@ -150,7 +150,7 @@ public struct GrantRequest: Sendable {
     /// `HeimdallrConfiguration.scope`.
     public var scope: [String] = []
 
-    /// For tests of a grant of your own.
+    /// Makes a request for tests of a grant.
     public init(tokenEndpoint: String, issuer: String? = nil, client: String) {
         self.tokenEndpoint = tokenEndpoint
         self.issuer = issuer

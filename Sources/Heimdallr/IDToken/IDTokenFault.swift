@@ -6,7 +6,7 @@ public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
     case malformed
     /// Signed with an algorithm that is not accepted, such as `none` or a symmetric one: its name.
     case algorithm(String)
-    /// The issuer's keys could not be had.
+    /// The issuer's keys are unavailable.
     case keys(DiscoveryFault)
     /// None of the issuer's keys fits.
     case unknownKey
@@ -33,7 +33,7 @@ public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .malformed: "it is not a signed JSON web token"
         case .algorithm(let name):
             "its algorithm \(name) is not accepted: have the server sign with RS256, PS256, ES256 or EdDSA"
-        case .keys(let fault): "the keys to check it with could not be had: \(fault)"
+        case .keys(let fault): "the keys to verify it with are unavailable: \(fault)"
         case .unknownKey: "none of the server's keys fits it"
         case .signature: "its signature is wrong"
         case .issuer: "it comes from another issuer"

@@ -24,9 +24,9 @@ struct TokenExchange: Sendable {
         var secrets: [Secret]
         /// As sent.
         var grantType: String
-        /// The configured refresh token, where the grant is one.
+        /// The configured refresh token, if it is the grant.
         var seed: Secret?
-        /// Makes the request anew, with new one-time credentials. It asks no server, because its caller may hold a slot.
+        /// Makes the request again, with new one-time credentials. Sends nothing, because its caller may hold a slot.
         var remake: (@Sendable () async throws(TokenEndpointFault) -> Prepared)?
         /// The key of its DPoP proof.
         var key: DPoPKey?
@@ -142,8 +142,8 @@ struct TokenExchange: Sendable {
         } catch let error as SecretProviderError {
             throw .secret(error)
         } catch {
-            // Its text may hold anything.
-            throw .secret(SecretProviderError("a secret of this client could not be had"))
+            // The error's text may contain a secret.
+            throw .secret(SecretProviderError("a secret of this client is unavailable"))
         }
     }
 

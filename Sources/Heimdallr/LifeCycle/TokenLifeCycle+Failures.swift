@@ -50,7 +50,8 @@ extension TokenLifeCycle {
     /// Longest wait that a server can demand.
     static let maxRetryAfter = Duration.seconds(3600)
 
-    /// Announces the need of a login, once until the next token. Not while the store is away: its record may hold a login.
+    /// Announces once that a login is needed, until the next token. Waits while the store is unavailable: its record may have a
+    /// login.
     mutating func needAuthentication() {
         settle()
         if awaitsStore, let away = saving.away {

@@ -6,7 +6,7 @@ import Heimdallr
 import Reactor
 import TLSServer
 
-/// All that is known of one request, handed from phase to phase. Loop's thread only.
+/// State of one request, passed from phase to phase. Loop's thread only.
 struct Context {
     let shard: ProxyShard
     let stream: any ClientStream
@@ -94,17 +94,17 @@ struct Sender {
     var caller = Caller()
     /// The CONNECT whose bytes the requests are; `nil`: they came without one.
     var inside: Inside?
-    /// The CONNECT was sent by no program: TLS came without one. Requests follow only inside it.
+    /// Whether no program sent the CONNECT: the connection began with TLS. Requests follow only inside it.
     var redirected: Redirected?
 }
 
-/// TLS that came without a CONNECT: the kernel has redirected the connection, and the ClientHello says where to.
+/// TLS without a CONNECT: the kernel redirected the connection, and the ClientHello names the host.
 struct Redirected {
     /// The address that the program dialled, where the kernel knows it.
     let destination: SocketAddress?
 }
 
-/// The sender of a CONNECT, in words. It may have gone by the time that they are needed.
+/// The sender of a CONNECT, as text for the log. The connection may have ended by then.
 struct Program: Sendable {
     /// User of the proxy, subject of a client certificate, user ID or address without port.
     var caller = ""
@@ -121,7 +121,7 @@ final class Inside: Sendable {
     let credentials: BasicCredentials?
     /// Sender of the CONNECT, for the log of a failed handshake.
     let program: Program
-    /// The program sent no CONNECT, and knows of no proxy.
+    /// Whether the program sent no CONNECT, and does not know the proxy.
     let isRedirected: Bool
 
     init(

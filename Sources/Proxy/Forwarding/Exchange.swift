@@ -157,8 +157,7 @@ struct Exchange {
         hasNewTime = true
     }
 
-    /// The client's first byte inside CONNECT has come: the type of a TLS handshake's record (RFC 8446, section 5.1), or
-    /// HTTP.
+    /// Handles the client's first byte inside CONNECT. It begins a TLS handshake's record (RFC 8446, section 5.1), or HTTP.
     func firstByteCame(_ byte: UInt8) -> Action {
         guard case .connected(let authority, let tls) = state else { return .wait }
         guard byte == 0x16 else { return .serveInside(authority, .http) }
@@ -196,11 +195,11 @@ struct Exchange {
         }
     }
 
-    /// A token has come, or `error` says why not.
+    /// Handles a token, or the error in its place.
     /// - Parameters:
     ///   - hasDoubted: a token exists, but it is suspect at this upstream. It is sent rather than an error, but not in
     ///     place of a held 401.
-    ///   - problem: what the client hears of the error.
+    ///   - problem: the answer to the client in case of the error.
     mutating func tokenArrived(
         _ error: HeimdallrError?, hasDoubted: Bool, _ problem: Problem
     ) -> Action {

@@ -2,7 +2,7 @@ import Reactor
 
 /// Times of the steps of one exchange, with the resolution of the loop's turns: no clock is read. No I/O.
 ///
-/// Waits for tokens are added up. All else is of the last try, whose answer the client gets.
+/// Sums the waits for tokens. All other times are those of the last attempt, whose answer the client gets.
 struct ExchangeTimes {
     /// Whether the latest attempt used HTTP/2. Set only if a span is recorded.
     var isHTTP2 = false

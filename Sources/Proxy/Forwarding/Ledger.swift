@@ -6,7 +6,7 @@ struct Ledger {
     let started: LoopTime
     /// Status seen by the client; 0 before an answer.
     var status = 0
-    /// The answer was cut, visibly for the client.
+    /// Whether the answer was cut, visibly for the client.
     var wasCut = false
     /// Reason for the proxy's own answer: the last word of the problem's `type`.
     var refusal: String?
