@@ -15,7 +15,7 @@ struct SignInGrants: Sendable {
 
     struct Code: Sendable {
         let question: Question
-        /// The tokens that came of the code, once it was exchanged.
+        /// The tokens that the code was exchanged for.
         var family: AuthorizationServer.Family?
     }
 

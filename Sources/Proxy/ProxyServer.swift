@@ -5,7 +5,7 @@ import Reactor
 import Synchronization
 public import TLSServer
 
-/// Common input for every loop's part of the proxy.
+/// Common input of all loops.
 struct ProxyPlan: Sendable {
     struct Listener: Sendable {
         /// Unique number for the listener's life.

@@ -2,7 +2,7 @@ import CurlTransport
 public import HTTPMessage
 import Reactor
 
-/// Facts of one request at its end. Access log, audit stream and span each tell some of them. A plain value.
+/// Facts of one finished request, for the access log, the audit stream and the span. A plain value.
 ///
 /// It holds no secret. It holds method, host, path and request ID of the program's head, and nothing else of it.
 public struct RequestRecord: Sendable {

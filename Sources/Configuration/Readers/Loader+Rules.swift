@@ -180,7 +180,7 @@ extension Loader {
                     "\(path): somebody has to log in, and without `admin` there is no way to: add "
                         + "`admin: {}`")
             }
-            // Nothing of the playground outlives the process.
+            // The playground's server ends with the process.
             if configuration.store == .memory, !configuration.playground {
                 diagnostics.warn(
                     position,

@@ -1,5 +1,5 @@
 extension UpstreamSettings {
-    /// Whether some request fits both upstreams equally well, so that neither is more specific.
+    /// Whether a request exists that fits both upstreams equally well.
     func ties(with other: UpstreamSettings) -> Bool {
         guard host == other.host, fields == other.fields, methods.isEmpty == other.methods.isEmpty,
             callers.isEmpty == other.callers.isEmpty, callers.overlaps(other.callers)

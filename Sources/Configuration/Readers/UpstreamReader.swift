@@ -75,7 +75,7 @@ struct UpstreamReader {
         return pattern
     }
 
-    /// A wildcard needs a key that goes on signing, so it says so itself.
+    /// Reads `intercept`. A wildcard keeps a signing key in use, so `proxy.intercept` does not include it.
     private mutating func readInterception(usually: Bool) {
         let isWildcard = settings.host.wildcard
         settings.intercepts = section.value("intercept", Grammar.boolean) ?? (usually && !isWildcard)

@@ -45,7 +45,7 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
 
 extension Configuration {
     /// Every rule, the most specific first: exact hosts before wildcards, long wildcards before short ones. Within one
-    /// host, rules with a port come first, then long paths, then rules with methods.
+    /// host, rules with a port come first, then long paths, then rules with methods, fields or callers.
     public var resolvedRoutes: [ResolvedRoute] {
         let rules = upstreams.enumerated().flatMap { index, upstream in
             (upstream.paths.isEmpty ? ["/"] : upstream.paths).map { (upstream: upstream, index: index, path: $0) }

@@ -27,7 +27,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var client: String?
     /// Whether the API's metadata and challenges are hidden from programs (`auto.discovery`).
     public var hidesDiscovery = false
-    /// Whether it is shown another certificate than the one that the tokens of `client` are bound to.
+    /// Whether the upstream gets another client certificate than the one that the tokens of `client` are bound to.
     public var showsForeignCertificate = false
     public var listen: ListenAddress?
     /// TLS of `listen`.
@@ -37,7 +37,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var browsers = false
     /// Whether TLS inside CONNECT is opened, so that its requests can be signed. Also set by `proxy.intercept`.
     public var intercepts = false
-    /// Files of the certificate that is shown to programs then; `nil`: the proxy makes one.
+    /// Files of the certificate for programs; `nil`: the proxy makes one.
     public var serverCertificate: ListenerTLS?
     /// The target. `nil` for a wildcard host without `url`: https to the requested host.
     public var url: UpstreamURL?
@@ -45,7 +45,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var injections: [Injection] = []
     /// Only requests with this text are signed, in its place.
     public var placeholder: String?
-    /// The client's tokens are bound to a key, and each request carries a proof (RFC 9449).
+    /// Whether the client's tokens are bound to a key, so that each request carries a proof (RFC 9449).
     public var provesPossession = false
     public var onExisting = OnExisting.replace
     public var onUnauthorized = OnUnauthorized.replay

@@ -171,7 +171,7 @@ struct Hooks: Sendable {
 }
 
 extension ChildProgram.Ending {
-    /// To follow a colon.
+    /// Text that follows a colon.
     var inWords: String {
         switch self {
         case .exited(127): "it could not be found or run"

@@ -87,7 +87,7 @@ struct ExecCommand: ParsableCommand {
 
     /// - Parameters:
     ///   - proxy: the proxy's authority.
-    ///   - trust: of the running proxy; `nil`: where it usually is.
+    ///   - trust: the running proxy's trust files; `nil`: those at the usual path.
     static func variables(
         proxy: String, _ settings: Configuration, _ environment: [String: String], trust: TrustFiles? = nil
     ) throws -> [String: String] {
@@ -121,7 +121,7 @@ struct ExecCommand: ParsableCommand {
             "can't run \(program[0]): \(failure.sentence)")
     }
 
-    /// `alice:secret@`, percent-encoded; empty where the proxy wants none.
+    /// `alice:secret@`, percent-encoded; empty if the proxy has no users.
     func credentials(_ settings: Configuration, _ environment: [String: String]) throws -> String {
         let users = settings.proxy.users
         guard let user else {
@@ -186,8 +186,8 @@ struct NoProxyList {
     private(set) var entries: [String] = []
 
     /// - Parameters:
-    ///   - inherited: what `no_proxy` and `NO_PROXY` say already; it stays.
-    ///   - settings: hosts that these sign are not left out, loopback or not.
+    ///   - inherited: the values of `no_proxy` and `NO_PROXY`, which are kept.
+    ///   - settings: the proxy's settings. Hosts that they sign are never excluded, not even on loopback.
     init(extending inherited: [String?], for settings: Configuration) {
         for text in inherited {
             for entry in (text ?? "").split(whereSeparator: { $0 == "," || $0 == " " }) { add(String(entry)) }
@@ -208,7 +208,7 @@ struct NoProxyList {
 
     var value: String { entries.joined(separator: ",") }
 
-    /// Whether nothing at all would come to the proxy.
+    /// Whether `no_proxy` excludes all hosts.
     var takesEverything: Bool { entries.contains("*") }
 
     private mutating func add(_ entry: String) {

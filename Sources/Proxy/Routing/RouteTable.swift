@@ -5,13 +5,13 @@ import WireText
 /// Finds the upstream of a request. Built once from the configuration, then only read; safe on every loop.
 ///
 /// The most specific rule wins: exact host over wildcard, longer wildcard over shorter, port over none, longest path,
-/// methods over none, callers over none. A request to a listed host that no rule covers is refused, never passed on
-/// unsigned.
+/// methods over none, fields over none, callers over none. A request to a listed host that no rule covers is refused, never
+/// forwarded unsigned.
 struct RouteTable: Sendable {
     enum Match: Sendable, Equatable {
         /// Index into the configuration's upstreams.
         case upstream(Int)
-        /// The host is listed, but not this path or method.
+        /// The host is listed, but no rule covers this path, method and fields.
         case notCovered
         case notForCaller
         /// The host has path rules, and this path is ambiguous.
@@ -40,7 +40,7 @@ struct RouteTable: Sendable {
         fileprivate var judgesPaths = false
         /// Whether TLS inside CONNECT to the host is opened.
         var intercepts: Bool { rules.contains(where: \.intercepts) }
-        /// The operator's own certificate for that; `nil`: the proxy makes one.
+        /// The operator's certificate for this host; `nil`: the proxy makes one.
         var serverCertificate: ListenerTLS? { rules.lazy.compactMap(\.serverCertificate).first }
     }
 
@@ -51,11 +51,11 @@ struct RouteTable: Sendable {
     private var exact: [Key: Rules] = [:]
     /// Keyed by the part behind `*.`.
     private var wildcards: [Key: Rules] = [:]
-    /// For requests that no pattern names.
+    /// Rules for requests to hosts that no pattern names.
     let near: NearHosts
     /// Ports at which some host is listed.
     let ports: Set<UInt16>
-    /// Those of hosts whose TLS is opened.
+    /// Ports of hosts whose TLS is opened.
     let interceptedPorts: Set<UInt16>
 
     init(_ upstreams: [UpstreamSettings]) {

@@ -7,13 +7,13 @@ import Testing
 @testable import HeimdallrProxy
 
 @Suite struct LogLevelTests {
-    private func desk(_ configured: LogSettings.Level = .info) -> (LogLevel, LogLevelControl) {
+    private func control(_ configured: LogSettings.Level = .info) -> (LogLevel, LogLevelControl) {
         let level = LogLevel(configured)
         return (level, LogLevelControl(level: level, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
     }
 
     @Test func `a level that was asked for counts for its time, and then the configuration's`() async throws {
-        let (level, _) = desk()
+        let (level, _) = control()
         let ended = Mutex<[LogSettings.Level]>([])
         level.set(.init(level: .debug, time: .milliseconds(50))) { level in ended.withLock { $0.append(level) } }
         #expect(level.current == .debug)
@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test func `the last one that was asked for counts`() async throws {
-        let (level, _) = desk()
+        let (level, _) = control()
         let ended = Mutex(0)
         level.set(.init(level: .debug, time: .milliseconds(50))) { _ in ended.withLock { $0 += 1 } }
         level.set(.init(level: .error, time: .seconds(60))) { _ in ended.withLock { $0 += 1 } }
@@ -33,22 +33,22 @@ import Testing
     }
 
     @Test func `another configuration's level waits for its turn`() async throws {
-        let (level, desk) = desk()
+        let (level, control) = control()
         level.set(.init(level: .debug, time: .milliseconds(200)))
         level.configure(.warning)
         #expect(level.current == .debug)
-        #expect(desk.answer(nil).text == "debug for another 1s, then warning\n")
+        #expect(control.answer(nil).text == "debug for another 1s, then warning\n")
         try await eventually("it is over") { level.current == .warning }
         level.configure(.error)
-        #expect(desk.answer(nil).text == "error, as the configuration says\n")
+        #expect(control.answer(nil).text == "error, as the configuration says\n")
     }
 
     @Test func `what was asked for is said`() {
-        let (level, desk) = desk()
-        #expect(desk.answer(("debug", "90m")) == (true, "The log's level is debug for another 1h 30m, then info.\n"))
+        let (level, control) = control()
+        #expect(control.answer(("debug", "90m")) == (true, "The log's level is debug for another 1h 30m, then info.\n"))
         #expect(level.current == .debug)
-        #expect(desk.answer(("DEBUG", nil)) == (true, "The log's level is debug for another 10m, then info.\n"))
-        #expect(desk.answer(("info", "5m")) == (true, "The log's level is info, as the configuration says.\n"))
+        #expect(control.answer(("DEBUG", nil)) == (true, "The log's level is debug for another 10m, then info.\n"))
+        #expect(control.answer(("info", "5m")) == (true, "The log's level is info, as the configuration says.\n"))
         #expect(level.current == .info)
     }
 
@@ -59,8 +59,8 @@ import Testing
         ("debug", "-1m", "write a duration such as"), ("debug", "", "write a duration such as"),
     ])
     func `nonsense changes nothing, and is told what to write`(word: String, time: String?, sentence: String) {
-        let (level, desk) = desk()
-        let answer = desk.answer((word, time))
+        let (level, control) = control()
+        let answer = control.answer((word, time))
         #expect(!answer.isGood)
         #expect(answer.text.contains(sentence), "\(answer.text)")
         #expect(level.current == .info)
