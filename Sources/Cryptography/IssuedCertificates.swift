@@ -1,5 +1,3 @@
-import WireText
-
 /// The certificates of an authority that no longer exists: its public roots, and a leaf with its key for each host.
 /// Immutable, so safe on any thread.
 public struct IssuedCertificates: Sendable {
@@ -10,7 +8,7 @@ public struct IssuedCertificates: Sendable {
     let validity: CertificateValidity
 
     /// The roots as PEM (RFC 7468), to be appended to a bundle.
-    public var rootsPEM: String { roots.map(Self.pem).joined() }
+    public var rootsPEM: String { roots.map(X509Certificate.pem).joined() }
 
     /// Whether these can be served at that time: there is one for each of these hosts, spelled alike, and a third of their
     /// life is left.
@@ -21,13 +19,5 @@ public struct IssuedCertificates: Sendable {
     /// The same without the certificates of other hosts.
     public func limited(to hosts: Set<String>) -> IssuedCertificates {
         IssuedCertificates(roots: roots, leaves: leaves.filter { hosts.contains($0.key) }, validity: validity)
-    }
-
-    static func pem(_ certificate: [UInt8]) -> String {
-        let text = Array(Base64.encode(certificate).utf8)
-        let lines = stride(from: 0, to: text.count, by: 64).map {
-            String(decoding: text[$0..<min($0 + 64, text.count)], as: UTF8.self) + "\n"
-        }
-        return "-----BEGIN CERTIFICATE-----\n\(lines.joined())-----END CERTIFICATE-----\n"
     }
 }

@@ -55,7 +55,7 @@ public struct SigningIntermediate: Sendable {
     }
 
     /// The root as PEM (RFC 7468).
-    public var rootPEM: String { IssuedCertificates.pem(root) }
+    public var rootPEM: String { X509Certificate.pem(root) }
 
     /// Whether this can sign for these domains at that time: they are the same, and a third of its life is left.
     public func fits(_ domains: DomainSet, now: Int64 = WallClock.now()) -> Bool {

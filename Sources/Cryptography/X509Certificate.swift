@@ -1,5 +1,6 @@
 import CLibcrypto
 import Glibc
+import WireText
 
 /// One of our own certificates, to report its subject, its validity and its digest. It is not verified. Immutable, so
 /// safe on any thread.
@@ -45,6 +46,15 @@ import Glibc
         let isAtEnd = ERR_GET_REASON(last) == PEM_R_NO_START_LINE || certificates.count == maxCertificates
         guard !certificates.isEmpty, isAtEnd else { throw .key(.notACertificate) }
         return certificates
+    }
+
+    /// A certificate as PEM (RFC 7468).
+    public static func pem(_ der: [UInt8]) -> String {
+        let text = Array(Base64.encode(der).utf8)
+        let lines = stride(from: 0, to: text.count, by: 64).map {
+            String(decoding: text[$0..<min($0 + 64, text.count)], as: UTF8.self) + "\n"
+        }
+        return "-----BEGIN CERTIFICATE-----\n\(lines.joined())-----END CERTIFICATE-----\n"
     }
 
     /// From DER without further bytes. d2i_X509(3).

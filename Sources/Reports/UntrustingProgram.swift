@@ -1,4 +1,4 @@
-/// A program that did not take the proxy's certificate inside CONNECT, for the status.
+/// A program that did not accept the proxy's certificate inside CONNECT, for the status.
 public struct UntrustingProgram: Sendable, Equatable {
     /// `HOST:PORT` of its CONNECT.
     public var target: String

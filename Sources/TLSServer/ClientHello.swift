@@ -45,20 +45,21 @@ public enum ClientHello: Sendable, Equatable {
 
     /// - Returns: `nil` for an incomplete message.
     private static func read(_ message: [UInt8]) -> ClientHello? {
-        var reader = Reader(bytes: message, index: 0, end: message.count)
+        var reader = MessageReader(message)
         guard let type = reader.integer(1) else { return nil }
         guard type == 1 else { return .malformed }
         guard let length = reader.integer(3) else { return nil }
         guard length <= maxBytes else { return .malformed }
-        guard message.count - reader.index >= length else { return nil }
-        return read(Reader(bytes: message, index: reader.index, end: reader.index + length)) ?? .malformed
+        guard let body = reader.bytes(length) else { return nil }
+        return read(body) ?? .malformed
     }
 
     /// - Returns: `nil` for a malformed message.
-    private static func read(_ body: Reader) -> ClientHello? {
+    private static func read(_ body: MessageReader) -> ClientHello? {
         var body = body
         // Version and random, session, cipher suites, compression methods.
-        guard body.integer(2) != nil, body.skip(32), body.vector(1) != nil, body.vector(2) != nil, body.vector(1) != nil
+        guard body.integer(2) != nil, body.bytes(32) != nil, body.vector(1) != nil, body.vector(2) != nil,
+            body.vector(1) != nil
         else { return nil }
         if body.isAtEnd { return .whole(serverName: nil) }
         guard var extensions = body.vector(2), body.isAtEnd else { return nil }
@@ -66,39 +67,9 @@ public enum ClientHello: Sendable, Equatable {
         while !extensions.isAtEnd {
             guard let type = extensions.integer(2), let content = extensions.vector(2) else { return nil }
             guard type == serverName else { continue }
-            guard name == nil, let found = content.serverName else { return nil }
+            guard name == nil, let found = ServerName.parse(content) else { return nil }
             name = found
         }
         return .whole(serverName: name)
-    }
-
-    /// A reader of bytes from the front.
-    private struct Reader {
-        let bytes: [UInt8]
-        var index: Int
-        let end: Int
-
-        var isAtEnd: Bool { index == end }
-
-        var serverName: String? { ServerName.parse(bytes.span.extracting(index..<end)) }
-
-        /// - Returns: `nil` when there are fewer bytes than `width`.
-        mutating func integer(_ width: Int) -> Int? {
-            let start = index
-            return skip(width) ? bytes[start..<index].reduce(0) { $0 << 8 | Int($1) } : nil
-        }
-
-        mutating func skip(_ count: Int) -> Bool {
-            guard end - index >= count else { return false }
-            index += count
-            return true
-        }
-
-        /// A vector behind its length (section 3.4).
-        mutating func vector(_ width: Int) -> Reader? {
-            guard let count = integer(width) else { return nil }
-            let start = index
-            return skip(count) ? Reader(bytes: bytes, index: start, end: index) : nil
-        }
     }
 }

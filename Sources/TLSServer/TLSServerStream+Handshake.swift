@@ -105,7 +105,7 @@ extension TLSServerStream {
         var bytes: UnsafePointer<UInt8>?
         var count = 0
         if unsafe SSL_client_hello_get0_ext(tls, UInt32(TLSEXT_TYPE_server_name), &bytes, &count) == 1 {
-            serverName = ServerName.parse(unsafe UnsafeBufferPointer(start: bytes, count: count).span)
+            serverName = ServerName.parse(MessageReader(unsafe Array(UnsafeBufferPointer(start: bytes, count: count))))
             return serverName != nil
         }
         return true

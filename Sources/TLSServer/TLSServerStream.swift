@@ -25,9 +25,9 @@ import Reactor
     /// State of the ClientHello's answer.
     enum Hello {
         case awaited((String?) -> ContextChoice)
-        /// It has come, and the decision has not.
+        /// The ClientHello has come; its context is not decided yet.
         case waiting
-        /// `nil`: no context can be had.
+        /// `nil`: no context is available.
         case decided(TLSServerContext?)
     }
 
@@ -232,7 +232,7 @@ import Reactor
         return code == 1 ? count : 0
     }
 
-    /// Sends what waits. Ends the carrier's side behind close_notify.
+    /// Sends the waiting bytes. Ends the carrier's side behind close_notify.
     func flush() {
         wire.flush()
         guard writing == .ending, case .open = phase, wire.unsent == 0 else { return }

@@ -12,7 +12,7 @@ import WireText
     private func text(of certificate: [UInt8]) async throws -> String {
         try await ChildProcess.output(
             of: ["openssl", "x509", "-noout", "-text", "-nameopt", "RFC2253"],
-            input: Array(IssuedCertificates.pem(certificate).utf8))
+            input: Array(X509Certificate.pem(certificate).utf8))
     }
 
     @Test func `makes certificates that openssl's strict check accepts for their host alone`() async throws {

@@ -23,7 +23,7 @@ struct CertificateFiles {
 
     /// The chain of a server, its own certificate first.
     func chain(_ server: ServerCertificate, _ name: String = "chain") throws -> String {
-        try directory.write(server.chain.map { IssuedCertificates.pem($0) }.joined(), to: "\(name).pem")
+        try directory.write(server.chain.map { X509Certificate.pem($0) }.joined(), to: "\(name).pem")
     }
 
     func key(_ server: ServerCertificate, _ name: String = "key") throws -> String {

@@ -9,7 +9,7 @@ import WireText
     private func text(of certificate: [UInt8]) async throws -> String {
         try await ChildProcess.output(
             of: ["openssl", "x509", "-noout", "-text", "-nameopt", "RFC2253"],
-            input: Array(IssuedCertificates.pem(certificate).utf8))
+            input: Array(X509Certificate.pem(certificate).utf8))
     }
 
     @Test func `signs on demand for its domains and the names below them`() async throws {
@@ -72,7 +72,7 @@ import WireText
             permitted: [GeneralName.name("example.com")], excluded: CertificateSigner.Constraints.addresses)
         let root = try CertificateSigner(constraints, pathLength: 1, validity: validity)
         let signer = try CertificateSigner(constraints, validity: validity, issuer: root)
-        let files = try CertificateFiles(roots: IssuedCertificates.pem(root.certificate))
+        let files = try CertificateFiles(roots: X509Certificate.pem(root.certificate))
         for (host, check, complaint) in [
             ("a.example.com", "-verify_hostname", nil), ("unlisted.test", "-verify_hostname", "permitted subtree"),
             ("notexample.com", "-verify_hostname", "permitted subtree"),

@@ -22,7 +22,7 @@ struct HandshakeTests {
     }
 
     @Test func `a server name is one ASCII host name`() {
-        func name(_ bytes: [UInt8]) -> String? { ServerName.parse(bytes.span) }
+        func name(_ bytes: [UInt8]) -> String? { ServerName.parse(MessageReader(bytes)) }
         #expect(name([0, 6, 0, 0, 3] + Array("A.b".utf8)) == "a.b")
         #expect(name([]) == nil && name([0, 3, 0, 0, 0]) == nil && name([0, 6, 0, 0, 3]) == nil)
         #expect(name([0, 7, 0, 0, 3] + Array("a.b".utf8)) == nil && name([0, 6, 0, 0, 4] + Array("a.b".utf8)) == nil)

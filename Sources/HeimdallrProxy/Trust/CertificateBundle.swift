@@ -22,7 +22,7 @@ struct CertificateBundle: Sendable, Equatable {
         return SystemTrust.current.bundle ?? usual.first(where: FileSystem.isReadable)
     }()
 
-    /// Adds the certificates of a PEM file, or of all files in a folder. Skips the rest, also damaged ones. Blocks.
+    /// Adds the certificates of a PEM file, or of all files in a folder. Skips all else, damaged certificates included. Blocks.
     mutating func add(at path: String) {
         guard let status = FileStatus(of: path) else { return }
         let files = status.kind == .folder ? FileSystem.names(in: path).sorted().map { "\(path)/\($0)" } : [path]
@@ -51,24 +51,14 @@ struct CertificateBundle: Sendable, Equatable {
         for certificate in other.certificates { insert(certificate) }
     }
 
-    var pem: [UInt8] { certificates.flatMap(Self.pem) }
+    var pem: [UInt8] { certificates.flatMap { X509Certificate.pem($0).utf8 } }
 
     private mutating func add(_ certificate: [UInt8]) {
         // One certificate that a program can't read would have it refuse the whole file.
-        if (try? X509Certificate.all(pem: Self.pem(certificate))) != nil { insert(certificate) }
+        if (try? X509Certificate(der: certificate)) != nil { insert(certificate) }
     }
 
     private mutating func insert(_ certificate: [UInt8]) {
         if known.insert(certificate).inserted { certificates.append(certificate) }
-    }
-
-    private static func pem(_ certificate: [UInt8]) -> [UInt8] {
-        let text = Array(Base64.encode(certificate).utf8)
-        var pem = Array("\(begin)\n".utf8)
-        for start in stride(from: 0, to: text.count, by: 64) {
-            pem += text[start..<min(start + 64, text.count)]
-            pem.append(10)
-        }
-        return pem + Array("\(end)\n".utf8)
     }
 }

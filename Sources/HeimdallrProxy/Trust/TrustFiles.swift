@@ -30,7 +30,7 @@ struct TrustFiles: Sendable {
 
     /// - Parameters:
     ///   - pem: our root certificates.
-    ///   - folder: made if it is missing, which lets root's apt into it. Its parent exists.
+    ///   - folder: made if it is missing; root's apt may enter it. Its parent exists.
     ///   - systemBundle: the file of the system's certificates; `nil` without one.
     /// - Throws: `Fault`
     init(

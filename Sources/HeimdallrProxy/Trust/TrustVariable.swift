@@ -28,7 +28,7 @@ struct TrustVariable: Sendable {
         self.products = products
     }
 
-    /// All variables, each tested with its programs. Some programs send no `User-Agent` with CONNECT.
+    /// All variables, each tested with its programs. Some programs send no `User-Agent` with CONNECT, such as Java's HttpClient.
     static let all = [
         // Also uv, truststore and PHP's streams.
         TrustVariable(
@@ -56,13 +56,12 @@ struct TrustVariable: Sendable {
         TrustVariable("JAVA_TOOL_OPTIONS", .javaOptions, for: "java", "apache-httpclient"),
     ]
 
-    /// The variable of the program with this `User-Agent`, and the product's name there; `nil` for an unknown program.
-    /// RFC 9110, section 10.1.5.
-    static func need(of userAgent: String?) -> (variable: TrustVariable, product: String)? {
+    /// The first known product in a `User-Agent` and its variable; `nil` for an unknown program. RFC 9110, section 10.1.5.
+    static func need(of userAgent: String?) -> (program: String, variable: String)? {
         for part in (userAgent ?? "").split(separator: " ") {
             let product = part.prefix { $0 != "/" }
             if let variable = all.first(where: { $0.products.contains(product.lowercased()) }) {
-                return (variable, String(product))
+                return (String(product), variable.name)
             }
         }
         return nil

@@ -2,7 +2,7 @@ import Proxy
 import Reports
 import Synchronization
 
-/// The programs that did not take the proxy's certificate of late. Any thread.
+/// The programs that did not accept the proxy's certificate within the last day. Any thread.
 final class UntrustingPrograms: Sendable {
     private struct Entry {
         var failure: FailedHandshake
@@ -48,10 +48,5 @@ final class UntrustingPrograms: Sendable {
 
 extension FailedHandshake {
     /// The advice, with the variable that this kind of program needs.
-    var remedy: String {
-        guard isDistrust, let need = TrustVariable.need(of: program) else { return advice }
-        return
-            "\(need.product) may not trust the proxy: start it by heimdallr-proxy exec, which sets \(need.variable.name); "
-            + "one that trusts only certificates of its own needs intercept: false"
-    }
+    var remedy: String { advice(TrustVariable.need(of: program)) }
 }

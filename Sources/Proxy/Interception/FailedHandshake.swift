@@ -39,7 +39,10 @@ public struct FailedHandshake: Sendable {
         }
     }
 
-    public var advice: String { others == nil ? adviceInside : adviceAtListener }
+    /// - Parameter trust: the program's name, and the variable that names the certificates it trusts; `nil` for an unknown one.
+    public func advice(_ trust: (program: String, variable: String)? = nil) -> String {
+        others == nil ? adviceInside(trust) : adviceAtListener
+    }
 
     private var adviceAtListener: String {
         switch end {
@@ -53,7 +56,7 @@ public struct FailedHandshake: Sendable {
         }
     }
 
-    private var adviceInside: String {
+    private func adviceInside(_ trust: (program: String, variable: String)?) -> String {
         switch end {
         case .refused(.noApplicationProtocol):
             "only HTTP/1.1 and HTTP/2 are served inside TLS, and the program offered neither: set it to one of them"
@@ -62,8 +65,9 @@ public struct FailedHandshake: Sendable {
             "no certificate could be made for this host: many others were asked for at once, or none can name it"
         case .refused, .abandoned, .done: "see what the program does; set intercept: false to leave its TLS alone"
         case .alert, .ended, .reset, .silent:
-            "the program may not trust the proxy: start it by heimdallr-proxy exec; one that trusts only certificates of "
-                + "its own needs intercept: false"
+            "\(trust?.program ?? "the program") may not trust the proxy: start it by heimdallr-proxy exec"
+                + (trust.map { ", which sets \($0.variable)" } ?? "")
+                + "; one that trusts only certificates of its own needs intercept: false"
         }
     }
 }

@@ -30,7 +30,7 @@ struct UntrustingProgramsTests {
 
     @Test(arguments: [nil, "", "Mozilla/5.0 (X11) curly/1", "/curl", "x curl-thing/1"])
     func `an unknown program gets the general advice`(program: String?) {
-        #expect(failure(program).remedy == failure(nil).advice)
+        #expect(failure(program).remedy == failure(nil).advice())
     }
 
     @Test func `the list is bounded, and failures of one kind are counted`() {
