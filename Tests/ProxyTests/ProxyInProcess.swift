@@ -23,7 +23,7 @@ final class ProxyInProcess: Sendable {
 
     /// Of `proxy.listen`.
     var port: UInt16 { server.addresses[0].port }
-    /// Port of the first upstream with its own `listen`.
+    /// Port of the second listener: another one of `proxy.listen`, or that of the first upstream with its own `listen`.
     var upstreamPort: UInt16 { server.addresses[1].port }
 
     /// How the client `api` keeps its token, where a test is about that.

@@ -9,9 +9,10 @@ import Testing
 @Suite("TLS inside CONNECT is opened where intercept says so", .stopsProxies, .timeLimit(.minutes(2)))
 struct InterceptionTests {
     /// `api.test` and `two.test` are intercepted, `plain.test` is listed only.
-    private static func proxy(_ proxy: String = "", _ failed: Recorder<FailedHandshake>? = nil) async throws
-        -> ProxyInProcess
-    {
+    private static func proxy(
+        _ proxy: String = "", _ failed: Recorder<FailedHandshake>? = nil,
+        change: (inout Configuration) -> Void = { _ in }
+    ) async throws -> ProxyInProcess {
         var observer = ProxyObserver()
         if let failed { observer.handshakeFailed = { failed.append($0) } }
         return try await ProxyInProcess(
@@ -19,7 +20,7 @@ struct InterceptionTests {
             more: """
                 - {host: two.test, url: ORIGIN, client: api, allow_plaintext: true, intercept: true}
                 - {host: plain.test, url: ORIGIN, client: api, allow_plaintext: true}
-                """, observer: observer)
+                """, observer: observer, change: change)
     }
 
     /// Runs curl by the proxy. It trusts the proxy's roots, or those of another one.
@@ -109,12 +110,39 @@ struct InterceptionTests {
         #expect(proxy.origin.requests.map(\.bodyCount) == [large.count])
     }
 
-    @Test func `each host has its own certificate, and a session is not resumed for another`() async throws {
+    @Test func `each host has its own certificate`() async throws {
         let proxy = try await Self.proxy()
         for host in ["api.test", "two.test"] {
             let run = try await curl(proxy, ["-v", "https://\(host)/"])
             #expect(run.output == "ok", "\(run.transcript)")
             #expect(run.errors.contains("subjectAltName: host \"\(host)\" matched"), "\(run.errors)")
+        }
+    }
+
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func `a session is resumed for its host, by its listener and under its authority only`(version: String) async throws
+    {
+        let proxy = try await Self.proxy { $0.proxy.listen.append(.tcp(host: "127.0.0.1", port: 0)) }
+        let otherAuthority = try await Self.proxy()
+        let folder = try TemporaryDirectory()
+        let session = folder.path(of: "session")
+        func handshake(_ port: UInt16, _ host: String, _ option: String) async throws -> String {
+            try await ChildProcess.run(
+                [
+                    "openssl", "s_client", "-proxy", "127.0.0.1:\(port)", "-connect", "\(host):443", "-servername",
+                    host,
+                    "-ign_eof", version, option, session,
+                ], input: Array("GET / HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n".utf8)
+            ).output
+        }
+        #expect(try await handshake(proxy.port, "api.test", "-sess_out").contains("New, TLSv"))
+        #expect(try await handshake(proxy.port, "api.test", "-sess_in").contains("Reused, TLSv"))
+        let otherListener = proxy.upstreamPort
+        for (port, host) in [
+            (proxy.port, "two.test"), (otherListener, "api.test"), (otherAuthority.port, "api.test"),
+        ] {
+            let output = try await handshake(port, host, "-sess_in")
+            #expect(output.contains("New, TLSv") && !output.contains("Reused, TLSv"), "\(output)")
         }
     }
 
