@@ -91,6 +91,20 @@ struct InterceptedProgram: Sendable, CustomTestStringConvertible {
     /// For the machine's Node, which may be older than the variables for proxies.
     static let olderNode = Self(name: "an older Node") { url, _ in ["node", fixture("fetch/fetch.js"), "tunnel", url] }
 
+    /// It also asks for /favicon.ico. No variable reaches it: certutil gives it the root, as docs/https.md says.
+    static let chromium = Self(name: "Chromium", target: "/") { url, folder in
+        [
+            "env", "HOME=\(folder.path)", "sh", "-c",
+            """
+            mkdir -p $HOME/.pki/nssdb
+            certutil -d sql:$HOME/.pki/nssdb -A -t "C,," -n heimdallr-proxy -i "$NODE_EXTRA_CA_CERTS" </dev/null
+            exec chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \\
+                --disable-background-networking --disable-component-update --user-data-dir=$HOME/profile \\
+                --proxy-server="$https_proxy" --dump-dom "$0"
+            """, url,
+        ]
+    }
+
     static let all: [Self] = [
         curl, wget, git, python("urllib"), python("requests"), python("httpx"), python("aiohttp"), python("botocore"),
         python("openai", target: "/v1"), pip, node("https"), node("fetch"), olderNode, go, java("HttpClient"),

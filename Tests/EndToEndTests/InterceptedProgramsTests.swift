@@ -47,9 +47,16 @@ struct InterceptedProgramsTests {
         try await checkServed(program)
     }
 
+    private static func isInstalled(_ name: String) -> Bool {
+        ["/usr/bin/\(name)", "/usr/local/bin/\(name)"].contains(where: FileManager.default.isExecutableFile)
+    }
+
     /// deploy/test does not install Ruby, which is large.
-    @Test(.enabled(if: ["/usr/bin/ruby", "/usr/local/bin/ruby"].contains(where: FileManager.default.isExecutableFile)))
+    @Test(.enabled(if: isInstalled("ruby")))
     func `Ruby's token, too`() async throws { try await checkServed(.ruby) }
+
+    @Test(.enabled(if: isInstalled("certutil")))
+    func `Chromium's token, with the root in its database`() async throws { try await checkServed(.chromium) }
 
     /// Below an intermediate: one program for each library of TLS.
     @Test(arguments: [
