@@ -5,7 +5,7 @@ import Testing
 
 @testable import HeimdallrProxy
 
-@Suite("trust files of processes that were killed", .timeLimit(.minutes(1)))
+@Suite("trust files of processes that were killed", .timeLimit(.minutes(3)))
 struct TrustFolderTests {
     private let directory: TemporaryDirectory
     private let roots: [UInt8]
