@@ -51,7 +51,7 @@ struct ZeroConfigurationChainTests {
         #expect(try await proxy.get("http://mcp.test/").status == 503)
         let admin = try await proxy.administration()
         let page = try await PlainBrowser().open("http://\(admin.address)/login/mcp.test?go=true")
-        #expect(page.contains("private_networks"), "\(page)")
+        #expect(page.contains("The sign-in could not begin"), "\(page)")
         #expect(server.requests.isEmpty)
         #expect(api.requests.contains { $0.target.hasPrefix("/.well-known/") })
         // A challenge leads there no more than a document.
@@ -69,12 +69,12 @@ struct ZeroConfigurationChainTests {
         let proxy = try await RunningProxy.auto(api.url)
         let admin = try await proxy.administration()
         #expect(try await proxy.get("http://mcp.test/").status == 503)
-        let sentence = "names several authorization servers: pick one as `issuer`: https://a.example, https://b.example"
+        let sentence = "names several authorization servers: pick one as issuer: https://a.example, https://b.example"
         let doctor = try await RunningProxy.run(
             ["doctor", "mcp.test", "--config", "\(proxy.directory.path)/config.yaml"])
         #expect(doctor.ending == .exited(1))
         #expect(doctor.output.contains(sentence), "\(doctor.transcript)")
-        #expect(doctor.output.contains("write one of them as `issuer` under the upstream's `auto`"))
+        #expect(doctor.output.contains("write one of them as issuer under the upstream's auto"))
         #expect(!doctor.output.contains("promises PKCE"), "later links are not looked at")
         let page = try await PlainBrowser().open("http://\(admin.address)/login/mcp.test")
         #expect(page.contains("https://b.example"), "\(page)")

@@ -58,7 +58,9 @@ struct AutoReader {
         client.clientKey = section.secret("client_key")
         client.clientKeyID = section.value("client_key_id", Grammar.printable)
         auto.clientDocument = section.value("client_document", Self.document)
-        if section.value("dpop", Grammar.boolean) == true { client.dpop = .ownKey }
+        var isBound = false
+        section.read("dpop", into: &isBound, Grammar.boolean)
+        if isBound { client.dpop = .ownKey }
         client.redirectURI = section.value("redirect_uri", ClientReader.redirectURI)
         auto.allowedScopes = section.list("allow_scopes", Grammar.scopes)?.flatMap { $0 }
         readSubject()
