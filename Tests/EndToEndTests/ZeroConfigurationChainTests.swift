@@ -95,8 +95,8 @@ struct ZeroConfigurationChainTests {
         #expect(why.ending == .exited(0))
         let document = "\(server.url)/.well-known/oauth-protected-resource/mcp"
         for line in [
-            "server       \(server.url)/, named by \(document)", "client_id    registered",
-            "resource     \(server.url)/mcp",
+            "server       \(server.url), named by \(document)", "client_id    registered",
+            "API          \(server.url)/mcp",
         ] {
             #expect(why.output.contains(line), "\(line) in \(why.transcript)")
         }

@@ -58,7 +58,7 @@ struct ZeroConfigurationTests {
         #expect(try await server.registrations() == 1)
         let socket = try await proxy.administration().socket
         let status = try await RunningProxy.run(["status", "--socket", socket]).output
-        #expect(status.contains("resource: \(server.url)/mcp"), "\(status)")
+        #expect(status.contains("API: \(server.url)/mcp"), "\(status)")
         #expect(status.contains("client_id: registered"), "\(status)")
 
         // An unmodified client, and a thousand requests over three lives of the token.
@@ -111,7 +111,7 @@ struct ZeroConfigurationTests {
                         "curl", "-s", "--unix-socket", socket, "-X", "POST",
                         "http://localhost/login/mcp.test?paste=true",
                     ])
-                    #expect(begun.output.contains("\"method\":\"paste\""), "\(begun.transcript)")
+                    #expect(begun.output.contains("paste"), "\(begun.transcript)")
                 }
             }
             try await group.waitForAll()
