@@ -82,8 +82,12 @@ struct HTTP2SessionTests {
         #expect(try await running.connection("/close") == "1")
         let client = try await running.proxy.connect()
         // The end and the request are found in one turn.
-        running.proxy.holdLoop(for: 0.6)
+        let held = Gate()
+        running.proxy.holdLoop(until: held)
         try await client.send("POST http://two.test/x HTTP/1.1\r\nHost: two.test\r\nContent-Length: 0\r\n\r\n")
+        try await client.isDelivered()
+        try await running.says("1 closed")
+        held.open()
         #expect(try await client.response(to: "POST").text == "2")
         #expect(running.requests("/x") == 1)
         try await running.server.stop()
