@@ -144,6 +144,14 @@ struct HTTP2StreamTests {
         try await eventually("the end") { try await client.isClosed }
     }
 
+    @Test func `a head that never ends does not hold its connection`() async throws {
+        let client = try await HTTP2Client { $0.idleTimeout = Timeout(.milliseconds(100)) }
+        _ = try await client.answers()
+        // HEADERS on stream 1, without END_HEADERS.
+        try await client.deliver([0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82])
+        try await eventually("the end") { try await client.isClosed }
+    }
+
     @Test func `a connection without streams ends after idle_timeout, one with a stream stays`() async throws {
         let client = try await HTTP2Client { $0.idleTimeout = Timeout(.milliseconds(100)) }
         let held = try await client.send(.get("/held"))

@@ -68,7 +68,7 @@ import Testing
         try await store.save(record(1, "R1"), client: "billing")
         let lease = try #require(try await store.lease(client: "billing"))
         try await place.server.sql(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'heimdallr-proxy'")
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'heimdallr-proxy'")
         #expect(await lease.isHeld())
         #expect(await storeFault { _ = try await other.lease(client: "billing") }?.kind == .busy)
         try await store.save(record(2, "R2"), client: "billing")

@@ -6,7 +6,13 @@ public final class RawClient: Sendable {
     private let socket: Socket
     private let buffer = Mutex<[UInt8]>([])
 
-    init(socket: Socket) { self.socket = socket }
+    /// Ports of a TCP connection: this end's, and the other's, which nobody can ask for once it has left.
+    private let ports: (near: UInt16, far: UInt16)?
+
+    init(socket: Socket) {
+        self.socket = socket
+        ports = if let near = try? socket.localPort(), let far = try? socket.peerPort() { (near, far) } else { nil }
+    }
 
     /// Connects to 127.0.0.1.
     /// - Parameter receiveBuffer: bytes the kernel may hold for us (`SO_RCVBUF`): small makes a slow reader.
@@ -132,7 +138,8 @@ public final class RawClient: Sendable {
 
     /// How the kernel sees the connection.
     func connection() throws -> TCPConnection {
-        try TCPConnection(port: socket.localPort(), farPort: socket.peerPort())
+        guard let ports else { throw TestFailure("no TCP connection") }
+        return try TCPConnection(port: ports.near, farPort: ports.far)
     }
 
     /// Goes away with a reset once the last reference is gone.

@@ -162,7 +162,8 @@ final class HTTP2Connection {
             guard let left = connection.output.flush(to: connection.stream) else { return connection.leave() }
             guard left == 0 else { return waitForClient(hasTaken: left < waiting + count) }
             if wait.kind == .room { waitForRequest() }
-            if hasFailed || session.isFinished { return close() }
+            // A client may have begun a head without an end, for which the session would wait.
+            if hasFailed || session.isFinished || life == .ending && streams.isEmpty { return close() }
             guard count > 0 else { break }
             share -= count
         }

@@ -153,7 +153,7 @@ struct AutoTests {
     @Test("the word is taken, and somebody has to be able to sign in")
     func word() {
         let named = problems("clients: {auto: {token_endpoint: https://i.example/t, client_id: a}}\nupstreams: []")
-        #expect(named.contains { $0.contains("clients.auto: `client: auto` means an API") }, "\(named)")
+        #expect(named.contains { $0.contains("clients.auto: this name is reserved") }, "\(named)")
         let closed = problems(configuration(admin: "proxy: {}"), environment: Self.environment)
         #expect(
             closed.contains { $0.contains("the client of mcp.example.com: somebody has to log in") }, "\(closed)")

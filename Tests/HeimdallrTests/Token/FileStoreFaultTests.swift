@@ -71,7 +71,7 @@ import Testing
         let folder = try await folderWithRecord()
         try await expectRefusal(folder, containing: "sealed with another key", key: try FileStoreFolder.key(2))
         let good = try folder.bytes()
-        for (format, words) in [(UInt8(0), "an earlier version"), (4, "a later version")] {
+        for (format, words) in [(UInt8(0), "an earlier version"), (5, "a later version")] {
             var bytes = good
             bytes[8] = format
             try folder.overwrite(with: bytes)

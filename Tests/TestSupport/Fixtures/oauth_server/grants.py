@@ -26,16 +26,17 @@ def decode(text):
 class Judge:
     def __init__(self, root, settings, note):
         self.root, self.note = root, note
-        keys = jwk.KeySet.import_key_set(settings["keys"])
-        self.keys = keys.keys[0] if len(keys.keys) == 1 else keys
+        self.keys = settings["keys"]
         self.jtis = set()
         self.tokens = {}  # access token: (who, when it ends)
         self.count = 0
 
     def assertion(self, text, audience, longest):
         """The header and the claims of an assertion whose signature is right."""
+        keys = jwk.KeySet.import_key_set(self.keys)
+        key = keys.keys[0] if len(keys.keys) == 1 else keys
         try:
-            token = jwt.decode(text, self.keys, algorithms=["RS256", "PS256", "ES256", "ES384", "Ed25519", "EdDSA"])
+            token = jwt.decode(text, key, algorithms=["RS256", "PS256", "ES256", "ES384", "Ed25519", "EdDSA"])
         except Exception as error:
             raise Refusal(400, "invalid_grant", f"{type(error).__name__}: {error}")
         claims, now = token.claims, time.time()
