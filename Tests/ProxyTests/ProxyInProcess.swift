@@ -120,7 +120,14 @@ final class ProxyInProcess: Sendable {
     }
 
     /// Stops the proxy's loop until the gate opens. The loop then finds all events at once.
-    func holdLoop(until gate: Gate) { loops[0].execute { gate.wait() } }
+    func holdLoop(until gate: Gate) async {
+        let isHeld = Signal()
+        loops[0].execute {
+            isHeld.give()
+            gate.wait()
+        }
+        await isHeld.wait()
+    }
 
     /// Waits until the loops have handled all events so far.
     func isCaughtUp() async throws {

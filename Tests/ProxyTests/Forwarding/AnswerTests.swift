@@ -150,7 +150,7 @@ struct AnswerTests {
             try await client.send(message("GET", "http://api.test/poison"))
             #expect(try await client.response().text == "mine")
             let held = Gate()
-            proxy.holdLoop(until: held)
+            await proxy.holdLoop(until: held)
             try await client.send(message(method, "http://api.test/"))
             try await client.isDelivered()
             gate.open()

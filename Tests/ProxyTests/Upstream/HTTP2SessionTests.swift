@@ -83,7 +83,7 @@ struct HTTP2SessionTests {
         let client = try await running.proxy.connect()
         // The end and the request are found in one turn.
         let held = Gate()
-        running.proxy.holdLoop(until: held)
+        await running.proxy.holdLoop(until: held)
         try await client.send("POST http://two.test/x HTTP/1.1\r\nHost: two.test\r\nContent-Length: 0\r\n\r\n")
         try await client.isDelivered()
         try await running.says("1 closed")

@@ -139,7 +139,7 @@ struct SecureAnswerTests {
         if (try? await client.read(until: "hello")) != nil {
             // More tickets wait then than 10 ms are enough for.
             let held = Gate()
-            proxy.holdLoop(until: held)
+            await proxy.holdLoop(until: held)
             _ = try await settled("no more tickets come") { try unreadBytes(from: server.port) }
             held.open()
             rest = try? await client.readToEnd()
