@@ -33,6 +33,12 @@ extension Enroller {
         }
         guard (try? TokenEndpointURL.check(issuer, allowPlaintext: allowPlaintext)) != nil, !issuer.contains("?")
         else { throw .unusable("issuer") }
+        // A client that the operator has registered belongs to the server where it was used, unless `issuer` says another.
+        if !configured.identifier.isEmpty, settings.clientDocument == nil, settings.issuer != issuer,
+            let former = enrolment?.issuer, former != issuer
+        {
+            throw moved(from: former, to: issuer)
+        }
         let metadata = try await directory.metadata(of: issuer)
         var browser = ""
         if redirectURI != nil {
@@ -97,23 +103,28 @@ extension Enroller {
         return nil
     }
 
-    /// If the API's metadata is stale, checks that it still names the issuer of the tokens in use. Metadata that can't be read
-    /// changes nothing.
+    /// Checks that the API's metadata still names the issuer of the tokens in use. Metadata that can't be read changes nothing.
     /// - Throws: `DiscoveryFault.movedIssuer`, `.unlistedIssuer`, or `.notEnrolled`
     func confirm(_ directory: EndpointDirectory) async throws(DiscoveryFault) {
         guard let enrolment else { throw .notEnrolled }
-        guard enrolment.resource != nil, isStale else { return }
-        guard let document = try? await resource(directory) else { return }
+        if let pinned = settings.issuer, pinned != enrolment.issuer { throw moved(from: enrolment.issuer, to: pinned) }
+        // A document of another resource at the same origin says nothing of this one.
+        guard let own = enrolment.resource, let document = try? await resource(directory),
+            document.metadata.resource == own
+        else { return }
         if document.metadata.authorizationServers.contains(enrolment.issuer) { return }
         do throws(DiscoveryFault) {
             let named = try document.metadata.issuer(pinned: settings.issuer)
             guard named != enrolment.issuer else { return }
-            throw .movedIssuer(
-                from: ForeignText.printable(enrolment.issuer), to: ForeignText.printable(named))
+            throw moved(from: enrolment.issuer, to: named)
         } catch {
             note(error)
             throw error
         }
+    }
+
+    private func moved(from former: String, to new: String) -> DiscoveryFault {
+        .movedIssuer(from: ForeignText.printable(former), to: ForeignText.printable(new))
     }
 
     // MARK: The client

@@ -141,6 +141,8 @@ final class Enroller: Sendable {
         case .authentication:
             state.stepUp.acrValues = challenge.acrValues
             state.stepUp.maxAge = challenge.maxAge ?? (challenge.acrValues == nil ? 0 : nil)
+            // The API may name other values with each answer.
+            return !before.wantsAuthentication
         }
         return state.stepUp != before
     }
@@ -155,12 +157,6 @@ final class Enroller: Sendable {
             else { return nil }
             return document
         }
-    }
-
-    /// Whether the API's metadata has to be read again.
-    var isStale: Bool {
-        let now = clock.now()
-        return state.withLock { $0.document.map { now >= $0.until } ?? true }
     }
 
     func keep(_ document: Document) { state.withLock { $0.document = document } }

@@ -7,6 +7,7 @@ refused token, end with UNAUTHENTICATED.
 """
 
 import argparse
+import sys
 import threading
 from concurrent import futures
 
@@ -23,7 +24,9 @@ options = arguments.parse_args()
 
 
 def say(text):
-    print(text, flush=True)
+    # One write: lines of several threads don't mix.
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def metadata(context):

@@ -219,6 +219,31 @@ import Testing
         }
     }
 
+    @Test("another issuer in the document: a configured client is never shown to it, unless the operator names it")
+    func configuredMoved() async throws {
+        let (old, new) = (try EnrollingServer(), try EnrollingServer())
+        let (clock, store) = (ManualClock(), OAuthAccessTokenMemoryStore())
+        let unattended = try old.client(clock: clock.clock, identifier: "reports", grant: ClientCredentialsGrant())
+        _ = try await unattended.accessToken()
+        let client = try old.client(store: store, clock: clock.clock, identifier: "reports")
+        try await old.logIn(client)
+        old.publish(issuers: [new.issuer])
+        let moved = DiscoveryFault.movedIssuer(from: old.issuer, to: new.issuer)
+        for client in [unattended, client] { client.challenged(ResourceChallenge(url: old.api), hadToken: true) }
+        clock.advance(by: .seconds(2))
+        let waiting = Task { try? await unattended.refreshedToken() }
+        try await eventually("the fault") { unattended.status().enrolment?.fault == moved }
+        unattended.shutdown()
+        #expect(await waiting.value == nil)
+        await #expect(throws: LoginError.discovery(moved)) {
+            try await client.beginLogin(redirectURI: LoginServer.callback)
+        }
+        #expect(new.server.requests("/token").isEmpty)
+        client.shutdown()
+        let named = try old.client(store: store, clock: clock.clock, identifier: "reports") { $0.issuer = new.issuer }
+        #expect(try await named.beginLogin(redirectURI: LoginServer.callback).url.hasPrefix(new.server.url))
+    }
+
     @Test("a code is not sent when the server has changed between the two halves of a login")
     func movedMidway() async throws {
         let (old, new) = (try EnrollingServer(), try EnrollingServer())
