@@ -62,6 +62,8 @@ private final class Visit {
                     text += "\(name.count):\(value.count) "
                 }
                 seen.append("fields \(block.endsStream) \(block.isTooLarge) \(text)")
+            // The first GOAWAY may end all streams. libnghttp2 then reads the rest of the same piece, and no further one.
+            case .goAway where seen.contains { $0.hasPrefix("goAway") }: break
             case .closed: ends.insert("\(event)")
             default: seen.append("\(event)")
             }
