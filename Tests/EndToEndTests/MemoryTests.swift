@@ -115,7 +115,7 @@ struct MemoryTests {
                     try await client.send(
                         "POST http://api.test/deaf HTTP/1.1\r\nHost: api.test\r\nContent-Length: \(Self.gigabyte)\r\n\r\n"
                     )
-                    // Sends until the proxy takes no more bytes: backpressure has reached the client.
+                    // Sends until the proxy stops reading, because backpressure has reached the client.
                     try? await client.send(block, times: 1024, within: .seconds(5))
                     return client
                 }

@@ -35,7 +35,7 @@ public final class AuthorizationServer: Sendable {
         }
     }
 
-    /// What was found about a request; for `grants`, see `asked`.
+    /// The judge's findings about one request. `asked` has those of `grants`.
     public struct Finding: Decodable, Sendable {
         /// `token` or `api`.
         public var at: String
@@ -73,9 +73,11 @@ public final class AuthorizationServer: Sendable {
         return text.split(separator: "\n").map { Data($0.utf8) }
     }
 
-    /// What was found about the requests so far.
-    public func findings(at place: String? = nil) throws -> [Finding] {
-        try lines().map { try JSONDecoder().decode(Finding.self, from: $0) }.filter { place == nil || $0.at == place }
+    /// The judge's findings about all requests so far, or those to one endpoint.
+    public func findings(at endpoint: String? = nil) throws -> [Finding] {
+        try lines().map { try JSONDecoder().decode(Finding.self, from: $0) }.filter {
+            endpoint == nil || $0.at == endpoint
+        }
     }
 
     /// Token requests to `grants`: form parameters, and `header` and `claims` of good assertions.

@@ -6,7 +6,7 @@ public final class RawClient: Sendable {
     private let socket: Socket
     private let buffer = Mutex<[UInt8]>([])
 
-    /// Ports of a TCP connection: this end's, and the other's, which nobody can ask for once it has left.
+    /// Ports of both ends of a TCP connection. The far one is unknown to the kernel after the far end has left.
     private let ports: (near: UInt16, far: UInt16)?
 
     init(socket: Socket) {
@@ -146,7 +146,7 @@ public final class RawClient: Sendable {
     public func resetOnClose() { socket.resetOnClose() }
 }
 
-/// Waits until nobody listens on a port of 127.0.0.1.
+/// Waits until a port of 127.0.0.1 refuses connections.
 public func refusesConnections(_ port: UInt16) async throws {
     try await eventually("no listener") {
         guard let another = try? await RawClient.connect(port: port) else { return true }

@@ -97,7 +97,7 @@ extension RawClient {
         }
     }
 
-    /// Waits until the other side has closed the connection; what it sent before may be unread.
+    /// Waits until the other side has closed the connection. Its last bytes may still be unread.
     public func isLeft() async throws {
         try await eventually("the other side has closed it") {
             let connection = try self.connection()
@@ -105,7 +105,7 @@ extension RawClient {
         }
     }
 
-    /// Waits until no more bytes come or go: each side waits for the other.
+    /// Waits until no bytes move in either direction.
     public func isStuck() async throws {
         _ = try await settled("no bytes move") {
             let near = try self.connection().near

@@ -138,7 +138,7 @@ final class HTTP2Connection {
 
     func scheduleFlush() { connection.scheduleFlush() }
 
-    /// Writes frames until the kernel takes no more.
+    /// Writes frames until all are sent or the socket is full.
     func flush() {
         let heads = heads
         self.heads.removeAll(keepingCapacity: true)

@@ -8,7 +8,7 @@ extension ResponseHead {
     /// - Parameters:
     ///   - map: rewrites the upstream's addresses.
     ///   - hidesDiscovery: leaves `resource_metadata` out of challenges (RFC 9728 section 5.1).
-    func writeFields(to output: inout ByteBuffer, _ map: AddressMap?, hidesDiscovery: Bool = false) {
+    func writeFields(to output: inout ByteBuffer, _ map: AddressMap?, hidesDiscovery: Bool) {
         let bytes = self.bytes.span
         for field in fields where !field.isHopByHop {
             if RewrittenFields.ofAnswers & field.known.bit != 0, let map {

@@ -417,7 +417,7 @@ def case_early(client, authority):
     """An answer before the body has passed."""
     body = b"x" * (4 << 20)
     found = client.call("POST", authority, "/early", pieces=[body], length=len(body))
-    # Behind the whole answer a server of HTTP/2 says that it wants no more.
+    # An HTTP/2 server may follow a complete answer with RST_STREAM(NO_ERROR).
     return found.status, found.body, found.end in ("whole", "reset 0")
 
 

@@ -134,8 +134,7 @@ enum JudgePhase {
         if challenge.reason == .token, answer.status == 403 { return nil }
         client.challenged(challenge, hadToken: context.token != nil)
         guard answer.status == 401, challenge.reason == .authentication || context.token == nil else { return nil }
-        return Problem(
-            .needsAuthentication, client: upstream.rules.settings.client ?? "", signIn: context.shard.observer.signIn)
+        return signInNeeded(context)
     }
 
     /// Address of the request at the API, without its query.

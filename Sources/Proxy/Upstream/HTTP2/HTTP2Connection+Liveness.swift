@@ -4,7 +4,7 @@ import Reactor
 
 /// Times after which a silent connection has to show that it is alive.
 struct HTTP2Liveness {
-    /// Silence behind a request that was given up, after which no further request begins on the connection.
+    /// Minimum time without an answer after which a cancelled request puts the connection in doubt.
     var doubtAfter = Duration.seconds(1)
     /// Silence of a connection with requests. Servers of gRPC refuse a PING more often than every five minutes.
     var pingAfter = Duration.seconds(330)
@@ -26,8 +26,8 @@ extension HTTP2Connection {
         return false
     }
 
-    /// A request was given up before its answer. If the server has sent nothing meanwhile, later requests use another
-    /// connection: this one may be dead.
+    /// Notes a request that ended without an answer. If the server sent nothing in that time, the connection may be dead, and
+    /// serves no further request.
     func gotNoAnswer(since opened: LoopTime) {
         guard carrier != nil, marks.heard <= opened, loop.now >= opened + origin.liveness.doubtAfter else { return }
         marks.isDoubtful = true
