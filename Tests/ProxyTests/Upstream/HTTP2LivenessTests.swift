@@ -132,4 +132,18 @@ struct HTTP2LivenessTests {
         #expect(try await peers.body("/x") == "2")
         try await peers.stop()
     }
+
+    @Test func `names behind a wildcard do not fill the memory`() async throws {
+        let loop = try EventLoop.start(name: "names")
+        let origins = try await loop.run {
+            let pool = HTTP2Pool(CarrierPool(options: PoolOptions(), loop: loop), buffers: ExchangePool(loop: loop))
+            for number in 0..<5000 {
+                let origin = Origin(scheme: .https, host: "a\(number).test", port: 443)
+                _ = pool.origin(.init(origin: origin, isKnown: false))
+            }
+            return pool.origins.count
+        }
+        loop.stop()
+        #expect((1...1000).contains(origins))
+    }
 }

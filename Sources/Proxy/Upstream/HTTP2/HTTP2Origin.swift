@@ -59,7 +59,7 @@ final class HTTP2Origin {
     }
 
     func remove(_ exchange: HTTP2Exchange) {
-        waiting.removeAll { $0 === exchange }
+        if let index = waiting.firstIndex(where: { $0 === exchange }) { waiting.remove(at: index) }
         if waiting.isEmpty { cancelDials { $0.request.isQueued } }
     }
 
@@ -185,9 +185,9 @@ final class HTTP2Origin {
     /// The pool is gone.
     func abandon() { for connection in connections { connection.abandon() } }
 
-    private func forgetIfUnused() {
-        if connections.isEmpty, waiting.isEmpty, !lacksHTTP2, !isBeginning { pool.remove(self) }
-    }
+    private func forgetIfUnused() { if isUnused, !lacksHTTP2 { pool.remove(self) } }
+
+    var isUnused: Bool { connections.isEmpty && waiting.isEmpty && !isBeginning }
 
     var waitingCount: Int { waiting.count }
     /// Number of dials that wait for another connection to end.

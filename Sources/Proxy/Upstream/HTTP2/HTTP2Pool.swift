@@ -14,7 +14,7 @@ final class HTTP2Pool {
     let buffers: ExchangePool
     let spares = SpareBuffers(limit: 8)
     private(set) var liveness: HTTP2Liveness
-    private var origins: [Key: HTTP2Origin] = [:]
+    private(set) var origins: [Key: HTTP2Origin] = [:]
     /// Cache of the last lookup: most upstreams have one origin.
     private var last: (key: Key, origin: HTTP2Origin)?
 
@@ -32,11 +32,21 @@ final class HTTP2Pool {
     /// Returns the connections to an origin; `nil` if its server is known to lack HTTP/2.
     func origin(_ key: Key) -> HTTP2Origin? {
         if let last, last.key == key { return last.origin.lacksHTTP2 ? nil : last.origin }
-        let origin = origins[key] ?? HTTP2Origin(key.origin, key.isKnown ? .knownHTTP2 : .http2, in: self)
-        origins[key] = origin
+        let origin = origins[key] ?? add(key)
         last = (key, origin)
         return origin.lacksHTTP2 ? nil : origin
     }
+
+    /// Adds an origin. Forgets those that only say that their server lacks HTTP/2 when there are many: names behind a wildcard
+    /// are unlimited.
+    private func add(_ key: Key) -> HTTP2Origin {
+        if origins.count >= Self.maxOrigins { origins = origins.filter { !$0.value.isUnused } }
+        let origin = HTTP2Origin(key.origin, key.isKnown ? .knownHTTP2 : .http2, in: self)
+        origins[key] = origin
+        return origin
+    }
+
+    private static let maxOrigins = 1000
 
     func remove(_ origin: HTTP2Origin) {
         origins[origin.key] = nil
