@@ -63,6 +63,24 @@ struct ZeroConfigurationChainTests {
         #expect(server.requests.isEmpty)
     }
 
+    @Test("a gRPC call without a token: UNAUTHENTICATED asks for the sign-in, as a 401 does")
+    func calls() async throws {
+        let api = try publishingAPI(naming: "https://a.example")
+        let refusing = try RecordingOrigin { exchange in
+            let fields = [("Content-Type", "application/grpc"), ("grpc-status", "16")]
+            try exchange.respond(200, fields: fields)
+        }
+        let proxy = try await RunningProxy.auto(
+            api.url,
+            more: "  - {host: calls.test, url: \"\(refusing.url)\", client: auto, allow_plaintext: true, http2: false}")
+        let call = try await proxy.send(
+            "POST", "http://calls.test/service/Method",
+            fields: [("Content-Type", "application/grpc"), ("TE", "trailers")],
+            body: "")
+        #expect(call.field("grpc-status") == "16")
+        #expect((call.field("grpc-message") ?? "").contains("/login/calls.test"), "\(call)")
+    }
+
     @Test("doctor stops at the first broken link, with what to do; why and status name it")
     func broken() async throws {
         let api = try publishingAPI(naming: "https://a.example\",\"https://b.example")

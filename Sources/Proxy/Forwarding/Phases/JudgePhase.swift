@@ -14,12 +14,14 @@ enum JudgePhase {
         if isCall { context.exchange.callStatus = GRPCStatus(answer) }
         var findings = Exchange.Findings(
             canSendAgain: progress.canRewind, isRequestComplete: progress.isRequestComplete)
-        if let problem = signInProblem(answer, context) { return context.exchange.refuse(problem) }
+        if let upstream = context.upstream, upstream.enrols, let problem = signInProblem(answer, upstream, context) {
+            return context.exchange.refuse(problem)
+        }
         if context.token != nil {
             findings.wantsNonce = takesNonce(answer, &context)
             findings.awaitsStatus = isCall && answer.status == 200 && context.exchange.callStatus == nil
             if !findings.wantsNonce { findings.isTokenRefused = isTokenSuspect(answer, findings, &context) }
-            if refuses(answer, context), !findings.isTokenRefused, !findings.wantsNonce, isPersonNeeded(context),
+            if refuses(answer, context.exchange.callStatus), !findings.isTokenRefused, !findings.wantsNonce, isPersonNeeded(context),
                 let token = context.token, tokenRefusal(answer, of: token) != nil
             {
                 return context.exchange.refuse(signInNeeded(context))
@@ -31,8 +33,8 @@ enum JudgePhase {
     // MARK: Rule 7
 
     /// Whether the answer refuses a credential: 401, or UNAUTHENTICATED of gRPC in place of it.
-    private static func refuses(_ answer: borrowing ResponseHead, _ context: Context) -> Bool {
-        answer.status == 401 || answer.status == 200 && context.exchange.callStatus == .unauthenticated
+    private static func refuses(_ answer: borrowing ResponseHead, _ call: GRPCStatus?) -> Bool {
+        answer.status == 401 || answer.status == 200 && call == .unauthenticated
     }
 
     /// Reports the answer to the token's client.
@@ -41,7 +43,7 @@ enum JudgePhase {
         _ answer: borrowing ResponseHead, _ findings: Exchange.Findings, _ context: inout Context
     ) -> Bool {
         guard let token = context.token, !findings.awaitsStatus else { return false }
-        if refuses(answer, context) {
+        if refuses(answer, context.exchange.callStatus) {
             guard let saysInvalid = tokenRefusal(answer, of: token) else { return false }
             return noteRefusal(saysInvalid: saysInvalid, context)
         }
@@ -118,22 +120,23 @@ enum JudgePhase {
 
     /// Reports a challenge to the client of `client: auto`.
     /// - Returns: the answer that replaces it, if a person has to sign in.
-    private static func signInProblem(_ answer: borrowing ResponseHead, _ context: Context) -> Problem? {
-        guard let upstream = context.upstream, upstream.enrols, answer.status == 401 || answer.status == 403,
-            let client = context.client
-        else { return nil }
+    private static func signInProblem(
+        _ answer: borrowing ResponseHead, _ upstream: Upstream, _ context: Context
+    ) -> Problem? {
+        let isRefusal = refuses(answer, context.exchange.callStatus)
+        guard isRefusal || answer.status == 403, let client = context.client else { return nil }
         let values = challenges(answer)
         let known = (Challenge.parse(values) ?? []).filter { [Challenge.bearer, Challenge.dpop].contains($0.scheme) }
         let bearer = known.first { $0.value(of: "error") != nil } ?? known.first
         // The program itself has to handle a 401 with another scheme, or a 403 without a challenge.
-        guard bearer != nil || answer.status == 401 && values.isEmpty else { return nil }
+        guard bearer != nil || isRefusal && values.isEmpty else { return nil }
         let challenge = ResourceChallenge(
             url: address(context, upstream), metadata: bearer?.value(of: "resource_metadata"),
             scope: bearer?.value(of: "scope"), error: bearer?.value(of: "error"),
             acrValues: bearer?.value(of: "acr_values"), maxAge: bearer?.value(of: "max_age"))
         if challenge.reason == .token, answer.status == 403 { return nil }
         client.challenged(challenge, hadToken: context.token != nil)
-        guard answer.status == 401, challenge.reason == .authentication || context.token == nil else { return nil }
+        guard isRefusal, challenge.reason == .authentication || context.token == nil else { return nil }
         return signInNeeded(context)
     }
 
