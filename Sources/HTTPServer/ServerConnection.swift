@@ -77,6 +77,9 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     #endif
     private(set) var deadline = ConnectionDeadline.off
     /// Time at which a head began that did not come in one piece.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var headBegan: LoopTime?
     /// Bytes in the kernel's send buffer when the wait for the client began.
     private var unacknowledged = 0

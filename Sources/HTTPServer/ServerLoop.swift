@@ -6,6 +6,9 @@ public final class ServerLoop {
     private static let sweepInterval = Duration.milliseconds(50)
 
     public let loop: EventLoop
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     public private(set) var settings: ServerSettings
     let spares = SpareBuffers()
     var date = DateField()

@@ -18,6 +18,9 @@ final class RuleSet {
     var gate: Gate
     /// `nil`: no login is required.
     let users: UserDirectory?
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private(set) var upstreams: [Upstream] = []
     private var unmatched: Upstream?
     /// `nil`: CONNECT is refused.

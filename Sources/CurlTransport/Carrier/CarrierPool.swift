@@ -12,8 +12,14 @@ public final class CarrierPool {
     private var engine: CurlEngine?
     private var groups: [Origin: OriginCarriers] = [:]
     /// Most upstreams have one origin.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var lastGroup: OriginCarriers?
     private var carriers: [Carrier] = []
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var queue: [CarrierRequest] = []
     private var isServing = false
     /// Within `dial`, which throws errors of its synchronous part.

@@ -1,6 +1,9 @@
 /// The connections to one origin; of the idle ones, the latest used is last.
 final class OriginCarriers {
     let origin: Origin
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var idle: [Carrier] = []
     var open = 0
 

@@ -245,10 +245,9 @@ final class HTTP2ClientStream: ClientStream {
 
     // MARK: The stream
 
-    func setDeadline(after timeout: Timeout) { setDeadline(.handler, after: timeout) }
+    func setDeadline(after timeout: Timeout) { if phase == .busy { setDeadline(.handler, after: timeout) } }
 
     private func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
-        guard phase != .closed else { return }
         deadline = ConnectionDeadline(kind, after: timeout, since: server.loop.now)
         connection.noteDeadline(deadline.time)
     }

@@ -145,12 +145,14 @@ extension RouteTable.Rules {
         let method = bytes[head.method]
         if judgesPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
         var isForOthers = false
-        for rule in rules where rule.covers(path, method) && rule.fields.allSatisfy({ Self.has($0, head, bytes) }) {
-            if let callers = rule.callers, let caller, !callers.admits(caller) {
+        // A rule is not copied: each would cost six retains.
+        for index in rules.indices
+        where rules[index].covers(path, method) && rules[index].fields.allSatisfy({ Self.has($0, head, bytes) }) {
+            if let callers = rules[index].callers, let caller, !callers.admits(caller) {
                 isForOthers = true
                 continue
             }
-            return .upstream(rule.upstream)
+            return .upstream(rules[index].upstream)
         }
         return isForOthers ? .notForCaller : .notCovered
     }

@@ -23,7 +23,7 @@ enum RecordPhase {
 
     // MARK: Counters
 
-    private static func result(_ context: Context, _ progress: StreamProgress) -> ProxyMetrics.Result {
+    private static func result(_ context: borrowing Context, _ progress: StreamProgress) -> ProxyMetrics.Result {
         let (now, bodyTaken) = (context.shard.loop.now, progress.bodyTaken)
         // Bytes of another protocol have been counted already.
         let isSwitched = context.exchange.isSwitched
@@ -36,13 +36,13 @@ enum RecordPhase {
             call: context.exchange.request.isGRPC ? ProxyMetrics.index(of: context.exchange.callStatus) : nil)
     }
 
-    private static func slot(_ context: Context) -> Int {
+    private static func slot(_ context: borrowing Context) -> Int {
         let isConnect = context.stream.request.with { head, _ in head.methodKind == .connect }
         return context.rules.slot(context.admitted.rules, isConnect: isConnect)
     }
 
     /// Counts bytes of a tunnel or an upgraded connection as they pass, because it may last for days.
-    static func bytesPassed(_ context: Context, sent: UInt64 = 0, received: UInt64 = 0) {
+    static func bytesPassed(_ context: borrowing Context, sent: UInt64 = 0, received: UInt64 = 0) {
         context.rules.metrics.moved(slot: slot(context), sent: sent, received: received)
     }
 
@@ -122,7 +122,7 @@ enum RecordPhase {
     }
 
     /// `nil` if the request was neither given a credential nor denied one.
-    private static func audit(_ context: Context) -> RequestRecord.Audit? {
+    private static func audit(_ context: borrowing Context) -> RequestRecord.Audit? {
         if context.ledger.gaveCredential { return .given }
         // The proxy refused a request for which it has a credential, or refused it before a route was known.
         guard let error = context.ledger.error, context.ledger.refusal != nil else { return nil }
