@@ -46,7 +46,12 @@ public struct HTTP2FieldList: ~Copyable {
 
     private mutating func add(_ start: Int, nameCount: Int, valueCount: Int) {
         let middle = start + nameCount
-        fields.append(Field(name: start..<middle, value: middle..<(middle + valueCount)))
+        add(Field(name: start..<middle, value: middle..<(middle + valueCount)))
+    }
+
+    private mutating func add(_ field: Field) {
+        if fields.isEmpty { fields.reserveCapacity(16) }
+        fields.append(field)
     }
 
     /// Takes field lines of HTTP/1.1, `name: value` and CRLF, over. Fields that describe a connection of HTTP/1.1 are left
@@ -57,7 +62,7 @@ public struct HTTP2FieldList: ~Copyable {
         let end = bytes.count
         while position < end {
             let (field, next) = Self.line(bytes.bytes, from: position)
-            if let field, !Self.isOfConnection(bytes.bytes, field) { fields.append(field) }
+            if let field, !Self.isOfConnection(bytes.bytes, field) { add(field) }
             position = next
         }
     }

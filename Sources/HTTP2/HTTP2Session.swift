@@ -11,21 +11,42 @@ import Reactor
     let settings: HTTP2Settings
     /// An `nghttp2_session`.
     let handle: OpaquePointer
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var streams: [Int32: HTTP2Stream] = [:]
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var events = EventQueue()
     /// Header lists of the events since the last `receive`.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     public internal(set) var received = HTTP2FieldList()
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var block = ReceivedBlock()
     /// The bytes of the current `receive`.
     var input: UnsafeRawBufferPointer = unsafe .init(start: nil, count: 0)
     /// The output of the current `fill`.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var output = ByteBuffer()
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var budget: FrameBudget
     /// Our own RST_STREAM frames that have not gone out. Others are those that the peer makes libnghttp2 send.
     var ownResets = 0
     /// The highest stream that the peer handles, from its GOAWAY.
     var lastHandled: Int32?
     private(set) var hasSettings = false
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private(set) var error: HTTP2Error?
     private let spares: SpareBuffers
 

@@ -35,6 +35,14 @@ public struct ResponseHead: Sendable {
 
     public init() {}
 
+    /// - Parameters:
+    ///   - bytes: room for as many, at once.
+    ///   - fields: likewise.
+    public init(reserving bytes: Int, fields: Int) {
+        self.bytes.reserveCapacity(bytes)
+        self.fields.reserveCapacity(fields)
+    }
+
     /// Lets go of the memory of an unusually large head.
     public mutating func shrink() {
         if bytes.capacity > Self.keptBytes { bytes = [] }

@@ -11,13 +11,20 @@ import Glibc
     private static let leastCapacity = 512
 
     public init(capacity: Int = 0, isSecret: Bool = false) {
-        unsafe storage = capacity == 0 ? .init(start: nil, count: 0) : .allocate(byteCount: capacity, alignment: 8)
+        unsafe storage = capacity == 0 ? .init(start: nil, count: 0) : Self.allocate(capacity)
         self.isSecret = isSecret
     }
 
     deinit {
         if secretEnd > 0 { wipe(from: 0) }
-        unsafe storage.deallocate()
+        unsafe free(storage.baseAddress)
+    }
+
+    /// Memory for buffers, to be given back by `free`. `UnsafeMutableRawBufferPointer.allocate` calls posix_memalign(3), which
+    /// takes several times longer.
+    static func allocate(_ count: Int) -> UnsafeMutableRawBufferPointer {
+        guard let memory = unsafe malloc(count) else { fatalError("no memory") }
+        return unsafe UnsafeMutableRawBufferPointer(start: memory, count: count)
     }
 
     /// While this is set, appended bytes are secret. Their memory is wiped when the buffer is emptied, moved or
@@ -139,7 +146,7 @@ import Glibc
     /// Empties the buffer and frees its memory.
     public mutating func release() {
         removeAll()
-        unsafe storage.deallocate()
+        unsafe free(storage.baseAddress)
         unsafe storage = .init(start: nil, count: 0)
     }
 
@@ -168,14 +175,13 @@ import Glibc
             }
             if secretEnd > 0 { wipe(from: used) }
         } else {
-            let bigger = UnsafeMutableRawBufferPointer.allocate(
-                byteCount: max(used + count, unsafe storage.count * 2, Self.leastCapacity), alignment: 8)
+            let bigger = unsafe Self.allocate(max(used + count, storage.count * 2, Self.leastCapacity))
             if used > 0 {
                 unsafe memcpy(
                     bigger.baseAddress.unsafelyUnwrapped, storage.baseAddress.unsafelyUnwrapped + start, used)
             }
             if secretEnd > 0 { wipe(from: 0) }
-            unsafe storage.deallocate()
+            unsafe free(storage.baseAddress)
             unsafe storage = bigger
         }
         moveSecret(by: start)

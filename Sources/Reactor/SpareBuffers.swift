@@ -1,3 +1,5 @@
+import Glibc
+
 /// Memory for buffers that are used for a moment only. Waiting connections hold none. Connections served one after the
 /// other share the same memory, which is still in the processor's caches. Loop's thread only.
 @safe public final class SpareBuffers {
@@ -17,7 +19,7 @@
     }
 
     deinit {
-        while let spare = unsafe spares.popLast() { unsafe spare.deallocate() }
+        while let spare = unsafe spares.popLast() { unsafe free(spare.baseAddress) }
     }
 
     /// `nil` when none is left.
@@ -40,7 +42,7 @@ extension ByteBuffer {
         if let spare = unsafe spares.take() {
             unsafe adopt(spare)
         } else if makes {
-            unsafe adopt(.allocate(byteCount: SpareBuffers.size, alignment: 8))
+            unsafe adopt(ByteBuffer.allocate(SpareBuffers.size))
         }
     }
 
@@ -50,6 +52,6 @@ extension ByteBuffer {
         guard capacity > 0 else { return }
         removeAll()
         let memory = unsafe surrender()
-        if !(unsafe spares.keep(memory)) { unsafe memory.deallocate() }
+        if !(unsafe spares.keep(memory)) { unsafe free(memory.baseAddress) }
     }
 }

@@ -21,11 +21,26 @@ final class HTTP2Connection {
     let session: HTTP2Session
     private unowned let connection: ServerConnection
     private let server: ServerLoop
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var streams: [Int32: HTTP2ClientStream] = [:]
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var heads: [HTTP2ClientStream] = []
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var life = Life.serving
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var hasFailed = false
     /// Deadline of the connection itself: for the next request, or for a client that takes no output.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var wait = ConnectionDeadline.off
     private var unacknowledged = 0
 

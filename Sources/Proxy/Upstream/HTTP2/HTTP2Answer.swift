@@ -7,7 +7,7 @@ import WireText
 /// The answer on one stream. The strict parsers of HTTP/1.1 read its heads and trailers, so that the same rules hold.
 /// Not copyable: reading the head costs no copy.
 struct HTTP2Answer: ~Copyable {
-    private(set) var head = ResponseHead()
+    private(set) var head = ResponseHead(reserving: 512, fields: 16)
     private(set) var isHeadComplete = false
     private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
     private var interim = 0

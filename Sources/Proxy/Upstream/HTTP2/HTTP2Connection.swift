@@ -43,8 +43,17 @@ final class HTTP2Connection: CarrierOwner {
     let loop: EventLoop
     let buffers: ExchangePool
     let request = CarrierRequest()
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private(set) var carrier: Carrier?
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var session: HTTP2Session?
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var exchanges: [Int32: HTTP2Exchange] = [:]
     /// Streams whose request body is to be read.
     var uploads: [Int32] = []
@@ -53,6 +62,9 @@ final class HTTP2Connection: CarrierOwner {
     var output = ByteBuffer()
     /// Number of writes to the carrier.
     var writes: UInt64 = 0
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     var marks = Marks()
     var timer: LoopTimer?
 

@@ -21,7 +21,13 @@ final class HTTP2Exchange: UpstreamStream {
     }
 
     let request: UpstreamRequest
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private(set) var delegate: (any UpstreamStreamDelegate)?
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private(set) var state = State.none
     /// Time at which the wait for a stream began, and its deadline.
     private(set) var began = LoopTime(nanoseconds: 0)

@@ -8,7 +8,13 @@ final class HTTP2Origin {
     private let use: CarrierUse
     private unowned let pool: HTTP2Pool
     /// Ready connections, and those being dialled.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var connections: [HTTP2Connection] = []
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
     private var waiting: [HTTP2Exchange] = []
     /// Time until which HTTP/2 is not tried again after a server did not offer it.
     private var http1Until = LoopTime(nanoseconds: 0)
