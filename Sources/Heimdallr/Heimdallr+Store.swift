@@ -25,6 +25,12 @@ extension Heimdallr {
         }
     }
 
+    /// Takes up a later record of another process, before a sign-in or a sign-out.
+    func readAhead() async {
+        guard case .success(let record?) = await stored() else { return }
+        apply { $0.readAhead(record, $1) }
+    }
+
     /// Whether the store has a record of this client for another server or account.
     private func hasForeignRecord() async -> Bool {
         guard let names = try? await store.names(of: name) else { return false }

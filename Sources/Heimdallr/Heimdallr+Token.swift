@@ -63,7 +63,7 @@ extension Heimdallr {
 
     /// Removes the record. A client that was registered or typed in stays: the next sign-in uses it.
     private func removeRecord() async throws {
-        guard exchange.enroller?.enrolment != nil else { return try await store.remove(client: recordName) }
+        guard look({ $0.grant.enrolment != nil }) else { return try await store.remove(client: recordName) }
         let record = apply { $0.record(nil, $1) }
         try await store.save(exchange.completed(record), client: recordName)
     }

@@ -255,6 +255,9 @@ public final class Heimdallr: Sendable {
             if let continuation = state.continuations.removeValue(forKey: id) {
                 resumptions.append((continuation, result))
             }
+        case .enrol(let enrolment):
+            // Under the lock, so that no token is used with the server or the client of another one.
+            exchange.enroller?.use(enrolment)
         case .resave(let record):
             Task.detached { [self] in await resave(record) }
         case .emit(let kind):

@@ -77,6 +77,8 @@ extension Heimdallr {
     }
 
     private func logOutHoldingStore(locally: Bool) async -> LogoutReport {
+        // Of tokens that an API's documents named the server of, only those in memory are known to belong to it.
+        if enrols { await readAhead() }
         let held = await heldTokens()
         if locally { return await forget(.forgotten) }
         guard held.refreshToken != nil || held.accessToken != nil else { return await forget(.nothingHeld) }
@@ -127,7 +129,7 @@ extension Heimdallr {
     /// Those in memory, or those of a later record that another process wrote.
     private func heldTokens() async -> (refreshToken: Secret?, accessToken: Secret?, expiresIn: Duration?) {
         let held = tokensInMemory()
-        if let record = try? await store.load(client: recordName), record.revision > held.revision {
+        if !enrols, let record = try? await store.load(client: recordName), record.revision > held.revision {
             return (record.refreshToken, record.accessToken, nil)
         }
         return (held.refreshToken, held.accessToken, held.expiresIn)

@@ -1,3 +1,5 @@
+internal import WireText
+
 /// Fault of the server's metadata (RFC 8414, OpenID Connect Discovery). The texts are fixed sentences.
 public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// No answer came.
@@ -64,6 +66,10 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension DiscoveryFault {
+    static func moved(from former: String, to new: String) -> DiscoveryFault {
+        .movedIssuer(from: ForeignText.printable(former), to: ForeignText.printable(new))
+    }
+
     /// Sentences about an API that names its authorization server itself.
     private var enrolmentSentence: String {
         switch self {

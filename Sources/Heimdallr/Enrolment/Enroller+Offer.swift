@@ -37,7 +37,7 @@ extension Enroller {
         if !configured.identifier.isEmpty, settings.clientDocument == nil, settings.issuer != issuer,
             let former = enrolment?.issuer, former != issuer
         {
-            throw moved(from: former, to: issuer)
+            throw .moved(from: former, to: issuer)
         }
         let metadata = try await directory.metadata(of: issuer)
         var browser = ""
@@ -107,7 +107,7 @@ extension Enroller {
     /// - Throws: `DiscoveryFault.movedIssuer`, `.unlistedIssuer`, or `.notEnrolled`
     func confirm(_ directory: EndpointDirectory) async throws(DiscoveryFault) {
         guard let enrolment else { throw .notEnrolled }
-        if let pinned = settings.issuer, pinned != enrolment.issuer { throw moved(from: enrolment.issuer, to: pinned) }
+        if let pinned = settings.issuer, pinned != enrolment.issuer { throw .moved(from: enrolment.issuer, to: pinned) }
         // A document of another resource at the same origin says nothing of this one.
         guard let own = enrolment.resource, let document = try? await resource(directory),
             document.metadata.resource == own
@@ -116,15 +116,11 @@ extension Enroller {
         do throws(DiscoveryFault) {
             let named = try document.metadata.issuer(pinned: settings.issuer)
             guard named != enrolment.issuer else { return }
-            throw moved(from: enrolment.issuer, to: named)
+            throw DiscoveryFault.moved(from: enrolment.issuer, to: named)
         } catch {
             note(error)
             throw error
         }
-    }
-
-    private func moved(from former: String, to new: String) -> DiscoveryFault {
-        .movedIssuer(from: ForeignText.printable(former), to: ForeignText.printable(new))
     }
 
     // MARK: The client
@@ -171,9 +167,7 @@ extension Enroller {
         case .registered: client = try await register(offer, redirectURI: redirectURI ?? "")
         case .wanted: throw .clientWanted
         }
-        var new = Enrolment(resource: offer.resource, issuer: offer.issuer, scope: offer.scope, client: client)
-        new.revision = enrolment?.revision ?? 0
-        return new
+        return Enrolment(resource: offer.resource, issuer: offer.issuer, scope: offer.scope, client: client)
     }
 
     /// Registers a client (RFC 7591 section 3.1).

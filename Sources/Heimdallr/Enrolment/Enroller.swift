@@ -2,7 +2,7 @@ import Synchronization
 
 /// Finds the authorization server of one API in the API's own documents, and a client there. Any thread.
 ///
-/// The enrolment is stored in the client's record, and changes only under the record's lease.
+/// The enrolment is stored in the client's record beside its tokens, and changes only together with them.
 final class Enroller: Sendable {
     let settings: EnrolmentSettings
     /// The configured client authentication; its identifier may be empty.
@@ -14,6 +14,8 @@ final class Enroller: Sendable {
 
     private struct State {
         var enrolment: Enrolment?
+        /// A client that its server no longer knows.
+        var refused: (issuer: String, identifier: String)?
         /// The newest challenge that a missing or refused token caused.
         var challenge: ResourceChallenge?
         var stepUp = StepUp()
@@ -58,7 +60,7 @@ final class Enroller: Sendable {
 
     // MARK: The enrolment in use
 
-    var enrolment: Enrolment? { state.withLock { $0.enrolment } }
+    var enrolment: Enrolment? { state.withLock { state in state.enrolment.map { Self.noting(state, $0) } } }
 
     /// The issuer of the tokens in use; before a sign-in the configured one.
     var issuer: String? { enrolment?.issuer ?? settings.issuer }
@@ -73,21 +75,31 @@ final class Enroller: Sendable {
         return configuration
     }
 
-    /// Replaces the enrolment. The new one gets the next revision.
-    func use(_ new: Enrolment) {
+    /// Replaces the enrolment.
+    func use(_ new: Enrolment?) {
         state.withLock { state in
-            var new = new
-            new.revision = (state.enrolment?.revision ?? 0) + 1
             state.enrolment = new
+            // Another process has read a newer document.
+            if let new, let document = state.document, !document.metadata.authorizationServers.contains(new.issuer) {
+                state.document = nil
+            }
         }
     }
 
-    /// Uses the enrolment of a stored record if its revision is higher than the current one's.
-    func takeUp(_ stored: Secret?) {
-        guard let stored, let other = Enrolment(stored: stored) else { return }
+    private static func noting(_ state: State, _ enrolment: Enrolment) -> Enrolment {
+        guard let refused = state.refused, refused == (enrolment.issuer, enrolment.client.identifier) else {
+            return enrolment
+        }
+        var enrolment = enrolment
+        enrolment.client.isRefused = true
+        return enrolment
+    }
+
+    /// Returns a record's enrolment with the note that the server no longer knows the client; `nil`: there is no such note.
+    func noting(_ stored: Secret?) -> Secret? {
         state.withLock { state in
-            if let own = state.enrolment, own.revision >= other.revision { return }
-            state.enrolment = other
+            guard state.refused != nil, let stored, let enrolment = Enrolment(stored: stored) else { return nil }
+            return Self.noting(state, enrolment).stored
         }
     }
 
@@ -95,10 +107,8 @@ final class Enroller: Sendable {
     /// - Returns: whether the client was registered by RFC 7591.
     func clientRefused() -> Bool {
         state.withLock { state in
-            guard var enrolment = state.enrolment, enrolment.client.source == .registered else { return false }
-            enrolment.client.isRefused = true
-            enrolment.revision += 1
-            state.enrolment = enrolment
+            guard let enrolment = state.enrolment, enrolment.client.source == .registered else { return false }
+            state.refused = (enrolment.issuer, enrolment.client.identifier)
             return true
         }
     }
@@ -108,10 +118,7 @@ final class Enroller: Sendable {
         state.withLock { state in
             state.stepUp = StepUp()
             state.fault = nil
-            guard var enrolment = state.enrolment, enrolment.client.renewals > 0 else { return }
-            enrolment.client.renewals = 0
-            enrolment.revision += 1
-            state.enrolment = enrolment
+            state.refused = nil
         }
     }
 

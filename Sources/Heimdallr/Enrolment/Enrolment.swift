@@ -10,8 +10,6 @@ struct Enrolment: Sendable, Equatable, Redacted {
     /// Scopes that the last sign-in asked for.
     var scope: [String]
     var client: Client
-    /// Number of the change: the enrolment with the highest number is the newest.
-    var revision: UInt64 = 1
 
     struct Client: Sendable, Equatable {
         var identifier: String
@@ -50,6 +48,11 @@ struct Enrolment: Sendable, Equatable, Redacted {
         case typed
     }
 
+    /// Whether tokens of the one are tokens of the other.
+    func hasSameClient(as other: Enrolment) -> Bool {
+        issuer == other.issuer && client.identifier == other.client.identifier
+    }
+
     // MARK: In the store
 
     /// The enrolment as JSON, for the record.
@@ -63,7 +66,6 @@ struct Enrolment: Sendable, Equatable, Redacted {
             .init("registered_at", .number(Int(client.registeredAt))),
             .init("secret_expires_at", .number(Int(client.secretExpiresAt))),
             .init("refused", .bool(client.isRefused)), .init("renewals", .number(client.renewals)),
-            .init("revision", .number(Int(clamping: revision))),
         ]
         var bytes: [UInt8] = []
         bytes.reserveCapacity(4096)
@@ -88,7 +90,6 @@ struct Enrolment: Sendable, Equatable, Redacted {
         client.secretExpiresAt = Self.number(value["secret_expires_at"])
         client.isRefused = value["refused"] == .bool(true)
         client.renewals = Int(clamping: Self.number(value["renewals"]))
-        revision = UInt64(clamping: Self.number(value["revision"]))
     }
 
     init(resource: String?, issuer: String, scope: [String], client: Client) {

@@ -25,7 +25,7 @@ extension Heimdallr {
     public func signInOffer(redirectURI: String) async throws(LoginError) -> SignInOffer {
         guard let enroller = exchange.enroller else { throw .wrongMethod }
         // The record may have a client of another process.
-        _ = await stored()
+        await readAhead()
         do throws(DiscoveryFault) {
             return try await enroller.offer(exchange.directory, grant: exchange.grant.type, redirectURI: redirectURI)
         } catch { throw LoginError(error) }
@@ -78,20 +78,11 @@ extension Heimdallr {
 
     /// Saves an enrolment in the record. Under `holdingStore` only.
     private func adopt(_ enrolment: Enrolment, _ enroller: Enroller) async throws(LoginError) {
-        let former = enroller.enrolment
-        guard enrolment != former else { return }
-        // Another process may have stored newer tokens, which belong to the former enrolment.
-        let record = (try? await store.load(client: recordName)) ?? nil
-        if let record, record.revision > look({ $0.revision }) {
-            let known = await exchange.takingUp(record)
-            apply { $0.noticed(known, $1) }
-        }
-        let retires =
-            former.map { $0.issuer != enrolment.issuer || $0.client.identifier != enrolment.client.identifier } ?? false
-        enroller.use(enrolment)
-        guard let new = apply({ $0.enrolled(retires: retires, over: record?.revision ?? 0, $1) }) else {
-            throw .stopped
-        }
+        // Another process may have stored newer tokens, which belong to its own enrolment.
+        await readAhead()
+        guard enrolment != enroller.enrolment else { return }
+        let stored = (try? await store.load(client: recordName))?.revision ?? 0
+        guard let new = apply({ $0.enrolled(enrolment, over: stored, $1) }) else { throw .stopped }
         switch await save(new) {
         case .done: apply { $0.resaved(new, fault: nil, $1) }
         case .failed(let error): apply { $0.resaved(new, fault: error, $1) }
@@ -105,7 +96,7 @@ extension Heimdallr {
     func checkEnrolment(_ issuer: String?) async throws(LoginError) {
         guard let enroller = exchange.enroller else { return }
         // The login may have begun at another process.
-        _ = await stored()
+        await readAhead()
         guard enroller.enrolment?.issuer == issuer else { throw .reconfigured }
     }
 }

@@ -88,6 +88,10 @@ extension Heimdallr {
         defer { exchange.httpClient.release(slot) }
         let (spent, secrets) = look { ($0.spentRefreshToken, $0.secretsToHide) }
         if let seed = prepared.seed, seed == spent { return (.seedSpent, nil) }
+        let enrolment = prepared.enrolment
+        if let fault = look({ $0.misfit(of: kind, at: enrolment) }) {
+            return (.fault(.discovery(fault), retryAfter: nil), nil)
+        }
         if look({ $0.spends(kind) }), let lease, await !lease.isHeld() {
             if await adoptNewer(id, kind) { return (nil, nil) }
             let error = TokenStoreError("the store gave this client to another process meanwhile", kind: .busy)

@@ -15,6 +15,8 @@ struct HeldGrant: Sendable {
     private(set) var life: RefreshLife?
     /// The person who signed in.
     private(set) var signIn: SignIn?
+    /// The server and the client that the tokens belong to; `nil`: the configured ones.
+    private(set) var enrolment: Enrolment?
     /// The last refresh token that was refused.
     private(set) var spent: Secret?
     private(set) var lastAttemptWasGrant = false
@@ -37,7 +39,11 @@ struct HeldGrant: Sendable {
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         hold(record.refreshToken, record.refreshTokenLife.map { RefreshLife($0, moment) })
         signIn = record.signIn
+        enrolment = record.enrolment.flatMap { Enrolment(stored: $0) }
     }
+
+    /// A sign-in begins at this server, with this client.
+    mutating func enrol(_ new: Enrolment) { enrolment = new }
 
     /// Takes the result of a login.
     mutating func replace(_ refreshToken: Secret?, _ life: RefreshLife?, _ signIn: SignIn?) {
@@ -51,6 +57,7 @@ struct HeldGrant: Sendable {
     mutating func renew(by response: TokenResponse, replacing former: Secret?, askedAt: Instant) {
         // The id token is sent only to the server that issued it.
         if let idToken = response.idToken { signIn?.idToken = idToken }
+        if let new = response.enrolment { enrolment = new }
         let token = response.refreshToken ?? former
         guard let seconds = response.refreshTokenExpiresIn else { return hold(token, token == former ? life : nil) }
         var new = RefreshLife(seconds, from: askedAt)

@@ -30,6 +30,8 @@ struct TokenExchange: Sendable {
         var remake: (@Sendable () async throws(TokenEndpointFault) -> Prepared)?
         /// The key of its DPoP proof.
         var key: DPoPKey?
+        /// Server and client, where an API's documents named them.
+        var enrolment: Enrolment?
     }
 
     /// Builds a token request. Reads the secrets now.
@@ -97,8 +99,10 @@ struct TokenExchange: Sendable {
     private func prepare(
         _ form: [FormParameter], to url: String, grantType: String
     ) async throws(TokenEndpointFault) -> Prepared {
+        let enrolment = enroller?.enrolment
         let request = try await authenticated(form, tokenEndpoint: url)
-        var prepared = Prepared(request: message(request, to: url), secrets: request.secrets, grantType: grantType)
+        var prepared = Prepared(
+            request: message(request, to: url), secrets: request.secrets, grantType: grantType, enrolment: enrolment)
         prepared.remake = { () async throws(TokenEndpointFault) in
             try await prepare(form, to: url, grantType: grantType)
         }
@@ -226,6 +230,7 @@ struct TokenExchange: Sendable {
             guard case .response(var answer) = outcome else { return outcome }
             answer.binding = prepared.key
             answer.certificate = certificate
+            answer.enrolment = prepared.enrolment
             return .response(answer)
         } catch {
             directory.doubt()

@@ -5,14 +5,15 @@ extension TokenLifeCycle {
     /// A login's token request goes out now.
     mutating func askedForLogin(now: Instant) { fetching.askedElsewhere(now: now) }
 
-    /// Handles a new enrolment.
-    /// - Parameters:
-    ///   - retires: whether its server or client differs from that of the tokens, which are then forgotten.
-    ///   - stored: revision of the store's record.
+    /// Handles a new enrolment. Forgets tokens of another server or client.
+    /// - Parameter stored: revision of the store's record.
     /// - Returns: the record to save; `nil` after the end of the life cycle.
-    mutating func enrolled(retires: Bool, over stored: UInt64, _ moment: Moment) -> TokenRecord? {
+    mutating func enrolled(_ new: Enrolment, over stored: UInt64, _ moment: Moment) -> TokenRecord? {
         guard stage != .stopped else { return nil }
         stage = .running
+        let retires = grant.enrolment.map { !$0.hasSameClient(as: new) } ?? false
+        grant.enrol(new)
+        act(.enrol(new))
         if retires {
             cancelFetch()
             if token != nil { drop(.discarded) }
@@ -51,6 +52,7 @@ extension TokenLifeCycle {
         var record = TokenRecord(token, revision: saving.nextRevision(over: stored), moment)
         record.signIn = signIn
         record.refreshTokenLife = life?.record(moment)
+        record.enrolment = grant.enrolment?.stored
         return (logins.begin(token, as: signIn, life), record)
     }
 

@@ -29,6 +29,15 @@ extension TokenLifeCycle {
         tick(moment)
     }
 
+    /// The reason not to send a refresh token: it belongs to another server or client than the request (RFC 6749 section 10.4).
+    /// - Parameter enrolment: server and client of the request; `nil`: the configured ones.
+    func misfit(of kind: FetchKind, at enrolment: Enrolment?) -> DiscoveryFault? {
+        guard case .refresh(let token) = kind, let enrolment else { return nil }
+        guard token == refreshToken, let own = grant.enrolment else { return .notEnrolled }
+        guard !own.hasSameClient(as: enrolment) else { return nil }
+        return own.issuer == enrolment.issuer ? .clientForgotten : .moved(from: own.issuer, to: enrolment.issuer)
+    }
+
     // MARK: The refresh token's own end
 
     /// Time of the next step for the refresh token's end; `nil`: none, or one is under way.

@@ -67,7 +67,9 @@ extension TokenLifeCycle {
     /// Uses the store's record.
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         saving.takeUp(record.revision)
+        let isEnrolled = grant.enrolment != nil
         grant.takeUp(record, moment)
+        if isEnrolled || grant.enrolment != nil { act(.enrol(grant.enrolment)) }
         guard let stored = record.accessToken(at: moment) else { return }
         // The same token in a later revision is no newer one for a resource that refused it.
         if let token, token.value == stored.value, !token.isExpired(at: moment.now) { return }
@@ -123,6 +125,21 @@ extension TokenLifeCycle {
         }
         if token == nil, !waiters.isEmpty { wantToken(now: moment.now) }
         tick(moment)
+    }
+
+    /// Handles the store's record before a sign-in or a sign-out. A record that is not taken up changes nothing, not even the server.
+    mutating func readAhead(_ record: TokenRecord, _ moment: Moment) {
+        // A request under way looks at the store itself.
+        guard fetch?.askedAt == nil else { return }
+        switch stage {
+        case .new:
+            stage = .loading
+            act(.read(.start))
+            loaded(record, fault: nil, moment)
+        case .loading: loaded(record, fault: nil, moment)
+        case .running: noticed(record, moment)
+        case .stopped: break
+        }
     }
 
     /// Judges the store's record, read under the lease, before a request of this kind.
@@ -187,6 +204,7 @@ extension TokenLifeCycle {
         record.refreshToken = refreshToken
         record.signIn = grant.signIn
         record.refreshTokenLife = grant.life?.record(moment)
+        record.enrolment = grant.enrolment?.stored
         return record
     }
 

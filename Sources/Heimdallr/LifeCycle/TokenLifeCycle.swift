@@ -49,6 +49,8 @@ struct TokenLifeCycle: Sendable {
         case resume(WaiterID, Result<AccessToken, HeimdallrError>)
         /// Save again what could not be saved, then call `resaved`.
         case resave(TokenRecord)
+        /// The tokens now belong to this server and client; `nil`: to none.
+        case enrol(Enrolment?)
         case emit(HeimdallrEvent.Kind)
     }
 

@@ -24,6 +24,8 @@ public struct TokenResponse: Sendable, Redacted {
     var binding: DPoPKey?
     /// Number of the client certificate of the request's connection, where tokens are bound to it.
     var certificate: UInt64?
+    /// The server and the client of the request, where an API's documents named them.
+    var enrolment: Enrolment?
     /// The token is not used from this instant on, whatever `expiresIn` says.
     var endsAt: ContinuousClock.Instant?
     /// Secrets of the request, and of the client at that time.

@@ -5,7 +5,7 @@ extension TokenExchange {
     /// A record as it goes to the store: with what its access token is bound to.
     func completed(_ record: TokenRecord) -> TokenRecord {
         var record = binding?.completed(record) ?? record
-        if let enrolment = enroller?.enrolment { record.enrolment = enrolment.stored }
+        record.enrolment = enroller?.noting(record.enrolment) ?? record.enrolment
         guard let certificate = record.certificate else { return record }
         record.keyThumbprint = Self.thumbprint(of: certificate, and: record.keyThumbprint)
         return record
@@ -14,7 +14,10 @@ extension TokenExchange {
     /// A record as it came from the store. An access token that is bound to something else is of no use.
     func takingUp(_ stored: TokenRecord) async -> TokenRecord {
         var record = stored
-        enroller?.takeUp(stored.enrolment)
+        if enroller != nil, stored.enrolment.flatMap({ Enrolment(stored: $0) }) == nil {
+            // Nobody knows which server issued its tokens.
+            (record.accessToken, record.refreshToken, record.refreshTokenLife) = (nil, nil, nil)
+        }
         if !grant.usesRefreshToken { (record.refreshToken, record.refreshTokenLife) = (nil, nil) }
         if let certificate = configuration.certificate?() {
             let prefix = Self.thumbprint(of: certificate, and: nil)

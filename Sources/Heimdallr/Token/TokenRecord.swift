@@ -43,7 +43,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     /// The thumbprint of the key that the access token is bound to (RFC 7638); `nil`: it is a Bearer token.
     public var keyThumbprint: String?
     private var bound = Bound()
-    /// The server and the client that were found in an API's documents.
+    /// The server and the client that the tokens belong to, where an API's documents named them.
     package var enrolment: Secret?
 
     /// Times of the token by the clock of its process, for stores that keep more than whole seconds.

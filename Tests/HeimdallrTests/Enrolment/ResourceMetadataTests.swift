@@ -233,7 +233,6 @@ import Testing
             client: Enrolment.Client(
                 identifier: "i", secret: Secret("s3cret"), method: .post, source: .registered, redirectURIs: ["u"],
                 registeredAt: 5, secretExpiresAt: 6, isRefused: true, renewals: 2))
-        enrolment.revision = 9
         #expect(Enrolment(stored: enrolment.stored) == enrolment)
         #expect("\(enrolment)" == "<redacted>")
         enrolment.resource = nil

@@ -19,6 +19,7 @@ struct DrivenLifeCycle {
     var outcomes: [UInt64: Result<AccessToken, HeimdallrError>] = [:]
     var events: [HeimdallrEvent.Kind] = []
     var resaves: [TokenRecord] = []
+    var enrolments: [Enrolment?] = []
     var readings: [TokenLifeCycle.Reading] = []
     var nextWaiter: UInt64 = 1
 
@@ -53,6 +54,7 @@ struct DrivenLifeCycle {
                 #expect(outcomes[id] == nil, "a second outcome for waiter \(id)")
                 outcomes[id] = result
             case .resave(let record): resaves.append(record)
+            case .enrol(let enrolment): enrolments.append(enrolment)
             case .emit(let kind): events.append(kind)
             }
         }
