@@ -106,13 +106,14 @@ public final class ProxyServer: Sendable {
     ///   - credentials: sources of injected values other than tokens.
     ///   - interception: certificates of the hosts whose TLS is opened.
     ///   - certificate: certificates of the listeners with TLS.
+    ///   - own: receives the addresses of the listeners.
     ///   - passed: listening sockets given to the process at start.
     /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory.
     public init(
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
         users: [String: any SecretProvider] = [:], credentials: CredentialSources = .none,
         material: @escaping TLSLookUp = { _, _ in nil }, interception: Interception? = nil,
-        certificate: @escaping CertificateLookUp = { _ in nil }, passed: [PassedSocket] = []
+        certificate: @escaping CertificateLookUp = { _ in nil }, own: OwnListeners = [], passed: [PassedSocket] = []
     ) async throws {
         self.material = material
         self.certificate = certificate
@@ -123,7 +124,8 @@ public final class ProxyServer: Sendable {
         self.loops = loops
         let way = ListenWay(loops: loops.count, passed: passed)
         let change = try ListenerChange(from: [], to: configuration, lastNumber: 0, way)
-        own = OwnListeners(change.listeners.map(\.bound))
+        for listener in change.listeners { own.add(listener.bound) }
+        self.own = own
         // Read before the first request.
         _ = InterfaceAddresses.shared
         let plan = ProxyPlan(

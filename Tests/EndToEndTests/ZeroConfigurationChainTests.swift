@@ -81,6 +81,31 @@ struct ZeroConfigurationChainTests {
         #expect((call.field("grpc-message") ?? "").contains("/login/calls.test"), "\(call)")
     }
 
+    @Test("documents do not lead to the proxy's own listeners, where requests get another client's credentials")
+    func ownListeners() async throws {
+        let (victim, port, adminPort) = (try RecordingOrigin(), try freePort(), try freePort())
+        let listener =
+            "  - {host: victim.test, url: \"\(victim.url)\", listen: \"127.0.0.1:\(port)\", allow_plaintext: true}"
+        for target in [port, adminPort] {
+            let server = try RecordingOrigin { exchange in
+                let address = "http://\(try exchange.readBody().field("Host") ?? "")"
+                try exchange.respond(
+                    200, fields: [("Content-Type", "application/json")],
+                    body: #"{"issuer":"\#(address)","authorization_endpoint":"\#(address)/authorize","#
+                        + #""token_endpoint":"\#(address)/token","code_challenge_methods_supported":["S256"],"#
+                        + #""registration_endpoint":"http://127.0.0.1:\#(target)/x"}"#)
+            }
+            let api = try publishingAPI(naming: server.url)
+            let proxy = try await RunningProxy.auto(api.url, adminPort: adminPort, more: listener)
+            #expect(try await proxy.get("http://mcp.test/").status == 503)
+            let admin = "http://\(try await proxy.administration().address)"
+            let page = try await PlainBrowser().open("\(admin)/login/mcp.test?go=true")
+            #expect(page.contains("the connection could not be made"), "\(page)")
+            #expect(victim.requests.isEmpty)
+            _ = try await proxy.terminate()
+        }
+    }
+
     @Test("doctor stops at the first broken link, with what to do; why and status name it")
     func broken() async throws {
         let api = try publishingAPI(naming: "https://a.example\",\"https://b.example")

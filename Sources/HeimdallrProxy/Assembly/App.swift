@@ -35,7 +35,7 @@ struct App {
             configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
             users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
             material: { tls.material($0, extra: $1) }, interception: assembled.interception,
-            certificate: { listeners.context($0) }, passed: manager.passed)
+            certificate: { listeners.context($0) }, own: shared.registry.listeners, passed: manager.passed)
         // A start that fails leaves the files of the proxy alone that holds the address.
         await shared.interception.use(assembled.interception, configuration)
         let administration: Administration?

@@ -48,7 +48,8 @@ struct ClientAssembly {
     func httpClient(on loop: EventLoop, last: TokenRequestNotes) -> any HeimdallrHTTPClient {
         if let auto = settings.auto {
             return Self.enrolling(
-                auto, poolOptions, anchors: trustAnchors, privateNetworks: privateNetworks, on: loop, last: last)
+                auto, poolOptions, anchors: trustAnchors, privateNetworks: privateNetworks,
+                listeners: registry.listeners, on: loop, last: last)
         }
         return CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)) { last.failed($0) }
     }

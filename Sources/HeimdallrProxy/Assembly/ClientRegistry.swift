@@ -1,8 +1,12 @@
+import CurlTransport
 import Heimdallr
 import Synchronization
 
-/// The current clients by name, for clients that use another client's sign-in. Any thread.
+/// The process around a client: the current clients by name, for clients that use another client's sign-in, and the listeners
+/// that no document may lead to. Any thread.
 final class ClientRegistry: Sendable {
+    /// Of the proxy and of the administration.
+    let listeners = OwnListeners()
     private let clients = Mutex<[String: Heimdallr]>([:])
 
     func set(_ clients: [Heimdallr]) {

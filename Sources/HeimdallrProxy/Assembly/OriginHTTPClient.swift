@@ -20,12 +20,14 @@ struct OriginHTTPClient: HeimdallrHTTPClient {
 
 extension ClientAssembly {
     /// Returns the HTTP client of `client: auto`. The API's address is configured, but addresses in its documents are not. So
-    /// the latter must be public or in `private_networks` (rule 9).
+    /// the latter must be public or in `private_networks` (rule 9). No address may be a listener in `listeners`: a request to one
+    /// would get other clients' tokens, or reach the admin port.
     static func enrolling(
         _ auto: AutoSettings, _ options: PoolOptions, anchors: String?, privateNetworks: [AddressBlock],
-        on loop: EventLoop,
-        last: TokenRequestNotes
+        listeners: OwnListeners, on loop: EventLoop, last: TokenRequestNotes
     ) -> OriginHTTPClient {
+        var options = options
+        options.addressPolicy.own = listeners
         var found = options
         found.addressPolicy.publicOnly = true
         found.addressPolicy.exceptions = privateNetworks.map { AddressPolicy.Block($0) }
