@@ -24,7 +24,7 @@ struct RouteTable: Sendable {
             let upstream: Int
             let path: [UInt8]?
             let methods: [[UInt8]]
-            let fields: [FieldRule]
+            let fields: [(name: [UInt8], rule: FieldRule)]
             /// `nil`: every caller.
             let callers: CallerRule?
             let intercepts: Bool
@@ -99,9 +99,10 @@ struct RouteTable: Sendable {
         let methods = upstream.methods.map { Array($0.utf8) }
         let callers = CallerRule(upstream.callers)
         let paths: [[UInt8]?] = upstream.paths.isEmpty ? [nil] : upstream.paths.map { Array($0.utf8) }
+        let fields = upstream.fields.map { (name: Array($0.name.utf8), rule: $0) }
         return paths.map {
             Rules.Rule(
-                upstream: index, path: $0, methods: methods, fields: upstream.fields, callers: callers,
+                upstream: index, path: $0, methods: methods, fields: fields, callers: callers,
                 intercepts: upstream.intercepts, serverCertificate: upstream.serverCertificate)
         }
     }
@@ -147,7 +148,9 @@ extension RouteTable.Rules {
         var isForOthers = false
         // A rule is not copied: each would cost six retains.
         for index in rules.indices
-        where rules[index].covers(path, method) && rules[index].fields.allSatisfy({ Self.has($0, head, bytes) }) {
+        where rules[index].covers(path, method)
+            && rules[index].fields.allSatisfy({ Self.has($0.name, $0.rule, head, bytes) })
+        {
             if let callers = rules[index].callers, let caller, !callers.admits(caller) {
                 isForOthers = true
                 continue
@@ -159,8 +162,9 @@ extension RouteTable.Rules {
 
     /// Whether the request has the field once, with an accepted value. A hop-by-hop field does not count, because the upstream
     /// does not receive it.
-    private static func has(_ rule: FieldRule, _ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
-        let name = Array(rule.name.utf8)
+    private static func has(
+        _ name: [UInt8], _ rule: FieldRule, _ head: RequestHead, _ bytes: Span<UInt8>
+    ) -> Bool {
         var isFound = false
         for field in head.fields where bytes[field.name].namesField(name) {
             guard !isFound, !field.isHopByHop, rule.accepts(bytes[field.value]) else { return false }
