@@ -178,11 +178,12 @@ struct ZeroConfigurationTests {
                 == "Bearer error=\"insufficient_scope\", scope=\"write\", basic realm=\"a, b\"")
         let passed = try await passes.get("http://mcp.test/a")
         #expect(passed.field("WWW-Authenticate")?.contains("resource_metadata=\"https://x.example/d\"") == true)
-        for path in ["", "/mcp", "?a"] {
+        for path in ["", "/mcp", "?a", ";a"] {
             let url = "http://mcp.test/.well-known/oauth-protected-resource\(path)"
             #expect(try await hides.get(url).status == 404)
             #expect(try await passes.get(url).status == 200)
         }
+        #expect(try await hides.get("http://mcp.test//.well-known/%6Fauth-protected-resource").status == 404)
         #expect(try await hides.get("http://mcp.test/.well-known/oauth-protected-resources").status == 200)
         let status = try await RunningProxy.run(["status", "--socket", hides.administration().socket]).output
         _ = try await eventually("the log names the need") { hides.log.contains("more consent needed") ? true : nil }

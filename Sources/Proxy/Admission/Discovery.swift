@@ -3,15 +3,79 @@ import WireText
 
 /// Requests of programs for an API's metadata (RFC 9728 section 3).
 enum Discovery {
-    private static let wellKnown = Array("/.well-known/oauth-protected-resource".utf8)
+    private static let wellKnown = Array(".well-known".utf8)
+    private static let document = Array("oauth-protected-resource".utf8)
+    /// Length of the shortest spelling.
+    private static let shortest = wellKnown.count + document.count + 2
 
-    /// Whether a path is that of the API's metadata, with or without a path of the API behind it.
+    /// Whether a server could take a path for that of the API's metadata, with or without a path of the API behind it. Decodes
+    /// escapes once, joins slashes, resolves dot segments, and ignores case and parameters of segments. Allocates nothing.
     static func isAsked(_ path: Span<UInt8>) -> Bool {
-        guard path.count >= wellKnown.count, path.extracting(..<wellKnown.count).elementsEqual(wellKnown) else {
+        guard path.count >= shortest else { return false }
+        var segments = Segments()
+        var index = 0
+        while index < path.count, path[index] != UInt8(ascii: "?") {
+            var byte = path[index]
+            index += 1
+            if byte == UInt8(ascii: "%"), path.count - index >= 2, let high = ASCII.hexValue(path[index]),
+                let low = ASCII.hexValue(path[index + 1])
+            {
+                byte = high << 4 | low
+                index += 2
+            }
+            if segments.take(byte) { return true }
+        }
+        return segments.end()
+    }
+
+    /// The segments of a path so far, without dot segments.
+    private struct Segments {
+        private var depth = 0
+        /// Whether the first segment is `.well-known`.
+        private var isWellKnown = false
+        /// Number of bytes of the current segment, without its parameters.
+        private var length = 0
+        private var mayBeWellKnown = true
+        private var mayBeDocument = true
+        private var isDots = true
+        private var isParameter = false
+
+        /// - Returns: whether the path leads to the document.
+        mutating func take(_ byte: UInt8) -> Bool {
+            switch byte {
+            case UInt8(ascii: "/"), UInt8(ascii: "\\"): return end()
+            case UInt8(ascii: ";"): isParameter = true
+            case _ where isParameter: break
+            default:
+                let letter = ASCII.lowercased(byte)
+                mayBeWellKnown = mayBeWellKnown && length < wellKnown.count && wellKnown[length] == letter
+                mayBeDocument = mayBeDocument && length < document.count && document[length] == letter
+                isDots = isDots && byte == UInt8(ascii: ".")
+                length += 1
+            }
             return false
         }
-        guard path.count > wellKnown.count else { return true }
-        let next = path[wellKnown.count]
-        return next == UInt8(ascii: "/") || next == UInt8(ascii: "?")
+
+        /// Ends the current segment.
+        /// - Returns: whether the path leads to the document.
+        mutating func end() -> Bool {
+            let (length, isDots) = (length, isDots)
+            let (isFirst, isSecond) = (
+                mayBeWellKnown && length == wellKnown.count, mayBeDocument && length == document.count
+            )
+            (self.length, self.isDots, isParameter) = (0, true, false)
+            (mayBeWellKnown, mayBeDocument) = (true, true)
+            switch length {
+            case 0: return false
+            case 1 where isDots: return false
+            case 2 where isDots:
+                depth = max(0, depth - 1)
+                return false
+            default: break
+            }
+            if depth == 0 { isWellKnown = isFirst }
+            depth += 1
+            return depth == 2 && isWellKnown && isSecond
+        }
     }
 }
