@@ -20,6 +20,18 @@ extension Loader {
         }
     }
 
+    /// The client of `client: auto` is for one API, which may choose its authorization server.
+    func checkAutoUsers() {
+        let names = Set(configuration.clients.filter { $0.auto != nil }.map(\.name))
+        for upstream in upstreams where upstream.auto == nil {
+            guard let name = upstream.settings.client, names.contains(name) else { continue }
+            diagnostics.error(
+                upstream.clientPosition,
+                "\(upstream.path).client: \(name) is the client of `client: auto` at another upstream, whose API gets its tokens alone: write "
+                    + "`client: auto` here too, or another name")
+        }
+    }
+
     /// A person signs in to the client of `subject_token`, which has an id token then.
     func checkSubjects() {
         for client in configuration.clients {

@@ -73,6 +73,7 @@ extension Loader {
                     + (near.isEmpty ? ": add it, or leave `client` out to forward unsigned" : near))
         }
         bindTokens()
+        checkAutoUsers()
         checkSubjects()
         checkExchanges()
         checkLogins(section)

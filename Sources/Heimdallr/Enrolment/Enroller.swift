@@ -130,6 +130,9 @@ final class Enroller: Sendable {
     /// Notes a challenge of the API.
     /// - Returns: whether the person's next sign-in has to meet a new demand.
     func note(_ challenge: ResourceChallenge, hadToken: Bool) -> Bool {
+        guard TokenEndpointURL.origin(of: challenge.url) == TokenEndpointURL.origin(of: settings.resource) else {
+            return false
+        }
         let now = clock.now()
         return state.withLock { state in
             if hadToken, challenge.reason == .token { state.document?.until = now }

@@ -10,7 +10,7 @@ extension Heimdallr {
         return apply { $0.lacksPerson($1) }
     }
 
-    /// Reports a challenge of the API. Never waits. No effect unless `enrols`.
+    /// Reports a challenge of the API. Never waits. No effect unless `enrols`, or for a challenge of another origin than the API's.
     /// - Parameters:
     ///   - challenge: the challenge.
     ///   - hadToken: whether the refused request had a token. The API may then have another server.

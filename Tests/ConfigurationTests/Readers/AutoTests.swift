@@ -144,6 +144,10 @@ struct AutoTests {
                 "the upstreams of mcp.example.com with `client: auto` share one client"
             ),
             ("  - {host: idp, client: auto}", "`clients` has a client idp already"),
+            (
+                "  - {host: other.example, client: mcp.example.com}",
+                "upstreams[3].client: mcp.example.com is the client of `client: auto` at another upstream"
+            ),
         ])
     func together(entry: String, message: String) {
         let found = problems(configuration(rest: entry), environment: Self.environment)

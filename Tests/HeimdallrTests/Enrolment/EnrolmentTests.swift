@@ -51,6 +51,23 @@ import Testing
         #expect(api.server.requests("/elsewhere").count == 1)
     }
 
+    @Test("a challenge of another origin than the API's is ignored")
+    func foreignChallenge() async throws {
+        let (api, other) = (try EnrollingServer(), try EnrollingServer())
+        let client = try api.client()
+        try await api.logIn(client)
+        for error in [nil, "insufficient_scope", "insufficient_user_authentication"] {
+            client.challenged(
+                ResourceChallenge(url: other.api, metadata: other.server.url + "/doc", scope: "all", error: error),
+                hadToken: true)
+        }
+        #expect(client.status().enrolment?.missingScopes == [])
+        #expect(client.status().enrolment?.wantsAuthentication == false)
+        let offer = try await client.signInOffer(redirectURI: LoginServer.callback)
+        #expect(offer.issuer == api.issuer && offer.scope == [])
+        #expect(other.server.targets.isEmpty)
+    }
+
     @Test("the document at the root serves every path")
     func root() async throws {
         let api = try EnrollingServer()
