@@ -61,14 +61,16 @@ extension Enroller {
             document: document?.address, metadata: metadata)
     }
 
-    /// Returns the endpoints at other hosts than the issuer's. A subdomain of the issuer's host counts as another host.
+    /// Returns the endpoints at other origins than the issuer's: the host and its port; with the scheme at the issuer's own host.
+    /// A subdomain of the issuer's host counts as another host.
     private static func foreign(_ metadata: ServerMetadata, _ issuer: String) -> [String: String] {
-        let own = ResourceAddress.host(of: issuer)
+        let (own, host) = (TokenEndpointURL.origin(of: issuer), ResourceAddress.host(of: issuer))
         var foreign: [String: String] = [:]
         for (endpoint, url) in metadata.endpoints {
-            if let host = ResourceAddress.host(of: url), host != own {
-                foreign[endpoint.rawValue] = ForeignText.printable(host)
-            }
+            let origin = TokenEndpointURL.origin(of: url)
+            guard let other = ResourceAddress.host(of: url), origin != own else { continue }
+            let authority = origin.firstRange(of: "://").map { String(origin[$0.upperBound...]) } ?? other
+            foreign[endpoint.rawValue] = ForeignText.printable(other == host ? origin : authority)
         }
         return foreign
     }

@@ -44,7 +44,8 @@ public struct SignInOffer: Sendable, Equatable {
     public var scope: [String]
     /// The authorization endpoint, to which the browser goes.
     public var authorizationEndpoint: String
-    /// Endpoints at another host than the issuer's: their names in the metadata, and the hosts.
+    /// Endpoints at another host, port or scheme than the issuer's: their names in the metadata, and their hosts; origins where
+    /// the host is the issuer's.
     public var foreignEndpoints: [String: String]
     /// Origin of the `client_id`.
     public var client: Client
@@ -66,7 +67,7 @@ public struct EnrolmentReport: Sendable, Equatable {
     public var client: String?
     /// The document that named the issuer; `nil`: none was read since the start.
     public var document: String?
-    /// Endpoints at another host than the issuer's: their names in the metadata, and the hosts.
+    /// See `SignInOffer.foreignEndpoints`.
     public var foreignEndpoints: [String: String] = [:]
     /// Scopes that the API found missing. A sign-in asks for them.
     public var missingScopes: [String] = []

@@ -52,8 +52,8 @@ struct EnrolmentCheck: Sendable {
         for (name, host) in offer.foreignEndpoints.sorted(by: { $0.key < $1.key }) {
             findings.append(
                 .warning(
-                    "server", "its \(name) is at another host: \(host)",
-                    "make sure that this host belongs to the server"))
+                    "server", "its \(name) is at another address: \(host)",
+                    "make sure that this address belongs to the server"))
         }
         switch offer.client {
         case .configured(let identifier): findings.append(.good("client", "\(identifier), configured"))

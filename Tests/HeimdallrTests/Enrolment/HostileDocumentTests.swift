@@ -141,7 +141,20 @@ import Testing
         let offer = try await client.signInOffer(redirectURI: LoginServer.callback)
         #expect(offer.foreignEndpoints == ["token_endpoint": "as.example.evil.example"])
         #expect(client.status().enrolment?.foreignEndpoints == offer.foreignEndpoints)
-        #expect(asked.all == [Self.document, Self.serverDocument], "looking changes nothing")
+        for (url, shown) in [
+            ("https://as.example:8443/t", "https://as.example:8443"),
+            ("https://evil.example:8443/t", "evil.example:8443"),
+            ("https://AS.example:443/t", nil),
+        ] {
+            let client = try self.client(
+                [
+                    Self.document: Self.resource("https://as.example"),
+                    Self.serverDocument: Self.described("registration_endpoint", url),
+                ], asked: asked)
+            let offer = try await client.signInOffer(redirectURI: LoginServer.callback)
+            #expect(offer.foreignEndpoints["registration_endpoint"] == shown)
+        }
+        #expect(Set(asked.all) == [Self.document, Self.serverDocument], "looking changes nothing")
     }
 
     @Test("mixed-up issuers: a code of one server never goes to another, and each has its own client")
