@@ -43,7 +43,7 @@ enum ClientRegistration {
     /// Reads the response (RFC 7591 section 3.2.1). The server's values replace the requested ones.
     /// - Throws: `DiscoveryFault.registration`
     static func client(
-        in body: Secret, asked: Enrolment.Method, offered: [String]?, redirectURIs: [String], at now: Int64
+        in body: Secret, asked: Enrolment.Method, offered: [String]?, redirectURIs: [String]
     ) throws(DiscoveryFault) -> Enrolment.Client {
         guard let value = body.withSpan({ try? JSONParser.parse($0) }), let identifier = value["client_id"]?.string,
             isVisible(identifier, spaces: true)
@@ -67,7 +67,7 @@ enum ClientRegistration {
         }
         return Enrolment.Client(
             identifier: identifier, secret: method == .none ? nil : secret.map { Secret($0) }, method: method,
-            source: .registered, redirectURIs: redirectURIs, registeredAt: now,
+            source: .registered, redirectURIs: redirectURIs,
             secretExpiresAt: method == .none ? 0 : Enrolment.number(value["client_secret_expires_at"]))
     }
 
@@ -77,17 +77,6 @@ enum ClientRegistration {
         !text.isEmpty && text.utf8.count <= ResourceMetadata.maxTextBytes
             && text.utf8.allSatisfy { (spaces ? 0x20 : 0x21)...0x7E ~= $0 }
     }
-
-    /// Returns the seconds until the next registration is allowed. Each issuer gets one an hour. The first one that replaces
-    /// a refused client needs no wait.
-    static func wait(after last: Enrolment.Client?, now: Int64) -> Int64 {
-        guard let last, last.source == .registered else { return 0 }
-        if last.isRefused, last.renewals == 0 { return 0 }
-        let age = now >= last.registeredAt ? now - last.registeredAt : pause
-        return max(0, pause - age)
-    }
-
-    static let pause: Int64 = 3600
 }
 
 /// Client ID metadata document. The operator publishes it at an https:// address, which is the `client_id`.

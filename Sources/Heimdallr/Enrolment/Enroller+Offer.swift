@@ -148,8 +148,7 @@ extension Enroller {
         case .configured, .document: return false
         case .typed: return true
         case .registered:
-            let isGood = client.secretExpiresAt == 0 || client.secretExpiresAt > clock.wallClock()
-            return !client.isRefused && isGood && redirectURI.map { client.redirectURIs.contains($0) } ?? true
+            return !client.isLost(at: clock.wallClock()) && redirectURI.map { client.redirectURIs.contains($0) } ?? true
         }
     }
 
@@ -169,15 +168,32 @@ extension Enroller {
         case .registered: client = try await register(offer, redirectURI: redirectURI ?? "")
         case .wanted: throw .clientWanted
         }
-        return Enrolment(resource: offer.resource, issuer: offer.issuer, scope: offer.scope, client: client)
+        var new = Enrolment(resource: offer.resource, issuer: offer.issuer, scope: offer.scope, client: client)
+        new.registrations = registrations
+        return new
     }
 
     /// Registers a client (RFC 7591 section 3.1).
     private func register(_ offer: SignInOffer, redirectURI: String) async throws(DiscoveryFault) -> Enrolment.Client {
         let now = clock.wallClock()
-        let last = enrolment.flatMap { $0.issuer == offer.issuer ? $0.client : nil }
-        let wait = ClientRegistration.wait(after: last, now: now)
-        guard wait == 0 else { throw .registeredLately(.seconds(wait)) }
+        let isLost = enrolment.map { $0.issuer == offer.issuer && $0.client.isLost(at: now) } ?? false
+        let wait = registrations.wait(at: offer.issuer, replacing: isLost, now: now)
+        guard wait == 0 else { throw waiting(wait, for: offer.issuer) }
+        do throws(DiscoveryFault) {
+            let client = try await registered(offer, redirectURI: redirectURI)
+            noteRegistration { $0.succeeded(at: offer.issuer, replacing: isLost, now: now) }
+            return client
+        } catch {
+            noteRegistration { $0.failed(at: offer.issuer, now: now) }
+            noteRefusal(by: offer.issuer, error)
+            throw error
+        }
+    }
+
+    /// Sends the request, and reads its response.
+    private func registered(
+        _ offer: SignInOffer, redirectURI: String
+    ) async throws(DiscoveryFault) -> Enrolment.Client {
         let url = try offer.metadata.url(.registration, allowPlaintext: allowPlaintext)
         let method = ClientRegistration.method(offered: offer.metadata.authMethods)
         let redirectURIs = ClientRegistration.redirectURIs(redirectURI)
@@ -200,20 +216,19 @@ extension Enroller {
             let said = words.map { ServerText.sanitize($0, hiding: []) }.joined(separator: ": ")
             throw .registration(said.isEmpty ? "it answered \(response.status)" : "\(response.status) \(said)")
         }
-        var client = try ClientRegistration.client(
-            in: response.content, asked: method, offered: offer.metadata.authMethods, redirectURIs: redirectURIs,
-            at: now)
-        if let last, last.source == .registered, last.isRefused { client.renewals = last.renewals + 1 }
-        return client
+        return try ClientRegistration.client(
+            in: response.content, asked: method, offered: offer.metadata.authMethods, redirectURIs: redirectURIs)
     }
 
     /// Returns the enrolment for a client that a person has typed in.
     func typed(identifier: String, secret: Secret?, for offer: SignInOffer) -> Enrolment {
         let method: Enrolment.Method =
             secret == nil ? .none : ClientRegistration.secretMethod(offered: offer.metadata.authMethods)
-        return Enrolment(
+        var new = Enrolment(
             resource: offer.resource, issuer: offer.issuer, scope: offer.scope,
             client: Enrolment.Client(
                 identifier: identifier, secret: secret, method: method, source: .typed))
+        new.registrations = registrations
+        return new
     }
 }

@@ -16,6 +16,9 @@ final class Enroller: Sendable {
         var enrolment: Enrolment?
         /// A client that its server no longer knows.
         var refused: (issuer: String, identifier: String)?
+        var registrations = Registrations()
+        /// Reason of the last failed registration.
+        var refusal: (issuer: String, reason: String)?
         /// The newest challenge that a missing or refused token caused.
         var challenge: ResourceChallenge?
         var stepUp = StepUp()
@@ -79,6 +82,7 @@ final class Enroller: Sendable {
     func use(_ new: Enrolment?) {
         state.withLock { state in
             state.enrolment = new
+            if let new { state.registrations.add(new.registrations) }
             // Another process has read a newer document.
             if let new, let document = state.document, !document.metadata.authorizationServers.contains(new.issuer) {
                 state.document = nil
@@ -111,6 +115,23 @@ final class Enroller: Sendable {
             state.refused = (enrolment.issuer, enrolment.client.identifier)
             return true
         }
+    }
+
+    /// Recent registrations by this process, and by others on its store.
+    var registrations: Registrations { state.withLock { $0.registrations } }
+
+    func noteRegistration(_ note: (inout Registrations) -> Void) { state.withLock { note(&$0.registrations) } }
+
+    /// Notes a failed registration.
+    func noteRefusal(by issuer: String, _ fault: DiscoveryFault) {
+        state.withLock { $0.refusal = if case .registration(let reason) = fault { (issuer, reason) } else { nil } }
+    }
+
+    /// The fault of a registration that has to wait.
+    func waiting(_ seconds: Int64, for issuer: String) -> DiscoveryFault {
+        let refusal = state.withLock { $0.refusal }
+        guard let refusal, refusal.issuer == issuer else { return .registeredLately(.seconds(seconds)) }
+        return .registration("\(refusal.reason) (it is asked again after \(seconds) s)")
     }
 
     /// Notes a successful sign-in.

@@ -10,6 +10,8 @@ struct Enrolment: Sendable, Equatable, Redacted {
     /// Scopes that the last sign-in asked for.
     var scope: [String]
     var client: Client
+    /// Recent registrations at all servers.
+    var registrations = Registrations()
 
     struct Client: Sendable, Equatable {
         var identifier: String
@@ -18,14 +20,15 @@ struct Enrolment: Sendable, Equatable, Redacted {
         var source: Source
         /// Redirect URIs of the registration.
         var redirectURIs: [String] = []
-        /// Time of the registration, in seconds since 1970.
-        var registeredAt: Int64 = 0
         /// `client_secret_expires_at` (RFC 7591 section 3.2.1); 0: never.
         var secretExpiresAt: Int64 = 0
         /// Whether the server no longer knows the client (`invalid_client`).
         var isRefused = false
-        /// Number of refused clients that were replaced since the last sign-in.
-        var renewals = 0
+
+        /// Whether a registered client is of no more use: its server no longer knows it, or its secret has expired.
+        func isLost(at now: Int64) -> Bool {
+            source == .registered && (isRefused || secretExpiresAt != 0 && secretExpiresAt <= now)
+        }
     }
 
     /// Client authentication at the token endpoint.
@@ -63,9 +66,9 @@ struct Enrolment: Sendable, Equatable, Redacted {
             .init("client_secret", JSON(client.secret?.revealed)), .init("method", .string(client.method.rawValue)),
             .init("source", .string(client.source.rawValue)),
             .init("redirect_uris", .array(client.redirectURIs.map { .string($0) })),
-            .init("registered_at", .number(Int(client.registeredAt))),
+            .init("registrations", registrations.json),
             .init("secret_expires_at", .number(Int(client.secretExpiresAt))),
-            .init("refused", .bool(client.isRefused)), .init("renewals", .number(client.renewals)),
+            .init("refused", .bool(client.isRefused)),
         ]
         var bytes: [UInt8] = []
         bytes.reserveCapacity(4096)
@@ -86,10 +89,9 @@ struct Enrolment: Sendable, Equatable, Redacted {
             client: Client(
                 identifier: identifier, secret: value["client_secret"]?.string.map { Secret($0) }, method: method,
                 source: source, redirectURIs: Self.texts(value["redirect_uris"])))
-        client.registeredAt = Self.number(value["registered_at"])
+        registrations = Registrations(value["registrations"])
         client.secretExpiresAt = Self.number(value["secret_expires_at"])
         client.isRefused = value["refused"] == .bool(true)
-        client.renewals = Int(clamping: Self.number(value["renewals"]))
     }
 
     init(resource: String?, issuer: String, scope: [String], client: Client) {

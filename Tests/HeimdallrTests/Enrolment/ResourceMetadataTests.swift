@@ -174,13 +174,13 @@ import Testing
 
     private func client(_ text: String, asked: Enrolment.Method = .none) throws -> Enrolment.Client {
         try ClientRegistration.client(
-            in: Secret(text), asked: asked, offered: nil, redirectURIs: [], at: 7)
+            in: Secret(text), asked: asked, offered: nil, redirectURIs: [])
     }
 
     @Test("the answer's values replace those that were asked for")
     func answer() throws {
         let plain = try client(#"{"client_id":"a"}"#)
-        #expect(plain == Enrolment.Client(identifier: "a", method: .none, source: .registered, registeredAt: 7))
+        #expect(plain == Enrolment.Client(identifier: "a", method: .none, source: .registered))
         #expect(try client(#"{"client_id":"a","client_secret":"s"}"#).method == .basic)
         #expect(
             try client(#"{"client_id":"a","client_secret":"s","token_endpoint_auth_method":"client_secret_post"}"#)
@@ -210,29 +210,15 @@ import Testing
         #expect(throws: DiscoveryFault.self) { try client(text) }
     }
 
-    @Test("one registration an hour; a forgotten client is registered anew at once, but not twice")
-    func pauses() {
-        var last = Enrolment.Client(identifier: "a", method: .none, source: .registered, registeredAt: 1000)
-        func wait(_ now: Int64) -> Int64 { ClientRegistration.wait(after: last, now: now) }
-        #expect(ClientRegistration.wait(after: nil, now: 0) == 0)
-        #expect(wait(1000) == 3600)
-        #expect(wait(4600) == 0)
-        #expect(wait(0) == 0, "the clock was set back")
-        last.isRefused = true
-        #expect(wait(1000) == 0)
-        last.renewals = 1
-        #expect(wait(1000) == 3600)
-        last.source = .typed
-        #expect(wait(1000) == 0)
-    }
-
     @Test("an enrolment comes back from the store as it was, and prints nothing")
     func stored() throws {
         var enrolment = Enrolment(
             resource: "https://a/", issuer: "https://b", scope: ["x", "y"],
             client: Enrolment.Client(
                 identifier: "i", secret: Secret("s3cret"), method: .post, source: .registered, redirectURIs: ["u"],
-                registeredAt: 5, secretExpiresAt: 6, isRefused: true, renewals: 2))
+                secretExpiresAt: 6, isRefused: true))
+        enrolment.registrations.succeeded(at: "https://b", replacing: false, now: 5)
+        enrolment.registrations.failed(at: "https://c", now: 7)
         #expect(Enrolment(stored: enrolment.stored) == enrolment)
         #expect("\(enrolment)" == "<redacted>")
         enrolment.resource = nil
