@@ -7,7 +7,7 @@ final class EndpointDirectory: Sendable {
     private let httpClient: any HeimdallrHTTPClient
     private let clock: HeimdallrClock
     /// Returns the configured issuer, or that of the enrolment.
-    private let issuer: @Sendable () -> String?
+    let issuer: @Sendable () -> String?
     private let limits: DocumentLimits
     private let state = Mutex(State())
 

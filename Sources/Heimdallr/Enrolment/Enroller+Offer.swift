@@ -175,12 +175,13 @@ extension Enroller {
 
     /// Registers a client (RFC 7591 section 3.1).
     private func register(_ offer: SignInOffer, redirectURI: String) async throws(DiscoveryFault) -> Enrolment.Client {
+        let url = try offer.metadata.url(.registration, allowPlaintext: allowPlaintext)
         let now = clock.wallClock()
         let isLost = enrolment.map { $0.issuer == offer.issuer && $0.client.isLost(at: now) } ?? false
         let wait = registrations.wait(at: offer.issuer, replacing: isLost, now: now)
         guard wait == 0 else { throw waiting(wait, for: offer.issuer) }
         do throws(DiscoveryFault) {
-            let client = try await registered(offer, redirectURI: redirectURI)
+            let client = try await registered(offer, at: url, redirectURI: redirectURI)
             noteRegistration { $0.succeeded(at: offer.issuer, replacing: isLost, now: now) }
             return client
         } catch {
@@ -192,9 +193,8 @@ extension Enroller {
 
     /// Sends the request, and reads its response.
     private func registered(
-        _ offer: SignInOffer, redirectURI: String
+        _ offer: SignInOffer, at url: String, redirectURI: String
     ) async throws(DiscoveryFault) -> Enrolment.Client {
-        let url = try offer.metadata.url(.registration, allowPlaintext: allowPlaintext)
         let method = ClientRegistration.method(offered: offer.metadata.authMethods)
         let redirectURIs = ClientRegistration.redirectURIs(redirectURI)
         let members = ClientRegistration.members(

@@ -9,6 +9,8 @@ final class IssuerKeys: Sendable {
     private let state = Mutex(State())
 
     private struct State {
+        /// The issuer to which the other properties belong.
+        var issuer: String?
         var keys: KeySet?
         var fetchedAt: ContinuousClock.Instant?
         /// The last attempt, whatever came of it.
@@ -26,6 +28,8 @@ final class IssuerKeys: Sendable {
 
     /// - Throws: `IDTokenFault`
     func check(_ token: SignedToken) async throws(IDTokenFault) {
+        let issuer = directory.issuer()
+        state.withLock { if $0.issuer != issuer { $0 = State(issuer: issuer) } }
         var candidates = kept(for: token) ?? []
         if accepts(token, candidates) { return }
         if mayAsk() {

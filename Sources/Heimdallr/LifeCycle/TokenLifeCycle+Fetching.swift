@@ -131,6 +131,8 @@ extension TokenLifeCycle {
     private mutating func accept(_ response: TokenResponse, _ fetch: Fetch, _ moment: Moment) -> TokenRecord? {
         var kept = refreshToken
         if case .refresh(let spent) = fetch.kind { kept = spent }
+        // The refresh token of another server or client.
+        if let new = response.enrolment, let own = grant.enrolment, !new.hasSameClient(as: own) { kept = nil }
         let new: AccessToken
         do throws(TokenResponseError) {
             new = try settings.policy.token(from: response, askedAt: fetch.askedAt ?? moment.now, keeping: kept)

@@ -96,6 +96,56 @@ import Testing
         }
     }
 
+    @Test("a token of another server replaces the refresh token, too, even if the answer brings none")
+    func kept() throws {
+        func enrolment(_ issuer: String) -> Enrolment {
+            Enrolment(
+                resource: nil, issuer: issuer, scope: [],
+                client: Enrolment.Client(identifier: "i", method: .configured, source: .configured))
+        }
+        for (issuer, kept) in [("https://a", Secret("R1")), ("https://b", nil)] {
+            var driven = DrivenLifeCycle()
+            var record = driven.record(nil, refreshToken: "R1")
+            record.enrolment = enrolment("https://a").stored
+            driven.start(stored: record)
+            // Two refusals without a cause make the refresh token doubtful.
+            for _ in 0..<2 {
+                #expect(driven.fetch?.kind == .refresh(Secret("R1")))
+                driven.answer(DrivenLifeCycle.status(400))
+                driven.pass(3)
+            }
+            #expect(driven.fetch?.kind == .grant)
+            var response = TokenResponse(accessToken: Secret("T2"), tokenType: "Bearer", expiresIn: 60)
+            response.enrolment = enrolment(issuer)
+            let answered = driven.answer(.response(response))
+            let saved = try #require(answered)
+            #expect(saved.refreshToken == kept)
+            #expect(saved.enrolment == response.enrolment?.stored)
+            #expect(driven.life.refreshToken == kept)
+        }
+    }
+
+    @Test("id tokens of the new server are checked with its own keys, right after the change")
+    func keys() async throws {
+        let clock = ManualClock()
+        let client = try old.client(clock: clock.clock)
+        for api in [old, new] {
+            old.publish(issuers: [api.issuer], more: #""scopes_supported":["openid"]"#)
+            client.challenged(ResourceChallenge(url: old.api), hadToken: true)
+            clock.advance(by: .seconds(2))
+            let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+            let now = clock.clock.wallClock()
+            let signed = try await SignedIDToken(claims: [
+                "iss": api.issuer, "aud": try #require(ReadQuery(attempt.url)["client_id"]), "sub": "ada",
+                "exp": now + 300, "iat": now, "nonce": try #require(attempt.expectation.nonce),
+            ])
+            api.server["/keys"] = .json(signed.keys)
+            api.server.giveToken(more: #""refresh_token":"R","id_token":"\#(signed.token)""#)
+            try await client.finishLogin(attempt, redirectedTo: api.server.answer(attempt))
+            #expect(client.status().issuer == api.issuer)
+        }
+    }
+
     @Test("a record carries the server and client of its tokens, and a refresh token goes nowhere else")
     func owner() throws {
         func enrolment(_ issuer: String, _ identifier: String = "i") -> Enrolment {
