@@ -11,7 +11,7 @@ enum Discovery {
     /// Whether a server could take a path for that of the API's metadata, with or without a path of the API behind it. Decodes
     /// escapes once, joins slashes, resolves dot segments, and ignores case and parameters of segments. Allocates nothing.
     static func isAsked(_ path: Span<UInt8>) -> Bool {
-        guard path.count >= shortest else { return false }
+        guard path.count >= shortest, mayHaveHiddenSegment(path) else { return false }
         var segments = Segments()
         var index = 0
         while index < path.count, path[index] != UInt8(ascii: "?") {
@@ -26,6 +26,21 @@ enum Discovery {
             if segments.take(byte) { return true }
         }
         return segments.end()
+    }
+
+    /// Whether a segment may begin with a dot. None does in most paths, so that they cost a look at each byte only.
+    private static func mayHaveHiddenSegment(_ path: Span<UInt8>) -> Bool {
+        var isStart = false
+        for index in path.indices {
+            let byte = path[index]
+            switch byte {
+            case UInt8(ascii: "?"): return false
+            case UInt8(ascii: "%"), UInt8(ascii: "\\"): return true
+            case UInt8(ascii: ".") where isStart: return true
+            default: isStart = byte == UInt8(ascii: "/")
+            }
+        }
+        return false
     }
 
     /// The segments of a path so far, without dot segments.
