@@ -110,6 +110,11 @@ struct AutoReader {
         if section.has("client_secret"), !section.has("client_id") {
             section.error("client_secret", "this needs `client_id` too")
         }
+        if section.has("client_secret"), !section.has("issuer") {
+            section.error(
+                "client_secret",
+                "write the secret's server as `issuer`: without it, any server that the API names would see the secret")
+        }
         if section.has("client_key_id"), !section.has("client_key") {
             section.error("client_key_id", "this needs `client_key` too")
         }

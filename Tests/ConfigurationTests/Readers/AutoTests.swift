@@ -67,6 +67,9 @@ struct AutoTests {
             "client_document: \(document), client_key: {env: SECRET}, grant_type: client_credentials")
         #expect(signing.authMethod == .privateKeyJWT && signing.clientID == document && !signing.needsLogin)
         #expect(signing.secrets.contains(.environment(name: "SECRET")))
+        let known = try auto("client_id: c, client_key: {env: SECRET}, client_key_id: k1")
+        #expect(known.authMethod == .privateKeyJWT && known.clientID == "c" && known.clientKeyID == "k1")
+        #expect(known.clientKey == .environment(name: "SECRET") && known.clientSecret == nil && known.needsLogin)
         let asserted = try auto("client_id: there, subject_token: {client: idp}")
         #expect(asserted.grantType == .jwtBearer && asserted.auto?.subjectClient == "idp" && !asserted.needsLogin)
     }
@@ -90,6 +93,10 @@ struct AutoTests {
         arguments: [
             ("issuer: as.example", "auto.issuer: write"),
             ("client_secret: {env: SECRET}", "auto.client_secret: this needs `client_id` too"),
+            (
+                "client_id: a, client_secret: {env: SECRET}",
+                "auto.client_secret: write the secret's server as `issuer`"
+            ),
             (
                 "client_key: {env: SECRET}",
                 "this needs `client_id` or `client_document`, by which the server knows the key"
