@@ -36,7 +36,8 @@ public struct Advice {
 
     func sentence(for fault: TokenEndpointFault) -> String {
         switch fault {
-        case .network(let error): sentence(for: error, of: address)
+        case .network(let error):
+            sentence(for: error, of: address) + (client?.enrolment == nil ? "" : privateHint(error))
         case .status(let status): sentence(forStatus: status)
         case .redirect: "\(wrongAddress); it redirects, and secrets don't follow redirects"
         case .answer(let error): sentence(for: error)
@@ -158,13 +159,18 @@ public struct Advice {
         let issuer = client?.issuer ?? "issuer"
         return switch fault {
         case .network(let error): sentence(for: error, of: "`issuer`, \(issuer)")
+        case .unreachable(_, let address, let error): sentence(for: error, at: address)
+        case .server(let issuer, .network(let error)): sentence(for: error, at: issuer)
+        case .unusableLink, .server: "ask the operator of the API or of its server"
         case .status, .malformed:
             "check `issuer`, \(issuer): its metadata should be under /.well-known/; or write the endpoints themselves"
         case .otherIssuer(let named): "if that is the server you mean, write `issuer: \(named)`"
         case .missing("jwks_uri"): "leave `openid` out of `scope`, or have the server's metadata name its keys"
         case .missing(let name): "write `\(name)`"
         case .unusable(let name): "write `\(name)` yourself, or ask the server's operator"
-        case .noResource: "send the API a request through the proxy, so that its challenge names its metadata"
+        case .noResource(300..<400, _): "write `issuer`, or ask the API's operator: redirects are not followed"
+        case .noResource:
+            "send the API a request through the proxy, so that its challenge names its metadata; or write `issuer`"
         case .malformedResource, .otherResource, .noIssuer, .noPKCE: "ask the operator of the API or of its server"
         case .severalIssuers, .unlistedIssuer: "write one of them as `issuer` under the upstream's `auto`"
         case .noGrant: "leave `grant_type` out, and sign in"
@@ -175,6 +181,21 @@ public struct Advice {
         case .registeredLately: "wait, or write `client_id` under the upstream's `auto`"
         case .movedIssuer, .clientForgotten, .notEnrolled: signIn.advice
         }
+    }
+
+    /// For an address that a document named.
+    private func sentence(for error: HeimdallrHTTPClientError, at address: String) -> String {
+        switch error {
+        case .timeout:
+            "try again; if \(address) stays as slow, ask its operator. A sign-in waits at most 5 s for the API's documents, and 5 s for the server's"
+        case .bodyTooLarge, .other: "ask the operator of \(address)"
+        default: sentence(for: error, of: address) + privateHint(error)
+        }
+    }
+
+    /// Addresses in documents may not lead into private networks.
+    private func privateHint(_ error: HeimdallrHTTPClientError) -> String {
+        error == .connect ? "; a private address has to be in `proxy.private_networks`" : ""
     }
 
     // MARK: Signing in

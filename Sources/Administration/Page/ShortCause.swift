@@ -29,7 +29,9 @@ enum ShortCause {
         case .refused(let error): "Refused: \(error.code.rawValue)"
         case .secret: "The secret can’t be read"
         case .store: "The store is in use"
-        case .discovery(.network(let error)): text(error)
+        case .discovery(.network(let error)), .discovery(.unreachable(_, _, let error)),
+            .discovery(.server(_, .network(let error))):
+            text(error)
         case .discovery: "The server’s metadata is unusable"
         case .stuck: "No answer in time"
         }

@@ -14,8 +14,15 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     case missing(String)
     /// The endpoint of this name is no absolute https:// URL, and no http:// one that `allowPlaintext` permits.
     case unusable(String)
-    /// The API has no metadata at any well-known address (RFC 9728): the last HTTP status.
-    case noResource(Int)
+    /// No answer came from an address that a document names, made printable.
+    case unreachable(Link, String, HeimdallrHTTPClientError)
+    /// An address in a challenge or a document of the API is no absolute https:// URL: its name there, and the address, made
+    /// printable.
+    case unusableLink(String, String)
+    /// Metadata of the server that the API names can't be used: the issuer, made printable, and the reason.
+    indirect case server(String, DiscoveryFault)
+    /// The API has no metadata at any well-known address (RFC 9728): the last HTTP status, and the address, made printable.
+    case noResource(Int, String)
     /// The API's metadata is not a JSON object with `resource`, or a member of it has the wrong type.
     case malformedResource
     /// The API's metadata belongs to another address: that `resource`, made printable.
@@ -45,6 +52,13 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// Nobody has signed in yet, so the server is unknown.
     case notEnrolled
 
+    /// Use of an address that a document names.
+    public enum Link: String, Sendable, Hashable {
+        case resource = "the API's metadata"
+        case keys = "the server's keys"
+        case registration = "the server's registration endpoint"
+    }
+
     public var description: String {
         switch self {
         case .network(let error): "the server's metadata is unavailable: \(error)"
@@ -57,7 +71,8 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .missing(let name): "the server's metadata has no \(name): write it in the configuration"
         case .unusable(let name):
             "the \(name) of the server's metadata is not an https:// URL; http:// needs `allow_plaintext`"
-        case .noResource, .malformedResource, .otherResource, .noIssuer, .severalIssuers, .unlistedIssuer,
+        case .unreachable, .unusableLink, .server, .noResource, .malformedResource, .otherResource, .noIssuer,
+            .severalIssuers, .unlistedIssuer,
             .movedIssuer, .noPKCE, .noGrant, .scopesNotAllowed, .clientWanted, .registration, .registeredLately,
             .clientForgotten, .notEnrolled:
             enrolmentSentence
@@ -73,9 +88,13 @@ extension DiscoveryFault {
     /// Sentences about an API that names its authorization server itself.
     private var enrolmentSentence: String {
         switch self {
-        case .noResource(let status):
-            "the API does not name its authorization server (\(status)): send it a request through the proxy first, or "
-                + "write `issuer`"
+        case .unreachable(let link, let address, let error):
+            "\(link.rawValue) at \(address) can't be reached: \(error)"
+        case .unusableLink(let name, let address):
+            "the \(name) that the API names, \(address), is not an https:// URL; http:// needs `allow_plaintext`"
+        case .server(let issuer, let fault): "the authorization server \(issuer), which the API names: \(fault.found)"
+        case .noResource(let status, let address):
+            "the API does not name its authorization server: \(address) answered \(status)"
         case .malformedResource: "the API's metadata can't be read: it has to be a JSON object with its `resource`"
         case .otherResource(let named):
             "the API's metadata belongs to another address, \(named), so nothing is sent to its server"
@@ -100,6 +119,18 @@ extension DiscoveryFault {
                 + "\(max(1, wait.components.seconds / 60)) min"
         case .clientForgotten: "the server no longer knows the client that it registered: sign in again"
         default: "nobody has signed in yet, so the authorization server is not known"
+        }
+    }
+
+    /// Sentence about a server that is not configured, so that no key of the configuration would help.
+    private var found: String {
+        switch self {
+        case .network(let error): "its metadata can't be fetched: \(error)"
+        case .status(let status): "its metadata is unavailable (\(status))"
+        case .malformed: "its metadata is not a JSON object of endpoints"
+        case .missing(let name): "its metadata has no \(name)"
+        case .unusable(let name): "the \(name) in its metadata is not an https:// URL; http:// needs `allow_plaintext`"
+        default: description
         }
     }
 }

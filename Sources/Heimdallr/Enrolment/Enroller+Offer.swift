@@ -32,22 +32,15 @@ extension Enroller {
             issuer = pinned
         }
         guard (try? TokenEndpointURL.check(issuer, allowPlaintext: allowPlaintext)) != nil, !issuer.contains("?")
-        else { throw .unusable("issuer") }
+        else { throw .unusableLink("issuer", ForeignText.printable(issuer)) }
         // A client that the operator has registered belongs to the server where it was used, unless `issuer` says another.
         if !configured.identifier.isEmpty, settings.clientDocument == nil, settings.issuer != issuer,
             let former = enrolment?.issuer, former != issuer
         {
             throw .moved(from: former, to: issuer)
         }
-        let metadata = try await directory.metadata(of: issuer)
-        var browser = ""
-        if redirectURI != nil {
-            guard metadata.provesCodes else { throw .noPKCE }
-            browser = try metadata.url(.authorization, allowPlaintext: allowPlaintext)
-        } else if let offered = metadata.grantTypes, !offered.contains(grant) {
-            throw .noGrant(grant)
-        }
-        _ = try metadata.url(.token, allowPlaintext: allowPlaintext)
+        let (metadata, browser) = try await server(issuer, directory, redirectURI)
+        if redirectURI == nil, let offered = metadata.grantTypes, !offered.contains(grant) { throw .noGrant(grant) }
         let stepUp = stepUp
         let granted = stepUp.scopes.isEmpty || enrolment?.issuer != issuer ? [] : enrolment?.scope ?? []
         let scope = try ScopeChoice(
@@ -59,6 +52,27 @@ extension Enroller {
             resource: document?.metadata.resource, issuer: issuer, scope: scope, authorizationEndpoint: browser,
             foreignEndpoints: Self.foreign(metadata, issuer), client: client(at: issuer, metadata, redirectURI),
             document: document?.address, metadata: metadata)
+    }
+
+    /// Returns the metadata of a server, and where the browser goes.
+    private func server(
+        _ issuer: String, _ directory: EndpointDirectory, _ redirectURI: String?
+    ) async throws(DiscoveryFault) -> (ServerMetadata, browser: String) {
+        do throws(DiscoveryFault) {
+            let metadata = try await directory.metadata(of: issuer)
+            var browser = ""
+            if redirectURI != nil {
+                guard metadata.provesCodes else { throw .noPKCE }
+                browser = try metadata.url(.authorization, allowPlaintext: allowPlaintext)
+            }
+            _ = try metadata.url(.token, allowPlaintext: allowPlaintext)
+            return (metadata, browser)
+        } catch {
+            switch error {
+            case .network, .status, .malformed, .missing, .unusable: throw .server(ForeignText.printable(issuer), error)
+            default: throw error
+            }
+        }
     }
 
     /// Returns the endpoints at other origins than the issuer's: the host and its port; with the scheme at the issuer's own host.
@@ -83,25 +97,31 @@ extension Enroller {
         // After a restart, the former resource leads to the right document at an API with several.
         let url = challenge?.url ?? enrolment?.resource ?? settings.resource
         if let kept = document(of: url, challenged: challenge?.metadata) { return kept }
-        var status = 404
+        var refusal = DiscoveryFault.noResource(404, ForeignText.printable(url))
+        let deadline = clock.now() + DocumentLimits.discovered.time
         for address in ResourceAddress.ofMetadata(of: url, challenged: challenge?.metadata) {
             guard (try? TokenEndpointURL.check(address, allowPlaintext: allowPlaintext)) != nil else {
-                throw .unusable("resource_metadata")
+                throw .unusableLink("resource_metadata", ForeignText.printable(address))
             }
+            let left = clock.now().duration(to: deadline)
+            guard left > .zero else { throw .unreachable(.resource, ForeignText.printable(address), .timeout) }
             do throws(DiscoveryFault) {
-                let limits = DocumentLimits.discovered
-                let response = try await directory.response(at: address, within: limits.time)
+                let response = try await directory.response(at: address, within: left)
                 let document = Document(
                     metadata: try ResourceMetadata(response.body, for: url), address: address, url: url,
-                    challenged: challenge?.metadata, until: clock.now() + limits.longevity(of: response))
+                    challenged: challenge?.metadata,
+                    until: clock.now() + DocumentLimits.discovered.longevity(of: response))
                 keep(document)
                 return document
             } catch {
-                guard case .status(let other) = error else { throw error }
-                status = other
+                switch error {
+                case .status(let other): refusal = .noResource(other, ForeignText.printable(address))
+                case .network(let fault): throw .unreachable(.resource, ForeignText.printable(address), fault)
+                default: throw error
+                }
             }
         }
-        guard settings.issuer != nil else { throw .noResource(status) }
+        guard settings.issuer != nil else { throw refusal }
         return nil
     }
 
@@ -208,7 +228,8 @@ extension Enroller {
             timeout: DocumentLimits.discovered.time, maxBodyBytes: DocumentLimits.discovered.bytes)
         let response: HeimdallrHTTPResponse
         do { response = try await httpClient.send(request) } catch {
-            throw .registration("\(error as? HeimdallrHTTPClientError ?? .other)")
+            throw .unreachable(
+                .registration, ForeignText.printable(url), error as? HeimdallrHTTPClientError ?? .other)
         }
         guard (200..<300).contains(response.status) else {
             let answer = response.content.withSpan { try? JSONParser.parse($0) }

@@ -1,5 +1,6 @@
 internal import Cryptography
 import Synchronization
+internal import WireText
 
 /// Signing keys of an issuer, kept for a day. Fetched again, at most once a minute, when no key fits a signature.
 final class IssuerKeys: Sendable {
@@ -66,8 +67,7 @@ final class IssuerKeys: Sendable {
 
     private func fetch() async throws(IDTokenFault) -> KeySet {
         do throws(DiscoveryFault) {
-            let url = try await directory.url(.keys)
-            let keys = try KeySet(try await directory.document(at: url, within: timeout))
+            let keys = try KeySet(try await document(at: try await directory.url(.keys)))
             let now = clock.now()
             state.withLock {
                 $0.keys = keys
@@ -77,6 +77,13 @@ final class IssuerKeys: Sendable {
         } catch {
             if case .status(404) = error { directory.doubt() }
             throw .keys(error)
+        }
+    }
+
+    private func document(at url: String) async throws(DiscoveryFault) -> [UInt8] {
+        do throws(DiscoveryFault) { return try await directory.document(at: url, within: timeout) } catch {
+            guard case .network(let fault) = error else { throw error }
+            throw .unreachable(.keys, ForeignText.printable(url), fault)
         }
     }
 }

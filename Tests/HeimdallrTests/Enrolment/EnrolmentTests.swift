@@ -111,9 +111,12 @@ import Testing
         api.server[LoginServer.wellKnown + "/as"] = .json(api.server.metadata(issuer: api.issuer + "/"))
         #expect(try await fault() == .otherIssuer(api.issuer + "/"))
         api.server[EnrollingServer.resourcePath] = LoginServer.Reply(status: 302, fields: [("Location", "/x")])
-        #expect(try await fault() == .noResource(404))
+        #expect(
+            try await fault() == .noResource(404, api.server.url + "/.well-known/oauth-protected-resource"))
         api.server[EnrollingServer.resourcePath] = LoginServer.Reply(flood: 70_000)
-        #expect(try await fault() == .network(.bodyTooLarge))
+        #expect(
+            try await fault()
+                == .unreachable(.resource, api.server.url + EnrollingServer.resourcePath, .bodyTooLarge))
         #expect(api.registrations == 0)
         #expect(api.server.requests("/token").isEmpty)
         #expect(!api.server.targets.contains("/x"))

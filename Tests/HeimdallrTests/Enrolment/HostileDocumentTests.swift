@@ -19,10 +19,10 @@ import Testing
         (LoginServer.Reply.json(#"{"resource":"% ","x":"# + deep), DiscoveryFault.malformedResource),
         (.json(deep), .malformedResource), (.json("<html>"), .malformedResource), (.json(""), .malformedResource),
         (.json(#"{"resource":"%","resource":"%"}"#), .malformedResource),
-        (LoginServer.Reply(flood: 65_537), .network(.bodyTooLarge)),
-        (LoginServer.Reply(closes: true), .network(.cut)),
-        (LoginServer.Reply(status: 302, fields: [("Location", "/x")]), .noResource(404)),
-        (LoginServer.Reply(status: 500), .noResource(404)),
+        (LoginServer.Reply(flood: 65_537), .unreachable(.resource, "%", .bodyTooLarge)),
+        (LoginServer.Reply(closes: true), .unreachable(.resource, "%", .cut)),
+        (LoginServer.Reply(status: 302, fields: [("Location", "/x")]), .noResource(404, "%")),
+        (LoginServer.Reply(status: 500), .noResource(404, "%")),
     ]
 
     @Test(
@@ -31,7 +31,13 @@ import Testing
     func resource(_ reply: LoginServer.Reply, _ expected: DiscoveryFault) async throws {
         let api = try EnrollingServer()
         api.server[EnrollingServer.resourcePath] = reply
-        #expect(try await fault(api.client()) == expected)
+        let found = try await fault(api.client())
+        let root = api.server.url + "/.well-known/oauth-protected-resource"
+        switch expected {
+        case .unreachable(let link, _, let reason): #expect(found == .unreachable(link, root + "/mcp", reason))
+        case .noResource(let status, _): #expect(found == .noResource(status, root))
+        default: #expect(found == expected)
+        }
         #expect(api.registrations == 0)
         #expect(!api.server.targets.contains { $0.hasPrefix(LoginServer.wellKnown) || $0 == "/x" })
     }
@@ -48,7 +54,7 @@ import Testing
     func server(_ reply: LoginServer.Reply, _ expected: DiscoveryFault) async throws {
         let api = try EnrollingServer()
         api.server[LoginServer.wellKnown + "/as"] = reply
-        #expect(try await fault(api.client()) == expected)
+        #expect(try await fault(api.client()) == .server(api.issuer, expected))
         #expect(api.registrations == 0)
         #expect(!api.server.targets.contains("/x"))
     }
@@ -62,17 +68,26 @@ import Testing
     func registration(_ reply: LoginServer.Reply) async throws {
         let api = try EnrollingServer()
         api.server[EnrollingServer.registration] = reply
-        guard case .registration = try await fault(api.client()) else { throw TestFailure("\(reply)") }
+        switch try await fault(api.client()) {
+        case .registration, .unreachable(.registration, api.server.url + "/register", _): break
+        case let other: throw TestFailure("\(other)")
+        }
         #expect(!api.server.targets.contains("/x"))
     }
 
-    @Test("a server that is slow is given 5 s, whatever the client's timeout is")
-    func slow() async throws {
+    @Test("all documents of an API together are given 5 s, whatever the client's timeout is", arguments: [30, 3])
+    func slow(_ seconds: Int) async throws {
         let api = try EnrollingServer()
-        api.server[EnrollingServer.resourcePath] = LoginServer.Reply(delay: .seconds(30))
+        let root = "/.well-known/oauth-protected-resource"
+        for path in [root, EnrollingServer.resourcePath] {
+            api.server[path] = LoginServer.Reply(status: 404, delay: .seconds(seconds))
+        }
         let begun = ContinuousClock.now
-        #expect(try await fault(api.client()) == .network(.timeout))
-        #expect((.seconds(4)...Duration.seconds(15)).contains(ContinuousClock.now - begun))
+        guard case .unreachable(.resource, let address, .timeout) = try await fault(api.client()) else {
+            throw TestFailure("another fault")
+        }
+        #expect(address == api.server.url + (seconds == 30 ? EnrollingServer.resourcePath : root))
+        #expect((.milliseconds(4900)...Duration.seconds(10)).contains(ContinuousClock.now - begun))
     }
 
     /// Documents by address, at https:// addresses.
@@ -113,11 +128,11 @@ import Testing
         let asked = Recorder<String>()
         let challenged = try client([:], asked: asked)
         challenged.challenged(ResourceChallenge(url: "https://api.example/mcp", metadata: url), hadToken: false)
-        #expect(try await fault(challenged) == .unusable("resource_metadata"))
+        #expect(try await fault(challenged) == .unusableLink("resource_metadata", url))
         #expect(asked.all == [])
         if !url.isEmpty {
             let named = try client([Self.document: Self.resource(url)], asked: asked)
-            #expect(try await fault(named) == .unusable("issuer"))
+            #expect(try await fault(named) == .unusableLink("issuer", url))
         }
         for member in ["authorization_endpoint", "token_endpoint", "registration_endpoint"] {
             let client = try client(
@@ -125,7 +140,11 @@ import Testing
                     Self.document: Self.resource("https://as.example"),
                     Self.serverDocument: Self.described(member, url),
                 ], asked: asked)
-            #expect(try await fault(client) == .unusable(member), "\(member)")
+            #expect(
+                try await fault(client)
+                    == (member == "registration_endpoint"
+                        ? .unusable(member) : .server("https://as.example", .unusable(member))),
+                "\(member)")
         }
         #expect(asked.all.allSatisfy { $0 == Self.document || $0 == Self.serverDocument })
     }
