@@ -85,12 +85,15 @@ extension ServerResponse {
     /// A page, which loads only our style and script.
     /// - Parameter sendsForms: sends a referrer to this origin; otherwise a form's Origin would be `null` (Fetch standard,
     ///   "append a request Origin header").
-    static func page(_ status: Int, _ html: HTML, sendsForms: Bool = false) -> ServerResponse {
+    /// - Parameter toOtherOrigins: whether the answer to a form redirects to another origin, which browsers count as its target.
+    static func page(
+        _ status: Int, _ html: HTML, sendsForms: Bool = false, toOtherOrigins: Bool = false
+    ) -> ServerResponse {
         var response = ServerResponse(status: status, type: "text/html; charset=utf-8", html.text)
         response.set(
             "Content-Security-Policy",
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-                + "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+                + "form-action 'self'\(toOtherOrigins ? " http: https:" : ""); base-uri 'none'; frame-ancestors 'none'")
         if sendsForms { response.set("Referrer-Policy", "same-origin") }
         return response
     }

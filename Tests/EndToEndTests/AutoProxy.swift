@@ -42,6 +42,29 @@ struct PlainBrowser {
         return try await run(fields + form.flatMap { ["--data-urlencode", "\($0.0)=\($0.1)"] } + [url])
     }
 
+    /// Opens the page before a sign-in of `client: auto`, and presses Continue.
+    func signIn(_ host: String, at admin: String) async throws -> String {
+        try await press("go", on: try await open("\(admin)/login/\(host)"), host, at: admin)
+    }
+
+    /// Sends the form of a page before a sign-in.
+    /// - Parameters:
+    ///   - action: value of the form's `do`.
+    ///   - typed: further fields.
+    /// - Returns: the last page; the given one if it has no such form.
+    func press(
+        _ action: String, on page: String, _ host: String, at admin: String, typing typed: [(String, String)] = []
+    ) async throws -> String {
+        for form in page.matches(of: /<form.*?<\/form>/.dotMatchesNewlines()) {
+            let fields = form.output.matches(of: /name="(csrf|offer|ticket|do)" value="([^"]*)"/).map {
+                (String($0.output.1), String($0.output.2))
+            }
+            guard fields.contains(where: { $0 == ("do", action) }) else { continue }
+            return try await send(fields + typed, to: "\(admin)/client/\(host)", from: admin)
+        }
+        return page
+    }
+
     private func run(_ arguments: [String]) async throws -> String {
         let process = try await ChildProcess.run(
             ["curl", "-s", "-L", "--noproxy", "*", "-b", jar, "-c", jar] + arguments)

@@ -18,7 +18,7 @@ struct ZeroConfigurationChainTests {
             #expect(try await proxy.get("http://\(host)/").status == 503)
             let offer = try await browser.open("http://\(admin.address)/login/\(host)")
             #expect(offer.contains("\(servers.issuer(form))/authorize"), "\(offer)")
-            let done = try await browser.open("http://\(admin.address)/login/\(host)?go=true")
+            let done = try await browser.signIn(host, at: "http://\(admin.address)")
             #expect(done.contains("Signed in"), "\(done)\n\(proxy.log)")
             #expect(try await proxy.get("http://\(host)/").text == "welcome to \(form)")
         }
@@ -50,7 +50,7 @@ struct ZeroConfigurationChainTests {
         let proxy = try await RunningProxy.auto(api.url, networks: "[10.0.0.0/8]")
         #expect(try await proxy.get("http://mcp.test/").status == 503)
         let admin = try await proxy.administration()
-        let page = try await PlainBrowser().open("http://\(admin.address)/login/mcp.test?go=true")
+        let page = try await PlainBrowser().signIn("mcp.test", at: "http://\(admin.address)")
         #expect(page.contains("The sign-in could not begin"), "\(page)")
         #expect(server.requests.isEmpty)
         #expect(api.requests.contains { $0.target.hasPrefix("/.well-known/") })
@@ -59,7 +59,7 @@ struct ZeroConfigurationChainTests {
         }
         let other = try await RunningProxy.auto(challenging.url, networks: "[]")
         #expect(try await other.get("http://mcp.test/").status == 503)
-        _ = try await PlainBrowser().open("http://\(other.administration().address)/login/mcp.test?go=true")
+        _ = try await PlainBrowser().signIn("mcp.test", at: "http://\(other.administration().address)")
         #expect(server.requests.isEmpty)
     }
 
@@ -133,7 +133,7 @@ struct ZeroConfigurationChainTests {
         let proxy = try await RunningProxy.auto(server.url)
         let (admin, browser) = (try await proxy.administration(), try PlainBrowser())
         #expect(try await proxy.get("http://mcp.test/mcp").status == 503)
-        #expect(try await browser.open("http://\(admin.address)/login/mcp.test?go=true").contains("Signed in"))
+        #expect(try await browser.signIn("mcp.test", at: "http://\(admin.address)").contains("Signed in"))
         let why = try await RunningProxy.run(["why", "GET", "http://mcp.test/mcp", "--socket", admin.socket])
         #expect(why.ending == .exited(0))
         let document = "\(server.url)/.well-known/oauth-protected-resource/mcp"
@@ -155,18 +155,16 @@ struct ZeroConfigurationChainTests {
         let (admin, browser) = (try await proxy.administration(), try PlainBrowser())
         let page = "http://\(admin.address)"
         #expect(try await proxy.get("http://mcp.test/mcp").status == 503)
-        #expect(try await browser.open("\(page)/login/mcp.test?go=true").contains("Signed in"))
+        #expect(try await browser.signIn("mcp.test", at: page).contains("Signed in"))
         #expect(
             try await RunningProxy.run(["logout", "mcp.test", "--local", "--socket", admin.socket]).ending == .exited(0)
         )
         try await server.forgetClients()
-        #expect(try await !browser.open("\(page)/login/mcp.test?go=true").contains("Signed in"))
+        #expect(try await !browser.signIn("mcp.test", at: page).contains("Signed in"))
         let offer = try await browser.open("\(page)/login/mcp.test")
-        let csrf = try #require(offer.firstMatch(of: /name="csrf" value="([^"]+)"/)?.output.1, "\(offer)")
-        let anew = try await browser.send(
-            [("csrf", String(csrf)), ("anew", "true")], to: "\(page)/client/mcp.test", from: page)
-        #expect(anew.contains("will be registered now"), "\(anew)")
-        #expect(try await browser.open("\(page)/login/mcp.test?go=true").contains("Signed in"))
+        let anew = try await browser.press("anew", on: offer, "mcp.test", at: page)
+        #expect(anew.contains("will be registered at the sign-in"), "\(anew)")
+        #expect(try await browser.signIn("mcp.test", at: page).contains("Signed in"))
         #expect(try await server.registrations() == 1)
     }
 

@@ -49,11 +49,11 @@ struct ZeroConfigurationTests {
             #expect(person.output.contains("Scopes user"))
         } else {
             let offer = try await browser.open("\(admin)/login/mcp.test")
-            for part in ["\(server.url)/mcp", "\(server.url)/authorize", "will be registered now"] {
+            for part in ["\(server.url)/mcp", "\(server.url)/authorize", "will be registered at the sign-in"] {
                 #expect(offer.contains(part), "\(part) in \(offer)")
             }
             #expect(try await server.registrations() == 0, "looking changes nothing")
-            #expect(try await browser.open("\(admin)/login/mcp.test?go=true").contains("Signed in"))
+            #expect(try await browser.signIn("mcp.test", at: admin).contains("Signed in"))
         }
         #expect(try await server.registrations() == 1)
         let socket = try await proxy.administration().socket
@@ -118,7 +118,7 @@ struct ZeroConfigurationTests {
         }
         #expect(try await server.registrations() == 1)
         #expect(
-            try await browser.open("http://127.0.0.1:\(port)/login/mcp.test?go=true").contains("Signed in"))
+            try await browser.signIn("mcp.test", at: "http://127.0.0.1:\(port)").contains("Signed in"))
         for proxy in proxies {
             let answer = try await eventually("the sign-in at each proxy", within: .seconds(20)) {
                 let answer = try await proxy.send(
@@ -139,7 +139,7 @@ struct ZeroConfigurationTests {
         let proxy = try await RunningProxy(text)
         #expect(try await proxy.get("http://auto.playground.test/hello").status == 503)
         let administration = try await proxy.administration()
-        let page = try await browser.open("http://\(administration.address)/login/auto.playground.test?go=true")
+        let page = try await browser.signIn("auto.playground.test", at: "http://\(administration.address)")
         let ticket = try #require(page.firstMatch(of: /name="ticket" value="([^"]+)"/)?.output.1, "\(page)")
         #expect(page.contains("May heimdallr-proxy act for you?"))
         let issuer = try #require(
@@ -154,7 +154,7 @@ struct ZeroConfigurationTests {
         let doctor = try await RunningProxy.run(
             ["doctor", "auto.playground.test", "--config", Repository.root + "/config.yaml"])
         #expect(doctor.output.contains("it asks for a token, and names its metadata"), "\(doctor.transcript)")
-        #expect(doctor.output.contains("registered at the first sign-in"), "\(doctor.transcript)")
+        #expect(doctor.output.contains("will be registered at the sign-in"), "\(doctor.transcript)")
     }
 
     @Test("what the API says of its own sign-in stays here, unless discovery is passed on")
@@ -200,12 +200,10 @@ struct ZeroConfigurationTests {
         let page = try await browser.open("\(admin)/login/mcp.test")
         #expect(page.contains("has to be registered by you"), "\(page)")
         #expect(page.contains("\(admin)/callback"))
-        let csrf = try #require(page.firstMatch(of: /name="csrf" value="([^"]+)"/)?.output.1)
-        let typed = try await browser.send(
-            [
-                ("csrf", String(csrf)), ("client_id", DjangoOAuthToolkit.browser.id),
-                ("client_secret", DjangoOAuthToolkit.browser.secret),
-            ], to: "\(admin)/client/mcp.test", from: admin)
+        let client = DjangoOAuthToolkit.browser
+        let typed = try await browser.press(
+            "type", on: page, "mcp.test", at: admin,
+            typing: [("client_id", client.id), ("client_secret", client.secret)])
         #expect(typed.contains("\(DjangoOAuthToolkit.browser.id), known to the server"), "\(typed)")
         let person = try Person().does(
             ["enrol", admin, "mcp.test", DjangoOAuthToolkit.user.name, DjangoOAuthToolkit.user.password])

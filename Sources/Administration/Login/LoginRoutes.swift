@@ -8,6 +8,8 @@ struct LoginRoutes: Sendable {
     let logger: Logger
     let offers: OfferRoutes
 
+    private var start: LoginStart { LoginStart(model: model) }
+
     /// Added last: callbacks may have any path that no other route has.
     func add(to router: inout AdminRouter) {
         router.on("GET", "/login/{client}", .page) { request, context in await begin(request, context) }
@@ -74,44 +76,13 @@ struct LoginRoutes: Sendable {
             if method == .device {
                 return .redirect(to: "/login/\(name)/\(try await model.logins.shownDeviceLogin(client.heimdallr))")
             }
-            if client.heimdallr.enrols, !request.asksFor("go") { return try await offers.show(client, request) }
-            return try await sendOut(client, request)
+            if let elsewhere = try start.otherOrigin(client, request) { return elsewhere }
+            let ticket = request.parameter("ticket")
+            if client.heimdallr.enrols { return try await offers.show(client, request, ticket: ticket) }
+            return try await start.sendOut(client, ticket: ticket)
         } catch {
-            return LoginPage.failure(
-                502, "The sign-in could not begin", LoginPage.sentence(error, model.signIn(of: client)),
-                again: "/login/\(name)")
+            return start.failure(error, client)
         }
-    }
-
-    /// Redirects to the authorization server, or first to the origin of the redirect URI, which needs the cookie.
-    private func sendOut(
-        _ client: AdministrationSources.Client, _ request: ServerRequest
-    ) async throws(LoginError) -> ServerResponse {
-        let redirectURI = model.addresses.redirectURI(of: client)
-        guard let origin = model.addresses.ownOrigin(of: redirectURI) else { throw .badRedirectURI }
-        let named = request.parameter("ticket")
-        let ticket = named.flatMap { model.logins.ticket($0)?.client == client.heimdallr.name ? $0 : nil }
-        let host = request.hosts.first ?? ""
-        if !LoginAddresses.isSame(host, origin.authority, scheme: origin.scheme) {
-            guard request.parameter("pass") == nil else {
-                return LoginPage.failure(
-                    400, "This address does not fit",
-                    "The authorization server redirects to \(origin.scheme)://\(origin.authority), but this page was "
-                        + "requested as \(host) twice.", "Use that address, or change redirect_uri.")
-            }
-            guard let pass = model.logins.newPass() else { throw .noRandomness }
-            var url = "\(origin.scheme)://\(origin.authority)/login/\(client.heimdallr.name)?pass=\(pass)"
-            if let ticket { url += "&ticket=\(ticket)" }
-            if request.asksFor("go") { url += "&go=true" }
-            return .redirect(to: url)
-        }
-        let (url, cookie) = try await model.logins.beginAtBrowser(
-            client.heimdallr, redirectURI: redirectURI, ticket: ticket)
-        var response = ServerResponse.redirect(to: url)
-        response.setCookie(
-            cookie.name, cookie.value.revealed, path: origin.path, sameSite: "Lax",
-            maxAge: Int(LoginAttempts.lifetime.components.seconds), isSecure: origin.scheme == "https")
-        return response
     }
 
     // MARK: Coming back

@@ -33,17 +33,21 @@ package final class PendingLogins: Sendable {
 
     // MARK: At a browser
 
-    /// - Parameter ticket: shows the outcome; an unknown one has no effect.
+    /// - Parameters:
+    ///   - ticket: shows the outcome; an unknown one has no effect.
+    ///   - agreed: as for `Heimdallr.beginLogin(redirectURI:goesAtOnce:agreed:)`.
     /// - Returns: the browser's destination, and the cookie that it has to bring back.
     package func beginAtBrowser(
-        _ client: Heimdallr, redirectURI: String, ticket: String?
+        _ client: Heimdallr, redirectURI: String, ticket: String?, agreed: String? = nil
     ) async throws(LoginError) -> (url: String, cookie: LoginAttempts.Cookie) {
         guard let name = try? RandomBytes.identifier(), let value = try? RandomBytes.identifier() else {
             throw .noRandomness
         }
         let cookie = LoginAttempts.Cookie(name: LoginAttempts.Cookie.prefix + name, value: Secret(value))
         func begin() async throws(LoginError) -> LoginAttempts.Attempt {
-            attempt(try await client.beginLogin(redirectURI: redirectURI), client, cookie: cookie, ticket: ticket)
+            attempt(
+                try await client.beginLogin(redirectURI: redirectURI, agreed: agreed), client, cookie: cookie,
+                ticket: ticket)
         }
         var begun = try await begin()
         if let shared {

@@ -39,10 +39,13 @@ final class EndpointDirectory: Sendable {
         limits = configuration.enrolment == nil ? .configured : .discovered
     }
 
+    /// - Parameter known: the issuer's metadata, if it is known.
     /// - Throws: `DiscoveryFault`; `.missing` also when no issuer is configured.
-    func url(_ endpoint: Endpoint) async throws(DiscoveryFault) -> String {
+    func url(_ endpoint: Endpoint, in known: ServerMetadata? = nil) async throws(DiscoveryFault) -> String {
         if let url = configured(endpoint) { return url }
-        guard let metadata = try await metadata() else { throw .missing(endpoint.rawValue) }
+        var found = known
+        if found == nil { found = try await metadata() }
+        guard let metadata = found else { throw .missing(endpoint.rawValue) }
         return try metadata.url(
             endpoint, allowPlaintext: configuration.allowPlaintext, throughAlias: configuration.usesMutualTLS)
     }

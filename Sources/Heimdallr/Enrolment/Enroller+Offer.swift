@@ -156,11 +156,15 @@ extension Enroller {
         } else if !configured.identifier.isEmpty {
             return .configured(configured.identifier)
         }
-        if let known = enrolment, known.issuer == issuer, isUsable(known.client, redirectURI) {
-            let identifier = known.client.identifier
-            return known.client.source == .typed ? .typed(identifier) : .known(identifier)
+        if let known = known(at: issuer), isUsable(known, redirectURI) {
+            return known.source == .typed ? .typed(known.identifier) : .known(known.identifier)
         }
         return metadata.endpoints[.registration] == nil || redirectURI == nil ? .wanted : .registered
+    }
+
+    /// The client of the last sign-in at this server, whether it has succeeded or not.
+    private func known(at issuer: String) -> Enrolment.Client? {
+        [begun, enrolment].compactMap { $0 }.first { $0.issuer == issuer }?.client
     }
 
     private func isUsable(_ client: Enrolment.Client, _ redirectURI: String?) -> Bool {
@@ -183,7 +187,7 @@ extension Enroller {
             let hasKey = !configured.identifier.isEmpty
             client = Enrolment.Client(identifier: address, method: hasKey ? .configured : .none, source: .document)
         case .known, .typed:
-            guard let known = enrolment?.client else { throw .clientWanted }
+            guard let known = known(at: offer.issuer) else { throw .clientWanted }
             client = known
         case .registered: client = try await register(offer, redirectURI: redirectURI ?? "")
         case .wanted: throw .clientWanted
@@ -197,7 +201,7 @@ extension Enroller {
     private func register(_ offer: SignInOffer, redirectURI: String) async throws(DiscoveryFault) -> Enrolment.Client {
         let url = try offer.metadata.url(.registration, allowPlaintext: allowPlaintext)
         let now = clock.wallClock()
-        let isLost = enrolment.map { $0.issuer == offer.issuer && $0.client.isLost(at: now) } ?? false
+        let isLost = known(at: offer.issuer)?.isLost(at: now) ?? false
         let wait = registrations.wait(at: offer.issuer, replacing: isLost, now: now)
         guard wait == 0 else { throw waiting(wait, for: offer.issuer) }
         do throws(DiscoveryFault) {

@@ -13,7 +13,10 @@ final class Enroller: Sendable {
     private let state = Mutex(State())
 
     private struct State {
+        /// The enrolment of the tokens.
         var enrolment: Enrolment?
+        /// Whether requests use the enrolment of the sign-in that has begun.
+        var isSigningIn = false
         /// A client that its server no longer knows.
         var refused: (issuer: String, identifier: String)?
         var registrations = Registrations()
@@ -63,7 +66,15 @@ final class Enroller: Sendable {
 
     // MARK: The enrolment in use
 
-    var enrolment: Enrolment? { state.withLock { state in state.enrolment.map { Self.noting(state, $0) } } }
+    /// Enrolment of the tokens, or within `signingIn` that of the sign-in.
+    var enrolment: Enrolment? {
+        state.withLock { state in
+            state.enrolment.map { Self.noting(state, state.isSigningIn ? $0.succeeded : $0) }
+        }
+    }
+
+    /// Enrolment of the sign-in that began last.
+    var begun: Enrolment? { state.withLock { state in state.enrolment.map { Self.noting(state, $0.succeeded) } } }
 
     /// The issuer of the tokens in use; before a sign-in the configured one.
     var issuer: String? { enrolment?.issuer ?? settings.issuer }
@@ -91,11 +102,10 @@ final class Enroller: Sendable {
     }
 
     private static func noting(_ state: State, _ enrolment: Enrolment) -> Enrolment {
-        guard let refused = state.refused, refused == (enrolment.issuer, enrolment.client.identifier) else {
-            return enrolment
-        }
+        guard let refused = state.refused else { return enrolment }
         var enrolment = enrolment
-        enrolment.client.isRefused = true
+        if refused == (enrolment.issuer, enrolment.client.identifier) { enrolment.client.isRefused = true }
+        enrolment.begun = enrolment.begun.map { noting(state, $0) }
         return enrolment
     }
 
@@ -107,11 +117,31 @@ final class Enroller: Sendable {
         }
     }
 
+    /// Further parameters for the authorization endpoint: RFC 9470 section 4; `prompt`, without which OpenID providers give no
+    /// refresh token (OpenID Connect Core section 11).
+    var furtherParameters: [FormParameter] {
+        let (stepUp, enrolment) = (stepUp, begun)
+        let isOffline = enrolment?.scope.contains(ScopeChoice.offline) ?? false
+        return (isOffline ? [FormParameter("prompt", "consent")] : [])
+            + (stepUp.acrValues.map { [FormParameter("acr_values", $0)] } ?? [])
+            + (stepUp.maxAge.map { [FormParameter("max_age", "\($0)")] } ?? [])
+    }
+
+    /// Runs a step of a sign-in with the enrolment of the sign-in. Under `holdingStore` only.
+    func signingIn<Value>(_ step: () async throws(LoginError) -> Value) async throws(LoginError) -> Value {
+        state.withLock { $0.isSigningIn = true }
+        defer { state.withLock { $0.isSigningIn = false } }
+        return try await step()
+    }
+
     /// Notes that the server answered `invalid_client`.
+    /// - Parameter atSignIn: whether a person says so of the client of the last sign-in.
     /// - Returns: whether the client was registered by RFC 7591.
-    func clientRefused() -> Bool {
+    func clientRefused(atSignIn: Bool = false) -> Bool {
         state.withLock { state in
-            guard let enrolment = state.enrolment, enrolment.client.source == .registered else { return false }
+            guard let kept = state.enrolment else { return false }
+            let enrolment = atSignIn || state.isSigningIn ? kept.succeeded : kept
+            guard enrolment.client.source == .registered else { return false }
             state.refused = (enrolment.issuer, enrolment.client.identifier)
             return true
         }

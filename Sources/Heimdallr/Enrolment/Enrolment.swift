@@ -12,6 +12,9 @@ struct Enrolment: Sendable, Equatable, Redacted {
     var client: Client
     /// Recent registrations at all servers.
     var registrations = Registrations()
+    /// Enrolment of a sign-in that has begun, if its server, client or scopes differ; at most one. It replaces this one when the
+    /// sign-in succeeds.
+    var begun: [Enrolment] = []
 
     struct Client: Sendable, Equatable {
         var identifier: String
@@ -60,7 +63,16 @@ struct Enrolment: Sendable, Equatable, Redacted {
 
     /// The enrolment as JSON, for the record.
     var stored: Secret {
-        let members: [JSON.Member] = [
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(4096)
+        let members = members + [.init("begun", .array(begun.map { .object($0.members) }))]
+        JSON.object(members).write(.compact) { bytes.append($0) }
+        defer { SecretBytes.wipe(&bytes) }
+        return Secret(bytes)
+    }
+
+    private var members: [JSON.Member] {
+        [
             .init("resource", JSON(resource)), .init("issuer", .string(issuer)),
             .init("scope", .array(scope.map { .string($0) })), .init("client_id", .string(client.identifier)),
             .init("client_secret", JSON(client.secret?.revealed)), .init("method", .string(client.method.rawValue)),
@@ -70,17 +82,18 @@ struct Enrolment: Sendable, Equatable, Redacted {
             .init("secret_expires_at", .number(Int(client.secretExpiresAt))),
             .init("refused", .bool(client.isRefused)),
         ]
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(4096)
-        JSON.object(members).write(.compact) { bytes.append($0) }
-        defer { SecretBytes.wipe(&bytes) }
-        return Secret(bytes)
     }
 
     /// - Returns: `nil` for other content.
     init?(stored: Secret) {
-        guard let value = stored.withSpan({ try? JSONParser.parse($0) }), let issuer = value["issuer"]?.string,
-            let identifier = value["client_id"]?.string,
+        guard let value = stored.withSpan({ try? JSONParser.parse($0) }) else { return nil }
+        self.init(value)
+        guard case .array(let begun)? = value["begun"] else { return }
+        self.begun = begun.prefix(1).compactMap { Enrolment($0) }
+    }
+
+    private init?(_ value: JSONValue) {
+        guard let issuer = value["issuer"]?.string, let identifier = value["client_id"]?.string,
             let method = value["method"]?.string.flatMap({ Method(rawValue: $0) }),
             let source = value["source"]?.string.flatMap({ Source(rawValue: $0) })
         else { return nil }
@@ -99,6 +112,28 @@ struct Enrolment: Sendable, Equatable, Redacted {
         self.issuer = issuer
         self.scope = scope
         self.client = client
+    }
+
+    // MARK: Sign-ins
+
+    /// The enrolment while a sign-in with another one is in progress.
+    func beginning(_ new: Enrolment) -> Enrolment {
+        var next = self
+        next.registrations = new.registrations
+        next.begun = isLike(new) ? [] : [new]
+        return next
+    }
+
+    /// The enrolment after a success of the sign-in that has begun.
+    var succeeded: Enrolment {
+        guard var next = begun.first else { return self }
+        next.registrations = registrations
+        return next
+    }
+
+    /// Whether both are the same, whatever was registered before or is in progress.
+    func isLike(_ other: Enrolment) -> Bool {
+        resource == other.resource && issuer == other.issuer && scope == other.scope && client == other.client
     }
 
     private static func texts(_ value: JSONValue?) -> [String] {

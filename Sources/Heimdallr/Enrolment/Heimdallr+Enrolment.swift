@@ -36,13 +36,16 @@ extension Heimdallr {
     ///   - identifier: the `client_id`.
     ///   - secret: `nil`: a public client.
     ///   - redirectURI: as for `signInOffer(redirectURI:)`.
+    ///   - agreed: `SignInOffer.consent` of the offer that the person saw; `nil`: none was shown.
     /// - Throws: `LoginError`; nothing has changed then.
-    public func useClient(identifier: String, secret: Secret?, redirectURI: String) async throws(LoginError) {
+    public func useClient(
+        identifier: String, secret: Secret?, redirectURI: String, agreed: String? = nil
+    ) async throws(LoginError) {
         guard let enroller = exchange.enroller else { throw .wrongMethod }
         guard ClientRegistration.isVisible(identifier, spaces: true),
             secret.map({ !$0.isEmpty && $0.count <= ResourceMetadata.maxTextBytes }) ?? true
         else { throw .discovery(.registration("the client_id or its secret has other characters than ASCII")) }
-        let offer = try await signInOffer(redirectURI: redirectURI)
+        let offer = try await signInOffer(redirectURI: redirectURI, agreed: agreed)
         try await holdingStore { () async throws(LoginError) in
             try await self.adopt(enroller.typed(identifier: identifier, secret: secret, for: offer), enroller)
         }
@@ -50,16 +53,26 @@ extension Heimdallr {
 
     /// Lets the next sign-in register anew, as after `invalid_client`: a person saw that the server has forgotten the client. No
     /// effect on other clients than registered ones.
-    public func forgetRegistration() { _ = exchange.enroller?.clientRefused() }
+    /// - Parameters: as for `useClient(identifier:secret:redirectURI:agreed:)`.
+    /// - Throws: `LoginError`; nothing has changed then.
+    public func forgetRegistration(redirectURI: String, agreed: String? = nil) async throws(LoginError) {
+        _ = try await signInOffer(redirectURI: redirectURI, agreed: agreed)
+        _ = exchange.enroller?.clientRefused(atSignIn: true)
+    }
 
-    /// Finds server and client for a sign-in, and keeps them. No effect on a client that does not enrol.
-    /// - Returns: further parameters for the authorization endpoint: RFC 9470 section 4; `prompt`, without which OpenID providers give
-    ///   no refresh token (OpenID Connect Core section 11).
-    func enrol(redirectURI: String) async throws(LoginError) -> [FormParameter] {
-        guard let enroller = exchange.enroller else { return [] }
+    /// Finds the server and the client of a sign-in, keeps them, and takes a step with them. Their tokens' predecessors stay in
+    /// use until the sign-in succeeds.
+    /// - Parameters:
+    ///   - redirectURI: as for `signInOffer(redirectURI:)`.
+    ///   - agreed: as for `useClient(identifier:secret:redirectURI:agreed:)`.
+    ///   - step: gets the offer's metadata, and further parameters for the authorization endpoint.
+    func enrolling(
+        _ enroller: Enroller, redirectURI: String, agreed: String?,
+        _ step: @escaping @Sendable (ServerMetadata, [FormParameter]) async throws(LoginError) -> LoginAttempt
+    ) async throws(LoginError) -> LoginAttempt {
         try await holdingStore { () async throws(LoginError) in
             // Under the lease: another process may have registered a client.
-            let offer = try await self.signInOffer(redirectURI: redirectURI)
+            let offer = try await self.signInOffer(redirectURI: redirectURI, agreed: agreed)
             let enrolment: Enrolment
             do throws(DiscoveryFault) {
                 enrolment = try await enroller.enrolment(for: offer, redirectURI: redirectURI)
@@ -68,19 +81,24 @@ extension Heimdallr {
                 throw LoginError(error)
             }
             try await self.adopt(enrolment, enroller)
+            return try await enroller.signingIn { () async throws(LoginError) in
+                try await step(offer.metadata, enroller.furtherParameters)
+            }
         }
-        let stepUp = enroller.stepUp
-        let isOffline = enroller.enrolment?.scope.contains(ScopeChoice.offline) ?? false
-        return (isOffline ? [FormParameter("prompt", "consent")] : [])
-            + (stepUp.acrValues.map { [FormParameter("acr_values", $0)] } ?? [])
-            + (stepUp.maxAge.map { [FormParameter("max_age", "\($0)")] } ?? [])
     }
 
-    /// Saves an enrolment in the record. Under `holdingStore` only.
+    private func signInOffer(redirectURI: String, agreed: String?) async throws(LoginError) -> SignInOffer {
+        let offer = try await signInOffer(redirectURI: redirectURI)
+        let changes = agreed.map { offer.changes(since: $0) } ?? []
+        guard changes.isEmpty else { throw .offerChanged(changes) }
+        return offer
+    }
+
+    /// Saves the enrolment of a sign-in in the record. Under `holdingStore` only.
     private func adopt(_ enrolment: Enrolment, _ enroller: Enroller) async throws(LoginError) {
         // Another process may have stored newer tokens, which belong to its own enrolment.
         await readAhead()
-        guard enrolment != enroller.enrolment else { return }
+        guard enroller.begun?.isLike(enrolment) != true else { return }
         let stored = (try? await store.load(client: recordName))?.revision ?? 0
         guard let new = apply({ $0.enrolled(enrolment, over: stored, $1) }) else { throw .stopped }
         switch await save(new) {
@@ -97,7 +115,7 @@ extension Heimdallr {
         guard let enroller = exchange.enroller else { return }
         // The login may have begun at another process.
         await readAhead()
-        guard enroller.enrolment?.issuer == issuer else { throw .reconfigured }
+        guard enroller.begun?.issuer == issuer else { throw .reconfigured }
     }
 }
 
@@ -110,7 +128,7 @@ extension TokenExchange {
             guard kind == .grant else { return try await enroller.confirm(directory) }
             let offer = try await enroller.offer(directory, grant: grant.type, redirectURI: nil)
             let enrolment = try await enroller.enrolment(for: offer, redirectURI: nil)
-            if enrolment != enroller.enrolment { enroller.use(enrolment) }
+            if enroller.enrolment?.isLike(enrolment) != true { enroller.use(enrolment) }
         } catch { throw .discovery(error) }
     }
 }

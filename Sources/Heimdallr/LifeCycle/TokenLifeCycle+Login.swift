@@ -5,24 +5,20 @@ extension TokenLifeCycle {
     /// A login's token request goes out now.
     mutating func askedForLogin(now: Instant) { fetching.askedElsewhere(now: now) }
 
-    /// Handles a new enrolment. Forgets tokens of another server or client.
+    /// Handles the enrolment of a sign-in that begins. The tokens keep theirs until the sign-in succeeds.
     /// - Parameter stored: revision of the store's record.
     /// - Returns: the record to save; `nil` after the end of the life cycle.
     mutating func enrolled(_ new: Enrolment, over stored: UInt64, _ moment: Moment) -> TokenRecord? {
         guard stage != .stopped else { return nil }
         stage = .running
-        let retires = grant.enrolment.map { !$0.hasSameClient(as: new) } ?? false
-        grant.enrol(new)
-        act(.enrol(new))
-        if retires {
-            cancelFetch()
-            if token != nil { drop(.discarded) }
-            grant.forget()
-            suspicions = Suspicions()
-            needAuthentication()
-        }
+        enrol(grant.enrolment?.beginning(new) ?? new)
         _ = saving.nextRevision(over: stored)
         return record(token, moment)
+    }
+
+    private mutating func enrol(_ new: Enrolment) {
+        grant.enrol(new)
+        act(.enrol(new))
     }
 
     /// Whether a request may be sent without a token, because a person has to sign in first.
@@ -52,7 +48,7 @@ extension TokenLifeCycle {
         var record = TokenRecord(token, revision: saving.nextRevision(over: stored), moment)
         record.signIn = signIn
         record.refreshTokenLife = life?.record(moment)
-        record.enrolment = grant.enrolment?.stored
+        record.enrolment = grant.enrolment?.succeeded.stored
         return (logins.begin(token, as: signIn, life), record)
     }
 
@@ -62,6 +58,7 @@ extension TokenLifeCycle {
         guard stage == .running, let login = logins.end(id) else { return false }
         saving.ended(record, fault: fault, moment)
         cancelFetch()
+        if let enrolment = grant.enrolment { enrol(enrolment.succeeded) }
         grant.replace(login.token.refreshToken, login.refreshLife, login.signIn)
         setbacks.rejections = Rejections()
         suspicions = Suspicions()

@@ -14,24 +14,33 @@ extension Heimdallr {
     ///   - redirectURI: the registered address: an absolute URI without a fragment; https, http on loopback, or a private
     ///     scheme (RFC 8252).
     ///   - goesAtOnce: whether a browser opens the address now. A pushed request lives for seconds only.
+    ///   - agreed: `SignInOffer.consent` of the offer that the person saw; `nil`: none was shown.
     /// - Throws: `LoginError`; nothing has changed then.
-    public func beginLogin(redirectURI: String, goesAtOnce: Bool = true) async throws(LoginError) -> LoginAttempt {
+    public func beginLogin(
+        redirectURI: String, goesAtOnce: Bool = true, agreed: String? = nil
+    ) async throws(LoginError) -> LoginAttempt {
         guard let method = loginMethod, method == .browser || method == .implicit else { throw .wrongMethod }
         _ = try RedirectURI(redirectURI)
         try checkRunning()
         return try await telling { () async throws(LoginError) in
-            try await begin(method, redirectURI: redirectURI, goesAtOnce: goesAtOnce)
+            guard let enroller = exchange.enroller else {
+                // Optional if every address is configured.
+                let metadata = try? await exchange.directory.metadata()
+                return try await begin(method, redirectURI, goesAtOnce, metadata, [])
+            }
+            return try await enrolling(enroller, redirectURI: redirectURI, agreed: agreed) {
+                metadata, further throws(LoginError) in
+                try await self.begin(method, redirectURI, goesAtOnce, metadata, further)
+            }
         }
     }
 
     private func begin(
-        _ method: LoginMethod, redirectURI: String, goesAtOnce: Bool
+        _ method: LoginMethod, _ redirectURI: String, _ goesAtOnce: Bool, _ metadata: ServerMetadata?,
+        _ further: [FormParameter]
     ) async throws(LoginError) -> LoginAttempt {
-        let further = try await enrol(redirectURI: redirectURI)
-        let endpoint = try await url(.authorization)
-        let tokenEndpoint = method == .implicit ? "" : try await url(.token)
-        // Optional if every address is configured.
-        let metadata = try? await exchange.directory.metadata()
+        let endpoint = try await url(.authorization, in: metadata)
+        let tokenEndpoint = method == .implicit ? "" : try await url(.token, in: metadata)
         let request: AuthorizationRequest
         do {
             let thumbprint = try await exchange.binding?.key().thumbprint()
@@ -93,12 +102,16 @@ extension Heimdallr {
             [FormParameter("code", try answer.code()), FormParameter("redirect_uri", attempt.redirectURI)]
             + (expectation.verifier.map { [FormParameter("code_verifier", $0)] } ?? [])
         try await holdingStore { () async throws(LoginError) in
+            func exchangeCode() async throws(LoginError) {
+                let (response, askedAt) = try await self.token(
+                    form, grantType: "authorization_code", sendsScope: false, to: expectation.tokenEndpoint)
+                let signIn = try await self.signIn(from: response, nonce: expectation.nonce, isRequired: true)
+                try await self.takeUp(response, as: signIn, askedAt: askedAt)
+            }
+            guard let enroller = self.exchange.enroller else { return try await exchangeCode() }
             try await self.checkEnrolment(expectation.issuer)
-            let (response, askedAt) = try await self.token(
-                form, grantType: "authorization_code", sendsScope: false, to: expectation.tokenEndpoint)
-            let signIn = try await self.signIn(from: response, nonce: expectation.nonce, isRequired: true)
-            try await self.takeUp(response, as: signIn, askedAt: askedAt)
-            self.exchange.enroller?.signedIn()
+            try await enroller.signingIn(exchangeCode)
+            enroller.signedIn()
         }
     }
 

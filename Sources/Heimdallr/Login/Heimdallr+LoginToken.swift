@@ -3,7 +3,7 @@ extension Heimdallr {
     /// Sends the event of a failed login.
     func tell(_ error: LoginError) {
         switch error {
-        case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI: return
+        case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI, .offerChanged: return
         default: apply { life, _ in life.loginFailed(error) }
         }
     }
@@ -34,8 +34,9 @@ extension Heimdallr {
         if look({ $0.stage == .stopped || $0.isYielding }) { throw .stopped }
     }
 
-    func url(_ endpoint: Endpoint) async throws(LoginError) -> String {
-        do throws(DiscoveryFault) { return try await exchange.directory.url(endpoint) } catch {
+    /// - Parameter metadata: the server's metadata, if it is known.
+    func url(_ endpoint: Endpoint, in metadata: ServerMetadata? = nil) async throws(LoginError) -> String {
+        do throws(DiscoveryFault) { return try await exchange.directory.url(endpoint, in: metadata) } catch {
             throw LoginError(error)
         }
     }

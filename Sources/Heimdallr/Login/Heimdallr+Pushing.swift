@@ -30,7 +30,7 @@ extension Heimdallr {
             return whole
         }
         do throws(LoginError) {
-            let reference = try await push(request, to: try await url(.pushedAuthorization))
+            let reference = try await push(request, to: try await url(.pushedAuthorization, in: metadata))
             // OpenID Connect Core section 6.1 wants response_type beside the reference, and so do many servers.
             return AuthorizationRequest.url(
                 endpoint,

@@ -38,6 +38,8 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case stopped
     /// The machine gave no random numbers, so nothing was sent.
     case noRandomness
+    /// The documents of the API or its server say something else than the offer that the person agreed to: the changed parts.
+    case offerChanged([SignInOffer.Part])
     /// A pushed request is required (RFC 9126), but would expire before a person opens the address.
     case pushingRequired
 
@@ -68,6 +70,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
         case .cancelled: "the login was cancelled"
         case .stopped: "this client has been shut down"
         case .noRandomness: "the machine gave no random numbers: nothing was sent"
+        case .offerChanged: "the API or its server has changed since the offer was shown: look at the new offer"
         case .pushingRequired:
             "the request has to be pushed (`par: required`, or the server's metadata), and an address that is printed "
                 + "would outlive it: sign in at the page"

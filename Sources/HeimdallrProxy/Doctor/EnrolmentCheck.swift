@@ -55,17 +55,8 @@ struct EnrolmentCheck: Sendable {
                     "server", "its \(name) is at another address: \(host)",
                     "make sure that this address belongs to the server"))
         }
-        switch offer.client {
-        case .configured(let identifier): findings.append(.good("client", "\(identifier), configured"))
-        case .document(let address): findings.append(.good("client", address))
-        case .known(let identifier), .typed(let identifier): findings.append(.good("client", identifier))
-        case .registered: findings.append(.good("client", "registered at the first sign-in"))
-        case .wanted:
-            findings.append(
-                .warning(
-                    "client", "the server registers no clients by itself",
-                    "register one there, and type in its id at the sign-in page, or write `client_id`"))
-        }
-        return findings
+        let words = offer.client.words
+        let advice = "register one there, and type in its id at the sign-in page, or write `client_id`"
+        return findings + [offer.client == .wanted ? .warning("client", words, advice) : .good("client", words)]
     }
 }

@@ -117,19 +117,19 @@ import Testing
         let client = try api.client()
         try await api.logIn(client)
         #expect(try await client.signInOffer(redirectURI: LoginServer.callback).client == .known("registered-1"))
-        client.forgetRegistration()
+        try await client.forgetRegistration(redirectURI: LoginServer.callback)
         #expect(try await client.signInOffer(redirectURI: LoginServer.callback).client == .registered)
         api.server[EnrollingServer.registration] = .json(#"{"client_id":"registered-2"}"#, status: 201)
         let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
         #expect(ReadQuery(attempt.url)["client_id"] == "registered-2")
-        client.forgetRegistration()
+        try await client.forgetRegistration(redirectURI: LoginServer.callback)
         do {
             _ = try await client.beginLogin(redirectURI: LoginServer.callback)
             Issue.record("registered a third time")
         } catch LoginError.discovery(.registeredLately) {}
         for name in ["typed-1", "typed-2"] {
             try await client.useClient(identifier: name, secret: nil, redirectURI: LoginServer.callback)
-            client.forgetRegistration()
+            try await client.forgetRegistration(redirectURI: LoginServer.callback)
             #expect(try await client.signInOffer(redirectURI: LoginServer.callback).client == .typed(name))
         }
         #expect(api.registrations == 2)

@@ -1,0 +1,59 @@
+import HTTPServer
+import Heimdallr
+
+/// The start of a sign-in: sends the browser to the authorization server.
+struct LoginStart: Sendable {
+    let model: AdminModel
+
+    /// Redirects to the same page at the origin of the redirect URI, where the browser has its cookies when it comes back.
+    /// - Returns: `nil`: the browser is there already.
+    func otherOrigin(
+        _ client: AdministrationSources.Client, _ request: ServerRequest
+    ) throws(LoginError) -> ServerResponse? {
+        guard let origin = model.addresses.ownOrigin(of: model.addresses.redirectURI(of: client)) else {
+            throw .badRedirectURI
+        }
+        let host = request.hosts.first ?? ""
+        guard !LoginAddresses.isSame(host, origin.authority, scheme: origin.scheme) else { return nil }
+        guard request.method == "GET", request.parameter("pass") == nil else {
+            return LoginPage.failure(
+                400, "This address does not fit",
+                "The authorization server redirects to \(origin.scheme)://\(origin.authority), but this page was "
+                    + "requested as \(host) twice.", "Use that address, or change redirect_uri.")
+        }
+        guard let pass = model.logins.newPass() else { throw .noRandomness }
+        var url = "\(origin.scheme)://\(origin.authority)/login/\(client.heimdallr.name)?pass=\(pass)"
+        if let ticket = ticket(request.parameter("ticket"), client) { url += "&ticket=\(ticket)" }
+        return .redirect(to: url)
+    }
+
+    /// Redirects to the authorization server.
+    /// - Parameters:
+    ///   - ticket: ticket of a command, as it came.
+    ///   - agreed: consent to an offer; `nil`: the client has no offer.
+    func sendOut(
+        _ client: AdministrationSources.Client, ticket named: String?, agreed: String? = nil
+    ) async throws(LoginError) -> ServerResponse {
+        let redirectURI = model.addresses.redirectURI(of: client)
+        guard let origin = model.addresses.ownOrigin(of: redirectURI) else { throw .badRedirectURI }
+        let (url, cookie) = try await model.logins.beginAtBrowser(
+            client.heimdallr, redirectURI: redirectURI, ticket: ticket(named, client), agreed: agreed)
+        var response = ServerResponse.redirect(to: url)
+        response.setCookie(
+            cookie.name, cookie.value.revealed, path: origin.path, sameSite: "Lax",
+            maxAge: Int(LoginAttempts.lifetime.components.seconds), isSecure: origin.scheme == "https")
+        return response
+    }
+
+    /// The ticket, if it belongs to the client.
+    func ticket(_ named: String?, _ client: AdministrationSources.Client) -> String? {
+        named.flatMap { model.logins.ticket($0)?.client == client.heimdallr.name ? $0 : nil }
+    }
+
+    /// The page for a sign-in that could not begin.
+    func failure(_ error: LoginError, _ client: AdministrationSources.Client) -> ServerResponse {
+        LoginPage.failure(
+            502, "The sign-in could not begin", LoginPage.sentence(error, model.signIn(of: client)),
+            again: "/login/\(client.heimdallr.name)")
+    }
+}

@@ -1,0 +1,127 @@
+import HTML
+import Heimdallr
+
+/// Shows an offer, and a form that continues to the server or takes `client_id` and secret.
+struct OfferPage {
+    let client: String
+    let offer: SignInOffer
+    let redirectURI: String
+    /// Ticket of the command that waits for the sign-in.
+    let ticket: String?
+    let formToken: String?
+    /// Parts that have changed since the page was shown before.
+    let changes: [SignInOffer.Part]
+
+    var html: HTML {
+        PageLayout(title: "Sign in").card(
+            """
+            <h1>Sign in to “\(client)”?</h1>
+            \(alreadyHTML: changed)
+            <dl class="offer">\(alreadyHTML: facts.map { "<dt>\($0.name)</dt><dd>\($0.text)</dd>\n" })</dl>
+            \(alreadyHTML: ways)
+            """)
+    }
+
+    private var facts: [(name: String, text: String)] {
+        var facts: [(name: String, text: String)] = []
+        facts.append(("API", offer.resource ?? "it publishes no metadata"))
+        facts.append(("Authorization server", offer.issuer))
+        facts.append(("Named by", offer.document ?? "the configuration"))
+        facts.append(
+            ("Scopes", offer.scope.isEmpty ? "the server’s own choice" : offer.scope.joined(separator: ", ")))
+        facts.append(("Your browser goes to", String(offer.authorizationEndpoint.prefix { $0 != "?" })))
+        for (name, host) in offer.foreignEndpoints.sorted(by: { $0.key < $1.key }) {
+            facts.append(("At another host", "\(name): \(host)"))
+        }
+        facts.append(("Client", offer.client.words))
+        return facts
+    }
+
+    private var ways: HTML {
+        switch offer.client {
+        case .configured, .document, .registered: go
+        case .wanted: "<p>The server registers no programs by itself.</p>\(alreadyHTML: typing)"
+        case .typed: "\(alreadyHTML: go)<details><summary>Use another client</summary>\(alreadyHTML: typing)</details>"
+        case .known:
+            """
+            \(alreadyHTML: go)<details><summary>The server does not know this client?</summary>
+            \(alreadyHTML: form("anew", "<p><button class=\"button\">Register a new one</button></p>"))</details>
+            """
+        }
+    }
+
+    private var go: HTML {
+        """
+        <p>The token goes to the API only, and programs never see it.</p>
+        \(alreadyHTML: form("go", buttons("Continue", "go")))
+        """
+    }
+
+    private var typing: HTML {
+        let fields: HTML = """
+            <p><label for="client-id">Client id</label> <input id="client-id" name="client_id" autocomplete="off" required></p>
+            <p><label for="client-secret">Secret, if any</label>
+            <input id="client-secret" name="client_secret" type="password" autocomplete="off"></p>
+            \(alreadyHTML: buttons("Use this client", "use"))
+            """
+        return """
+            <p>Register one there, with the redirect URI
+            <code>\(redirectURI)</code>, and type in what the server gives you.</p>
+            \(alreadyHTML: form("type", fields))
+            """
+    }
+
+    private func buttons(_ name: String, _ id: String) -> HTML {
+        """
+        <p class="ways"><button class="button main" id="\(id)">\(name)</button> \
+        <a class="button" href="/">To the overview</a></p>
+        """
+    }
+
+    /// A form that acts on this offer only.
+    /// - Parameter action: the value of `do`.
+    private func form(_ action: String, _ content: HTML) -> HTML {
+        """
+        <form method="post" action="/client/\(client)">\
+        <input type="hidden" name="csrf" value="\(formToken ?? "")">\
+        <input type="hidden" name="offer" value="\(offer.consent ?? "")">\
+        <input type="hidden" name="ticket" value="\(ticket ?? "")">\
+        <input type="hidden" name="do" value="\(action)">
+        \(alreadyHTML: content)</form>
+        """
+    }
+
+    private var changed: HTML {
+        guard !changes.isEmpty else { return "" }
+        let parts = changes.map(\.words).joined(separator: ", ")
+        return """
+            <p class="notice">Since this page was shown, the API’s or the server’s documents have changed: \(parts). \
+            Nothing was sent. Look at the new offer before you go on.</p>
+            """
+    }
+}
+
+extension SignInOffer.Part {
+    fileprivate var words: String {
+        switch self {
+        case .resource: "the API’s identifier"
+        case .issuer: "the authorization server"
+        case .endpoints: "the server’s endpoints"
+        case .scope: "the scopes"
+        case .client: "the client"
+        }
+    }
+}
+
+extension SignInOffer.Client {
+    /// Words for people.
+    package var words: String {
+        switch self {
+        case .configured(let identifier): "\(identifier), configured"
+        case .document(let address): address
+        case .known(let identifier), .typed(let identifier): "\(identifier), known to the server"
+        case .registered: "will be registered at the sign-in"
+        case .wanted: "has to be registered by you"
+        }
+    }
+}

@@ -1,0 +1,58 @@
+internal import Cryptography
+internal import WireText
+
+extension SignInOffer {
+    /// Part of an offer that a person agrees to.
+    public enum Part: Sendable, Hashable, CaseIterable {
+        /// The API.
+        case resource
+        /// The authorization server.
+        case issuer
+        /// The server's endpoints.
+        case endpoints
+        /// The scopes.
+        case scope
+        /// The kind of the client, and its `client_id` unless it is registered at run time.
+        case client
+    }
+
+    /// Digests of the parts, for the form on which a person agrees. `nil`: libcrypto has no memory left.
+    public var consent: String? {
+        var digests: [String] = []
+        for part in Part.allCases {
+            guard let digest = digest(of: part) else { return nil }
+            digests.append(digest)
+        }
+        return digests.joined(separator: ".")
+    }
+
+    /// Returns the parts that differ from those of an earlier consent; all, if the text is no consent.
+    public func changes(since consent: String) -> [Part] {
+        let agreed = consent.split(separator: ".", omittingEmptySubsequences: false)
+        guard agreed.count == Part.allCases.count else { return Part.allCases }
+        return zip(Part.allCases, agreed).filter { digest(of: $0) != String($1) }.map(\.0)
+    }
+
+    private func digest(of part: Part) -> String? {
+        let texts: [String]
+        switch part {
+        case .resource: texts = resource.map { [$0] } ?? []
+        case .issuer: texts = [issuer]
+        case .endpoints:
+            let all = [metadata.endpoints, metadata.aliases]
+            texts = all.flatMap { $0.map { "\($0.rawValue) \($1)" }.sorted() }
+        case .scope: texts = scope
+        case .client:
+            switch client {
+            case .configured(let identifier): texts = ["configured", identifier]
+            case .document(let address): texts = ["document", address]
+            case .typed(let identifier): texts = ["typed", identifier]
+            // Another process may register the client in the meantime.
+            case .known, .registered: texts = ["registered"]
+            case .wanted: texts = ["wanted"]
+            }
+        }
+        let bytes = texts.flatMap { Array("\($0.utf8.count):\($0)".utf8) }
+        return (try? Digest.sha256(bytes)).map { Base64.encode(Array($0.prefix(16)), alphabet: .url) }
+    }
+}
