@@ -36,14 +36,23 @@ extension Heimdallr {
             throw SecretProviderError(
                 "nobody is signed in at the identity provider: heimdallr-proxy login \(name)")
         }
-        do { return try await exchanged(idToken, for: request) } catch {
+        var answer = try await exchanged(idToken, for: request)
+        if case .failure = answer {
             _ = try? await refreshedToken(waiting: exchange.configuration.timeout)
-            guard let renewed = look({ $0.grant.signIn?.idToken }), renewed != idToken else { throw error }
-            return try await exchanged(renewed, for: request)
+            if let renewed = look({ $0.grant.signIn?.idToken }), renewed != idToken {
+                answer = try await exchanged(renewed, for: request)
+            }
         }
+        do { return try answer.get() } catch { throw Self.noAssertion(TokenEndpointFault.refused(error)) }
     }
 
-    private func exchanged(_ idToken: Secret, for request: GrantRequest) async throws -> Secret {
+    private static func noAssertion(_ reason: any Error) -> SecretProviderError {
+        SecretProviderError("the identity provider gave no assertion: \(reason)")
+    }
+
+    /// - Returns: the assertion, or the provider's refusal.
+    /// - Throws: `SecretProviderError` for other failures, which another id token would not mend.
+    private func exchanged(_ idToken: Secret, for request: GrantRequest) async throws -> Result<Secret, OAuthError> {
         var form = [
             FormParameter("subject_token", idToken),
             FormParameter("subject_token_type", TokenExchangeGrant.TokenType.idToken.rawValue),
@@ -56,15 +65,16 @@ extension Heimdallr {
         do throws(LoginError) {
             (outcome, _) = try await ask(
                 form, grantType: "urn:ietf:params:oauth:grant-type:token-exchange", sendsScope: false, to: nil)
-        } catch { throw SecretProviderError("the identity provider gave no assertion: \(error)") }
+        } catch { throw Self.noAssertion(error) }
         switch outcome {
         case .response(let response):
             guard response.extra["issued_token_type"]?.string == Self.assertionType, response.accessToken.isVisible
             else {
                 throw SecretProviderError("the identity provider's answer has no assertion for another server (ID-JAG)")
             }
-            return response.accessToken
-        case .fault(let fault, _): throw SecretProviderError("the identity provider gave no assertion: \(fault)")
+            return .success(response.accessToken)
+        case .fault(.refused(let refusal), _) where refusal.status < 500: return .failure(refusal)
+        case .fault(let fault, _): throw Self.noAssertion(fault)
         case .adopted, .seedSpent: throw SecretProviderError("the identity provider gave no assertion")
         }
     }

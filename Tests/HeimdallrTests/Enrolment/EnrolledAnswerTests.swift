@@ -196,6 +196,59 @@ import Testing
         #expect(form["subject_token"] == nil)
     }
 
+    /// Answers of the identity provider: to each exchange in order, then to a refresh.
+    private func provider(
+        _ exchanges: [(status: Int, body: String)], refresh: String, asked: Recorder<ReadQuery>
+    ) throws -> Heimdallr {
+        var configuration = HeimdallrConfiguration(tokenEndpoint: "https://idp.example/token")
+        configuration.scope = ["openid"]
+        let provider = try Heimdallr(
+            name: "idp", configuration: configuration, credentials: OAuthClientSecretCredentials(identifier: "app"),
+            grant: InteractiveGrant(),
+            httpClient: ScriptedHTTPClient { request in
+                let form = ReadQuery(query: request.content.revealed)
+                let earlier = asked.all.filter { $0["subject_token"] != nil }.count
+                asked.append(form)
+                let (status, body) =
+                    form["subject_token"] == nil ? (200, refresh) : exchanges.dropFirst(earlier).first ?? (418, "")
+                return HeimdallrHTTPResponse(status: status, headers: [], body: Array(body.utf8))
+            }, store: OAuthAccessTokenMemoryStore())
+        provider.apply { life, _ in
+            life.grant.replace(Secret("R1"), nil, SignIn(idToken: Secret("old-id-token"), name: "ada"))
+        }
+        return provider
+    }
+
+    @Test("a refused id token is renewed once, by a refresh; another failure, or no newer token, is the error")
+    func renewal() async throws {
+        let assertion =
+            #"{"access_token":"the-assertion","token_type":"N_A","issued_token_type":"urn:ietf:params:oauth:token-type:id-jag"}"#
+        let refusal = #"{"error":"invalid_grant","error_description":"too old"}"#
+        let bare = #""access_token":"A2","token_type":"Bearer","expires_in":300,"refresh_token":"R2""#
+        let (renews, renewsNothing) = (#"{\#(bare),"id_token":"new-id-token"}"#, "{\(bare)}")
+        for (exchanges, refresh, sent, isGood) in [
+            ([(400, refusal), (200, assertion)], renews, ["old-id-token", "R1", "new-id-token"], true),
+            ([(400, refusal), (400, refusal)], renews, ["old-id-token", "R1", "new-id-token"], false),
+            ([(400, refusal)], renewsNothing, ["old-id-token", "R1"], false),
+            ([(503, refusal)], renews, ["old-id-token"], false),
+        ] as [([(Int, String)], String, [String], Bool)] {
+            let (api, asked) = (try EnrollingServer(), Recorder<ReadQuery>())
+            let provider = try provider(exchanges, refresh: refresh, asked: asked)
+            let client = try api.client(identifier: "there", grant: IdentityAssertionGrant { provider })
+            if isGood {
+                #expect(try await client.accessToken().value == Secret("T1"))
+                #expect(api.tokenForms.map { $0["assertion"] } == ["the-assertion"])
+            } else {
+                let error = try await client.refusal(waiting: .seconds(20))
+                guard case .clientRefused(.secret(let fault), _) = error else { throw TestFailure("\(error)") }
+                #expect("\(fault)".contains("the identity provider gave no assertion"))
+                #expect(api.tokenForms.isEmpty)
+            }
+            #expect(asked.all.map { $0["subject_token"] ?? $0["refresh_token"] } == sent)
+            client.shutdown()
+        }
+    }
+
     @Test("without a person: client credentials at the server that the API names, where it offers them")
     func unattended() async throws {
         let api = try EnrollingServer(more: #""grant_types_supported":["client_credentials"]"#)
