@@ -168,6 +168,41 @@ struct ZeroConfigurationChainTests {
         #expect(try await server.registrations() == 1)
     }
 
+    @Test("a published document and a key: Authlib takes the proxy's assertions, for the code and for each refresh")
+    func documentAndKey() async throws {
+        let (folder, port) = (try TemporaryDirectory(), try freePort())
+        let servers = try await PathIssuers(.authlib, tokenSeconds: 3, documents: folder.path)
+        let key = try await ForeignKeys.make("p256")
+        try folder.write(key, to: "key")
+        func publish(_ key: String) async throws {
+            try folder.write(#"{"keys":[\#(try await ForeignKeys.publicJWK(key))]}"#, to: "jwks.json")
+        }
+        try await publish(key)
+        let address = "https://ops.example/heimdallr-proxy.json"
+        let proxy = try await RunningProxy.auto(
+            servers.api(.oauth), auto: "client_document: \"\(address)\", client_key: {file: \(folder.path)/key}",
+            adminPort: port)
+        let printed = try await RunningProxy.run([
+            "client-document", "--config", "\(proxy.directory.path)/config.yaml", "--jwks-uri",
+            "https://ops.example/jwks.json",
+        ])
+        try folder.write(printed.output, to: "heimdallr-proxy.json")
+        let (admin, browser) = ("http://127.0.0.1:\(port)", try PlainBrowser())
+        #expect(try await proxy.get("http://mcp.test/").status == 503)
+        #expect(try await browser.open("\(admin)/login/mcp.test").contains(address))
+        let page = try await browser.signIn("mcp.test", at: admin)
+        #expect(page.contains("Signed in"), "\(page)\n\(proxy.log)")
+        _ = try await eventually("three tokens") {
+            guard try await proxy.get("http://mcp.test/").status == 200 else { throw TestFailure(proxy.log) }
+            return try await servers.targets().filter { $0 == "/oauth/tenant/token" }.count >= 3 ? true : nil
+        }
+        #expect(try await !servers.targets().contains("/oauth/tenant/register"))
+        // The server knows another key of the client: it does not take the assertion.
+        try await publish(try await ForeignKeys.make("p256"))
+        let refused = try await browser.signIn("mcp.test", at: admin)
+        #expect(refused.contains("Not signed in") && refused.contains("invalid_client"), "\(refused)")
+    }
+
     @Test("client-document prints what a server reads at the configured address")
     func document() async throws {
         let folder = try TemporaryDirectory()

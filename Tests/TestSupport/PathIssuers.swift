@@ -7,9 +7,11 @@ public final class PathIssuers: Sendable {
     public let url: String
     private let child: ChildProcess
 
-    public init(_ kind: Kind, tokenSeconds: Int) async throws {
+    /// - Parameter documents: folder of client ID metadata documents and their keys, which are the only clients then.
+    public init(_ kind: Kind, tokenSeconds: Int, documents: String? = nil) async throws {
         let child = try ChildProcess(
-            [try Repository.python(), Repository.fixture("issuer_server.py"), kind.rawValue, "\(tokenSeconds)"],
+            [try Repository.python(), Repository.fixture("issuer_server.py"), kind.rawValue, "\(tokenSeconds)"]
+                + (documents.map { [$0] } ?? []),
             environment: ["http_proxy": nil, "https_proxy": nil, "PYTHONDONTWRITEBYTECODE": "1"])
         self.child = child
         let port = try await eventually("the authorization servers' port", within: .seconds(60)) {

@@ -1,12 +1,17 @@
 """Authorization servers with a path in their issuers, of Authlib or idpyoidc, each with an API, on a free loopback port.
 
-    issuer_server.py authlib|idpyoidc TOKEN-SECONDS
+    issuer_server.py authlib|idpyoidc TOKEN-SECONDS [DOCUMENTS]
 
 Prints its port. The API /api/FORM names the issuer /FORM/tenant, whose metadata is at one of three addresses: FORM is
 oauth (RFC 8414), inserted or appended (OpenID Connect). Consent is given at once. /test/targets lists all requests.
+
+With DOCUMENTS, Authlib's clients are client ID metadata documents with private_key_jwt. The folder has the content of each https address,
+under the last segment of its path.
 """
 
+import json
 import os
+import pathlib
 import secrets
 import socket
 import sys
@@ -19,6 +24,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 kind, seconds = sys.argv[1], int(sys.argv[2])
+documents = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
+METHODS = ["private_key_jwt"] if documents else ["none"]
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"  # http, on loopback
 listener = socket.socket()
 listener.bind(("127.0.0.1", 0))
@@ -38,9 +45,11 @@ class Authlib:
         from authlib.oauth2.rfc6749 import AuthorizationServer, OAuth2Request, JsonRequest, grants
         from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload, JsonPayload
         from authlib.oauth2.rfc6750 import BearerTokenGenerator
+        from authlib.oauth2.rfc7523 import JWTBearerClientAssertion
         from authlib.oauth2.rfc7591 import ClientRegistrationEndpoint
         from authlib.oauth2.rfc7636 import CodeChallenge
         from authlib.oauth2.rfc9207.parameter import IssuerParameter
+        from joserfc.jwk import KeySet
 
         clients, codes, self.tokens, refresh = {}, {}, {}, {}
 
@@ -72,7 +81,8 @@ class Authlib:
         tokens = self.tokens
 
         class Server(AuthorizationServer):
-            def query_client(self, client_id): return clients.get(client_id)
+            def query_client(self, client_id):
+                return published(client_id) if documents else clients.get(client_id)
 
             def save_token(self, token, request):
                 tokens[token["access_token"]] = time.time() + token["expires_in"]
@@ -102,8 +112,27 @@ class Authlib:
             @location.setter
             def location(self, value): self.headers["Location"] = value
 
+        def fetched(address): return json.loads((documents / address.rsplit("/", 1)[1]).read_text())
+
+        def published(client_id):
+            document = fetched(client_id)
+            return Client(**document) if document["client_id"] == client_id else None
+
+        class Assertion(JWTBearerClientAssertion):
+            CLIENT_AUTH_METHOD = "private_key_jwt"
+            seen = set()
+
+            def get_audiences(self): return [issuer, issuer + "/token"]
+
+            def validate_jti(self, claims, jti):
+                is_new = jti not in self.seen
+                self.seen.add(jti)
+                return is_new
+
+            def resolve_client_public_key(self, client): return KeySet.import_key_set(fetched(client.jwks_uri))
+
         class Code(grants.AuthorizationCodeGrant):
-            TOKEN_ENDPOINT_AUTH_METHODS = ["none"]
+            TOKEN_ENDPOINT_AUTH_METHODS = METHODS
 
             def save_authorization_code(self, code, request):
                 data = request.payload.data
@@ -120,7 +149,7 @@ class Authlib:
             def authenticate_user(self, _): return "ada"
 
         class Refresh(grants.RefreshTokenGrant):
-            TOKEN_ENDPOINT_AUTH_METHODS = ["none"]
+            TOKEN_ENDPOINT_AUTH_METHODS = METHODS
             INCLUDE_NEW_REFRESH_TOKEN = True
 
             def authenticate_refresh_token(self, value):
@@ -147,8 +176,9 @@ class Authlib:
             "issuer": issuer, "authorization_endpoint": issuer + "/authorize", "token_endpoint": issuer + "/token",
             "registration_endpoint": issuer + "/register", "response_types_supported": ["code"],
             "grant_types_supported": ["authorization_code", "refresh_token"],
-            "token_endpoint_auth_methods_supported": ["none"], "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": METHODS, "code_challenge_methods_supported": ["S256"],
             "authorization_response_iss_parameter_supported": True, "scopes_supported": ["read"],
+            "client_id_metadata_document_supported": bool(documents),
         }
         self.server = Server()
         self.server.register_token_generator("default", BearerTokenGenerator(
@@ -158,6 +188,7 @@ class Authlib:
         self.server.register_grant(Refresh)
         self.server.register_endpoint(Registration)
         self.server.register_extension(Named())
+        self.server.register_client_auth_method("private_key_jwt", Assertion())
 
     def authorize(self, request, _):
         parts = ("GET", str(request.url), request.headers, dict(request.query_params))
