@@ -53,7 +53,8 @@ struct LoginStart: Sendable {
     /// The page for a sign-in that could not begin.
     func failure(_ error: LoginError, _ client: AdministrationSources.Client) -> ServerResponse {
         LoginPage.failure(
-            502, "The sign-in could not begin", LoginPage.sentence(error, model.signIn(of: client)),
+            error == .badClient ? 400 : 502, "The sign-in could not begin",
+            LoginPage.sentence(error, model.signIn(of: client)),
             again: "/login/\(client.heimdallr.name)")
     }
 }

@@ -44,7 +44,7 @@ extension Heimdallr {
         guard let enroller = exchange.enroller else { throw .wrongMethod }
         guard ClientRegistration.isVisible(identifier, spaces: true),
             secret.map({ !$0.isEmpty && $0.count <= ResourceMetadata.maxTextBytes }) ?? true
-        else { throw .discovery(.registration("the client_id or its secret has other characters than ASCII")) }
+        else { throw .badClient }
         let offer = try await signInOffer(redirectURI: redirectURI, agreed: agreed)
         try await holdingStore { () async throws(LoginError) in
             try await self.adopt(enroller.typed(identifier: identifier, secret: secret, for: offer), enroller)

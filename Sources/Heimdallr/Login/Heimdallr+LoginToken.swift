@@ -3,7 +3,7 @@ extension Heimdallr {
     /// Sends the event of a failed login.
     func tell(_ error: LoginError) {
         switch error {
-        case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI, .offerChanged: return
+        case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI, .badClient, .offerChanged: return
         default: apply { life, _ in life.loginFailed(error) }
         }
     }

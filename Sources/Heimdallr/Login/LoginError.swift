@@ -4,6 +4,8 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case wrongMethod
     /// The redirect URI is relative, has a fragment, is http to another host, or has a reserved query parameter.
     case badRedirectURI
+    /// A `client_id` that a person has typed in, or its secret, is empty, too long, or has characters that can't be sent.
+    case badClient
     /// An endpoint is neither configured nor in the server's metadata: its name, such as `authorization_endpoint`.
     case noEndpoint(String)
     /// An endpoint was to come from the server's metadata, which can't be used.
@@ -48,6 +50,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
         case .wrongMethod: "this client's grant type has no login of this kind"
         case .badRedirectURI:
             "the redirect URI can't be used: write an absolute URI without a fragment, https:// or on loopback"
+        case .badClient: "the client_id or its secret is empty, too long, or has other characters than ASCII"
         case .noEndpoint(Endpoint.keys.rawValue): DiscoveryFault.missing(Endpoint.keys.rawValue).description
         case .noEndpoint(let name):
             "the \(name) is not known: write it in the configuration, or an issuer whose metadata names it"

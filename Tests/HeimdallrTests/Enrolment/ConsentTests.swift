@@ -89,6 +89,19 @@ import Testing
         #expect(one.changes(since: try #require(two.consent)) == [.scope])
     }
 
+    @Test("a client that can't be sent is refused, and none is kept")
+    func badClients() async throws {
+        let client = try EnrollingServer().client()
+        let long = String(repeating: "a", count: 2049)
+        for (identifier, secret) in [("", "s"), ("a\r\nX: y", "s"), ("é", "s"), (long, "s"), ("a", ""), ("a", long)] {
+            await #expect(throws: LoginError.badClient) {
+                try await client.useClient(
+                    identifier: identifier, secret: Secret(secret), redirectURI: LoginServer.callback)
+            }
+        }
+        #expect(client.exchange.enroller?.enrolment == nil)
+    }
+
     private func move(_ clock: ManualClock, from old: EnrollingServer, to new: EnrollingServer, _ client: Heimdallr) {
         new.server[EnrollingServer.registration] = .json(#"{"client_id":"registered-9"}"#, status: 201)
         new.server.giveToken("T9", more: #""refresh_token":"R9""#)
