@@ -95,7 +95,9 @@ final class Enroller: Sendable {
             state.enrolment = new
             if let new { state.registrations.add(new.registrations) }
             // Another process has read a newer document.
-            if let new, let document = state.document, !document.metadata.authorizationServers.contains(new.issuer) {
+            if let new, let document = state.document,
+                ![new, new.succeeded].contains(where: { document.metadata.authorizationServers.contains($0.issuer) })
+            {
                 state.document = nil
             }
         }

@@ -134,6 +134,19 @@ import Testing
         #expect(new.tokenForms.allSatisfy { $0["refresh_token"] == nil })
     }
 
+    @Test("a client that the server forgets between the halves of a sign-in is not used for the next one")
+    func forgotten() async throws {
+        let api = try EnrollingServer()
+        let client = try api.client()
+        try await api.logIn(client)
+        client.challenged(
+            ResourceChallenge(url: api.api, scope: "write", error: "insufficient_scope"), hadToken: true)
+        _ = try await client.beginLogin(redirectURI: LoginServer.callback)
+        api.server["/token"] = .json(#"{"error":"invalid_client"}"#, status: 401)
+        await #expect(throws: HeimdallrError.self) { try await client.refreshedToken() }
+        #expect(try await client.signInOffer(redirectURI: LoginServer.callback).client == .registered)
+    }
+
     @Test("another process ends the sign-in at a new server, and both then use its client; one registration")
     func elsewhere() async throws {
         let (old, new, clock) = (try EnrollingServer(), try EnrollingServer(), ManualClock())
