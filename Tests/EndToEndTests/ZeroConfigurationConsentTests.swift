@@ -116,4 +116,27 @@ struct ZeroConfigurationConsentTests {
         #expect(changes(server) == [])
         #expect(try await browser.press("go", on: shown, "mcp.test", at: admin).contains("Signed in"))
     }
+
+    @Test("the command that waits learns of the sign-in at the page")
+    func command() async throws {
+        let server = try server(registers: true)
+        let api = try FickleAPI().origin([server.url])
+        let proxy = try await RunningProxy.auto(api.url)
+        let (administration, browser) = (try await proxy.administration(), try PlainBrowser())
+        let admin = "http://\(administration.address)"
+        func ask(_ method: String, _ path: String) async throws -> String {
+            try await ChildProcess.output(of: [
+                "curl", "-s", "--unix-socket", administration.socket, "-X", method, "http://localhost/login/\(path)",
+            ])
+        }
+        #expect(try await proxy.get("http://mcp.test/").status == 503)
+        // With a token, the command waits for its own sign-in only.
+        #expect(try await browser.signIn("mcp.test", at: admin).contains("Signed in"))
+        let begun = try await ask("POST", "mcp.test")
+        let ticket = String(try #require(begun.firstMatch(of: /"ticket": ?"([^"]+)"/)?.output.1, "\(begun)"))
+        let shown = try await browser.open("\(admin)/login/mcp.test?ticket=\(ticket)")
+        #expect(try await ask("GET", "mcp.test/\(ticket)").contains("waiting"))
+        #expect(try await browser.press("go", on: shown, "mcp.test", at: admin).contains("Signed in"))
+        #expect(try await ask("GET", "mcp.test/\(ticket)").contains("done"))
+    }
 }
