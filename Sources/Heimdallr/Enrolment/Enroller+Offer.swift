@@ -207,6 +207,7 @@ extension Enroller {
         do throws(DiscoveryFault) {
             let client = try await registered(offer, at: url, redirectURI: redirectURI)
             noteRegistration { $0.succeeded(at: offer.issuer, replacing: isLost, now: now) }
+            noteRefusal(by: offer.issuer, nil)
             return client
         } catch {
             noteRegistration { $0.failed(at: offer.issuer, now: now) }

@@ -154,9 +154,9 @@ final class Enroller: Sendable {
 
     func noteRegistration(_ note: (inout Registrations) -> Void) { state.withLock { note(&$0.registrations) } }
 
-    /// Notes a failed registration.
-    func noteRefusal(by issuer: String, _ fault: DiscoveryFault) {
-        state.withLock { $0.refusal = if case .registration(let reason) = fault { (issuer, reason) } else { nil } }
+    /// Notes the end of a registration. `nil`: it succeeded.
+    func noteRefusal(by issuer: String, _ fault: DiscoveryFault?) {
+        state.withLock { $0.refusal = if case .registration(let reason)? = fault { (issuer, reason) } else { nil } }
     }
 
     /// The fault of a registration that has to wait.

@@ -103,6 +103,11 @@ import Testing
         api.server[EnrollingServer.registration] = .json(#"{"client_id":"registered-1"}"#, status: 201)
         clock.advance(by: .seconds(60))
         #expect(try await fault(client) == nil)
+        client.forgetRegistration()
+        api.server[EnrollingServer.registration] = .json(#"{"client_id":"registered-2"}"#, status: 201)
+        #expect(try await fault(client) == nil)
+        client.forgetRegistration()
+        #expect(try await fault(client) == .registeredLately(.seconds(3600)), "the former reason is over")
     }
 
     @Test("a secret that has expired is registered anew, once, then after an hour")
