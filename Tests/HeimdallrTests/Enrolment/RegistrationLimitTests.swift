@@ -103,10 +103,10 @@ import Testing
         api.server[EnrollingServer.registration] = .json(#"{"client_id":"registered-1"}"#, status: 201)
         clock.advance(by: .seconds(60))
         #expect(try await fault(client) == nil)
-        client.forgetRegistration()
+        try await client.forgetRegistration(redirectURI: LoginServer.callback)
         api.server[EnrollingServer.registration] = .json(#"{"client_id":"registered-2"}"#, status: 201)
         #expect(try await fault(client) == nil)
-        client.forgetRegistration()
+        try await client.forgetRegistration(redirectURI: LoginServer.callback)
         #expect(try await fault(client) == .registeredLately(.seconds(3600)), "the former reason is over")
     }
 

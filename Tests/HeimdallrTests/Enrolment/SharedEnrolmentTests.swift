@@ -47,7 +47,7 @@ import Testing
     func unsavedNotes() async throws {
         let (first, second) = try await signIns { client in
             client.start()
-            for _ in 0..<3 { client.forgetRegistration() }
+            for _ in 0..<3 { _ = client.exchange.enroller?.clientRefused() }
             client.watchStore()
         }
         try await eventually("the other process's token") { first.currentToken()?.value == Secret("T9") }
@@ -61,7 +61,7 @@ import Testing
 
     @Test("a refresh under the lease finds the other process's tokens, and sends nothing to the former server")
     func unnoticed() async throws {
-        let (first, second) = try await signIns { $0.forgetRegistration() }
+        let (first, second) = try await signIns { _ = $0.exchange.enroller?.clientRefused() }
         #expect(first.currentToken()?.value == Secret("T1"), "no news has come")
         _ = try await first.refreshedToken()
         #expect(first.currentToken()?.value == Secret("T9"))
@@ -72,7 +72,7 @@ import Testing
 
     @Test("a sign-out revokes the other process's tokens at their own server")
     func signOut() async throws {
-        let (first, second) = try await signIns { $0.forgetRegistration() }
+        let (first, second) = try await signIns { _ = $0.exchange.enroller?.clientRefused() }
         #expect(await first.logOut().isComplete)
         #expect(old.server.requests("/revoke").isEmpty)
         #expect(new.server.requests("/revoke").map { ReadQuery(query: $0.text)["token"] } == ["R9", "T9"])
