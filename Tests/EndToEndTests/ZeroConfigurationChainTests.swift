@@ -99,7 +99,7 @@ struct ZeroConfigurationChainTests {
             let proxy = try await RunningProxy.auto(api.url, adminPort: adminPort, more: listener)
             #expect(try await proxy.get("http://mcp.test/").status == 503)
             let admin = "http://\(try await proxy.administration().address)"
-            let page = try await PlainBrowser().open("\(admin)/login/mcp.test?go=true")
+            let page = try await PlainBrowser().signIn("mcp.test", at: admin)
             #expect(page.contains("the connection could not be made"), "\(page)")
             #expect(victim.requests.isEmpty)
             _ = try await proxy.terminate()

@@ -31,7 +31,7 @@ struct OfferPage {
             ("Scopes", offer.scope.isEmpty ? "the server’s own choice" : offer.scope.joined(separator: ", ")))
         facts.append(("Your browser goes to", String(offer.authorizationEndpoint.prefix { $0 != "?" })))
         for (name, host) in offer.foreignEndpoints.sorted(by: { $0.key < $1.key }) {
-            facts.append(("At another host", "\(name): \(host)"))
+            facts.append(("At another address", "\(name): \(host)"))
         }
         facts.append(("Client", offer.client.words))
         return facts
