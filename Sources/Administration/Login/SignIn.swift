@@ -21,7 +21,11 @@ struct SignIn: Sendable {
     }
 
     var advice: String {
-        guard method != nil else { return "write a new refresh token to the source of clients.\(client).refresh_token" }
+        guard method != nil else {
+            return status?.enrolment == nil
+                ? "write a new refresh token to the source of clients.\(client).refresh_token"
+                : "write the right server as `issuer` under the upstream's auto"
+        }
         return url.map { "sign in at \($0), or by \(command)" } ?? "sign in by \(command)"
     }
 }

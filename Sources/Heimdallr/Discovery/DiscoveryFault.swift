@@ -105,7 +105,8 @@ extension DiscoveryFault {
         case .unlistedIssuer(let pinned, let listed):
             "the API's metadata does not name the configured issuer \(pinned), but \(listed.joined(separator: ", "))"
         case .movedIssuer(let former, let named):
-            "the API's authorization server is now \(named), no longer \(former): sign in again"
+            "the API's authorization server is now \(named), no longer \(former): sign in again, or write "
+                + "`issuer`"
         case .noPKCE: "the server's metadata does not list PKCE with S256, without which a sign-in is not safe"
         case .noGrant(let type): "the server's metadata does not list the grant type \(type)"
         case .scopesNotAllowed(let names):
