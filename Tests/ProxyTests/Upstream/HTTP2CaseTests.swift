@@ -30,8 +30,10 @@ struct HTTP2CaseTests {
         "flood-ping", "flood-empty-data", "flood-window", "flood-priority", "flood-unknown", "flood-reset",
     ]
 
-    private func serverAndProxy() async throws -> (ChildProcess, ProxyInProcess) {
-        let server = try ChildProcess([try Repository.python(), Repository.fixture("h2_cases.py")])
+    private func serverAndProxy(
+        _ options: [String] = [], upstream: String = ""
+    ) async throws -> (ChildProcess, ProxyInProcess) {
+        let server = try ChildProcess([try Repository.python(), Repository.fixture("h2_cases.py")] + options)
         let port = try await server.printedPort()
         let proxy = try await ProxyInProcess(
             more: """
@@ -41,6 +43,7 @@ struct HTTP2CaseTests {
                   allow_plaintext: true
                   response_timeout: 3s
                   http2: prior-knowledge
+                  \(upstream)
                 """)
         return (server, proxy)
     }
@@ -72,6 +75,17 @@ struct HTTP2CaseTests {
             let next = try await proxy.request("GET", "http://two.test/ok")
             #expect(next.text == "hello", "after \(name)")
         }
+        try await server.stop()
+    }
+
+    @Test func `a request that waits when the connection ends is sent once, on another one`() async throws {
+        let (server, proxy) = try await serverAndProxy(["one-stream"], upstream: "max_connections: 1")
+        #expect(try await proxy.request("GET", "http://two.test/ok").status == 200)
+        async let first = proxy.request("GET", "http://two.test/half-close")
+        try await eventually("the first request") { server.output.contains("/half-close") }
+        #expect(try await proxy.request("DELETE", "http://two.test/waiting").text == "hello")
+        #expect(try await first.text == "hello")
+        #expect(server.output.split(separator: "\n").count { $0 == "/waiting" } == 1)
         try await server.stop()
     }
 }

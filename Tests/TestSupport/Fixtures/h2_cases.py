@@ -1,11 +1,13 @@
 """An HTTP/2 server in the clear that breaks the rules: the path of a request says how. Prints its port.
 
-Each case is what is sent in answer to a request, by section of RFC 9113. "/ok" is answered in order.
+Each case is what is sent in answer to a request, by section of RFC 9113. "/ok" and "/waiting" are answered in order. With `one-stream`, a connection has one stream at a time.
 """
 
 import socket
 import struct
+import sys
 import threading
+import time
 
 import hpack
 
@@ -134,6 +136,8 @@ CASES = {
     "flood-reset": lambda s: reset(s, 8) * 20000,
     # In order, though unusual
     "ok": lambda s: head(s) + data(s),
+    "waiting": lambda s: head(s) + data(s),
+    "half-close": lambda s: head(s) + data(s) + b"half-close",
     "padded": lambda s: head(s) + frame(DATA, PADDED | END_STREAM, s, b"\3hello\0\0\0"),
     "ended-then-reset": lambda s: head(s) + data(s) + reset(s, 0),
     "last-words": lambda s: head(s) + data(s) + frame(GOAWAY, 0, 0, struct.pack(">II", s, 0)) + setting(3, 100),
@@ -174,7 +178,7 @@ def serve(connection):
         reader = connection.makefile("rb")
         if reader.read(24) != b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":
             return
-        connection.sendall(frame(SETTINGS))
+        connection.sendall(setting(3, 1) if "one-stream" in sys.argv else frame(SETTINGS))
         decoder = hpack.Decoder()
         while len(start := reader.read(9)) == 9:
             payload = reader.read(int.from_bytes(start[:3], "big"))
@@ -185,6 +189,12 @@ def serve(connection):
             fields = dict(decoder.decode(payload))
             frames = answer(fields[":path"], int.from_bytes(start[5:], "big"))
             print(fields[":path"], flush=True)
+            if frames.endswith(b"half-close"):
+                # Time for another request to wait for this stream's end.
+                time.sleep(0.5)
+                connection.sendall(frames.removesuffix(b"half-close"))
+                connection.shutdown(socket.SHUT_WR)
+                continue
             if frames == b"silence":
                 while reader.read(1):
                     pass

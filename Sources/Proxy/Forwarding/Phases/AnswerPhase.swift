@@ -93,6 +93,8 @@ enum AnswerPhase {
             writeHeldHead(&context)
             JudgePhase.messageCame(&context)
         }
+        // Without a head, the client would take these bytes for one.
+        guard context.exchange.isAnswered else { return .abort }
         context.exchange.pieceCame()
         guard let count = context.stream.write(body, .part) else {
             context.exchange.clientGone()

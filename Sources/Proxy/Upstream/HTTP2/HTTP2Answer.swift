@@ -60,6 +60,9 @@ struct HTTP2Answer: ~Copyable {
 
     /// Reads the trailers. Keeps those that may be forwarded.
     mutating func read(trailers fields: borrowing HTTP2FieldList, _ block: HTTP2Block) throws(MessageError) {
+        guard isHeadComplete, !block.isTooLarge else {
+            throw MessageError(status: 502, detail: "The trailers are too large, or came before a head.")
+        }
         var line = ByteBuffer()
         var (count, bytes) = (0, 0)
         try fields.forEach(block.fields) { name, value throws(MessageError) in
@@ -67,7 +70,7 @@ struct HTTP2Answer: ~Copyable {
             line.append(field: name, value)
             count += 1
             bytes += line.count
-            guard count <= Self.maxTrailers, bytes <= Self.maxTrailerBytes, !block.isTooLarge else {
+            guard count <= Self.maxTrailers, bytes <= Self.maxTrailerBytes else {
                 throw MessageError(status: 502, detail: "The trailers are too large.")
             }
             guard case .field(let name, let value) = try ResponseTrailer.check(line: line.bytes) else { return }

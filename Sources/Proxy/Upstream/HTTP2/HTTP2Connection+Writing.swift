@@ -61,9 +61,10 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         output.isSecret = false
     }
 
-    /// Sends the session's last frames, such as GOAWAY, if the socket accepts them without waiting.
+    /// Sends the session's last frames, such as GOAWAY, if the socket accepts them without waiting. Not with the head of an unsent
+    /// request, which another connection takes.
     func sendLastWords(_ carrier: Carrier) {
-        guard let session, output.isEmpty else { return }
+        guard let session, output.isEmpty, !exchanges.values.contains(where: { $0.isUnsent }) else { return }
         try? session.fill(&output, limit: Self.writeSize)
         if !output.isEmpty { _ = output.withBytes { carrier.send($0) } }
     }

@@ -99,6 +99,7 @@ final class HTTP2Exchange: UpstreamStream {
         return nil
     }
 
+    private static let noHead = TransportError(.responseMalformed, message: "the answer has no final head")
     private static let aborted = TransportError(.aborted, message: "the exchange was ended")
 
     // MARK: For its origin
@@ -163,6 +164,10 @@ final class HTTP2Exchange: UpstreamStream {
 
     func contentCame(_ bytes: Span<UInt8>) {
         guard let delegate, end == nil else { return consume(bytes.count) }
+        guard answer.isHeadComplete else {
+            consume(bytes.count)
+            return tell(Self.noHead, code: .protocolError)
+        }
         guard held.isEmpty else { return held.append(bytes) }
         switch delegate.upstreamSent(bytes) {
         case .taken: consume(bytes.count)
@@ -184,7 +189,7 @@ final class HTTP2Exchange: UpstreamStream {
     /// Handles END_STREAM. The rest of the request's body is not sent.
     func answerEnded() {
         guard answer.isHeadComplete else {
-            return tell(TransportError(.responseMalformed, message: "the answer has no final head"))
+            return tell(Self.noHead)
         }
         let end = UpstreamEnd(wasReused: wasReused, trailers: answer.trailers)
         if held.isEmpty { tell(end) } else { self.end = end }
@@ -200,7 +205,7 @@ final class HTTP2Exchange: UpstreamStream {
         guard end == nil else { return }
         var cut = UpstreamEnd(error: error, wasReused: wasReused)
         cut.code = code
-        if case .open(let connection, _) = state, writes == connection.writes {
+        if isUnsent {
             cut.isUnprocessed = true
         } else if answer.hasBegun {
             cut.error = TransportError(.responseTruncated, message: error.message)
@@ -209,6 +214,9 @@ final class HTTP2Exchange: UpstreamStream {
         }
         tell(cut)
     }
+
+    /// Whether the request's head was never sent.
+    var isUnsent: Bool { if case .open(let connection, _) = state { writes == connection.writes } else { false } }
 
     /// Moves pieces of the request's body to the stream.
     /// - Returns: whether to call again when the stream has room.
