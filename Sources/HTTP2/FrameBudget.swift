@@ -1,31 +1,41 @@
 import Reactor
 
-/// Allowance for frames that move no message on: a flood of them ends the connection. It grows with time and with
-/// the bodies that pass.
+/// Allowances for frames that move no message on, and for streams that end in a reset: a flood of either ends the connection. Both
+/// grow with time. That for frames also grows with the bodies that pass, that for resets with the streams that end in order: a byte of
+/// a body costs the peer less than the start of a stream costs us.
 struct FrameBudget {
-    /// Frames at once.
+    /// Frames at once, and four times the resets.
     private static let burst = 2_000
-    /// Frames a second.
+    /// The same in a second.
     private static let rate: UInt64 = 200
-    /// Cost of a stream that ends in a reset. Starting it cost more than a frame.
-    static let reset = 4
+    /// Cost of a reset.
+    private static let reset = 4
 
     private var left = FrameBudget.burst
+    private var leftForResets = FrameBudget.burst
     private var time: LoopTime
 
     init(at time: LoopTime) { self.time = time }
 
-    var isSpent: Bool { left < 0 }
+    var isSpent: Bool { left < 0 || leftForResets < 0 }
 
     mutating func refill(at now: LoopTime) {
         guard now > time else { return }
         let elapsed = now.nanoseconds - time.nanoseconds
         guard elapsed >= 1_000_000_000 / Self.rate else { return }
         time = now
-        earn(Int(min(elapsed / (1_000_000_000 / Self.rate), UInt64(Self.burst))))
+        let count = Int(min(elapsed / (1_000_000_000 / Self.rate), UInt64(Self.burst)))
+        earn(count)
+        leftForResets = min(leftForResets + count, Self.burst)
     }
 
     mutating func earn(_ count: Int) { left = min(left + count, Self.burst) }
 
     mutating func spend(_ count: Int) { if left >= 0 { left -= count } }
+
+    /// Notes a stream that ended in a reset.
+    mutating func noteReset() { if leftForResets >= 0 { leftForResets -= Self.reset } }
+
+    /// Notes a stream that ended in order.
+    mutating func noteEnd() { leftForResets = min(leftForResets + Self.reset, Self.burst) }
 }

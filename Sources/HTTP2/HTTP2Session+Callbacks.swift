@@ -11,6 +11,8 @@ struct ReceivedBlock {
     var isHead = false
     /// The head's status is 1xx.
     var isInterim = false
+    /// More of the list may follow, in a later `receive`.
+    var isOpen = false
 }
 
 // Notes of libnghttp2's callbacks.
@@ -30,7 +32,7 @@ extension HTTP2Session {
             let isEmpty = header.length == 0 || isPadded && header.length <= 256
             if !isEmpty { budget.earn(1) } else if !isEnd || isPadded { budget.spend(1) }
         case NGHTTP2_HEADERS.rawValue, NGHTTP2_CONTINUATION.rawValue: break
-        case NGHTTP2_RST_STREAM.rawValue: budget.spend(FrameBudget.reset)
+        case NGHTTP2_RST_STREAM.rawValue: budget.noteReset()
         default: budget.spend(1)
         }
     }
@@ -38,23 +40,23 @@ extension HTTP2Session {
     func headersBegan(_ id: Int32) {
         // No list is in use once all events were taken.
         if events.isEmpty { received.removeAll() }
-        block = ReceivedBlock(start: received.count)
+        block = ReceivedBlock(start: received.count, isOpen: true)
         if role == .server, streams[id] == nil { streams[id] = HTTP2Stream(isAnnounced: false) }
     }
 
     func field(_ name: Span<UInt8>, _ value: Span<UInt8>) {
+        // Also of a list that is too large: a head must not pass for trailers.
+        if block.bytes == 0, name.count > 0, name[0] == ASCII.colon {
+            block.isHead = true
+            // `:status` is the one pseudo-header field of an answer.
+            block.isInterim = role == .client && value.count > 0 && value[0] == UInt8(ascii: "1")
+        }
         block.bytes += name.count + value.count + 32
-        let count = received.count - block.start
-        guard !block.isTooLarge, block.bytes <= settings.maxHeaderListBytes, count < settings.maxFields,
-            received.bytes.count <= Self.maxReceived
+        guard !block.isTooLarge, block.bytes <= settings.maxHeaderListBytes,
+            received.count - block.start < settings.maxFields, received.bytes.count <= Self.maxReceived
         else {
             block.isTooLarge = true
             return
-        }
-        if count == 0, name.count > 0, name[0] == ASCII.colon { block.isHead = true }
-        // `:status` is the one pseudo-header field of an answer.
-        if block.isHead, count == 0, role == .client, value.count > 0, value[0] == UInt8(ascii: "1") {
-            block.isInterim = true
         }
         received.append(name, value)
     }
@@ -63,6 +65,7 @@ extension HTTP2Session {
         let header = unsafe frame.hd
         switch UInt32(header.type) {
         case NGHTTP2_HEADERS.rawValue:
+            block.isOpen = false
             guard let stream = streams[header.stream_id] else { return }
             let list = HTTP2Block(
                 fields: block.start..<received.count,
@@ -112,6 +115,7 @@ extension HTTP2Session {
 
     func streamClosed(_ id: Int32, _ code: HTTP2Code) {
         guard let stream = streams.removeValue(forKey: id), stream.isAnnounced else { return }
+        if stream.hasEnded, code == .noError { budget.noteEnd() }
         // Above the number of the peer's GOAWAY, libnghttp2 closes with REFUSED_STREAM itself.
         let isRefused = code == .refusedStream && role == .client
         let isUnprocessed = stream.mayRetryUnsent ?? isRefused
@@ -178,7 +182,7 @@ extension HTTP2Session {
             ownResets -= 1
         } else {
             // The peer may break the rules on one stream after the other (CVE-2025-8671).
-            budget.spend(FrameBudget.reset)
+            budget.noteReset()
         }
     }
 

@@ -176,7 +176,7 @@ import Reactor
     public func fill(_ buffer: inout ByteBuffer, limit: Int) throws(HTTP2Error) {
         swap(&buffer, &output)
         defer { swap(&buffer, &output) }
-        if events.isEmpty { received.trim() }
+        if events.isEmpty, !block.isOpen { received.trim() }
         while output.count < limit {
             var frame: UnsafePointer<UInt8>?
             let count = try unsafe Libnghttp2.check(

@@ -78,6 +78,15 @@ struct FloodTests {
         }
     }
 
+    @Test func `bytes of a body do not pay for resets`() throws {
+        let flooded = try Flooded()
+        try flooded.receive(flooded.frame(1, 4, 1, Flooded.head))
+        let paid = (0..<40).flatMap { _ in flooded.frame(0, 0, 1, [1]) } + flooded.frame(1, 4, 3, Flooded.head)
+        try flooded.receive(paid)
+        let reset = flooded.frame(3, 0, 3, [0, 0, 0, 8])
+        #expect(flooded.flood((0..<40).flatMap { _ in flooded.frame(0, 0, 1, [1]) } + reset) == 11)
+    }
+
     @Test func `streams that the peer makes the server reset end the connection`() throws {
         let flooded = try Flooded()
         let made = (0..<120).flatMap { index in

@@ -53,6 +53,50 @@ struct SessionTests {
         #expect(peers.clientSaw().contains("\(slow) room"))
     }
 
+    @Test func `a head that comes in two pieces behind large ones is whole`() throws {
+        let peers = try MemoryPeers()
+        try peers.exchange()
+        let large = String(repeating: "v", count: 8000)
+        for number in 0..<20 {
+            _ = try peers.client.request(
+                HTTP2FieldList(
+                    ":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a.test", "x-large",
+                    "\(number)\(large)", "x-last", "\(number)\(large)"), hasBody: false)
+        }
+        var bytes = ByteBuffer()
+        var answers = ByteBuffer()
+        try peers.client.fill(&bytes, limit: 1 << 20)
+        let first = copied(bytes.bytes.extracting(first: bytes.count - 100))
+        let rest = copied(bytes.bytes.extracting(last: 100))
+        var seen: [String] = []
+        for piece in [first, rest] {
+            try peers.server.receive(piece.span, at: peers.now)
+            while let event = peers.server.next() { seen.append(line(event, peers.server, piece)) }
+            try peers.server.fill(&answers, limit: 1 << 20)
+        }
+        let heads = seen.filter { $0.contains(" head") }
+        #expect(heads.count == 20)
+        #expect(heads.last?.contains(":method=GET") == true && heads.last?.hasSuffix(" x-last=19\(large)") == true)
+    }
+
+    @Test func `a head beyond what all lists may take is a head, and too large`() throws {
+        var settings = HTTP2Settings()
+        settings.maxHeaderListBytes = 512 << 10
+        let peers = try MemoryPeers(client: settings)
+        let streams = try (0..<30).map { _ in try peers.client.request(.post, hasBody: false) }
+        try peers.exchange()
+        var list = HTTP2FieldList(":status", "200")
+        // The encoder sends each but the first as one byte.
+        let value = Array(String(repeating: "v", count: 3900).utf8)
+        for _ in 0..<64 { list.append("x-b", value.span) }
+        for stream in streams { try peers.server.answer(stream, list, hasBody: false) }
+        try peers.exchange()
+        let seen = peers.clientSaw()
+        #expect(seen.count { $0.contains(" head too large") } > 5)
+        #expect(seen.count { $0.contains(" head") } == 30)
+        #expect(!seen.contains { $0.contains(" trailers") })
+    }
+
     @Test func `an early answer ends the stream with NO_ERROR`() throws {
         let peers = try MemoryPeers()
         let stream = try peers.client.request(.post, hasBody: true)
