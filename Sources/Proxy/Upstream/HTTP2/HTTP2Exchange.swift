@@ -29,7 +29,8 @@ final class HTTP2Exchange: UpstreamStream {
         @safe @exclusivity(unchecked)
     #endif
     private(set) var state = State.none
-    /// Time at which the wait for a stream began, and its deadline.
+    /// Place in the order of the requests that wait for a stream, time at which the wait began, and its deadline.
+    private(set) var number: UInt64 = 0
     private(set) var began = LoopTime(nanoseconds: 0)
     private(set) var deadline = LoopTime(nanoseconds: 0)
     private var answer: HTTP2Answer
@@ -104,9 +105,9 @@ final class HTTP2Exchange: UpstreamStream {
 
     // MARK: For its origin
 
-    func wait(at origin: HTTP2Origin, from began: LoopTime, until deadline: LoopTime) {
+    func wait(at origin: HTTP2Origin, number: UInt64, from began: LoopTime, until deadline: LoopTime) {
         state = .waiting(origin)
-        (self.began, self.deadline) = (began, deadline)
+        (self.number, self.began, self.deadline) = (number, began, deadline)
     }
 
     /// Ends the exchange without a call to the delegate.

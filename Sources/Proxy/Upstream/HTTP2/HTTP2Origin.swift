@@ -15,7 +15,9 @@ final class HTTP2Origin {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
+    /// In the order of their numbers.
     private var waiting: [HTTP2Exchange] = []
+    private var lastNumber: UInt64 = 0
     /// Time until which HTTP/2 is not tried again after a server did not offer it.
     private var http1Until = LoopTime(nanoseconds: 0)
     private var timer: LoopTimer?
@@ -46,11 +48,13 @@ final class HTTP2Origin {
         if !exchange.request.isFresh, waiting.isEmpty, let connection = readyConnection() {
             return exchange.open(on: connection)
         }
-        exchange.wait(at: self, from: loop.now, until: loop.now + pool.carriers.options.connectTimeout)
+        lastNumber += 1
+        exchange.wait(
+            at: self, number: lastNumber, from: loop.now, until: loop.now + pool.carriers.options.connectTimeout)
         waiting.append(exchange)
         if waiting.count == 1 { timer?.schedule(at: exchange.deadline) }
         do throws(TransportError) { try dialIfNeeded() } catch {
-            waiting.removeAll { $0 === exchange }
+            if let index = index(of: exchange) { waiting.remove(at: index) }
             return exchange.end(with: error)
         }
         return nil
@@ -65,8 +69,18 @@ final class HTTP2Origin {
     }
 
     func remove(_ exchange: HTTP2Exchange) {
-        if let index = waiting.firstIndex(where: { $0 === exchange }) { waiting.remove(at: index) }
+        if let index = index(of: exchange) { waiting.remove(at: index) }
         if waiting.isEmpty { cancelDials { $0.request.isQueued } }
+    }
+
+    /// Finds a waiting request by halves: thousands may leave at once.
+    private func index(of exchange: HTTP2Exchange) -> Int? {
+        var (low, high) = (0, waiting.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if waiting[middle].number < exchange.number { low = middle + 1 } else { high = middle }
+        }
+        return low < waiting.count && waiting[low] === exchange ? low : nil
     }
 
     private func cancelDials(where isUnneeded: (HTTP2Connection) -> Bool) {
