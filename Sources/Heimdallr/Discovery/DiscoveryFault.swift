@@ -54,8 +54,11 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// Use of an address that a document names.
     public enum Link: String, Sendable, Hashable {
+        /// `resource_metadata` of a challenge, or a well-known address (RFC 9728).
         case resource = "the API's metadata"
+        /// `jwks_uri` (RFC 8414).
         case keys = "the server's keys"
+        /// `registration_endpoint` (RFC 8414).
         case registration = "the server's registration endpoint"
     }
 

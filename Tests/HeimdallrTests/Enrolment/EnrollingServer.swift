@@ -64,5 +64,10 @@ struct EnrollingServer {
 
     /// Forms of the token requests so far.
     var tokenForms: [ReadQuery] { server.requests("/token").map { ReadQuery(query: $0.text) } }
+    /// All values in the forms of an endpoint's requests.
+    func shown(in path: String) -> Set<String> {
+        Set(server.requests(path).flatMap { ReadQuery(query: $0.text).pairs.map(\.value) })
+    }
+
     var registrations: Int { server.requests(Self.registration).count }
 }

@@ -21,8 +21,8 @@ enum JudgePhase {
             findings.wantsNonce = takesNonce(answer, &context)
             findings.awaitsStatus = isCall && answer.status == 200 && context.exchange.callStatus == nil
             if !findings.wantsNonce { findings.isTokenRefused = isTokenSuspect(answer, findings, &context) }
-            if refuses(answer, context.exchange.callStatus), !findings.isTokenRefused, !findings.wantsNonce, isPersonNeeded(context),
-                let token = context.token, tokenRefusal(answer, of: token) != nil
+            if refuses(answer, context.exchange.callStatus), !findings.isTokenRefused, !findings.wantsNonce,
+                isPersonNeeded(context), let token = context.token, tokenRefusal(answer, of: token) != nil
             {
                 return context.exchange.refuse(signInNeeded(context))
             }
