@@ -9,7 +9,8 @@ enum Discovery {
     private static let shortest = wellKnown.count + document.count + 2
 
     /// Whether a server could take a path for that of the API's metadata, with or without a path of the API behind it. Decodes
-    /// escapes once, joins slashes, resolves dot segments, and ignores case and parameters of segments. Allocates nothing.
+    /// escapes once, joins slashes, and ignores case and parameters of segments. Servers resolve `..` behind an empty segment in
+    /// two ways: a path with `..` is taken for that of the metadata if it has both segments in their order. Allocates nothing.
     static func isAsked(_ path: Span<UInt8>) -> Bool {
         guard path.count >= shortest, mayHaveHiddenSegment(path) else { return false }
         var segments = Segments()
@@ -43,11 +44,14 @@ enum Discovery {
         return false
     }
 
-    /// The segments of a path so far, without dot segments.
+    /// The segments of a path so far, without empty ones and dot segments.
     private struct Segments {
-        private var depth = 0
-        /// Whether the first segment is `.well-known`.
-        private var isWellKnown = false
+        private var count = 0
+        private var hasWellKnown = false
+        /// Whether the document's segment came after `.well-known`.
+        private var hasDocument = false
+        /// Whether a `..` came.
+        private var climbs = false
         /// Number of bytes of the current segment, without its parameters.
         private var length = 0
         private var mayBeWellKnown = true
@@ -75,22 +79,20 @@ enum Discovery {
         /// - Returns: whether the path leads to the document.
         mutating func end() -> Bool {
             let (length, isDots) = (length, isDots)
-            let (isFirst, isSecond) = (
-                mayBeWellKnown && length == wellKnown.count, mayBeDocument && length == document.count
-            )
+            let isWellKnown = mayBeWellKnown && length == wellKnown.count
+            let isDocument = mayBeDocument && length == document.count
             (self.length, self.isDots, isParameter) = (0, true, false)
             (mayBeWellKnown, mayBeDocument) = (true, true)
             switch length {
             case 0: return false
             case 1 where isDots: return false
-            case 2 where isDots:
-                depth = max(0, depth - 1)
-                return false
-            default: break
+            case 2 where isDots: climbs = true
+            default:
+                count += 1
+                hasDocument = hasDocument || hasWellKnown && isDocument
+                hasWellKnown = hasWellKnown || isWellKnown
             }
-            if depth == 0 { isWellKnown = isFirst }
-            depth += 1
-            return depth == 2 && isWellKnown && isSecond
+            return hasDocument && (climbs || count == 2)
         }
     }
 }

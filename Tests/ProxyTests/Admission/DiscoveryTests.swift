@@ -19,6 +19,9 @@ import Testing
             "/.well-known/oauth-protected-resource;x", "/.well-known;a=b/oauth-protected-resource;x/mcp",
             "/.well-known/oauth-protected-resource%2Fmcp", "/.well-known%2foauth-protected-resource",
             "/.well-known\\oauth-protected-resource", "/.well-known/oauth-protected-resource/../x",
+            "/.well-known//../oauth-protected-resource", "/.well-known//%2e%2e/oauth-protected-resource",
+            "/.well-known/;x/../oauth-protected-resource", "/.well-known/%2f/../oauth-protected-resource",
+            "/x//../.well-known/oauth-protected-resource", "/x/.well-known/y/oauth-protected-resource/..",
         ])
     func spellings(_ path: String) { #expect(isAsked(path)) }
 
@@ -27,7 +30,8 @@ import Testing
         arguments: [
             "", "/", "/mcp", "/.well-known/oauth-protected-resources", "/.well-known/oauth-protected-resourc",
             "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration/and/a/long/path",
-            "/x/.well-known/oauth-protected-resource", "/.well-known/x/oauth-protected-resource",
+            "/x/.well-known/oauth-protected-resource", "/oauth-protected-resource/../.well-known",
+            "/.well-known/x/oauth-protected-resource",
             "/search?q=/.well-known/oauth-protected-resource", "/mcp?/../.well-known/oauth-protected-resource",
             "/.well-known/../.well-known-oauth-protected-resource", "/.well-known/%256Fauth-protected-resource",
             "/.well-known/oauth-protected-resource%zz", "/.well-known/oauth-protected-resource%2",
