@@ -71,6 +71,11 @@ struct AutoReader {
             needClient(
                 for: "grant_type",
                 "without a person, the client has to be known: write `client_id` or `client_document`")
+            if !section.has("issuer") {
+                section.error(
+                    "grant_type",
+                    "write the client's server as `issuer`: without a person, nobody sees which server the API names")
+            }
         }
         readProof()
     }

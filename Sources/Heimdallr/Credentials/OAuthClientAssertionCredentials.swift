@@ -5,7 +5,7 @@ internal import WireText
 public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     public let identifier: String
     private let source: Source
-    private let audience: JWTAudience
+    private var audience: JWTAudience
 
     private enum Source: Sendable {
         case secret(any SecretProvider)
@@ -37,7 +37,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     ///   - algorithm: `nil`: the JWK's own, or the usual one of the key's kind; RS256 for RSA.
     ///   - keyID: `kid` of the assertion. `nil`: the JWK's own, where it has one.
     ///   - certificate: the key's certificate in PEM, where the server knows the key by its digest (`x5t#S256`).
-    ///   - audience: whom the assertion is for.
+    ///   - audience: whom the assertion is for. With `HeimdallrConfiguration.enrolment`, the issuer in place of the token endpoint.
     public init(
         identifier: String, key: any SecretProvider, algorithm: JWTAlgorithm? = nil, keyID: String? = nil,
         certificate: (any SecretProvider)? = nil, audience: JWTAudience = .tokenEndpoint
@@ -55,6 +55,13 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         self.identifier = identifier
         audience = .tokenEndpoint
         source = .assertion(assertion)
+    }
+
+    /// The same client with assertions for the issuer. The metadata of a server can name another server's token endpoint.
+    var forIssuer: Self {
+        var copy = self
+        if audience == .tokenEndpoint { copy.audience = .issuer }
+        return copy
     }
 
     public var needsTokenEndpoint: Bool {

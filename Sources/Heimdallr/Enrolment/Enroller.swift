@@ -58,7 +58,7 @@ final class Enroller: Sendable {
         httpClient: any HeimdallrHTTPClient, clock: HeimdallrClock
     ) {
         self.settings = settings
-        self.configured = configured
+        self.configured = (configured as? OAuthClientAssertionCredentials)?.forIssuer ?? configured
         self.allowPlaintext = allowPlaintext
         self.httpClient = httpClient
         self.clock = clock

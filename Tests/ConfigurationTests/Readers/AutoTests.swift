@@ -64,7 +64,8 @@ struct AutoTests {
         #expect(published.auto?.clientDocument == document && published.clientID.isEmpty)
         #expect(published.auto?.allowedScopes == ["read", "list"])
         let signing = try auto(
-            "client_document: \(document), client_key: {env: SECRET}, grant_type: client_credentials")
+            "issuer: https://as.example, client_document: \(document), client_key: {env: SECRET}, "
+                + "grant_type: client_credentials")
         #expect(signing.authMethod == .privateKeyJWT && signing.clientID == document && !signing.needsLogin)
         #expect(signing.secrets.contains(.environment(name: "SECRET")))
         let known = try auto("client_id: c, client_key: {env: SECRET}, client_key_id: k1")
@@ -115,6 +116,10 @@ struct AutoTests {
             (
                 "grant_type: client_credentials",
                 "without a person, the client has to be known: write `client_id` or `client_document`"
+            ),
+            (
+                "client_id: a, client_key: {env: SECRET}, grant_type: client_credentials",
+                "auto.grant_type: write the client's server as `issuer`"
             ),
             ("grant_type: password", "auto.grant_type: write one of authorization_code, client_credentials"),
             (

@@ -35,7 +35,8 @@ struct EnrollingServer {
 
     func client(
         store: any OAuthAccessTokenStore = OAuthAccessTokenMemoryStore(), clock: HeimdallrClock = .system,
-        identifier: String? = nil, grant: any OAuthAuthorizationGrant = InteractiveGrant(), dpop: DPoPSetting? = nil,
+        identifier: String? = nil, key: String? = nil, grant: any OAuthAuthorizationGrant = InteractiveGrant(),
+        dpop: DPoPSetting? = nil,
         _ change: (inout EnrolmentSettings) -> Void = { _ in }
     ) throws -> Heimdallr {
         var enrolment = EnrolmentSettings(resource: api)
@@ -45,7 +46,9 @@ struct EnrollingServer {
         configuration.dpop = dpop
         configuration.allowPlaintext = true
         let credentials: any OAuthClientCredentials =
-            if let identifier { OAuthClientSecretCredentials(identifier: identifier) } else {
+            if let key {
+                OAuthClientAssertionCredentials(identifier: identifier ?? "", key: Secret(key))
+            } else if let identifier { OAuthClientSecretCredentials(identifier: identifier) } else {
                 OAuthNoClientCredentials()
             }
         return try Heimdallr(

@@ -122,7 +122,7 @@ class Authlib:
             CLIENT_AUTH_METHOD = "private_key_jwt"
             seen = set()
 
-            def get_audiences(self): return [issuer, issuer + "/token"]
+            def get_audiences(self): return [issuer]
 
             def validate_jti(self, claims, jti):
                 is_new = jti not in self.seen
