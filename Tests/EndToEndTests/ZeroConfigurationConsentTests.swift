@@ -94,6 +94,26 @@ struct ZeroConfigurationConsentTests {
         #expect(try await proxy.get("http://mcp.test/").text == "hi")
     }
 
+    @Test("the page shows the demands of the API about the sign-in, and the browser carries them to the server")
+    func demands() async throws {
+        let server = try server(registers: true)
+        let api = try publishingAPI(
+            naming: server.url,
+            challenge: {
+                #"Bearer error="insufficient_user_authentication", acr_values="mfa hw", max_age="60", "#
+                    + #"resource_metadata="\#($0)""#
+            })
+        let proxy = try await RunningProxy.auto(api.url)
+        let (admin, browser) = ("http://\(try await proxy.administration().address)", try PlainBrowser())
+        #expect(try await proxy.get("http://mcp.test/").status == 503)
+        let shown = try await browser.open("\(admin)/login/mcp.test")
+        let row = "<dt>The API wants</dt><dd>a sign-in of the kind “mfa hw”, a sign-in in the last 60 s</dd>"
+        #expect(shown.contains(row), "\(shown)")
+        #expect(try await browser.press("go", on: shown, "mcp.test", at: admin).contains("Signed in"))
+        let address = try #require(server.requests.first { $0.target.hasPrefix("/authorize") }).target
+        #expect(address.contains("max_age=60") && address.contains("acr_values=mfa"), "\(address)")
+    }
+
     @Test("a link, another site's form, or a form without the page's token begins no sign-in")
     func links() async throws {
         let server = try server(registers: true)

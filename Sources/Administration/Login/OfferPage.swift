@@ -29,6 +29,7 @@ struct OfferPage {
         facts.append(("Named by", offer.document ?? "the configuration"))
         facts.append(
             ("Scopes", offer.scope.isEmpty ? "the server’s own choice" : offer.scope.joined(separator: ", ")))
+        if let demands = offer.demands { facts.append(("The API wants", demands)) }
         facts.append(("Your browser goes to", String(offer.authorizationEndpoint.prefix { $0 != "?" })))
         for (name, host) in offer.foreignEndpoints.sorted(by: { $0.key < $1.key }) {
             facts.append(("At another address", "\(name): \(host)"))
@@ -109,7 +110,18 @@ extension SignInOffer.Part {
         case .endpoints: "the server’s endpoints"
         case .scope: "the scopes"
         case .client: "the client"
+        case .authentication: "the kind or age of the sign-in that the API wants"
         }
+    }
+}
+
+extension SignInOffer {
+    /// Words for the API's demands about the person's authentication; `nil`: there are none.
+    fileprivate var demands: String? {
+        let kind = acrValues.map { "a sign-in of the kind “\($0)”" }
+        let age = maxAge.map { $0 == 0 ? "a new sign-in" : "a sign-in in the last \($0) s" }
+        let all = [kind, age].compactMap { $0 }
+        return all.isEmpty ? nil : all.joined(separator: ", ")
     }
 }
 

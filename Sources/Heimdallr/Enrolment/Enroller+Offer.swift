@@ -51,7 +51,7 @@ extension Enroller {
         return SignInOffer(
             resource: document?.metadata.resource, issuer: issuer, scope: scope, authorizationEndpoint: browser,
             foreignEndpoints: Self.foreign(metadata, issuer), client: client(at: issuer, metadata, redirectURI),
-            document: document?.address, metadata: metadata)
+            document: document?.address, acrValues: stepUp.acrValues, maxAge: stepUp.maxAge, metadata: metadata)
     }
 
     /// Returns the metadata of a server, and where the browser goes.

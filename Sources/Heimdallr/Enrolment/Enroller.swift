@@ -119,14 +119,10 @@ final class Enroller: Sendable {
         }
     }
 
-    /// Further parameters for the authorization endpoint: RFC 9470 section 4; `prompt`, without which OpenID providers give no
-    /// refresh token (OpenID Connect Core section 11).
-    var furtherParameters: [FormParameter] {
-        let (stepUp, enrolment) = (stepUp, begun)
-        let isOffline = enrolment?.scope.contains(ScopeChoice.offline) ?? false
-        return (isOffline ? [FormParameter("prompt", "consent")] : [])
-            + (stepUp.acrValues.map { [FormParameter("acr_values", $0)] } ?? [])
-            + (stepUp.maxAge.map { [FormParameter("max_age", "\($0)")] } ?? [])
+    /// `Enrolment.digest` of the sign-in that began last.
+    func digestOfBegun() throws(LoginError) -> String {
+        guard let digest = begun?.digest else { throw .reconfigured }
+        return digest
     }
 
     /// Runs a step of a sign-in with the enrolment of the sign-in. Under `holdingStore` only.

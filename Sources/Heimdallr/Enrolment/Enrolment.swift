@@ -59,6 +59,12 @@ struct Enrolment: Sendable, Equatable, Redacted {
         issuer == other.issuer && client.identifier == other.client.identifier
     }
 
+    /// Digest of the server, the client, the resource and the scopes, to which a begun login is bound. `nil`: libcrypto has no memory
+    /// left.
+    var digest: String? {
+        TextDigest.make([issuer, client.identifier, client.method.rawValue, resource ?? ""] + scope)
+    }
+
     // MARK: In the store
 
     /// The enrolment as JSON, for the record.

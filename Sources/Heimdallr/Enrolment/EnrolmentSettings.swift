@@ -51,8 +51,20 @@ public struct SignInOffer: Sendable, Equatable {
     public var client: Client
     /// The document that named the issuer and the scopes; `nil`: the configuration did.
     public var document: String?
+    /// Kinds of authentication that the API accepts (RFC 9470); `nil`: any.
+    public var acrValues: String?
+    /// Maximum age of the person's authentication that the API accepts, in seconds (RFC 9470); `nil`: any.
+    public var maxAge: Int?
 
     var metadata: ServerMetadata
+
+    /// Further parameters for the authorization endpoint: RFC 9470 section 4; `prompt`, without which OpenID providers give no
+    /// refresh token (OpenID Connect Core section 11).
+    var furtherParameters: [FormParameter] {
+        (scope.contains(ScopeChoice.offline) ? [FormParameter("prompt", "consent")] : [])
+            + (acrValues.map { [FormParameter("acr_values", $0)] } ?? [])
+            + (maxAge.map { [FormParameter("max_age", "\($0)")] } ?? [])
+    }
 }
 
 /// State of a client whose server an API names. Holds no secret.

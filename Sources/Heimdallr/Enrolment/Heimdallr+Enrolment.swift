@@ -82,7 +82,7 @@ extension Heimdallr {
             }
             try await self.adopt(enrolment, enroller)
             return try await enroller.signingIn { () async throws(LoginError) in
-                try await step(offer.metadata, enroller.furtherParameters)
+                try await step(offer.metadata, offer.furtherParameters)
             }
         }
     }
@@ -110,12 +110,13 @@ extension Heimdallr {
         }
     }
 
-    /// Checks before a code is sent that the enrolment still has the issuer of the code. Under `holdingStore` only.
-    func checkEnrolment(_ issuer: String?) async throws(LoginError) {
+    /// Checks before a code is sent that the enrolment is still that of the code. Under `holdingStore` only.
+    /// - Parameter digest: `Enrolment.digest` when the sign-in began.
+    func checkEnrolment(_ digest: String?) async throws(LoginError) {
         guard let enroller = exchange.enroller else { return }
         // The login may have begun at another process.
         await readAhead()
-        guard enroller.begun?.issuer == issuer else { throw .reconfigured }
+        guard try enroller.digestOfBegun() == digest else { throw .reconfigured }
     }
 }
 

@@ -14,6 +14,8 @@ extension SignInOffer {
         case scope
         /// The kind of the client, and its `client_id` unless it is registered at run time.
         case client
+        /// Demands of the API about the person's authentication.
+        case authentication
     }
 
     /// Digests of the parts, for the form on which a person agrees. `nil`: libcrypto has no memory left.
@@ -51,8 +53,17 @@ extension SignInOffer {
             case .known, .registered: texts = ["registered"]
             case .wanted: texts = ["wanted"]
             }
+        case .authentication: texts = [acrValues ?? "", maxAge.map { "\($0)" } ?? ""]
         }
+        return TextDigest.make(texts)
+    }
+}
+
+/// Digest of a list of texts.
+enum TextDigest {
+    /// Returns the Base64url of the SHA-256 of the texts, each behind its length. `nil`: libcrypto has no memory left.
+    static func make(_ texts: [String]) -> String? {
         let bytes = texts.flatMap { Array("\($0.utf8.count):\($0)".utf8) }
-        return (try? Digest.sha256(bytes)).map { Base64.encode(Array($0.prefix(16)), alphabet: .url) }
+        return (try? Digest.sha256(bytes)).map { Base64.encode($0, alphabet: .url) }
     }
 }

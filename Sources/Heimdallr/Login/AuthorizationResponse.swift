@@ -42,7 +42,7 @@ struct AuthorizationResponse: Sendable {
                 guard sent.utf8.elementsEqual(issuer.utf8) else { throw .wrongIssuer }
             } else {
                 lacksIssuer = expectation.requiresIssuer
-                if lacksIssuer, expectation.isEnrolled { throw .wrongIssuer }
+                if lacksIssuer, expectation.enrolment != nil { throw .wrongIssuer }
             }
         }
     }

@@ -56,7 +56,7 @@ extension Heimdallr {
         var expectation = LoginAttempt.Expectation(
             method: method, issuer: exchange.configuration.issuer, tokenEndpoint: tokenEndpoint)
         expectation.requiresIssuer = metadata?.alwaysNamesIssuer ?? false
-        expectation.isEnrolled = exchange.enroller != nil
+        expectation.enrolment = try exchange.enroller?.digestOfBegun()
         expectation.verifier = request.verifier
         expectation.nonce = request.nonce
         expectation.record = recordName
@@ -77,7 +77,9 @@ extension Heimdallr {
         try checkRunning()
         guard clock.now() < attempt.expiresAt else { throw .expired }
         try await telling { () async throws(LoginError) in
-            guard attempt.expectation.record == recordName else { throw .reconfigured }
+            guard attempt.expectation.record == recordName, enrols == (attempt.expectation.enrolment != nil) else {
+                throw .reconfigured
+            }
             let answer = try AuthorizationResponse(
                 url, redirectURI: attempt.redirectURI, state: attempt.state, expecting: attempt.expectation)
             try answer.checkRefusal(hiding: await knownSecrets())
@@ -109,7 +111,7 @@ extension Heimdallr {
                 try await self.takeUp(response, as: signIn, askedAt: askedAt)
             }
             guard let enroller = self.exchange.enroller else { return try await exchangeCode() }
-            try await self.checkEnrolment(expectation.issuer)
+            try await self.checkEnrolment(expectation.enrolment)
             try await enroller.signingIn(exchangeCode)
             enroller.signedIn()
         }

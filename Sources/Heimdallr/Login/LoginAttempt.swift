@@ -20,8 +20,9 @@ public struct LoginAttempt: Sendable, Redacted {
         /// Exactly this one, where it is known: RFC 9207.
         var issuer: String?
         var requiresIssuer = false
-        /// Whether the server was found in an API's documents. Then the text of a response without `iss` is not shown.
-        var isEnrolled = false
+        /// `Enrolment.digest`; `nil`: the configuration names the server. Otherwise the text of a response without `iss` is not
+        /// shown.
+        var enrolment: String?
         /// RFC 7636; `nil` for the implicit grant.
         var verifier: Secret?
         /// OpenID Connect, where an id token is expected.

@@ -30,7 +30,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case endpoint(TokenEndpointFault)
     /// The id token was refused.
     case idToken(IDTokenFault)
-    /// The login began with another server or another account than this client has now.
+    /// The login began with another server or account, or with another client, resource or scope, than this client has now.
     case reconfigured
     /// The client was logged out, or logged in by another login, while this one was under way.
     case overtaken
@@ -68,7 +68,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
         case .endpoint(let fault): "the server gave no token: \(fault)"
         case .idToken(let fault): "the server's id token was refused: \(fault)"
         case .reconfigured:
-            "the login began at a proxy that has another server or client_id for this client: sign in again"
+            "the login began with another server, client_id, resource or scope than this client has now: sign in again"
         case .overtaken: "the client was logged in or out in another way meanwhile"
         case .cancelled: "the login was cancelled"
         case .stopped: "this client has been shut down"

@@ -49,7 +49,7 @@ package struct PortableLogin: Sendable, Redacted {
                     .init("method", .string(attempt.expectation.method.rawValue)),
                     .init("issuer", JSON(attempt.expectation.issuer)),
                     .init("requires_issuer", .bool(attempt.expectation.requiresIssuer)),
-                    .init("enrolled", .bool(attempt.expectation.isEnrolled)),
+                    .init("enrolment", JSON(attempt.expectation.enrolment)),
                     .init("verifier", JSON(attempt.expectation.verifier?.revealed)),
                     .init("nonce", JSON(attempt.expectation.nonce)),
                     .init("token_endpoint", .string(attempt.expectation.tokenEndpoint)),
@@ -88,7 +88,7 @@ package struct PortableLogin: Sendable, Redacted {
             var expectation = LoginAttempt.Expectation(
                 method: method, issuer: value["issuer"]?.string, tokenEndpoint: tokenEndpoint)
             expectation.requiresIssuer = value["requires_issuer"] != .bool(false)
-            expectation.isEnrolled = value["enrolled"] == .bool(true)
+            expectation.enrolment = value["enrolment"]?.string
             expectation.verifier = value["verifier"]?.string.map { Secret($0) }
             expectation.nonce = value["nonce"]?.string
             expectation.record = record

@@ -28,4 +28,53 @@ struct BoundSignInTests {
             #expect(claims["aud"] as? String == api.issuer, "\(request.target)")
         }
     }
+
+    /// Difference between two sign-ins at one server.
+    enum Change: CaseIterable { case client, scope, resource }
+
+    @Test(
+        "a code goes out only with the client, the scopes and the resource that its sign-in began with",
+        arguments: Change.allCases)
+    func begun(_ change: Change) async throws {
+        let api = try EnrollingServer()
+        let client = try api.client()
+        let first = try await client.beginLogin(redirectURI: LoginServer.callback)
+        switch change {
+        case .client:
+            try await client.useClient(
+                identifier: "typed", secret: Secret("s3cret"), redirectURI: LoginServer.callback)
+        case .scope:
+            client.challenged(
+                ResourceChallenge(url: api.api, scope: "write", error: "insufficient_scope"), hadToken: true)
+        case .resource:
+            api.publish(resource: api.server.url)
+            client.challenged(ResourceChallenge(url: api.api), hadToken: true)
+        }
+        let second = try await client.beginLogin(redirectURI: LoginServer.callback)
+        await #expect(throws: LoginError.reconfigured) {
+            try await client.finishLogin(first, redirectedTo: api.server.answer(first))
+        }
+        #expect(api.server.requests("/token").isEmpty)
+        try await client.finishLogin(second, redirectedTo: api.server.answer(second))
+        #expect(client.currentToken()?.value == Secret("T1"))
+    }
+
+    @Test("a shared sign-in carries its binding to another process; one of an earlier form is refused")
+    func shared() async throws {
+        let api = try EnrollingServer()
+        let client = try api.client()
+        let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+        func finish(_ content: Secret) async throws {
+            let login = PortableLogin(content, until: .now + .seconds(60))
+            guard case .browser(let attempt)? = login?.kind else { throw TestFailure("unreadable") }
+            try await client.finishLogin(attempt, redirectedTo: api.server.answer(attempt))
+        }
+        let content = PortableLogin(attempt).content
+        let earlier = content.revealed.replacing(/"enrolment":"[^"]*"/, with: #""enrolled":true"#)
+        #expect(earlier != content.revealed)
+        await #expect(throws: LoginError.reconfigured) { try await finish(Secret(earlier)) }
+        #expect(api.server.requests("/token").isEmpty)
+        try await finish(content)
+        #expect(client.currentToken()?.value == Secret("T1"))
+    }
 }

@@ -89,6 +89,28 @@ import Testing
         #expect(one.changes(since: try #require(two.consent)) == [.scope])
     }
 
+    @Test("demands of the API about the person's authentication are part of the offer and of the consent")
+    func authentication() async throws {
+        let api = try EnrollingServer()
+        let client = try api.client()
+        let consent = try #require(try await client.signInOffer(redirectURI: LoginServer.callback).consent)
+        for (acrValues, maxAge) in [("mfa", nil), (nil, "60")] as [(String?, String?)] {
+            client.challenged(
+                ResourceChallenge(
+                    url: api.api, error: "insufficient_user_authentication", acrValues: acrValues, maxAge: maxAge),
+                hadToken: true)
+            await #expect(throws: LoginError.offerChanged([.authentication])) {
+                try await client.beginLogin(redirectURI: LoginServer.callback, agreed: consent)
+            }
+            let offer = try await client.signInOffer(redirectURI: LoginServer.callback)
+            #expect(offer.acrValues == acrValues && offer.maxAge == maxAge.flatMap { Int($0) })
+            #expect(api.registrations == (acrValues == nil ? 1 : 0))
+            let query = ReadQuery(
+                try await client.beginLogin(redirectURI: LoginServer.callback, agreed: offer.consent).url)
+            #expect(query["acr_values"] == acrValues && query["max_age"] == maxAge)
+        }
+    }
+
     @Test("a client that can't be sent is refused, and none is kept")
     func badClients() async throws {
         let client = try EnrollingServer().client()
