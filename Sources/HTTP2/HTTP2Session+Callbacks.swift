@@ -24,6 +24,8 @@ extension HTTP2Session {
 
     func frameBegan(_ header: nghttp2_frame_hd) {
         let flags = header.flags
+        // A block that was refused ends without a call.
+        if UInt32(header.type) != NGHTTP2_CONTINUATION.rawValue { block.isOpen = false }
         switch UInt32(header.type) {
         case NGHTTP2_DATA.rawValue:
             let isPadded = flags & UInt8(NGHTTP2_FLAG_PADDED.rawValue) != 0
@@ -115,7 +117,7 @@ extension HTTP2Session {
 
     func streamClosed(_ id: Int32, _ code: HTTP2Code) {
         guard let stream = streams.removeValue(forKey: id), stream.isAnnounced else { return }
-        if stream.hasEnded, code == .noError { budget.noteEnd() }
+        if stream.hasEnded, !stream.isReset, code == .noError { budget.noteEnd() }
         // Above the number of the peer's GOAWAY, libnghttp2 closes with REFUSED_STREAM itself.
         let isRefused = code == .refusedStream && role == .client
         let isUnprocessed = stream.mayRetryUnsent ?? isRefused

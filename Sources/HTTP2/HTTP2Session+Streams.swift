@@ -111,7 +111,8 @@ extension HTTP2Session {
         stream.isEnding = true
         let result = unsafe nghttp2_submit_rst_stream(
             handle, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, code.rawValue)
-        if result == 0 { ownResets += 1 }
+        // The peer pays for the reset after a broken rule.
+        if result == 0, code != .protocolError { ownResets += 1 }
     }
 
     /// Lends the fields as libnghttp2 reads them. It copies them.

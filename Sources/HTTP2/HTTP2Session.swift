@@ -181,7 +181,11 @@ import Reactor
             var frame: UnsafePointer<UInt8>?
             let count = try unsafe Libnghttp2.check(
                 "nghttp2_session_mem_send", nghttp2_session_mem_send(handle, &frame))
-            guard count > 0, let frame = unsafe frame else { break }
+            guard count > 0, let frame = unsafe frame else {
+                // libnghttp2 drops the reset of a stream whose head was not sent yet.
+                ownResets = 0
+                break
+            }
             output.append(unsafe Span(_unsafeStart: frame, count: count))
             // The peer may have made libnghttp2 send too many resets.
             if budget.isSpent, error == nil { fail(.flood) }

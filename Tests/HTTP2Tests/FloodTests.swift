@@ -13,8 +13,11 @@ private final class Flooded {
         try receive(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + frame(4, 0, 0, []))
     }
 
-    func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
-        [0, UInt8(payload.count >> 8), UInt8(payload.count & 255), type, flags, 0, 0, 0, stream] + payload
+    func frame(_ type: UInt8, _ flags: UInt8, _ stream: Int, _ payload: [UInt8]) -> [UInt8] {
+        [
+            0, UInt8(payload.count >> 8), UInt8(payload.count & 255), type, flags, 0, 0, UInt8(stream >> 8),
+            UInt8(stream & 255),
+        ] + payload
     }
 
     func receive(_ bytes: [UInt8]) throws {
@@ -65,15 +68,23 @@ struct FloodTests {
         #expect(flooded.flood(flooded.frame(6, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]), pause: 100_000_000) == nil)
     }
 
-    @Test func `streams that are reset at once end the connection`() throws {
+    /// CANCEL, and NO_ERROR, with which a stream does not end in order either.
+    @Test(arguments: [8, 0]) func `streams that are reset at once end the connection`(code: UInt8) throws {
         let flooded = try Flooded()
-        var id: UInt8 = 1
         #expect(throws: HTTP2Error.flood) {
-            for _ in 0..<127 {
+            for stream in stride(from: 1, to: 1400, by: 2) {
                 try flooded.receive(
-                    flooded.frame(1, 4, id, Flooded.head)
-                        + (0..<10).flatMap { _ in flooded.frame(3, 0, id, [0, 0, 0, 8]) })
-                id += 2
+                    flooded.frame(1, 5, stream, Flooded.head) + flooded.frame(3, 0, stream, [0, 0, 0, code]))
+            }
+        }
+    }
+
+    @Test func `streams that the server resets for a broken rule end the connection`() throws {
+        let flooded = try Flooded()
+        #expect(throws: HTTP2Error.flood) {
+            for stream in stride(from: 1, to: 1400, by: 2) {
+                try flooded.receive(flooded.frame(1, 4, stream, Flooded.head))
+                flooded.session.reset(Int32(stream), .protocolError)
             }
         }
     }
@@ -90,7 +101,7 @@ struct FloodTests {
     @Test func `streams that the peer makes the server reset end the connection`() throws {
         let flooded = try Flooded()
         let made = (0..<120).flatMap { index in
-            let id = UInt8(index * 2 + 1)
+            let id = index * 2 + 1
             // A window above 2^31 - 1 (RFC 9113, section 6.9.1).
             return flooded.frame(1, 4, id, Flooded.head) + flooded.frame(8, 0, id, [0x7F, 0xFF, 0xFF, 0xFF])
         }
