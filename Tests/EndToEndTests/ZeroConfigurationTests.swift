@@ -25,7 +25,7 @@ struct ZeroConfigurationTests {
         "an MCP server of PyPI: one consent, then its own unmodified client and plain requests, across token lives and a restart",
         arguments: MCPServer.Kind.allCases)
     func protocolServer(_ kind: MCPServer.Kind) async throws {
-        let server = try await MCPServer(kind, tokenSeconds: 8)
+        let server = try await MCPServer(kind, tokenSeconds: 16)
         let (folder, browser, port) = (try TemporaryDirectory(), try PlainBrowser(), try freePort())
         let store = "store: {kind: file, directory: \(folder.path)/tokens, key: {file: FOLDER/key}}"
         var proxy = try await RunningProxy.auto(server.url, adminPort: port, more: store)
@@ -64,7 +64,7 @@ struct ZeroConfigurationTests {
         // An unmodified client, and a thousand requests over three lives of the token.
         let answer = try await client(proxy, "Asgard")
         #expect(answer.contains("tools get_weather") && answer.contains("sunny in Asgard"), "\(answer)")
-        let end = ContinuousClock.now + .seconds(25)
+        let end = ContinuousClock.now + .seconds(49)
         var count = 0
         while count < 1000 || ContinuousClock.now < end {
             let answer = try await proxy.send("POST", "http://mcp.test/mcp", fields: Self.fields, body: Self.initialize)

@@ -83,7 +83,9 @@ struct HTTP2CaseTests {
         #expect(try await proxy.request("GET", "http://two.test/ok").status == 200)
         async let first = proxy.request("GET", "http://two.test/half-close")
         try await eventually("the first request") { server.output.contains("/half-close") }
-        #expect(try await proxy.request("DELETE", "http://two.test/waiting").text == "hello")
+        let waiting = try await proxy.request("POST", "http://two.test/waiting", body: "")
+        // If its head went out before the end was seen, nobody knows what the server did with it.
+        #expect(waiting.text == "hello" || waiting.status == 502)
         #expect(try await first.text == "hello")
         #expect(server.output.split(separator: "\n").count { $0 == "/waiting" } == 1)
         try await server.stop()
