@@ -83,9 +83,10 @@ extension SocketAddress {
 
 extension ServerResponse {
     /// A page, which loads only our style and script.
-    /// - Parameter sendsForms: sends a referrer to this origin; otherwise a form's Origin would be `null` (Fetch standard,
-    ///   "append a request Origin header").
-    /// - Parameter toOtherOrigins: whether the answer to a form redirects to another origin, which browsers count as its target.
+    /// - Parameters:
+    ///   - sendsForms: sends a referrer to this origin; otherwise a form's Origin would be `null` (Fetch standard, "append a
+    ///     request Origin header").
+    ///   - toOtherOrigins: whether the answer to a form redirects to another origin, which browsers count as its target.
     static func page(
         _ status: Int, _ html: HTML, sendsForms: Bool = false, toOtherOrigins: Bool = false
     ) -> ServerResponse {

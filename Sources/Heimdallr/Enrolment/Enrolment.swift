@@ -28,7 +28,7 @@ struct Enrolment: Sendable, Equatable, Redacted {
         /// Whether the server no longer knows the client (`invalid_client`).
         var isRefused = false
 
-        /// Whether a registered client is of no more use: its server no longer knows it, or its secret has expired.
+        /// Whether a registered client is useless, because its server has forgotten it or its secret has expired.
         func isLost(at now: Int64) -> Bool {
             source == .registered && (isRefused || secretExpiresAt != 0 && secretExpiresAt <= now)
         }

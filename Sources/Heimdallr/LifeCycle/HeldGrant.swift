@@ -42,7 +42,7 @@ struct HeldGrant: Sendable {
         enrolment = record.enrolment.flatMap { Enrolment(stored: $0) }
     }
 
-    /// A sign-in begins at this server, with this client.
+    /// Takes the enrolment of a sign-in that begins, or that has succeeded.
     mutating func enrol(_ new: Enrolment) { enrolment = new }
 
     /// Takes the result of a login.

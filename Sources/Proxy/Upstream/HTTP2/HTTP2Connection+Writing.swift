@@ -61,8 +61,8 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         output.isSecret = false
     }
 
-    /// Sends the session's last frames, such as GOAWAY, if the socket accepts them without waiting. Not with the head of an unsent
-    /// request, which another connection takes.
+    /// Sends the session's last frames, such as GOAWAY, if the socket accepts them without waiting. Sends none if the head of a
+    /// request is among them, because another connection takes this request.
     func sendLastWords(_ carrier: Carrier) {
         guard let session, output.isEmpty, !exchanges.values.contains(where: { $0.isUnsent }) else { return }
         try? session.fill(&output, limit: Self.writeSize)
