@@ -17,9 +17,12 @@ final class ProxyInProcess: Sendable {
     let origin: RecordingOrigin
     let endpoint: TokenEndpoint
     let server: ProxyServer
+    /// The access log, if `isLogged`.
+    let log = Recorder<RequestRecord>()
     private let loops: [EventLoop]
     /// Keeps the token.
     let client: Heimdallr
+    private let peer: (any Sendable)?
 
     /// Of `proxy.listen`.
     var port: UInt16 { server.addresses[0].port }
@@ -39,14 +42,17 @@ final class ProxyInProcess: Sendable {
     ///   - upstream: further lines of the upstream `api.test`.
     ///   - proxy: further lines of the section `proxy`.
     ///   - more: further entries of `upstreams`.
+    ///   - peer: lives as long as the proxy.
     ///   - url: put behind the origin's own in `url`.
     ///   - change: what the text can't say yet.
     init(
         upstream: String = "", proxy: String = "", more: String = "", url: String = "", threads: Int = 1,
         endpoint: TokenEndpoint? = nil, keeping: Keeping = Keeping(), observer: ProxyObserver = ProxyObserver(),
+        isLogged: Bool = false, peer: (any Sendable)? = nil,
         answer: @escaping RecordingOrigin.Handler = { try $0.respond(body: "ok") },
         change: (inout Configuration) -> Void = { _ in }
     ) async throws {
+        self.peer = peer
         origin = try RecordingOrigin(answer)
         self.endpoint = try endpoint ?? TokenEndpoint { _, number in .token("T\(number + 1)") }
         let text = """
@@ -84,6 +90,8 @@ final class ProxyInProcess: Sendable {
             grant: ClientCredentialsGrant(),
             httpClient: keeping.http(CurlHTTPClient(BufferedClient(options: PoolOptions(), loop: loops[0]))),
             clock: keeping.clock, onTokenRequest: keeping.onTokenRequest)
+        var observer = observer
+        if isLogged { observer.accessLog = { [log] in log.append($0) } }
         server = try await ProxyServer(
             configuration, clients: ["api": client], loops: loops, observer: observer,
             users: configuration.proxy.users.mapValues { source in
@@ -139,13 +147,25 @@ final class ProxyInProcess: Sendable {
 
     // MARK: Requests
 
-    func connect(receiveBuffer: Int32? = nil) async throws -> RawClient {
-        try await RawClient.connect(port: port, receiveBuffer: receiveBuffer)
+    /// - Parameter request: sent at once.
+    func connect(receiveBuffer: Int32? = nil, sending request: String = "") async throws -> RawClient {
+        let client = try await RawClient.connect(port: port, receiveBuffer: receiveBuffer)
+        if !request.isEmpty { try await client.send(request) }
+        return client
     }
 
     /// Sends exactly these bytes on a new connection, and returns the answer.
     func send(_ request: String, method: String = "GET") async throws -> RawResponse {
         try await RawClient.exchange(port: port, request, method: method)
+    }
+
+    /// Statuses of so many requests at once, each on a connection of its own. `whileWaiting` runs meanwhile.
+    func statuses(of count: Int, whileWaiting: @Sendable () async throws -> Void = {}) async throws -> [Int] {
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<count { group.addTask { try await self.request().status } }
+            try await whileWaiting()
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
     }
 
     /// Sends an absolute-form request on a new connection.
@@ -193,6 +213,14 @@ func message(
     let length = body.map { ["Content-Length: \($0.utf8.count)"] } ?? []
     let lines = ["\(method) \(url) HTTP/1.1", "Host: \(host)"] + fields + length
     return lines.joined(separator: "\r\n") + "\r\n\r\n" + (body ?? "")
+}
+
+/// An upstream over TLS, signed by the client `api`.
+/// - Parameter more: further keys, separated by commas.
+func secureUpstream(_ host: String, _ port: UInt16, _ authority: PrivateCA, _ more: String = "") -> String {
+    let more = more.isEmpty ? "" : "\(more), "
+    let tls = "tls: {ca_file: \(authority.certificateFile)}"
+    return "- {host: \(host), url: 'https://localhost:\(port)', client: api, \(more)\(tls)}"
 }
 
 extension RecordedRequest {

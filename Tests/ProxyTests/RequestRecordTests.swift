@@ -1,7 +1,6 @@
 import CurlTransport
 import Proxy
 import Reactor
-import Synchronization
 import TestSupport
 import Testing
 
@@ -12,48 +11,40 @@ struct RequestRecordTests {
         "GET http://api.test#x HTTP/1.1\r\nHost: api.test\r\n\r\n",
     ])
     func `one without a path does not borrow the last one's`(second: String) async throws {
-        let records = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(records))
+        let proxy = try await ProxyInProcess(isLogged: true)
         let client = try await proxy.connect()
         let path = "/" + String(repeating: "long", count: 200)
         try await client.send(message("GET", "http://api.test\(path)?secret=1"))
         #expect(try await client.response().status == 200)
         try await client.send(second)
         #expect(try await client.response().status >= 400)
-        try await eventually("both records") { records.all.count == 2 }
-        #expect(String(decoding: records.all[0].path, as: UTF8.self) == path)
-        #expect(records.all[1].path.isEmpty)
+        try await eventually("both records") { proxy.log.all.count == 2 }
+        #expect(String(decoding: proxy.log.all[0].path, as: UTF8.self) == path)
+        #expect(proxy.log.all[1].path.isEmpty)
         #expect(try await proxy.request().status == 200)
-    }
-
-    private func proxy(_ upstream: String = "", proxy: String = "") async throws -> (
-        ProxyInProcess, Recorder<RequestRecord>
-    ) {
-        let records = Recorder<RequestRecord>()
-        return (try await ProxyInProcess(upstream: upstream, proxy: proxy, observer: .recording(records)), records)
     }
 
     private func text(_ bytes: [UInt8]?) -> String { String(decoding: bytes ?? [], as: UTF8.self) }
 
     @Test func `host is the authority that it went to, not what a field says`() async throws {
-        let (proxy, records) = try await proxy("listen: 127.0.0.1:0")
+        let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0", isLogged: true)
         _ = try await proxy.send("GET http://api.test/ HTTP/1.1\r\nHost: liar.test\r\n\r\n")
         _ = try await proxy.send("GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
         _ = try await RawClient.exchange(port: proxy.upstreamPort, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         _ = try await proxy.send("GET http://unknown.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
-        try await eventually("the records") { records.all.count == 4 }
+        try await eventually("the records") { proxy.log.all.count == 4 }
         let own = proxy.origin.authority
-        #expect(records.all.map { text($0.host) } == [own, own, own, "unknown.test"])
+        #expect(proxy.log.all.map { text($0.host) } == [own, own, own, "unknown.test"])
     }
 
     @Test func `a refusal has its reason, every request its peer`() async throws {
-        let (proxy, records) = try await proxy("methods: [GET]")
+        let proxy = try await ProxyInProcess(upstream: "methods: [GET]", isLogged: true)
         let refused = try await proxy.request("POST", body: "x")
         #expect(try await proxy.request().status == 200)
-        try await eventually("the records") { records.all.count == 2 }
-        #expect(records.all.map(\.reason) == ["not-covered", nil])
-        for record in records.all { #expect(record.address?.description.hasPrefix("127.0.0.1:") == true) }
-        #expect(refused.text.contains("\"request_id\":\"\(text(records.all.first?.requestID))\""))
+        try await eventually("the records") { proxy.log.all.count == 2 }
+        #expect(proxy.log.all.map(\.reason) == ["not-covered", nil])
+        for record in proxy.log.all { #expect(record.address?.description.hasPrefix("127.0.0.1:") == true) }
+        #expect(refused.text.contains("\"request_id\":\"\(text(proxy.log.all.first?.requestID))\""))
     }
 
     private static let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -64,10 +55,10 @@ struct RequestRecordTests {
         (["X-Request-Id: with blank", "traceparent: \(trace)"], trace),
     ])
     func `a request's id is the program's`(fields: [String], id: String) async throws {
-        let (proxy, records) = try await proxy()
+        let proxy = try await ProxyInProcess(isLogged: true)
         _ = try await proxy.request(fields: fields)
-        try await eventually("the record") { records.all.count == 1 }
-        #expect(text(records.all.first?.requestID) == id)
+        try await eventually("the record") { proxy.log.all.count == 1 }
+        #expect(text(proxy.log.all.first?.requestID) == id)
         // Passed on as it came.
         #expect(fields.allSatisfy { proxy.origin.requests.first?.fields.map(\.description).contains($0) == true })
     }
@@ -79,12 +70,12 @@ struct RequestRecordTests {
         ["traceparent: 00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01"], ["traceparent: 00-4bf9"],
     ])
     func `else ours, another for each`(fields: [String]) async throws {
-        let (proxy, records) = try await proxy()
+        let proxy = try await ProxyInProcess(isLogged: true)
         _ = try await proxy.request(fields: fields)
         _ = try await proxy.request(fields: fields)
         _ = try await proxy.send("nonsense\r\n\r\n")
-        try await eventually("the records") { records.all.count == 3 }
-        let ids = records.all.map { text($0.requestID) }
+        try await eventually("the records") { proxy.log.all.count == 3 }
+        let ids = proxy.log.all.map { text($0.requestID) }
         #expect(Set(ids).count == 3)
         for (id, number) in zip(ids, 1...) {
             #expect(id.count == 10 && id.hasSuffix("-\(number)"), "\(id)")
@@ -97,7 +88,7 @@ struct RequestRecordTests {
     }
 
     @Test func `a head that is refused is logged as far as it was read, and says why`() async throws {
-        let (proxy, records) = try await proxy(proxy: "header_timeout: 500ms\nmax_header_bytes: 1KiB")
+        let proxy = try await ProxyInProcess(proxy: "header_timeout: 500ms\nmax_header_bytes: 1KiB", isLogged: true)
         let cases: [(request: String, method: String, host: String, path: String, cause: String?)] = [
             (
                 "GET http://api.test/a?secret HTTP/1.1\r\nHost: api.test\r\nX : y\r\n\r\n", "GET", "api.test", "/a",
@@ -118,8 +109,8 @@ struct RequestRecordTests {
         ]
         for (index, one) in cases.enumerated() {
             _ = try await proxy.send(one.request)
-            try await eventually("the record") { records.all.count == index + 1 }
-            let record = records.all[index]
+            try await eventually("the record") { proxy.log.all.count == index + 1 }
+            let record = proxy.log.all[index]
             #expect(text(record.method) == one.method)
             #expect(text(record.host) == one.host)
             #expect(text(record.path) == one.path)
@@ -129,7 +120,7 @@ struct RequestRecordTests {
                 #expect(record.reason == "slow-request")
             }
         }
-        #expect(records.all.map(\.reason).prefix(5).allSatisfy { $0 == "malformed-request" })
+        #expect(proxy.log.all.map(\.reason).prefix(5).allSatisfy { $0 == "malformed-request" })
     }
 
     @Test(arguments: [
@@ -142,33 +133,30 @@ struct RequestRecordTests {
         ("GET http://unknown.test HTTP/1.1\r\nHost: unknown.test\r\n\r\n", "/"),
     ])
     func `what was asked for has a path`(request: String, path: String) async throws {
-        let (proxy, records) = try await proxy()
+        let proxy = try await ProxyInProcess(isLogged: true)
         _ = try await proxy.send(request)
-        try await eventually("the record") { records.all.count == 1 }
-        #expect(text(records.all.first?.path) == path)
+        try await eventually("the record") { proxy.log.all.count == 1 }
+        #expect(text(proxy.log.all.first?.path) == path)
     }
 
     @Test func `who was turned away asked for something, too`() async throws {
-        let (proxy, records) = try await proxy(proxy: "users: {a: b}")
+        let proxy = try await ProxyInProcess(proxy: "users: {a: b}", isLogged: true)
         _ = try await proxy.send("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n")
         _ = try await proxy.send("GET http://api.test/a?secret HTTP/1.1\r\nHost: api.test\r\n\r\n")
-        try await eventually("the records") { records.all.count == 2 }
-        #expect(records.all.map { text($0.path) } == ["*", "/a"])
-        #expect(records.all.map(\.status) == [407, 407])
+        try await eventually("the records") { proxy.log.all.count == 2 }
+        #expect(proxy.log.all.map { text($0.path) } == ["*", "/a"])
+        #expect(proxy.log.all.map(\.status) == [407, 407])
     }
 
     @Test func `an upstream's failure says what was asked for, whose token it was, and which request`() async throws {
-        let failures = Mutex<[UpstreamFailure]>([])
-        let records = Recorder<RequestRecord>()
+        let failures = Recorder<UpstreamFailure>()
         var observer = ProxyObserver()
-        observer.accessLog = { records.append($0) }
-        observer.upstreamFailed = { failure in failures.withLock { $0.append(failure) } }
+        observer.upstreamFailed = { failures.append($0) }
         let proxy = try await ProxyInProcess(
-            proxy: "connect: tunnel\ntunnels: [\"127.0.0.1:1\"]", url: "/in", observer: observer,
+            proxy: "connect: tunnel\ntunnels: [\"127.0.0.1:1\"]", url: "/in", observer: observer, isLogged: true,
             answer: { $0.close() })
         _ = try await proxy.request("POST", "http://api.test/a?secret", fields: ["X-Request-Id: mine"], body: "x")
-        try await eventually("the failure") { failures.withLock { $0.count } == 1 }
-        let failure = try #require(failures.withLock { $0.first })
+        let failure = try await eventually("the failure") { failures.all.first }
         #expect(failure.upstream == "api.test")
         #expect(failure.client == "api")
         #expect(text(failure.url) == "\(proxy.origin.url)/in/a")
@@ -177,11 +165,10 @@ struct RequestRecordTests {
         #expect(!failure.reason.isEmpty && !failure.advice.isEmpty)
 
         _ = try await proxy.send("CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n", method: "CONNECT")
-        try await eventually("the tunnel's failure") { failures.withLock { $0.count } == 2 }
-        let second = try #require(failures.withLock { $0.last })
+        let second = try await eventually("the tunnel's failure") { failures.all.count == 2 ? failures.all[1] : nil }
         #expect(second.upstream == "(tunnels)" && second.client == nil)
         #expect(text(second.url) == "127.0.0.1:1")
-        try await eventually("the records") { records.all.count == 2 }
-        #expect(records.all.map(\.requestID) == failures.withLock { $0.map(\.requestID) })
+        try await eventually("the records") { proxy.log.all.count == 2 }
+        #expect(proxy.log.all.map(\.requestID) == failures.all.map(\.requestID))
     }
 }

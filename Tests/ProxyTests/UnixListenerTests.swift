@@ -16,11 +16,11 @@ struct UnixListenerTests {
     }
 
     private func proxy(
-        mode: UInt16? = nil, threads: Int = 1, observer: ProxyObserver = ProxyObserver()
+        mode: UInt16? = nil, threads: Int = 1, isLogged: Bool = false
     ) async throws -> ProxyInProcess {
         let path = path
         return try await ProxyInProcess(
-            threads: threads, observer: observer, change: { $0.proxy.listen.append(.unix(path: path, mode: mode)) })
+            threads: threads, isLogged: isLogged, change: { $0.proxy.listen.append(.unix(path: path, mode: mode)) })
     }
 
     private func permissions() throws -> Int {
@@ -28,17 +28,16 @@ struct UnixListenerTests {
     }
 
     @Test func `curl gets its answer through one, signed, and the log says who called`() async throws {
-        let records = Recorder<RequestRecord>()
-        let proxy = try await proxy(observer: .recording(records))
+        let proxy = try await proxy(isLogged: true)
         let curl = try await ChildProcess.run(
             ["curl", "-sS", "--max-time", "20", "--unix-socket", path, "http://api.test/x"])
         #expect(curl.output == "ok", "\(curl.transcript)")
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"]])
         _ = try await proxy.request()
-        try await eventually("two lines") { records.all.count == 2 }
-        let peer = try #require(records.all[0].peer)
+        try await eventually("two lines") { proxy.log.all.count == 2 }
+        let peer = try #require(proxy.log.all[0].peer)
         #expect(peer.user == getuid() && peer.group == getgid() && peer.process == curl.pid)
-        #expect(records.all[1].peer == nil)
+        #expect(proxy.log.all[1].peer == nil)
     }
 
     @Test func `it is its owner's alone, unless a mode says otherwise`() async throws {

@@ -94,32 +94,6 @@ import Testing
         #expect(admitted.credential == .put(EntrySet(index: 0)))
     }
 
-    @Test func `a refusal knows its upstream`() throws {
-        var gate = try gate()
-        let (admission, admitted) = try judge(
-            &gate, ["GET http://api.example.com/ HTTP/1.1", "Host: api.example.com", "Authorization: Bearer own"])
-        #expect(admission == .failure(.ownCredential))
-        #expect(admitted.rules?.index == 0)
-    }
-
-    @Test func `TRACE carries no token`() throws {
-        var gate = try gate()
-        let (admission, admitted) = try judge(
-            &gate, ["TRACE http://base.example.com/tenant HTTP/1.1", "Host: base.example.com"])
-        #expect(admission == .success(.forward))
-        #expect(admitted.credential == .none)
-    }
-
-    @Test func `CONNECT is judged by the same rules`() throws {
-        var gate = try gate()
-        let head = ["CONNECT db.example.com:5432 HTTP/1.1", "Host: db.example.com:5432"]
-        #expect(try judge(&gate, head).0 == .success(.tunnel(try Authority(parsing: "db.example.com:5432"))))
-        #expect(
-            try judge(&gate, ["CONNECT api.example.com:443 HTTP/1.1", "Host: api.example.com:443"]).0
-                == .failure(
-                    .tunnelNotListed.connecting(to: try Authority(parsing: "api.example.com:443"))))
-    }
-
     @Test func `a wildcard goes on by https`() throws {
         var gate = try gate()
         for port in ["", ":80", ":443"] {
@@ -129,15 +103,5 @@ import Testing
             #expect(admitted.destination?.scheme == .https)
             #expect(admitted.destination?.origin.port == 443)
         }
-    }
-
-    @Test func `what a url confines is confined`() throws {
-        var gate = try gate()
-        #expect(
-            try judge(&gate, ["OPTIONS http://base.example.com HTTP/1.1", "Host: base.example.com"]).0
-                == .failure(.wholeServer))
-        #expect(
-            try judge(&gate, ["GET http://base.example.com/../other HTTP/1.1", "Host: base.example.com"]).0
-                == .failure(.climbingPath))
     }
 }

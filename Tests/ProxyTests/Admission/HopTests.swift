@@ -60,12 +60,6 @@ struct HopTests {
         #expect(proxy.origin.requests.isEmpty)
     }
 
-    @Test func `TRACE carries no token`() async throws {
-        let proxy = try await ProxyInProcess()
-        _ = try await proxy.request("TRACE")
-        #expect(proxy.origin.requests.map(\.authorization) == [[]])
-    }
-
     @Test func `an expectation without a body ends here`() async throws {
         let proxy = try await ProxyInProcess()
         #expect(try await proxy.request(fields: ["Expect: 100-continue"]).text == "ok")

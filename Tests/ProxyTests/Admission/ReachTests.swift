@@ -53,13 +53,8 @@ struct ReachTests {
     @Test func `an upstream's proxy gets the whole URL, and the token for the upstream`() async throws {
         let next = try RecordingOrigin { try $0.respond(body: "by the way") }
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: far.test
-                  url: http://far.example:8080/base
-                  proxy: \(next.url)
-                  client: api
-                  allow_plaintext: true
-                """)
+            more: "- {host: far.test, url: 'http://far.example:8080/base', proxy: '\(next.url)', client: api, "
+                + "allow_plaintext: true}")
         let response = try await proxy.request(
             "POST", "http://far.test/x%2F?y", fields: ["Proxy-Authorization: Basic bWluZQ=="], body: "hello")
         #expect(response.text == "by the way")
@@ -75,11 +70,7 @@ struct ReachTests {
 
     @Test func `a next proxy that is not there is said to be`() async throws {
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: far.test
-                  url: http://far.example
-                  proxy: http://127.0.0.1:\(try freePort())
-                """)
+            more: "- {host: far.test, url: 'http://far.example', proxy: 'http://127.0.0.1:\(try freePort())'}")
         let response = try await proxy.request("GET", "http://far.test/")
         #expect(response.status == 502)
         #expect(response.field("Proxy-Status")?.hasPrefix("heimdallr-proxy; error=") == true)
@@ -116,16 +107,8 @@ struct ReachTests {
             locations: Nginx.sayWhatArrived
                 + "\nlocation /up { dav_methods PUT; create_full_put_path on; root FOLDER; }", http2: false)
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: two.test
-                  url: https://localhost:\(nginx.httpsPort)
-                  client: api
-                  http2: true
-                  tls: {ca_file: \(authority.certificateFile)}
-                - host: plain.test
-                  url: http://127.0.0.1:\(nginx.httpPort)
-                  http2: true
-                """)
+            more: secureUpstream("two.test", nginx.httpsPort, nginx.authority, "http2: true")
+                + "\n- {host: plain.test, url: 'http://127.0.0.1:\(nginx.httpPort)', http2: true}")
         let client = try await proxy.connect()
         let body = String(repeating: "0123456789", count: 5_000)
         try await client.send(message("PUT", "http://two.test/up/file", body: body))
@@ -143,21 +126,13 @@ struct ReachTests {
     }
 
     @Test func `HTTP 2 to the upstream, up and down`() async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(
-            certificate: try await authority.server(),
+        let nginx = try await Nginx.secure(
             locations: Nginx.sayWhatArrived
                 + "\nlocation /up { dav_methods PUT; create_full_put_path on; root FOLDER; }")
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: two.test
-                  url: https://localhost:\(nginx.httpsPort)
-                  client: api
-                  http2: true
-                  tls: {ca_file: \(authority.certificateFile)}
-                """)
-        let client = try await proxy.connect()
-        try await client.send(message("GET", "http://two.test/x") + message("HEAD", "http://two.test/y"))
+            more: secureUpstream("two.test", nginx.httpsPort, nginx.authority, "http2: true"))
+        let client = try await proxy.connect(
+            sending: message("GET", "http://two.test/x") + message("HEAD", "http://two.test/y"))
         let first = try await client.response()
         #expect(first.version == "HTTP/1.1")
         #expect(first.text.contains("protocol: HTTP/2.0\n"))

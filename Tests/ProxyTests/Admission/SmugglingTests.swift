@@ -258,8 +258,7 @@ struct SmugglingTests {
         let proxy = try await ProxyInProcess()
         for (source, sent, line, body, fields) in Self.accepted {
             let seen = proxy.origin.requests.count
-            let client = try await proxy.connect()
-            try await client.send(sent + "GET /next HTTP/1.1\r\nHost: api.test\r\n\r\n")
+            let client = try await proxy.connect(sending: sent + "GET /next HTTP/1.1\r\nHost: api.test\r\n\r\n")
             #expect(try await client.response().status == 200, "\(source) \(sent)")
             #expect(try await client.response().status == 200, "\(source) \(sent)")
             let requests = proxy.origin.requests.dropFirst(seen)

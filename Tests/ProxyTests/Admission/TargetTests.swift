@@ -57,26 +57,14 @@ struct TargetTests {
     ])
     func `a wildcard stands for one label or more, and an exact host wins`(host: String, status: Int) async throws {
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: "*.wild.test"
-                  url: ORIGIN/wild
-                - host: special.wild.test
-                  url: ORIGIN/special
-                """
+            more: "- {host: '*.wild.test', url: ORIGIN/wild}\n- {host: special.wild.test, url: ORIGIN/special}"
         ) { try $0.respond($0.head.target.hasPrefix("/special") ? 201 : 200) }
         #expect(try await proxy.request("GET", "http://\(host)/").status == status)
         #expect(proxy.origin.requests.allSatisfy { $0.authorization.isEmpty })
     }
 
-    private static let ruled = """
-        paths: [/v1/, /v2/public]
-        methods: [GET, POST]
-        """
-    private static let narrower = """
-        - host: api.test
-          url: ORIGIN/admin-leg
-          paths: [/v1/admin]
-        """
+    private static let ruled = "paths: [/v1/, /v2/public]\nmethods: [GET, POST]"
+    private static let narrower = "- {host: api.test, url: ORIGIN/admin-leg, paths: [/v1/admin]}"
 
     @Test(arguments: [
         ("GET", "/v1/x", "/v1/x"), ("GET", "/v1", "/v1"), ("GET", "/v1?x", "/v1?x"),
@@ -145,8 +133,7 @@ struct TargetTests {
         request: String, status: Int, slug: String
     ) async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(request)
+        let client = try await proxy.connect(sending: request)
         let response = try await client.response()
         try expectProblem(
             response, status, "http_request_error", slug, upstream: slug.hasPrefix("scheme") ? "api.test" : nil)

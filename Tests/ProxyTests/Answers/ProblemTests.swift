@@ -59,8 +59,7 @@ struct ProblemTests {
             try exchange.send(first)
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         if !first.isEmpty { #expect(try await client.response().status / 100 == 1) }
         try expectProblem(try await client.response(), 504, "http_response_timeout", "response-timeout")
         // The request is over, so the connection may go on.
@@ -73,8 +72,7 @@ struct ProblemTests {
             try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         #expect(try await client.read(until: "half").contains("Content-Length: 10"))
         #expect(try await client.readToEnd().isEmpty)
     }
@@ -91,16 +89,15 @@ struct ProblemTests {
             gate.wait()
             try exchange.respond(body: "ok")
         }
-        let origin = proxy.origin
         async let first = proxy.request()
         async let second = proxy.request()
-        try await eventually("two requests at the origin") { origin.requests.count == 2 }
+        try await eventually("two requests at the origin") { proxy.origin.requests.count == 2 }
         let third = try await proxy.request()
         try expectProblem(third, 503, "connection_limit_reached", "connection-limit")
         #expect(third.field("Retry-After") == "1")
         gate.open()
         #expect(try await [first.status, second.status] == [200, 200])
-        #expect(origin.requests.count == 2)
+        #expect(proxy.origin.requests.count == 2)
     }
 
     // MARK: The client's fault
@@ -108,8 +105,7 @@ struct ProblemTests {
     @Test(arguments: ["GET /", "GET / HTTP/1.1\r\nHost: api.test\r\nX-Slow: ", "G"])
     func `a head that takes too long`(start: String) async throws {
         let proxy = try await ProxyInProcess(proxy: "header_timeout: 300ms")
-        let client = try await proxy.connect()
-        try await client.send(start)
+        let client = try await proxy.connect(sending: start)
         let response = try await client.response()
         try expectProblem(response, 408, "http_request_error", "slow-request", upstream: nil)
         #expect(response.field("Connection") == "close")
@@ -119,8 +115,7 @@ struct ProblemTests {
 
     @Test func `a head that dribbles on takes too long, too`() async throws {
         let proxy = try await ProxyInProcess(proxy: "header_timeout: 400ms")
-        let client = try await proxy.connect()
-        try await client.send("GET / HTTP/1.1\r\nHost: api.test\r\n")
+        let client = try await proxy.connect(sending: "GET / HTTP/1.1\r\nHost: api.test\r\n")
         let dribble = Task {
             for number in 0..<400 {
                 try await client.send("X-\(number): y\r\n")
@@ -134,19 +129,17 @@ struct ProblemTests {
 
     @Test func `a body that stalls`() async throws {
         let proxy = try await ProxyInProcess(proxy: "idle_timeout: 2s")
-        let client = try await proxy.connect()
-        try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhalf")
-        try expectProblem(try await client.response(), 408, "http_request_error", "slow-request")
-        let origin = proxy.origin
-        try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
-        #expect(origin.requests.first?.isComplete == false)
+        try expectProblem(
+            try await proxy.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhalf"),
+            408, "http_request_error", "slow-request")
+        try await eventually("the upstream's connection ends") { proxy.origin.connections.allSatisfy(\.isOver) }
+        #expect(proxy.origin.requests.first?.isComplete == false)
     }
 
     @Test func `a connection without a request closes after idle_timeout, without a word`() async throws {
         let proxy = try await ProxyInProcess(proxy: "idle_timeout: 2s")
         #expect(try await proxy.connect().readToEnd().isEmpty)
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         #expect(try await client.response().status == 200)
         #expect(try await client.readToEnd().isEmpty)
     }
@@ -184,15 +177,14 @@ struct ProblemTests {
             "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + "a\r\n0123456789\r\n1\r\nx\r\n0\r\n\r\n")
         try expectProblem(response, 413, "http_request_error", "body-too-large")
-        let origin = proxy.origin
-        try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
-        #expect(!origin.requests.contains { $0.isComplete })
+        try await eventually("the upstream's connection ends") { proxy.origin.connections.allSatisfy(\.isOver) }
+        #expect(!proxy.origin.requests.contains { $0.isComplete })
     }
 
     @Test func `a problem in answer to HEAD has no body, and to a large upload arrives whole`() async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(message("HEAD", "http://nobody.test/") + message("GET", "http://api.test/"))
+        let client = try await proxy.connect(
+            sending: message("HEAD", "http://nobody.test/") + message("GET", "http://api.test/"))
         let head = try await client.response(to: "HEAD")
         #expect(head.status == 403)
         #expect((head.field("Content-Length").flatMap { Int($0) } ?? 0) > 100)
@@ -206,11 +198,7 @@ struct ProblemTests {
     }
 
     @Test func `bytes from the outside can't break out of a problem's JSON`() async throws {
-        let proxy = try await ProxyInProcess(
-            more: """
-                - host: "*.odd.test"
-                  url: http://127.0.0.1:\(try freePort())
-                """)
+        let proxy = try await ProxyInProcess(more: "- {host: '*.odd.test', url: 'http://127.0.0.1:\(try freePort())'}")
         for path in ["/\"", "/%22%0d%0a", "/<script>"] {
             let response = try await proxy.request("GET", "http://x.odd.test\(path)")
             try expectProblem(response, 502, "connection_refused", upstream: "*.odd.test")
@@ -228,15 +216,12 @@ struct ProblemTests {
         let seconds = try #require(response.field("Retry-After").flatMap { Int($0) })
         #expect((1...7).contains(seconds))
         #expect(proxy.origin.requests.isEmpty)
-        try #require(
-            try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]
-        )["client"].map { #expect($0 as? String == "api") }
+        #expect(response.text.contains("\"client\":\"api\""))
     }
 
     @Test func `a token endpoint that hangs holds requests no longer than token_wait`() async throws {
         let proxy = try await ProxyInProcess(upstream: "token_wait: 300ms", endpoint: try TokenEndpoint([.silence]))
-        let client = try await proxy.connect()
-        try await client.send(message() + message("GET", "http://nobody.test/"))
+        let client = try await proxy.connect(sending: message() + message("GET", "http://nobody.test/"))
         try expectProblem(try await client.response(), 503, "proxy_internal_response", "no-token")
         #expect(try await client.response().status == 403)
     }

@@ -91,8 +91,7 @@ struct ReasonPhraseTests {
     ])
     func `as it goes over the wire`(line: String, status: Int, phrase: String) async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send("\(line)\r\nHost: api.test\r\n\r\n")
+        let client = try await proxy.connect(sending: "\(line)\r\nHost: api.test\r\n\r\n")
         let first = try await client.read(until: "\r\n")
         #expect(first == "HTTP/1.1 \(status) \(phrase)\r\n")
     }

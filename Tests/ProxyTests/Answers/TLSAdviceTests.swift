@@ -4,7 +4,6 @@ import Heimdallr
 import HeimdallrCurl
 import Proxy
 import Reactor
-import Synchronization
 import TestSupport
 import Testing
 
@@ -95,19 +94,14 @@ struct TLSAdviceTests {
     func `of an upstream`(server: BadTLSServer) async throws {
         let authority = try await PrivateCA()
         let (port, keeper) = try await server.start(authority)
-        let failures = Mutex<[UpstreamFailure]>([])
+        let failures = Recorder<UpstreamFailure>()
         var observer = ProxyObserver()
-        observer.upstreamFailed = { failure in failures.withLock { $0.append(failure) } }
+        observer.upstreamFailed = { failures.append($0) }
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: tls.test
-                  url: https://localhost:\(port)
-                  client: api
-                  tls: {ca_file: \(authority.certificateFile)}
-                """, observer: observer)
+            more: secureUpstream("tls.test", port, authority), observer: observer)
         let answer = try await proxy.request("GET", "http://tls.test/")
         #expect(answer.status == 502)
-        let failure = try #require(failures.withLock { $0.last })
+        let failure = try #require(failures.all.last)
         let advice = server.fault.advice(.upstream)
         #expect(TLSFault(words: failure.error.message) == server.fault, "\(failure.error.message)")
         #expect(failure.advice.lowercased() == advice.lowercased() + ".", "\(failure.advice) \(failure.error)")

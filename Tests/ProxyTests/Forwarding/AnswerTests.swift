@@ -9,8 +9,7 @@ struct AnswerTests {
     private func everything(_ proxy: ProxyInProcess, version: String = "HTTP/1.1", method: String = "GET") async throws
         -> String
     {
-        let client = try await proxy.connect()
-        try await client.send("\(method) / \(version)\r\nHost: api.test\r\n\r\n")
+        let client = try await proxy.connect(sending: "\(method) / \(version)\r\nHost: api.test\r\n\r\n")
         return String(decoding: try await client.readToEnd(), as: UTF8.self)
     }
 
@@ -32,8 +31,7 @@ struct AnswerTests {
             reset ? exchange.reset() : exchange.close()
         }
         for version in ["HTTP/1.1", "HTTP/1.0"] {
-            let client = try await proxy.connect()
-            try await client.send("GET / \(version)\r\nHost: api.test\r\n\r\n")
+            let client = try await proxy.connect(sending: "GET / \(version)\r\nHost: api.test\r\n\r\n")
             await #expect(throws: (any Error).self, "\(version)") { try await client.response() }
         }
     }
@@ -48,8 +46,7 @@ struct AnswerTests {
             try exchange.send(answer)
             exchange.close()
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         var response = try await client.response()
         if response.status == 100 { response = try await client.response() }
         #expect(response.status == 502)
@@ -124,11 +121,10 @@ struct AnswerTests {
         }
         #expect(try await proxy.request("GET", "http://api.test/poison").text == "mine")
         gate.open()
-        let origin = proxy.origin
-        try await eventually("the proxy ends the connection") { origin.connections[0].isOver }
+        try await eventually("the proxy ends the connection") { proxy.origin.connections[0].isOver }
         let second = try await proxy.request("POST", "http://api.test/", body: "x")
         #expect(second.text == "mine")
-        #expect(origin.requests.map(\.connection) == [0, 1])
+        #expect(proxy.origin.requests.map(\.connection) == [0, 1])
     }
 
     /// epoll reports the program's request and the unasked bytes together. Nothing was sent on that connection, so that a
@@ -146,8 +142,7 @@ struct AnswerTests {
                 if isEnd { return exchange.close() }
                 try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
             }
-            let client = try await proxy.connect()
-            try await client.send(message("GET", "http://api.test/poison"))
+            let client = try await proxy.connect(sending: message("GET", "http://api.test/poison"))
             #expect(try await client.response().text == "mine")
             let held = Gate()
             await proxy.holdLoop(until: held)
@@ -195,11 +190,9 @@ struct AnswerTests {
             try exchange.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await proxy.connect()
-        try await client.send(message("GET", "http://api.test/bad"))
+        let client = try await proxy.connect(sending: message("GET", "http://api.test/bad"))
         await #expect(throws: (any Error).self) { try await client.response(within: .seconds(5)) }
-        let old = try await proxy.connect()
-        try await old.send("GET /bad HTTP/1.0\r\nHost: api.test\r\n\r\n")
+        let old = try await proxy.connect(sending: "GET /bad HTTP/1.0\r\nHost: api.test\r\n\r\n")
         await #expect(throws: (any Error).self) { try await old.response(within: .seconds(5)) }
         #expect(try await proxy.request().text == "good")
         #expect(proxy.origin.requests.map(\.connection) == [0, 1, 2])
@@ -246,8 +239,7 @@ struct AnswerTests {
             try exchange.send(String(repeating: chunk, count: count))
             try exchange.lastChunk(trailers: [("X-End", "1")])
         }
-        let client = try await proxy.connect(receiveBuffer: 8192)
-        try await client.send(message())
+        let client = try await proxy.connect(receiveBuffer: 8192, sending: message())
         let response = try await client.response(within: .seconds(40))
         #expect(response.text == String(repeating: piece, count: count))
         #expect(response.trailers.map(\.description) == ["X-End: 1"])
@@ -258,8 +250,7 @@ struct AnswerTests {
             try exchange.send("HTTP/1.1 200 OK\r\nX-One: two\r\n\r\nto the end")
             exchange.close()
         }
-        let client = try await proxy.connect()
-        try await client.send(message() + message())
+        let client = try await proxy.connect(sending: message() + message())
         for _ in 0..<2 {
             let response = try await client.response()
             #expect(response.text == "to the end")
@@ -279,8 +270,7 @@ struct AnswerTests {
             try exchange.chunk("data: 2\n\n")
             try exchange.lastChunk()
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         #expect(try await client.read(until: "data: 1\n\n").hasPrefix("HTTP/1.1 200 Answer\r\n"))
         gate.open()
         _ = try await client.read(until: "data: 2\n\n")
@@ -289,8 +279,7 @@ struct AnswerTests {
 
     @Test func `a large answer to a slow reader is whole`() async throws {
         let proxy = try await ProxyInProcess { try $0.flood(8 << 20) }
-        let client = try await proxy.connect(receiveBuffer: 8192)
-        try await client.send(message())
+        let client = try await proxy.connect(receiveBuffer: 8192, sending: message())
         let head = try await client.read(until: "\r\n\r\n")
         #expect(head.contains("Content-Length: \(8 << 20)\r\n"))
         for _ in 0..<128 {
@@ -308,8 +297,7 @@ struct AnswerTests {
             try exchange.send("HTTP/1.1 102 Processing\r\n\r\n")
             try exchange.respond(body: "done")
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         let hint = try await client.response()
         #expect(hint.status == 103)
         #expect(hint.fields.filter { $0.name != "Via" }.map(\.description) == ["Link: </a>; rel=preload"])
@@ -322,8 +310,7 @@ struct AnswerTests {
         let proxy = try await ProxyInProcess { exchange in
             while true { try exchange.send("HTTP/1.1 102 Processing\r\n\r\n") }
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         var response = try await client.response()
         var count = 0
         while response.status == 102 {
@@ -352,8 +339,7 @@ struct AnswerTests {
                 ("Authorization", "x"), ("grpc-status", "0"),
             ])
         }
-        let client = try await proxy.connect()
-        try await client.send(message() + message())
+        let client = try await proxy.connect(sending: message() + message())
         for _ in 0..<2 {
             let response = try await client.response()
             #expect(response.text == "body")
@@ -369,8 +355,7 @@ struct AnswerTests {
             try exchange.send("0\r\n")
             while true { try exchange.send("X-More: \(String(repeating: "x", count: 1000))\r\n") }
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         await #expect(throws: (any Error).self) { try await client.response() }
     }
 

@@ -29,9 +29,8 @@ struct AnswerUnderWayTests {
         if !end.rest.isEmpty { try await client.send(end.rest) }
         let rest = String(decoding: try await client.readToEnd(within: .seconds(5)), as: UTF8.self)
         #expect(rest == "" || rest == "\r\n")
-        let origin = proxy.origin
-        try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
-        #expect(!origin.requests.contains { $0.isComplete })
+        try await eventually("the upstream's connection ends") { proxy.origin.connections.allSatisfy(\.isOver) }
+        #expect(!proxy.origin.requests.contains { $0.isComplete })
     }
 
     @Test func `an interim answer is whole in itself: a problem may follow it`() async throws {
@@ -39,8 +38,7 @@ struct AnswerUnderWayTests {
             try exchange.send("HTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 2x0 Bad\r\n\r\n")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         #expect(try await client.response().status == 103)
         #expect(try await client.response().status == 502)
     }
@@ -51,9 +49,8 @@ struct AnswerUnderWayTests {
             try exchange.send("HTTP/1.1 200 Short\r\nContent-Length: 5\r\n\r\nshortHTTP/1.1 200 Second\r\n\r\n")
             exchange.close()
         }
-        let client = try await proxy.connect()
-        try await client.send(
-            "\(method) http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 3\r\n\r\nabc")
+        let client = try await proxy.connect(
+            sending: "\(method) http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 3\r\n\r\nabc")
         let response = try await client.response(to: method)
         #expect(response.text == (method == "HEAD" ? "" : "short"))
         try await client.send(message("GET", "http://nobody.test/"))

@@ -19,8 +19,7 @@ struct EndedClientTests {
     {
         var clients: [RawClient] = []
         for number in 0..<count {
-            let client = try await proxy.connect()
-            try await client.send(message("GET", "\(url)/hang\(number)"))
+            let client = try await proxy.connect(sending: message("GET", "\(url)/hang\(number)"))
             client.finishSending()
             clients.append(client)
         }
@@ -29,18 +28,16 @@ struct EndedClientTests {
 
     @Test func `others get its connection at once, and no more than they need`() async throws {
         let gate = Gate()
-        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(
-            upstream: "max_connections: 4\nconnect_timeout: 1s", observer: .recording(log), answer: Self.hang(gate))
+            upstream: "max_connections: 4\nconnect_timeout: 1s", isLogged: true, answer: Self.hang(gate))
         _ = try await Self.gone(4, proxy)
-        let origin = proxy.origin
-        try await eventually("all at the upstream") { origin.requests.count == 4 }
+        try await eventually("all at the upstream") { proxy.origin.requests.count == 4 }
         // Without giving way: 503 after a second.
         #expect(try await proxy.request("GET", "http://api.test/wanted").text == "/wanted")
-        try await eventually("two records") { log.all.count == 2 }
-        #expect(log.all.map(\.status).sorted() == [200, 499])
+        try await eventually("two records") { proxy.log.all.count == 2 }
+        #expect(proxy.log.all.map(\.status).sorted() == [200, 499])
         #expect(
-            log.all.compactMap(\.cause) == ["The client ended its side, and others waited for the connection."])
+            proxy.log.all.compactMap(\.cause) == ["The client ended its side, and others waited for the connection."])
         gate.open()
     }
 
@@ -50,15 +47,8 @@ struct EndedClientTests {
         let nginx = try await Nginx.secure(
             locations: "location / { proxy_http_version 1.1; proxy_pass \(origin.url); }")
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: two.test
-                  url: https://localhost:\(nginx.httpsPort)
-                  client: api
-                  http2: true
-                  max_connections: 2
-                  connect_timeout: 1s
-                  tls: {ca_file: \(nginx.authority.certificateFile)}
-                """)
+            more: secureUpstream(
+                "two.test", nginx.httpsPort, nginx.authority, "http2: true, max_connections: 2, connect_timeout: 1s"))
         _ = try await Self.gone(2, proxy, "http://two.test")
         try await eventually("all at the upstream") { origin.requests.count == 2 }
         #expect(try await proxy.request("GET", "http://two.test/wanted").text == "/wanted")
@@ -69,11 +59,9 @@ struct EndedClientTests {
         let gate = Gate()
         let proxy = try await ProxyInProcess(
             upstream: "max_connections: 1\nconnect_timeout: 10s", answer: Self.hang(gate))
-        let origin = proxy.origin
         async let first = proxy.request("GET", "http://api.test/hang")
-        try await eventually("the first at the upstream") { origin.requests.count == 1 }
-        let ended = try await proxy.connect()
-        try await ended.send(message("GET", "http://api.test/ended"))
+        try await eventually("the first at the upstream") { proxy.origin.requests.count == 1 }
+        let ended = try await proxy.connect(sending: message("GET", "http://api.test/ended"))
         ended.finishSending()
         let server = proxy.server
         @Sendable func waiting() async -> Int {
@@ -84,21 +72,20 @@ struct EndedClientTests {
         try await eventually("two in the queue") { await waiting() == 2 }
         gate.open()
         #expect(try await [first.status, wanted.status, ended.response().status] == [200, 200, 200])
-        #expect(origin.requests.map(\.target) == ["/hang", "/wanted", "/ended"])
+        #expect(proxy.origin.requests.map(\.target) == ["/hang", "/wanted", "/ended"])
     }
 
     @Test func `an upstream that is silent is not kept busy for it`() async throws {
         let gate = Gate()
-        let log = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(log), answer: Self.hang(gate))
+        let proxy = try await ProxyInProcess(isLogged: true, answer: Self.hang(gate))
         _ = try await Self.gone(1, proxy)
-        try await eventually("a record", within: .seconds(8)) { log.all.count == 1 }
-        #expect(log.all[0].status == 499)
-        #expect(log.all[0].cause == "The client ended its side, and its request made no progress for three seconds.")
-        #expect(log.all[0].duration >= .seconds(3) && log.all[0].duration < .seconds(8))
-        let origin = proxy.origin
+        try await eventually("a record", within: .seconds(8)) { proxy.log.all.count == 1 }
+        #expect(proxy.log.all[0].status == 499)
+        #expect(
+            proxy.log.all[0].cause == "The client ended its side, and its request made no progress for three seconds.")
+        #expect(proxy.log.all[0].duration >= .seconds(3) && proxy.log.all[0].duration < .seconds(8))
         gate.open()
-        try await eventually("the upstream's connection ends") { origin.connections[0].isEndedByPeer }
+        try await eventually("the upstream's connection ends") { proxy.origin.connections[0].isEndedByPeer }
     }
 
     @Test func `nor is a token waited for`() async throws {
@@ -107,35 +94,33 @@ struct EndedClientTests {
             gate.wait()
             return .token("T1")
         }
-        let log = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(endpoint: endpoint, observer: .recording(log))
+        let proxy = try await ProxyInProcess(endpoint: endpoint, isLogged: true)
         _ = try await Self.gone(1, proxy)
-        try await eventually("a record", within: .seconds(8)) { log.all.count == 1 }
-        #expect(log.all[0].status == 499 && log.all[0].duration < .seconds(8))
+        try await eventually("a record", within: .seconds(8)) { proxy.log.all.count == 1 }
+        #expect(proxy.log.all[0].status == 499 && proxy.log.all[0].duration < .seconds(8))
         gate.open()
         #expect(proxy.origin.requests.isEmpty)
     }
 
     @Test func `an answer that has begun is cut when the upstream falls silent`() async throws {
         let gate = Gate()
-        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(
-            upstream: "max_connections: 1\nconnect_timeout: 10s", observer: .recording(log)
+            upstream: "max_connections: 1\nconnect_timeout: 10s", isLogged: true
         ) { exchange in
             guard exchange.head.target == "/events" else { return try exchange.respond(body: "ok") }
             try exchange.startChunked()
             try exchange.chunk("first")
             gate.wait()
         }
-        let client = try await proxy.connect()
-        try await client.send(message("GET", "http://api.test/events"))
+        let client = try await proxy.connect(sending: message("GET", "http://api.test/events"))
         _ = try await client.read(until: "first\r\n")
         client.finishSending()
         #expect(try await proxy.request().text == "ok")
-        try await eventually("two records") { log.all.count == 2 }
+        try await eventually("two records") { proxy.log.all.count == 2 }
         // It did not give way: the client had a part of its answer.
-        #expect(log.all[0].cause == "The client ended its side, and its request made no progress for three seconds.")
-        #expect(log.all[0].status == 0)
+        #expect(
+            proxy.log.all[0].cause == "The client ended its side, and its request made no progress for three seconds.")
+        #expect(proxy.log.all[0].status == 0)
         gate.open()
     }
 
@@ -150,11 +135,9 @@ struct EndedClientTests {
             }
             try exchange.lastChunk()
         }
-        let late = try await proxy.connect(receiveBuffer: 4096)
-        try await late.send(message("GET", "http://api.test/flood"))
+        let late = try await proxy.connect(receiveBuffer: 4096, sending: message("GET", "http://api.test/flood"))
         late.finishSending()
-        let drip = try await proxy.connect()
-        try await drip.send(message("GET", "http://api.test/drip"))
+        let drip = try await proxy.connect(sending: message("GET", "http://api.test/drip"))
         drip.finishSending()
         #expect(try await drip.response().text == String(repeating: "drop", count: 5))
         // Five seconds in which the other one took nothing.

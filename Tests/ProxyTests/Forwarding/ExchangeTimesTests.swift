@@ -13,13 +13,7 @@ struct ExchangeTimesTests {
     }
 
     private static func upstreams(_ nginx: Nginx) -> String {
-        """
-        - host: two.test
-          url: https://localhost:\(nginx.httpsPort)
-          client: api
-          http2: true
-          tls: {ca_file: \(nginx.authority.certificateFile)}
-        """
+        secureUpstream("two.test", nginx.httpsPort, nginx.authority, "http2: true")
     }
 
     private static func slow(_ exchange: OriginExchange) throws {
@@ -29,27 +23,26 @@ struct ExchangeTimesTests {
 
     /// The records of requests that were sent one after the other.
     private func records(
-        _ proxy: ProxyInProcess, _ log: Recorder<RequestRecord>, _ requests: [String]
+        _ proxy: ProxyInProcess, _ requests: [String]
     ) async throws -> [RequestRecord] {
         let client = try await proxy.connect()
         for (index, request) in requests.enumerated() {
             try await client.send(request)
             _ = try await client.response()
-            try await eventually("a record") { log.all.count == index + 1 }
+            try await eventually("a record") { proxy.log.all.count == index + 1 }
         }
-        return log.all
+        return proxy.log.all
     }
 
     @Test(arguments: ["api.test", "two.test"])
     func `of a new connection and of a kept one, over HTTP 1 and 2`(host: String) async throws {
-        let log = Recorder<RequestRecord>()
         let origin = try RecordingOrigin { try Self.slow($0) }
         let nginx = try await Self.secure(origin)
-        let proxy = try await ProxyInProcess(more: Self.upstreams(nginx), observer: .recording(log)) {
+        let proxy = try await ProxyInProcess(more: Self.upstreams(nginx), isLogged: true) {
             try Self.slow($0)
         }
         let before = WallTime.now
-        let all = try await records(proxy, log, Array(repeating: message("GET", "http://\(host)/"), count: 2))
+        let all = try await records(proxy, Array(repeating: message("GET", "http://\(host)/"), count: 2))
         let after = WallTime.now
         #expect(all.map(\.status) == [200, 200])
         #expect(all.map(\.isReused) == [false, true])
@@ -69,13 +62,12 @@ struct ExchangeTimesTests {
 
     @Test(arguments: ["api.test", "two.test"])
     func `the wait for a token is not one for the upstream`(host: String) async throws {
-        let log = Recorder<RequestRecord>()
         let origin = try RecordingOrigin()
         let nginx = try await Self.secure(origin)
         let endpoint = try TokenEndpoint { _, _ in .token("T1", delay: Self.pause) }
         let proxy = try await ProxyInProcess(
-            more: Self.upstreams(nginx), endpoint: endpoint, observer: .recording(log))
-        let record = try #require(try await records(proxy, log, [message("GET", "http://\(host)/")]).first)
+            more: Self.upstreams(nginx), endpoint: endpoint, isLogged: true)
+        let record = try #require(try await records(proxy, [message("GET", "http://\(host)/")]).first)
         #expect(try #require(record.tokenWait) >= Self.pause)
         #expect(try #require(record.connect) < record.duration - Self.pause + .milliseconds(1))
         #expect(try #require(record.firstByte) < record.duration - Self.pause + .milliseconds(1))
@@ -83,15 +75,14 @@ struct ExchangeTimesTests {
 
     @Test(arguments: ["api.test", "two.test"])
     func `a request that is sent again with a new token says so`(host: String) async throws {
-        let log = Recorder<RequestRecord>()
         let answer: RecordingOrigin.Handler = {
             try $0.respond($0.head.authorization.first == "Bearer T1" ? 401 : 200)
         }
         let origin = try RecordingOrigin(answer)
         let nginx = try await Self.secure(origin)
         let proxy = try await ProxyInProcess(
-            more: Self.upstreams(nginx), observer: .recording(log), answer: answer)
-        let all = try await records(proxy, log, Array(repeating: message("GET", "http://\(host)/"), count: 2))
+            more: Self.upstreams(nginx), isLogged: true, answer: answer)
+        let all = try await records(proxy, Array(repeating: message("GET", "http://\(host)/"), count: 2))
         #expect(all.map(\.status) == [200, 200])
         #expect(all.map(\.wasReplayed) == [true, false])
         // Of the last try.
@@ -100,38 +91,34 @@ struct ExchangeTimesTests {
     }
 
     @Test func `so does one whose kept connection had died`() async throws {
-        let log = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(log)) { exchange in
+        let proxy = try await ProxyInProcess(isLogged: true) { exchange in
             // The second request of a connection finds it closed.
             if exchange.head.target == "/b", exchange.head.connection == 0 { return exchange.close() }
             try exchange.respond(body: "ok")
         }
         let all = try await records(
-            proxy, log, [message("GET", "http://api.test/a"), message("GET", "http://api.test/b")])
+            proxy, [message("GET", "http://api.test/a"), message("GET", "http://api.test/b")])
         #expect(all.map(\.status) == [200, 200])
         #expect(all.map(\.wasReplayed) == [false, true])
         #expect(all.map(\.isReused) == [false, false])
     }
 
     @Test func `an interim answer is not the answer`() async throws {
-        let log = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(log)) { exchange in
+        let proxy = try await ProxyInProcess(isLogged: true) { exchange in
             try exchange.send("HTTP/1.1 103 Early Hints\r\n\r\n")
             exchange.pause(Self.pause)
             try exchange.respond(body: "ok")
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         _ = try await client.read(until: "ok")
-        let record = try await eventually("the record") { log.all.first }
+        let record = try await eventually("the record") { proxy.log.all.first }
         #expect(try #require(record.firstByte) >= Self.pause)
     }
 
     @Test func `what fails has the word of Proxy-Status, and so has an answer that is cut`() async throws {
-        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(
             upstream: "methods: [GET]\nidle_timeout: 300ms",
-            more: "- {host: closed.test, url: \"http://127.0.0.1:1\"}", observer: .recording(log)
+            more: "- {host: closed.test, url: \"http://127.0.0.1:1\"}", isLogged: true
         ) { exchange in
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfirst"
             switch exchange.head.target {
@@ -153,32 +140,30 @@ struct ExchangeTimesTests {
             ("nonsense\r\n\r\n", false, "http_request_error"),
         ]
         for (index, one) in cases.enumerated() {
-            let client = try await proxy.connect()
-            try await client.send(one.request)
+            let client = try await proxy.connect(sending: one.request)
             if !one.isCut {
                 #expect(
                     try await client.response().field("Proxy-Status") == "heimdallr-proxy; error=\(one.error)")
             }
-            try await eventually("the record") { log.all.count == index + 1 }
-            #expect(log.all[index].errorClass == one.error)
-            #expect((log.all[index].status == 0) == one.isCut)
+            try await eventually("the record") { proxy.log.all.count == index + 1 }
+            #expect(proxy.log.all[index].errorClass == one.error)
+            #expect((proxy.log.all[index].status == 0) == one.isCut)
         }
         // Nothing was asked of an upstream, or nothing could be.
         for index in [0, 1, 5] {
-            #expect(log.all[index].isReused == nil && log.all[index].connect == nil)
-            #expect(log.all[index].firstByte == nil)
+            #expect(proxy.log.all[index].isReused == nil && proxy.log.all[index].connect == nil)
+            #expect(proxy.log.all[index].firstByte == nil)
         }
-        #expect(log.all[2].isReused == false && log.all[2].firstByte == nil)
+        #expect(proxy.log.all[2].isReused == false && proxy.log.all[2].firstByte == nil)
     }
 
     @Test func `a tunnel has a connection of its own`() async throws {
-        let log = Recorder<RequestRecord>()
         let far = try RawListener()
-        let proxy = try await ProxyInProcess.tunnelling("\"127.0.0.1:\(far.port)\"", observer: .recording(log))
+        let proxy = try await ProxyInProcess.tunnelling("\"127.0.0.1:\(far.port)\"", isLogged: true)
         let (client, end) = try await proxy.openTunnel(to: far)
         client.close()
         end.close()
-        let record = try await eventually("the record") { log.all.first }
+        let record = try await eventually("the record") { proxy.log.all.first }
         #expect(record.isReused == false && record.connect != nil && record.firstByte == nil)
     }
 }

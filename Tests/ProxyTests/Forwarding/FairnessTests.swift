@@ -18,8 +18,7 @@ struct FairnessTests {
     /// The median time of another client's requests while `url` is answered without end: at least 20 of them, and for
     /// 300 ms, because the flood begins when its connection stands.
     private func median(beside url: String, _ proxy: ProxyInProcess) async throws -> Duration {
-        let greedy = try await proxy.connect()
-        try await greedy.send(message("GET", url))
+        let greedy = try await proxy.connect(sending: message("GET", url))
         let reading = Task { _ = try? await greedy.countToEnd() }
         let client = try await proxy.connect()
         var times: [Duration] = []

@@ -23,13 +23,7 @@ final class FaultyTokenProxy: Sendable {
         proxy = try await ProxyInProcess(
             // Shorter than the backoff, so that no request waits until the next attempt.
             upstream: "token_wait: 200ms",
-            more: """
-                - host: patient.test
-                  url: ORIGIN
-                  client: api
-                  allow_plaintext: true
-                  token_wait: 60s
-                """,
+            more: "- {host: patient.test, url: ORIGIN, client: api, allow_plaintext: true, token_wait: 60s}",
             endpoint: try TokenEndpoint { _, _ in script.answer },
             keeping: ProxyInProcess.Keeping(
                 clock: clock, change: { $0.timeout = .milliseconds(400) },
@@ -86,11 +80,6 @@ final class FaultyTokenProxy: Sendable {
         script.mend()
         try await eventually("recovery") { try await proxy.request().status == 200 }
         return max(.zero, .now - due)
-    }
-
-    /// A request every 50 ms from now on, none waiting for another.
-    func load(while isWanted: Flag) async throws -> [(status: Int, at: ContinuousClock.Instant)] {
-        try await proxy.load(while: isWanted)
     }
 }
 

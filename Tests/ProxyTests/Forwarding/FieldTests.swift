@@ -181,11 +181,7 @@ struct FieldTests {
     }
 
     @Test func `an upstream without a client gets what the program sent`() async throws {
-        let proxy = try await ProxyInProcess(
-            more: """
-                - host: plain.test
-                  url: ORIGIN
-                """)
+        let proxy = try await ProxyInProcess(more: "- {host: plain.test, url: ORIGIN}")
         _ = try await proxy.request("GET", "http://plain.test/", fields: ["Authorization: Basic bWluZQ=="])
         _ = try await proxy.request("GET", "http://plain.test/")
         #expect(proxy.origin.requests.map(\.authorization) == [["Basic bWluZQ=="], []])

@@ -62,11 +62,10 @@ struct HTTP2ProgramTests {
 
     @Test func `bytes behind the preface that are no frames end the connection, and nobody else's`() async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        let client = try await proxy.connect(
+            sending: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
         _ = try await client.readToEnd()
-        let other = try await proxy.connect()
-        try await other.send("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n")
+        let other = try await proxy.connect(sending: "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n")
         _ = try await other.readToEnd()
         #expect(proxy.origin.requests.isEmpty)
         #expect(try await curl(proxy, ["http://api.test/"]).output == "ok")

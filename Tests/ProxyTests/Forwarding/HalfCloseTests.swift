@@ -19,8 +19,7 @@ struct HalfCloseTests {
             gate.wait()
             try exchange.respond(body: "the answer")
         }
-        let client = try await proxy.connect()
-        try await client.send(Self.request(framing))
+        let client = try await proxy.connect(sending: Self.request(framing))
         if atOnce { client.finishSending() }
         _ = try await proxy.origin.completeRequests(1)
         if !atOnce { client.finishSending() }
@@ -37,8 +36,7 @@ struct HalfCloseTests {
         try await withThrowingTaskGroup(of: Int.self) { group in
             for number in 0..<300 {
                 group.addTask {
-                    let client = try await proxy.connect()
-                    try await client.send(Self.request(Self.whole[number % 3]))
+                    let client = try await proxy.connect(sending: Self.request(Self.whole[number % 3]))
                     client.finishSending()
                     return try await client.response().status
                 }
@@ -56,8 +54,7 @@ struct HalfCloseTests {
             return .token("T1")
         }
         let proxy = try await ProxyInProcess(endpoint: endpoint)
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         _ = try await endpoint.requests(1)
         client.finishSending()
         try await client.isDelivered()
@@ -76,8 +73,7 @@ struct HalfCloseTests {
             try exchange.chunk("then")
             try exchange.lastChunk()
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         _ = try await client.read(until: "first\r\n")
         client.finishSending()
         try await client.isDelivered()
@@ -112,8 +108,7 @@ struct HalfCloseTests {
             gate.wait()
             try exchange.respond(body: "old")
         }
-        let client = try await proxy.connect()
-        try await client.send("GET http://api.test/ HTTP/1.0\r\nHost: api.test\r\n\(field)\r\n")
+        let client = try await proxy.connect(sending: "GET http://api.test/ HTTP/1.0\r\nHost: api.test\r\n\(field)\r\n")
         client.finishSending()
         try await client.isDelivered()
         try await proxy.isCaughtUp()
@@ -124,8 +119,7 @@ struct HalfCloseTests {
 
     @Test func `a refusal, too`() async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(message("GET", "http://nobody.test/"))
+        let client = try await proxy.connect(sending: message("GET", "http://nobody.test/"))
         client.finishSending()
         #expect(try await client.response().status == 403)
         #expect(try await client.readToEnd(within: .seconds(2)).isEmpty)
@@ -134,14 +128,12 @@ struct HalfCloseTests {
     @Test(arguments: ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"])
     func `one that ends within a body is told so, and its upload never looks whole`(rest: String) async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(rest)")
+        let client = try await proxy.connect(sending: "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(rest)")
         client.finishSending()
         try expectProblem(try await client.response(), 400, "http_request_error", "body-cut")
         #expect(try await client.readToEnd(within: .seconds(5)).isEmpty)
-        let origin = proxy.origin
-        try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
-        #expect(!origin.requests.contains { $0.isComplete })
+        try await eventually("the upstream's connection ends") { proxy.origin.connections.allSatisfy(\.isOver) }
+        #expect(!proxy.origin.requests.contains { $0.isComplete })
     }
 
     @Test func `one that ends within a body whose answer is under way is cut`() async throws {
@@ -149,8 +141,8 @@ struct HalfCloseTests {
             try exchange.send("HTTP/1.1 200 Early\r\nContent-Length: 500\r\n\r\nearly")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await proxy.connect()
-        try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhello")
+        let client = try await proxy.connect(
+            sending: "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhello")
         _ = try await client.read(until: "early")
         client.finishSending()
         #expect(try await client.readToEnd(within: .seconds(5)).isEmpty)
@@ -159,10 +151,7 @@ struct HalfCloseTests {
     @Test func `an offer to upgrade is answered, too`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.upgrading(far)
-        let client = try await proxy.connect()
-        try await client.send(handshake())
-        let end = try await far.accept()
-        _ = try await end.read(until: "\r\n\r\n")
+        let (client, end) = try await proxy.askUpgrade(far)
         client.finishSending()
         try await client.isDelivered()
         try await proxy.isCaughtUp()
@@ -178,8 +167,7 @@ struct HalfCloseTests {
             gate.wait()
             try exchange.flood(1 << 30)
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         _ = try await proxy.origin.completeRequests(1)
         client.close()
         gate.open()

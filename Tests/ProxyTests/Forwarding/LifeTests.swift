@@ -73,18 +73,15 @@ struct LifeTests {
 
     @Test func `a client that stops reading is cut off after idle_timeout, and its upstream let go`() async throws {
         let proxy = try await ProxyInProcess(proxy: "idle_timeout: 2s") { try $0.flood(1 << 30) }
-        let client = try await proxy.connect(receiveBuffer: 4096)
-        try await client.send(message())
+        let client = try await proxy.connect(receiveBuffer: 4096, sending: message())
         _ = try await client.read(count: 100)
-        let origin = proxy.origin
-        try await eventually("the upstream's connection ends") { origin.connections[0].isOver }
+        try await eventually("the upstream's connection ends") { proxy.origin.connections[0].isOver }
         #expect(try await proxy.request("GET", "http://nobody.test/").status == 403)
     }
 
     @Test func `a client that reads slowly, but does, is not`() async throws {
         let proxy = try await ProxyInProcess(proxy: "idle_timeout: 3s") { try $0.flood(3 << 20) }
-        let client = try await proxy.connect(receiveBuffer: 4096)
-        try await client.send(message())
+        let client = try await proxy.connect(receiveBuffer: 4096, sending: message())
         _ = try await client.read(until: "\r\n\r\n")
         for _ in 0..<12 {
             _ = try await client.read(count: 1 << 18)
@@ -105,16 +102,13 @@ struct LifeTests {
         }
         var clients: [RawClient] = []
         for _ in 0..<3 {
-            let client = try await proxy.connect()
-            try await client.send(message("GET", "http://api.test/busy"))
+            let client = try await proxy.connect(sending: message("GET", "http://api.test/busy"))
             clients.append(client)
         }
-        let origin = proxy.origin
-        try await eventually("three requests under way") { origin.requests.count == 3 }
-        let fourth = try await proxy.connect()
-        try await fourth.send(message("GET", "http://api.test/fourth"))
+        try await eventually("three requests under way") { proxy.origin.requests.count == 3 }
+        let fourth = try await proxy.connect(sending: message("GET", "http://api.test/fourth"))
         await #expect(throws: TestFailure.self) { try await fourth.response(within: .milliseconds(300)) }
-        #expect(origin.requests.count == 3)
+        #expect(proxy.origin.requests.count == 3)
         clients[0].resetOnClose()
         clients.removeFirst()
         #expect(try await fourth.response().status == 200)
@@ -129,9 +123,7 @@ struct LifeTests {
             for _ in 0..<20 {
                 group.addTask {
                     var served = 0
-                    for _ in 0..<50 {
-                        served += try await proxy.request().status == 200 ? 1 : 0
-                    }
+                    for _ in 0..<50 { served += try await proxy.request().status == 200 ? 1 : 0 }
                     return served
                 }
             }
@@ -152,12 +144,11 @@ struct LifeTests {
             return .token("T\(number + 1)")
         }
         let proxy = try await ProxyInProcess(endpoint: endpoint)
-        try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<100 { group.addTask { try await proxy.request().status } }
+        let statuses = try await proxy.statuses(of: 100) {
             _ = try await endpoint.requests(1)
             gate.open()
-            for try await status in group { #expect(status == 200) }
         }
+        #expect(Set(statuses) == [200])
         #expect(endpoint.requests.count == 1)
         #expect(endpoint.requests.first?["grant_type"] == "client_credentials")
         #expect(proxy.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
@@ -174,8 +165,7 @@ struct LifeTests {
             #expect(try await client.response(to: "CONNECT").status == 200)
         }
         // One more comes to that point while the proxy drains.
-        let late = try await proxy.connect()
-        try await late.send("CONNECT api.test:80 HTTP/1.1\r\n")
+        let late = try await proxy.connect(sending: "CONNECT api.test:80 HTTP/1.1\r\n")
         async let drained: Void = proxy.server.drain(within: .seconds(3600))
         for client in clients { #expect(try await client.readToEnd().isEmpty) }
         try await late.send("Host: api.test:80\r\n\r\n")
@@ -190,13 +180,10 @@ struct LifeTests {
             if exchange.head.target == "/slow" { gate.wait() }
             try exchange.respond(body: "done")
         }
-        let idle = try await proxy.connect()
-        try await idle.send(message())
+        let idle = try await proxy.connect(sending: message())
         #expect(try await idle.response().field("Connection") == nil)
-        let busy = try await proxy.connect()
-        try await busy.send(message("GET", "http://api.test/slow"))
-        let origin = proxy.origin
-        try await eventually("the slow request arrives") { origin.requests.count == 2 }
+        let busy = try await proxy.connect(sending: message("GET", "http://api.test/slow"))
+        try await eventually("the slow request arrives") { proxy.origin.requests.count == 2 }
         async let drained: Void = proxy.server.drain(within: .seconds(20))
         #expect(try await idle.readToEnd().isEmpty)
         await #expect(throws: (any Error).self) { try await proxy.connect() }
@@ -210,20 +197,17 @@ struct LifeTests {
 
     @Test func `draining has an end`() async throws {
         let proxy = try await ProxyInProcess { _ = $0.waitForPeerToLeave() }
-        let client = try await proxy.connect()
-        try await client.send(message())
-        let origin = proxy.origin
-        try await eventually("the request arrives") { origin.requests.count == 1 }
+        let client = try await proxy.connect(sending: message())
+        try await eventually("the request arrives") { proxy.origin.requests.count == 1 }
         await proxy.server.drain(within: .milliseconds(100))
         #expect(try await client.readToEnd().isEmpty)
-        try await eventually("the upstream's connection ends") { origin.connections[0].isOver }
+        try await eventually("the upstream's connection ends") { proxy.origin.connections[0].isOver }
     }
 
     // MARK: The log
 
     @Test func `the access log says what came, where it went and how it ended`() async throws {
-        let log = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(log)) { exchange in
+        let proxy = try await ProxyInProcess(isLogged: true) { exchange in
             if exchange.head.target.hasPrefix("/cut") {
                 try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
                 return exchange.close()
@@ -234,8 +218,8 @@ struct LifeTests {
         _ = try await proxy.request("GET", "http://nobody.test/b")
         _ = try? await proxy.request("GET", "http://api.test/cut")
         _ = try await proxy.send("GET  / HTTP/1.1\r\n\r\n")
-        try await eventually("four records") { log.all.count == 4 }
-        let records = log.all
+        try await eventually("four records") { proxy.log.all.count == 4 }
+        let records = proxy.log.all
         func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
         #expect(records.map { text($0.method) } == ["POST", "GET", "GET", "GET"])
         #expect(records.map { text($0.path) } == ["/a", "/b", "/cut", ""])
@@ -250,14 +234,12 @@ struct LifeTests {
     }
 
     @Test func `the access log says 499 of a client that left`() async throws {
-        let log = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(log)) { _ = $0.waitForPeerToLeave() }
+        let proxy = try await ProxyInProcess(isLogged: true) { _ = $0.waitForPeerToLeave() }
         var client: RawClient? = try await proxy.connect()
         try await client?.send(message())
-        let origin = proxy.origin
-        try await eventually("the request arrives") { origin.requests.count == 1 }
+        try await eventually("the request arrives") { proxy.origin.requests.count == 1 }
         client?.resetOnClose()
         client = nil
-        try await eventually("a record") { log.all.map(\.status) == [499] }
+        try await eventually("a record") { proxy.log.all.map(\.status) == [499] }
     }
 }

@@ -10,9 +10,8 @@ struct OrderTests {
             if exchange.head.target == "/v1/1" { exchange.pause(.milliseconds(50)) }
             try exchange.respond(fields: [("X-Target", exchange.head.target)], body: exchange.head.target)
         }
-        let client = try await proxy.connect()
-        try await client.send(
-            message("GET", "http://api.test/v1/1") + message("GET", "http://nobody.test/")
+        let client = try await proxy.connect(
+            sending: message("GET", "http://api.test/v1/1") + message("GET", "http://nobody.test/")
                 + message("POST", "http://api.test/v1/2", body: "hello") + message("HEAD", "http://api.test/v1/3")
                 + message("GET", "http://api.test/v2") + message("GET", "http://api.test/v1/4"))
         #expect(try await client.response().text == "/v1/1")
@@ -32,8 +31,7 @@ struct OrderTests {
     @Test func `large answers on kept connections are whole, however often they pause`() async throws {
         let body = String(repeating: "x", count: 300_000)
         let proxy = try await ProxyInProcess { try $0.respond(body: body) }
-        let client = try await proxy.connect()
-        try await client.send((0..<40).map { message("GET", "http://api.test/\($0)") }.joined())
+        let client = try await proxy.connect(sending: (0..<40).map { message("GET", "http://api.test/\($0)") }.joined())
         for _ in 0..<40 { #expect(try await client.response().body.count == body.utf8.count) }
     }
 
@@ -60,9 +58,8 @@ struct OrderTests {
 
     @Test func `a body and the next request in one piece`() async throws {
         let proxy = try await ProxyInProcess { try $0.respond(body: try $0.readBody().text) }
-        let client = try await proxy.connect()
-        try await client.send(
-            "POST http://api.test/1 HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let client = try await proxy.connect(
+            sending: "POST http://api.test/1 HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n" + message("POST", "http://api.test/2", body: "second"))
         #expect(try await client.response().text == "abcde")
         #expect(try await client.response().text == "second")
@@ -78,8 +75,7 @@ struct OrderTests {
         version: String, field: String, stays: Bool
     ) async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send("GET /1 \(version)\r\nHost: api.test\r\n\(field)\r\n")
+        let client = try await proxy.connect(sending: "GET /1 \(version)\r\nHost: api.test\r\n\(field)\r\n")
         let response = try await client.response()
         #expect(response.text == "ok")
         if stays {
@@ -95,9 +91,8 @@ struct OrderTests {
     @Test(arguments: [true, false])
     func `a problem leaves an HTTP 1.0 client in no doubt about the connection`(keeps: Bool) async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(
-            "GET /1 HTTP/1.0\r\nHost: nobody.test\r\n\(keeps ? "Connection: keep-alive\r\n" : "")\r\n")
+        let client = try await proxy.connect(
+            sending: "GET /1 HTTP/1.0\r\nHost: nobody.test\r\n\(keeps ? "Connection: keep-alive\r\n" : "")\r\n")
         let response = try await client.response()
         #expect(response.status == 403)
         if response.field("Connection") == "keep-alive" {
@@ -134,8 +129,8 @@ struct OrderTests {
                 try exchange.respond(body: "next")
             }
         }
-        let client = try await proxy.connect()
-        try await client.send(message(method, "http://api.test/first") + message("GET", "http://api.test/second"))
+        let client = try await proxy.connect(
+            sending: message(method, "http://api.test/first") + message("GET", "http://api.test/second"))
         let first = try await client.response(to: method)
         #expect(first.status == status)
         #expect(first.field("X-Only") == "head")
@@ -148,9 +143,8 @@ struct OrderTests {
             try exchange.readBody()
             try exchange.respond(fields: [("X-Only", "head")], body: "never seen")
         }
-        let client = try await proxy.connect()
-        try await client.send(
-            message("HEAD", "http://api.test/first", body: "hello") + message("GET", "http://api.test/second"))
+        let client = try await proxy.connect(
+            sending: message("HEAD", "http://api.test/first", body: "hello") + message("GET", "http://api.test/second"))
         #expect(try await client.response(to: "HEAD").field("Content-Length") == "10")
         #expect(try await client.response().text == "never seen")
         #expect(proxy.origin.requests.first?.text == "hello")
@@ -165,10 +159,7 @@ struct OrderTests {
 
     @Test func `several loops serve one port`() async throws {
         let proxy = try await ProxyInProcess(threads: 3)
-        try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<40 { group.addTask { try await proxy.request().status } }
-            for try await status in group { #expect(status == 200) }
-        }
+        #expect(Set(try await proxy.statuses(of: 40)) == [200])
         #expect(proxy.origin.requests.count == 40)
         #expect(proxy.endpoint.requests.count == 1)
     }

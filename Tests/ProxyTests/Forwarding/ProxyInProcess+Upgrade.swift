@@ -8,7 +8,7 @@ let agreement = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConne
 extension ProxyInProcess {
     /// With the upstream `ws.test`, signed by the client `api`, at `far`.
     static func upgrading(
-        _ far: RawListener, upstream: String = "", proxy: String = "", observer: ProxyObserver = ProxyObserver()
+        _ far: RawListener, upstream: String = "", proxy: String = "", isLogged: Bool = false
     ) async throws -> ProxyInProcess {
         try await ProxyInProcess(
             proxy: proxy,
@@ -18,17 +18,24 @@ extension ProxyInProcess {
                   client: api
                   allow_plaintext: true
                 \(upstream.indented(2))
-                """, observer: observer)
+                """, isLogged: isLogged)
+    }
+
+    /// Both ends of a handshake that the upstream has read.
+    func askUpgrade(
+        _ far: RawListener, receiveBuffer: Int32? = nil
+    ) async throws -> (client: RawClient, far: RawClient) {
+        let client = try await connect(receiveBuffer: receiveBuffer, sending: handshake())
+        let end = try await far.accept()
+        _ = try await end.read(until: "\r\n\r\n")
+        return (client, end)
     }
 
     /// An upgraded connection's two ends.
     func openUpgrade(
         _ far: RawListener, receiveBuffer: Int32? = nil
     ) async throws -> (client: RawClient, far: RawClient) {
-        let client = try await connect(receiveBuffer: receiveBuffer)
-        try await client.send(handshake())
-        let end = try await far.accept()
-        _ = try await end.read(until: "\r\n\r\n")
+        let (client, end) = try await askUpgrade(far, receiveBuffer: receiveBuffer)
         try await end.send(agreement + "\r\n")
         #expect(try await client.response().status == 101)
         return (client, end)

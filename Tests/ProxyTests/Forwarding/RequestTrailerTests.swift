@@ -14,12 +14,12 @@ struct RequestTrailerTests {
 
     @Test func `as they came, byte for byte, behind the last chunk`() async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(
-            Self.request(
-                ["X-Checksum: abc==", "x-two:  b  ", "x-two: c", "X-Empty:", "ETag: \"x\""],
-                fields: ["Trailer: X-Checksum", "TE: trailers"]))
-        #expect(try await client.response().status == 200)
+        #expect(
+            try await proxy.send(
+                Self.request(
+                    ["X-Checksum: abc==", "x-two:  b  ", "x-two: c", "X-Empty:", "ETag: \"x\""],
+                    fields: ["Trailer: X-Checksum", "TE: trailers"])
+            ).status == 200)
         let request = try #require(try await proxy.origin.completeRequests(1).first)
         #expect(request.text == "abcde")
         #expect(
@@ -58,9 +58,9 @@ struct RequestTrailerTests {
     ])
     func `not what decides framing, routing, authentication or the connection`(trailer: String) async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(Self.request(["A: 1", trailer, "B: 2"], fields: ["Connection: connected"]))
-        #expect(try await client.response().status == 200)
+        #expect(
+            try await proxy.send(Self.request(["A: 1", trailer, "B: 2"], fields: ["Connection: connected"])).status
+                == 200)
         let request = try #require(try await proxy.origin.completeRequests(1).first)
         #expect(request.trailers.map(\.description) == ["A: 1", "B: 2"])
         #expect(request.authorization == ["Bearer T1"])
@@ -70,9 +70,7 @@ struct RequestTrailerTests {
     @Test(arguments: ["x-token: mine", "X_Token: mine"])
     func `nothing stands in for the token`(line: String) async throws {
         let proxy = try await ProxyInProcess(upstream: "inject: {header: X-Token, scheme: Key}")
-        let client = try await proxy.connect()
-        try await client.send(Self.request([line, "B: 2"], fields: [line]))
-        #expect(try await client.response().status == 200)
+        #expect(try await proxy.send(Self.request([line, "B: 2"], fields: [line])).status == 200)
         let request = try #require(try await proxy.origin.completeRequests(1).first)
         #expect(request.trailers.map(\.description) == ["B: 2"])
         #expect(request.values("X-Token") == ["Key T1"])
@@ -85,8 +83,7 @@ struct RequestTrailerTests {
             let isRefused = request.field("Authorization") == "Bearer T1"
             try exchange.respond(isRefused ? 401 : 200, body: request.text)
         }
-        let client = try await proxy.connect()
-        try await client.send(Self.request(["A: 1"]) + message())
+        let client = try await proxy.connect(sending: Self.request(["A: 1"]) + message())
         #expect(try await client.response().text == "abcde")
         #expect(try await client.response().status == 200)
         let requests = try await proxy.origin.completeRequests(3)
@@ -98,9 +95,8 @@ struct RequestTrailerTests {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect()
         let bytes = Array(Self.request(["X-Checksum: abc"]).utf8)
-        let origin = proxy.origin
         try await client.send(Array(bytes[..<(bytes.count - 20)]))
-        try await eventually("the body at the origin") { origin.requests.first?.text == "abcde" }
+        try await eventually("the body at the origin") { proxy.origin.requests.first?.text == "abcde" }
         for byte in bytes[(bytes.count - 20)...] { try await client.send([byte]) }
         #expect(try await client.response().status == 200)
         let request = try #require(try await proxy.origin.completeRequests(1).first)

@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 import Testing
 
@@ -8,19 +7,20 @@ import Testing
     .serialized, .timeLimit(.minutes(1)))
 struct RetryTests {
     /// Answers the first request of a connection; the second one of it kills it, without an answer.
-    private static let dyingOnReuse: RecordingOrigin.Handler = { exchange in
-        let count = counts.note(exchange.head.connection, of: exchange.head.field("X-Test") ?? "")
-        if count > 1 { return exchange.reset() }
-        try exchange.respond(body: "ok")
+    private static func dyingOnReuse() -> RecordingOrigin.Handler {
+        let connections = Recorder<Int>()
+        return { exchange in
+            if connections.all.contains(exchange.head.connection) { return exchange.reset() }
+            connections.append(exchange.head.connection)
+            try exchange.respond(body: "ok")
+        }
     }
-    private static let counts = Counts()
 
     @Test(arguments: ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"])
     func `an idempotent request without a body is sent once more, on a fresh connection`(method: String) async throws {
-        let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse)
-        let mark = "X-Test: \(UInt64.random(in: .min ... .max))"
-        #expect(try await proxy.request(fields: [mark]).status == 200)
-        #expect(try await proxy.request(method, "http://api.test/again", fields: [mark]).status == 200)
+        let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse())
+        #expect(try await proxy.request().status == 200)
+        #expect(try await proxy.request(method, "http://api.test/again").status == 200)
         let requests = proxy.origin.requests
         #expect(requests[1].connection == 0 && requests[2].connection > 0)
         #expect(requests.map(\.method) == ["GET", method, method])
@@ -32,13 +32,12 @@ struct RetryTests {
 
     @Test(arguments: ["PUT", "GET", "DELETE"], [true, false])
     func `so is one with a body that is at hand`(method: String, isChunked: Bool) async throws {
-        let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse)
-        let mark = "X-Test: \(UInt64.random(in: .min ... .max))"
-        #expect(try await proxy.request(fields: [mark]).status == 200)
+        let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse())
+        #expect(try await proxy.request().status == 200)
         let framing = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: 4"
         let body = isChunked ? "4\r\nbody\r\n0\r\n\r\n" : "body"
         let response = try await proxy.send(
-            "\(method) http://api.test/again HTTP/1.1\r\nHost: api.test\r\n\(mark)\r\n\(framing)\r\n\r\n\(body)",
+            "\(method) http://api.test/again HTTP/1.1\r\nHost: api.test\r\n\(framing)\r\n\r\n\(body)",
             method: method)
         #expect(response.status == 200)
         let requests = proxy.origin.requests
@@ -48,11 +47,10 @@ struct RetryTests {
     }
 
     @Test func `not one whose body is gone`() async throws {
-        let proxy = try await ProxyInProcess(upstream: "max_replay_bytes: 3", answer: Self.dyingOnReuse)
-        let mark = "X-Test: \(UInt64.random(in: .min ... .max))"
-        #expect(try await proxy.request(fields: [mark]).status == 200)
+        let proxy = try await ProxyInProcess(upstream: "max_replay_bytes: 3", answer: Self.dyingOnReuse())
+        #expect(try await proxy.request().status == 200)
         try expectProblem(
-            try await proxy.request("PUT", fields: [mark], body: "body"), 502, "connection_terminated",
+            try await proxy.request("PUT", body: "body"), 502, "connection_terminated",
             "connection-lost")
         #expect(proxy.origin.requests.count == 2)
     }
@@ -61,10 +59,9 @@ struct RetryTests {
         arguments: [("POST", nil), ("PATCH", nil), ("POST", ""), ("POST", "body")]
             as [(String, String?)])
     func `any other request is not: it may have been carried out`(method: String, body: String?) async throws {
-        let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse)
-        let mark = "X-Test: \(UInt64.random(in: .min ... .max))"
-        #expect(try await proxy.request(fields: [mark]).status == 200)
-        let response = try await proxy.request(method, fields: [mark], body: body)
+        let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse())
+        #expect(try await proxy.request().status == 200)
+        let response = try await proxy.request(method, body: body)
         try expectProblem(response, 502, "connection_terminated", "connection-lost")
         #expect(proxy.origin.requests.map(\.method) == ["GET", method])
     }
@@ -99,23 +96,10 @@ struct RetryTests {
             try exchange.respond(body: "ok")
             exchange.close()
         }
-        let origin = proxy.origin
         for number in 0..<5 {
             #expect(try await proxy.request("POST", body: "x").text == "ok")
-            try await eventually("the connection is over") { origin.connections[number].isOver }
+            try await eventually("the connection is over") { proxy.origin.connections[number].isOver }
         }
-        #expect(origin.requests.count == 5)
-    }
-}
-
-/// How many requests a connection has brought.
-private final class Counts: Sendable {
-    private let counts = Mutex<[String: Int]>([:])
-
-    func note(_ connection: Int, of proxy: String) -> Int {
-        counts.withLock {
-            $0["\(proxy)/\(connection)", default: 0] += 1
-            return $0["\(proxy)/\(connection)", default: 0]
-        }
+        #expect(proxy.origin.requests.count == 5)
     }
 }

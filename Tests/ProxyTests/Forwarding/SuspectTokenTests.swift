@@ -7,12 +7,7 @@ import Testing
 @Suite("one upstream's 401s are its own affair", .stopsProxies, .serialized, .timeLimit(.minutes(2)))
 struct SuspectTokenTests {
     /// A second upstream of the same client: `http://bad.test/`.
-    private static let bad = """
-        - host: bad.test
-          url: ORIGIN
-          client: api
-          allow_plaintext: true
-        """
+    private static let bad = "- {host: bad.test, url: ORIGIN, client: api, allow_plaintext: true}"
 
     /// `bad.test` answers 401 to everything.
     private static func refusing(_ challenge: String? = nil) -> RecordingOrigin.Handler {
@@ -185,5 +180,3 @@ struct SuspectTokenTests {
         #expect(proxy.endpoint.requests.count == 3)
     }
 }
-
-/// A client's events, collected.

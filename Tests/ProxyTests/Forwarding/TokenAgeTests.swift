@@ -39,8 +39,7 @@ struct TokenAgeTests {
             try exchange.respond(body: "ok")
         }
         async let first = proxy.request("GET", "http://api.test/first")
-        let origin = proxy.origin
-        try await eventually("the first is under way") { origin.requests.count == 1 }
+        try await eventually("the first is under way") { proxy.origin.requests.count == 1 }
         async let second = proxy.request("POST", "http://api.test/second", body: "the body")
         try await eventually("the first token is over") {
             issue.age(of: "Bearer T1").map { $0 > .seconds(Self.life) } == true
@@ -51,7 +50,7 @@ struct TokenAgeTests {
         let seen = ages.withLock { $0 }
         #expect(seen.count == 2)
         for age in seen { #expect(try #require(age) < .seconds(Self.life)) }
-        #expect(origin.requests.last?.text == "the body")
+        #expect(proxy.origin.requests.last?.text == "the body")
     }
 
     /// Takes its time for the handshakes; answers with what the request carried.
@@ -88,12 +87,8 @@ struct TokenAgeTests {
         }
         let issue = Issue()
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: secure.test
-                  url: https://localhost:\(port)
-                  client: api
-                  tls: {ca_file: \(authority.certificateFile)}
-                """, endpoint: try issue.endpoint(), keeping: .init(change: { $0.refreshBefore = .zero }))
+            more: secureUpstream("secure.test", port, authority), endpoint: try issue.endpoint(),
+            keeping: .init(change: { $0.refreshBefore = .zero }))
         let response = try await proxy.request("GET", "http://secure.test/")
         #expect(response.status == 200)
         #expect(response.text.lowercased() == "bearer t2")

@@ -9,24 +9,18 @@ struct TokenFault: Sendable {
     var url: String?
     /// Its name in status, events and the log.
     var fault: TokenEndpointFault
-    /// The behaviour of other proxies, where known.
-    var peers = ""
 
-    init(_ name: String, _ answer: TokenEndpointAnswer, _ fault: TokenEndpointFault, peers: String = "") {
+    init(_ name: String, _ answer: TokenEndpointAnswer, _ fault: TokenEndpointFault) {
         self.name = name
         self.answer = answer
         self.fault = fault
-        self.peers = peers
     }
 
     /// On the way to the endpoint.
     init(_ name: String, url: String, _ error: HeimdallrHTTPClientError) {
-        self.init(name, .status(500), .network(error), peers: Self.envoyDown)
+        self.init(name, .status(500), .network(error))
         self.url = url
     }
-
-    private static let envoyDown = "Envoy sends the expired token"
-    private static let envoyMalformed = "Envoy has no token 12 s after the end of it"
 
     /// - Parameter untrusted: an https URL with an untrusted certificate.
     static func all(untrusted: String) -> [TokenFault] {
@@ -40,9 +34,9 @@ struct TokenFault: Sendable {
     }
 
     private static let errorStatuses: [TokenFault] = [
-        TokenFault("500", .status(500), .status(500), peers: envoyDown),
-        TokenFault("500 with HTML", .html(500), .status(500), peers: "Heimdallr.swift forgets its tokens"),
-        TokenFault("503", .status(503), .status(503), peers: "NXOAuth2Client tries again, without limit"),
+        TokenFault("500", .status(500), .status(500)),
+        TokenFault("500 with HTML", .html(500), .status(500)),
+        TokenFault("503", .status(503), .status(503)),
         TokenFault("503, Retry-After in seconds", .status(503, fields: [("Retry-After", "1")]), .status(503)),
         TokenFault(
             "503, Retry-After a date",
@@ -64,31 +58,23 @@ struct TokenFault: Sendable {
         "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
         "invalid_scope", "server_error", "temporarily_unavailable", "tea_break",
     ].map { code in
-        let fault = TokenEndpointFault.refused(OAuthError(status: 400, code: OAuthError.Code(rawValue: code)))
-        let peers =
-            switch code {
-            case "invalid_client": "Heimdallr.swift forgets its tokens"
-            case "invalid_grant": "AeroGear keeps them and asks in a loop"
-            default: "NXOAuth2Client forgets its token"
-            }
-        return TokenFault("400 \(code)", .error(code), fault, peers: peers)
+        TokenFault(
+            "400 \(code)", .error(code), .refused(OAuthError(status: 400, code: OAuthError.Code(rawValue: code))))
     }
 
     private static let badAnswers: [TokenFault] = [
         TokenFault(
-            "200, empty", .status(200), .answer(.emptyBody), peers: "Envoy never asks again; Heimdallr.swift crashes"),
-        TokenFault("200 with HTML", .html(200), .answer(.notJSON), peers: envoyMalformed),
-        TokenFault("200, cut JSON", .json(#"{"access_token":"T3","tok"#), .answer(.notJSON), peers: envoyMalformed),
-        TokenFault("200, an array", .json(#"["access_token","T3"]"#), .answer(.notAnObject), peers: envoyMalformed),
+            "200, empty", .status(200), .answer(.emptyBody)),
+        TokenFault("200 with HTML", .html(200), .answer(.notJSON)),
+        TokenFault("200, cut JSON", .json(#"{"access_token":"T3","tok"#), .answer(.notJSON)),
+        TokenFault("200, an array", .json(#"["access_token","T3"]"#), .answer(.notAnObject)),
         TokenFault("200, a token that is an object", .json(#"{"access_token":{"a":1}}"#), .answer(.noAccessToken)),
         TokenFault("200, no token_type", .token("T3", type: nil), .answer(.noTokenType)),
         TokenFault(
-            "200, token_type mac", .token("T3", type: "mac"), .answer(.unknownTokenType("mac")),
-            peers: "Heimdallr.swift sends `mac T3`"),
+            "200, token_type mac", .token("T3", type: "mac"), .answer(.unknownTokenType("mac"))),
         TokenFault("200, a token with a line end", .token(#"T3\r\nX: y"#), .answer(.badAccessToken)),
         TokenFault(
-            "200, expires_in 0", .token("T3", expiresIn: "0"), .answer(.alreadyExpired),
-            peers: "Envoy asks 20,000 times in 4 s"),
+            "200, expires_in 0", .token("T3", expiresIn: "0"), .answer(.alreadyExpired)),
         TokenFault("200, expires_in negative", .token("T3", expiresIn: "-5"), .answer(.alreadyExpired)),
     ]
 
@@ -98,55 +84,11 @@ struct TokenFault: Sendable {
             "a body that drips for ever",
             TokenEndpointAnswer(body: String(repeating: " ", count: 10_000), manner: .drip(.milliseconds(20))),
             .network(.timeout)),
-        TokenFault("silence", .silence, .network(.timeout), peers: envoyDown),
-        TokenFault("reset", .reset, .network(.cut), peers: envoyDown),
-        TokenFault("closed without an answer", .close, .network(.cut), peers: envoyDown),
+        TokenFault("silence", .silence, .network(.timeout)),
+        TokenFault("reset", .reset, .network(.cut)),
+        TokenFault("closed without an answer", .close, .network(.cut)),
         TokenFault(
             "cut in the body", TokenEndpointAnswer(body: #"{"access_token":"T3"}"#, manner: .cut(after: 9)),
             .network(.cut)),
     ]
-}
-
-/// Observations of one fault.
-struct TokenFaultReport: Sendable {
-    var fault: TokenFault
-    /// Statuses before there was a token.
-    var cold: Set<Int> = []
-    /// Statuses once the token had expired.
-    var whileDown: Set<Int> = []
-    /// A request that could have waited for the next attempt did not, and was told when to come back.
-    var isRefusedAtOnce = false
-    /// The last error, as the status names it.
-    var named: TokenEndpointFault?
-    /// Requests that should not have reached the upstream.
-    var badTokens: [String] = []
-    var tokenRequests = 0
-    var mostTokenRequests = 0
-    var failureEvents = 0
-    var failuresCounted = 0
-    /// From when the next attempt was due until a request got through.
-    var recovery = Duration.zero
-
-    static func table(_ rows: [TokenFaultReport]) -> String {
-        let head = [
-            "fault", "others", "no token", "expired", "at once", "asked", "bad tokens sent", "recovered",
-        ]
-        let cells = rows.map { row in
-            [
-                row.fault.name, row.fault.peers, statuses(row.cold), statuses(row.whileDown),
-                row.isRefusedAtOnce ? "yes" : "NO", "\(row.tokenRequests) of \(row.mostTokenRequests)",
-                "\(row.badTokens.count)", "\(Int(row.recovery / .milliseconds(1))) ms after due",
-            ]
-        }
-        let widths = head.indices.map { column in ([head] + cells).map { $0[column].count }.max() ?? 0 }
-        let lines = ([head, widths.map { String(repeating: "-", count: $0) }] + cells).map { line in
-            let padded = zip(line, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
-            return "| \(padded.joined(separator: " | ")) |"
-        }
-        return lines.joined(separator: "\n")
-    }
-
-    private static func statuses(_ set: Set<Int>) -> String {
-        set.sorted().map(String.init).joined(separator: ", ")
-    }
 }

@@ -9,17 +9,6 @@ struct TokenFlightTests {
     /// Room for all of them at the upstream at once.
     private static let room = "max_connections: 600"
 
-    /// So many requests at once, each on a connection of its own, and their statuses; `whileWaiting` runs meanwhile.
-    private func statuses(
-        of proxy: ProxyInProcess, _ count: Int = crowd, whileWaiting: @Sendable () async throws -> Void
-    ) async throws -> [Int] {
-        try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<count { group.addTask { try await proxy.request().status } }
-            try await whileWaiting()
-            return try await group.reduce(into: []) { $0.append($1) }
-        }
-    }
-
     /// Expects that each of them got through with `token` and no other.
     private func expectAll(
         _ statuses: [Int], with token: String, _ proxy: ProxyInProcess,
@@ -44,8 +33,7 @@ struct TokenFlightTests {
         let proxy = try await ProxyInProcess(upstream: Self.room, endpoint: endpoint)
         var leaving: [RawClient] = []
         for _ in 0..<20 {
-            let client = try await proxy.connect()
-            try await client.send(message())
+            let client = try await proxy.connect(sending: message())
             leaving.append(client)
         }
         // The first of them has begun the token request that they all leave.
@@ -54,7 +42,7 @@ struct TokenFlightTests {
         try await eventually("they wait") { client.status().waiters == 20 }
         for client in leaving { client.resetOnClose() }
         leaving = []
-        let all = try await statuses(of: proxy) {
+        let all = try await proxy.statuses(of: Self.crowd) {
             try await eventually("all wait", within: .seconds(60)) { client.status().waiters >= Self.crowd }
             #expect(proxy.origin.requests.isEmpty)
             gate.open()
@@ -77,7 +65,7 @@ struct TokenFlightTests {
         let client = proxy.client
         try await eventually("T1 expires") { !client.hasAccessToken }
         #expect(endpoint.requests.count == 1)
-        let all = try await statuses(of: proxy) {
+        let all = try await proxy.statuses(of: Self.crowd) {
             try await eventually("all wait", within: .seconds(60)) { client.status().waiters == Self.crowd }
             gate.open()
         }
@@ -92,16 +80,15 @@ struct TokenFlightTests {
             gate.wait()
             try exchange.respond(401, fields: [("WWW-Authenticate", "Bearer error=\"invalid_token\"")])
         }
-        let origin = proxy.origin
-        let all = try await statuses(of: proxy) {
+        let all = try await proxy.statuses(of: Self.crowd) {
             try await eventually("all were sent with T1", within: .seconds(60)) {
-                origin.requests.count == Self.crowd
+                proxy.origin.requests.count == Self.crowd
             }
             gate.open()
         }
         expectAll(all, with: "T2", proxy)
-        #expect(origin.requests.count == 2 * Self.crowd)
-        #expect(origin.requests.filter { $0.authorization == ["Bearer T1"] }.count == Self.crowd)
+        #expect(proxy.origin.requests.count == 2 * Self.crowd)
+        #expect(proxy.origin.requests.filter { $0.authorization == ["Bearer T1"] }.count == Self.crowd)
         #expect(proxy.endpoint.requests.count == 2)
     }
 
@@ -113,13 +100,8 @@ struct TokenFlightTests {
         }
         let proxy = try await ProxyInProcess(
             upstream: "token_wait: 300ms",
-            more: """
-                - host: patient.test
-                  url: ORIGIN
-                  client: api
-                  allow_plaintext: true
-                  token_wait: 60s
-                """, endpoint: endpoint)
+            more: "- {host: patient.test, url: ORIGIN, client: api, allow_plaintext: true, token_wait: 60s}",
+            endpoint: endpoint)
         async let patient = proxy.request("GET", "http://patient.test/")
         let hasty = try await proxy.request()
         try expectProblem(hasty, 503, "proxy_internal_response", "no-token")
@@ -214,14 +196,13 @@ struct TokenFlightTests {
             gate.wait()
             exchange.close()
         }
-        let origin = proxy.origin
         #expect(try await proxy.request("GET", "http://api.test/first").status == 200)
         async let dying = proxy.request("GET", "http://api.test/dies")
-        try await eventually("it was sent") { origin.requests.count == 2 }
+        try await eventually("it was sent") { proxy.origin.requests.count == 2 }
         #expect(try await proxy.request().status == 200)
         gate.open()
         #expect(try await dying.status == 200)
-        let tries = origin.requests.filter { $0.target == "/dies" }.map(\.authorization)
+        let tries = proxy.origin.requests.filter { $0.target == "/dies" }.map(\.authorization)
         #expect(tries == [["Bearer T1"], ["Bearer T2"]])
     }
 }

@@ -8,8 +8,7 @@ struct UpgradeTests {
     @Test func `an upstream that does not answer is 504`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.upgrading(far, upstream: "response_timeout: 200ms")
-        let client = try await proxy.connect()
-        try await client.send(handshake())
+        let client = try await proxy.connect(sending: handshake())
         let end = try await far.accept()
         try expectProblem(try await client.response(), 504, "http_response_timeout", upstream: "ws.test")
         _ = try await end.readToEnd()
@@ -30,15 +29,9 @@ struct UpgradeTests {
     @Test func `through a next proxy it goes by CONNECT`() async throws {
         let next = try RawListener()
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: far.test
-                  url: http://far.example
-                  proxy: http://127.0.0.1:\(next.port)
-                  client: api
-                  allow_plaintext: true
-                """)
-        let client = try await proxy.connect()
-        try await client.send(handshake("http://far.test/chat"))
+            more: "- {host: far.test, url: 'http://far.example', proxy: 'http://127.0.0.1:\(next.port)', client: api, "
+                + "allow_plaintext: true}")
+        let client = try await proxy.connect(sending: handshake("http://far.test/chat"))
         let end = try await next.accept()
         let connect = try await end.read(until: "\r\n\r\n")
         #expect(connect.hasPrefix("CONNECT far.example:80 HTTP/1.1\r\n"))
@@ -61,8 +54,7 @@ struct UpgradeTests {
         }
         for _ in 0..<3 {
             #expect(try await proxy.request().text == "ok")
-            let client = try await proxy.connect()
-            try await client.send(handshake("http://api.test/"))
+            let client = try await proxy.connect(sending: handshake("http://api.test/"))
             #expect(try await client.response().status == 101)
             #expect(try await client.readToEnd() == Array("raw".utf8))
             #expect(try await proxy.request("POST", body: "hello").text == "ok")
@@ -124,14 +116,8 @@ struct UpgradeTests {
         let server = try await TLSServerProcess(
             ["/usr/bin/python3", "-c", Self.server], [isUpstreamFirst ? "first" : "last"])
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: ws.test
-                  url: https://localhost:\(server.port)
-                  client: api
-                  tls: {ca_file: \(server.authority.certificateFile)}
-                """)
-        let client = try await proxy.connect()
-        try await client.send(handshake())
+            more: secureUpstream("ws.test", server.port, server.authority))
+        let client = try await proxy.connect(sending: handshake())
         #expect(try await client.response().status == 101)
         if isUpstreamFirst {
             #expect(try await client.readToEnd(within: .seconds(5)) == Array("word".utf8))

@@ -82,12 +82,10 @@ struct UploadTests {
 
     @Test func `piece by piece, not when it is whole`() async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(Self.head("Transfer-Encoding: chunked") + "5\r\nfirst\r\n")
-        let origin = proxy.origin
-        try await eventually("the first piece") { origin.requests.first?.text == "first" }
+        let client = try await proxy.connect(sending: Self.head("Transfer-Encoding: chunked") + "5\r\nfirst\r\n")
+        try await eventually("the first piece") { proxy.origin.requests.first?.text == "first" }
         try await client.send("6\r\nsecond\r\n")
-        try await eventually("the second piece") { origin.requests.first?.text == "firstsecond" }
+        try await eventually("the second piece") { proxy.origin.requests.first?.text == "firstsecond" }
         #expect(proxy.origin.requests.first?.isComplete == false)
         try await client.send("0\r\n\r\n")
         #expect(try await client.response().status == 200)
@@ -108,15 +106,14 @@ struct UploadTests {
     @Test(arguments: ["Content-Length: 10", "Transfer-Encoding: chunked"])
     func `a client that leaves in the middle cuts the upload, never completes it`(framing: String) async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(Self.head(framing) + (framing.hasPrefix("C") ? "hello" : "5\r\nhello\r\n"))
-        let origin = proxy.origin
-        try await eventually("the first piece") { origin.requests.first?.text == "hello" }
+        let client = try await proxy.connect(
+            sending: Self.head(framing) + (framing.hasPrefix("C") ? "hello" : "5\r\nhello\r\n"))
+        try await eventually("the first piece") { proxy.origin.requests.first?.text == "hello" }
         client.close()
         try await eventually("the upstream's connection ends", within: .seconds(5)) {
-            origin.connections.first?.isOver == true
+            proxy.origin.connections.first?.isOver == true
         }
-        #expect(origin.requests.first?.isComplete == false)
+        #expect(proxy.origin.requests.first?.isComplete == false)
     }
 
     private static let malformed = [
@@ -128,8 +125,8 @@ struct UploadTests {
     @Test(arguments: malformed)
     func `malformed chunks reach no upstream where they come with the head`(chunks: String) async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(Self.head("Transfer-Encoding: chunked") + "2\r\nok\r\n" + chunks + message())
+        let client = try await proxy.connect(
+            sending: Self.head("Transfer-Encoding: chunked") + "2\r\nok\r\n" + chunks + message())
         let response = try await client.response()
         try expectProblem(response, 400, "http_request_error", "malformed-request", upstream: nil)
         #expect(response.text.contains("Nothing was sent upstream"))
@@ -140,16 +137,14 @@ struct UploadTests {
     @Test(arguments: malformed)
     func `malformed chunks are refused later, too, and what was sent stays incomplete`(chunks: String) async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(Self.head("Transfer-Encoding: chunked") + "2\r\nok\r\n")
-        try await eventually("the first piece") { [origin = proxy.origin] in origin.requests.first?.text == "ok" }
+        let client = try await proxy.connect(sending: Self.head("Transfer-Encoding: chunked") + "2\r\nok\r\n")
+        try await eventually("the first piece") { proxy.origin.requests.first?.text == "ok" }
         try await client.send(chunks)
         let response = try await client.response()
         try expectProblem(response, 400, "http_request_error", "malformed-request")
         #expect(try await client.readToEnd().isEmpty)
-        let origin = proxy.origin
-        try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
-        #expect(!origin.requests.contains { $0.isComplete })
+        try await eventually("the upstream's connection ends") { proxy.origin.connections.allSatisfy(\.isOver) }
+        #expect(!proxy.origin.requests.contains { $0.isComplete })
     }
 
     // MARK: Early answers
@@ -160,8 +155,7 @@ struct UploadTests {
             try exchange.send("HTTP/1.1 413 Too Much\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig")
             exchange.close()
         }
-        let client = try await proxy.connect()
-        try await client.send(Self.head(framing))
+        let client = try await proxy.connect(sending: Self.head(framing))
         if framing.hasPrefix("T") {
             try await client.send("800000\r\n")
         }
@@ -183,8 +177,8 @@ struct UploadTests {
             try exchange.send("HTTP/1.1 200 Early\r\nContent-Length: 5\r\n\r\nearly")
             try exchange.readBody()
         }
-        let client = try await proxy.connect()
-        try await client.send(Self.head(chunked ? "Transfer-Encoding: chunked" : "Content-Length: 10"))
+        let client = try await proxy.connect(
+            sending: Self.head(chunked ? "Transfer-Encoding: chunked" : "Content-Length: 10"))
         try await client.send(chunked ? "5\r\nfirst\r\n" : "first")
         #expect(try await client.response().text == "early")
         try await client.send(chunked ? "5\r\nthen.\r\n0\r\n\r\n" : "then.")
@@ -198,8 +192,7 @@ struct UploadTests {
             try exchange.send("HTTP/1.1 200 Early\r\nContent-Length: 5\r\n\r\nearly")
             try exchange.readBody()
         }
-        let client = try await proxy.connect()
-        try await client.send(Self.head("Content-Length: 10") + "first")
+        let client = try await proxy.connect(sending: Self.head("Content-Length: 10") + "first")
         #expect(try await client.response().text == "early")
         try await client.send("then")
         #expect(try await client.readToEnd().isEmpty)
@@ -214,8 +207,7 @@ struct UploadTests {
             try exchange.send("HTTP/1.1 100 Go On\r\n\r\n")
             try exchange.respond(body: try exchange.readBody().text)
         }
-        let client = try await proxy.connect()
-        try await client.send(Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n"))
+        let client = try await proxy.connect(sending: Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n"))
         let origin = proxy.origin
         try await eventually("the head at the origin") { origin.requests.first?.field("Expect") == "100-continue" }
         gate.open()
@@ -246,8 +238,8 @@ struct UploadTests {
             try exchange.send("HTTP/1.1 100 Continue\r\n\r\n")
             try exchange.respond(body: try exchange.readBody().text)
         }
-        let client = try await proxy.connect()
-        try await client.send(Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n") + "hello" + message())
+        let client = try await proxy.connect(
+            sending: Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n") + "hello" + message())
         #expect(try await client.response().status == 100)
         #expect(try await client.response().text == "hello")
         #expect(try await client.response().status == 100)
@@ -260,15 +252,12 @@ struct UploadTests {
             try exchange.send("HTTP/1.1 \(status) No\r\nContent-Length: 2\r\nWWW-Authenticate: Basic\r\n\r\nno")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await proxy.connect()
-        try await client.send(Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n"))
-        let response = try await client.response()
+        let response = try await proxy.send(Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n"))
         #expect(response.status == status)
         #expect(response.field("Connection") == "close")
-        let origin = proxy.origin
-        try await eventually("the connection ends") { origin.connections.allSatisfy(\.isOver) }
-        #expect(origin.requests.count == 1)
-        #expect(origin.requests.first?.bodyCount == 0)
+        try await eventually("the connection ends") { proxy.origin.connections.allSatisfy(\.isOver) }
+        #expect(proxy.origin.requests.count == 1)
+        #expect(proxy.origin.requests.first?.bodyCount == 0)
     }
 
     @Test func `200 instead of 100 reaches the program, and that connection is not used again`() async throws {
@@ -280,9 +269,7 @@ struct UploadTests {
                 try exchange.respond(body: "next")
             }
         }
-        let client = try await proxy.connect()
-        try await client.send(Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n"))
-        #expect(try await client.response().text == "ok")
+        #expect(try await proxy.send(Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n")).text == "ok")
         #expect(try await proxy.request().text == "next")
         #expect(proxy.origin.requests.map(\.connection) == [0, 1])
     }
@@ -295,9 +282,8 @@ struct UploadTests {
             _ = exchange.waitForPeerToLeave()
         }
         for (target, status) in [("/silent", 504), ("/told", 408)] {
-            let client = try await proxy.connect()
-            try await client.send(
-                "POST http://api.test\(target) HTTP/1.1\r\nHost: api.test\r\nContent-Length: 5\r\n"
+            let client = try await proxy.connect(
+                sending: "POST http://api.test\(target) HTTP/1.1\r\nHost: api.test\r\nContent-Length: 5\r\n"
                     + "Expect: 100-continue\r\n\r\n")
             var response = try await client.response()
             if response.status == 100 { response = try await client.response() }

@@ -19,14 +19,13 @@ struct CallTests {
     }
 
     @Test func `a host that no upstream names: PERMISSION_DENIED`() async throws {
-        let records = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(records))
+        let proxy = try await ProxyInProcess(isLogged: true)
         expectStatus(
             try await proxy.send(call("http://nobody.test/a/B")), "7", "http_request_denied",
             "No upstream for this host. The configuration names no upstream for nobody.test:80.")
-        try await eventually("the record") { records.all.count == 1 }
-        #expect(records.all.first?.grpcStatus == 7)
-        #expect(records.all.first?.status == 200 && records.all.first?.reason == "no-upstream")
+        try await eventually("the record") { proxy.log.all.count == 1 }
+        #expect(proxy.log.all.first?.grpcStatus == 7)
+        #expect(proxy.log.all.first?.status == 200 && proxy.log.all.first?.reason == "no-upstream")
     }
 
     @Test func `an upstream that is down: UNAVAILABLE`() async throws {
@@ -100,11 +99,9 @@ struct CallTests {
                 $0.upstreams[0].idleTimeout = .milliseconds(300)
                 $0.upstreams[0].responseTimeout = .milliseconds(300)
             })
-        let stream = try await proxy.connect()
-        try await stream.send(call())
+        let stream = try await proxy.connect(sending: call())
         _ = try await stream.read(until: "one")
-        let other = try await proxy.connect()
-        try await other.send(call(type: "text/plain"))
+        let other = try await proxy.connect(sending: call(type: "text/plain"))
         let rest = try await other.readToEnd()
         #expect(rest.suffix(5) == Array("one\r\n".utf8), "cut by the deadline of other requests")
         gate.open()
@@ -118,8 +115,7 @@ struct CallTests {
             try exchange.chunk("one")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await proxy.connect()
-        try await client.send(call())
+        let client = try await proxy.connect(sending: call())
         #expect(try await client.readToEnd().suffix(5) == Array("one\r\n".utf8))
     }
 
@@ -129,9 +125,8 @@ struct CallTests {
             try exchange.respond(body: "got \(body.bodyCount)")
         }
         func begin(_ type: String) async throws -> RawClient {
-            let client = try await proxy.connect()
-            try await client.send(
-                "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Type: \(type)\r\n"
+            let client = try await proxy.connect(
+                sending: "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Type: \(type)\r\n"
                     + "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n")
             return client
         }

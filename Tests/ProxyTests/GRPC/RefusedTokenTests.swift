@@ -24,17 +24,16 @@ struct RefusedTokenTests {
 
     @Test(arguments: ["application/grpc", "application/grpc+proto", "application/grpc; a=b", "Application/gRPC+json"])
     func `in a head alone: one new token, and the call once more`(type: String) async throws {
-        let records = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess(
-            observer: .recording(records), answer: Self.refusing { try $0.status(16) })
+            isLogged: true, answer: Self.refusing { try $0.status(16) })
         expectCured(try await proxy.send(call(type: type)))
         let requests = proxy.origin.requests
         #expect(requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
         #expect(requests.map(\.text) == Array(repeating: "\0\0\0\0\u{3}abc", count: 2))
         #expect(proxy.endpoint.requests.count == 2)
-        try await eventually("the record") { records.all.count == 1 }
-        #expect(records.all.first?.grpcStatus == 0)
-        #expect(records.all.first?.wasReplayed == true)
+        try await eventually("the record") { proxy.log.all.count == 1 }
+        #expect(proxy.log.all.first?.grpcStatus == 0)
+        #expect(proxy.log.all.first?.wasReplayed == true)
     }
 
     @Test func `in trailers that come at once, without a message`() async throws {
@@ -62,8 +61,7 @@ struct RefusedTokenTests {
                 gate.wait()
                 try exchange.lastChunk(trailers: [("grpc-status", "16")])
             })
-        let client = try await proxy.connect()
-        try await client.send(call())
+        let client = try await proxy.connect(sending: call())
         _ = try await client.read(until: "\r\n\r\n")
         gate.open()
         _ = try await client.read(until: "grpc-status: 16\r\n\r\n")
@@ -82,22 +80,20 @@ struct RefusedTokenTests {
 
     @Test(arguments: [0, 1, 7, 13, 14, 17, 999])
     func `another status passes, and the token stays`(status: Int) async throws {
-        let records = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(records)) { try $0.status(status) }
+        let proxy = try await ProxyInProcess(isLogged: true) { try $0.status(status) }
         #expect(try await proxy.send(call()).field("grpc-status") == String(status))
         #expect(proxy.origin.requests.count == 1 && proxy.endpoint.requests.count == 1)
-        try await eventually("the record") { records.all.count == 1 }
-        #expect(records.all.first?.grpcStatus == UInt16(status))
+        try await eventually("the record") { proxy.log.all.count == 1 }
+        #expect(proxy.log.all.first?.grpcStatus == UInt16(status))
     }
 
     @Test(arguments: ["text/plain", "application/grpc-web", "application/grpc-web+proto", "application/grpcx"])
     func `to a request that is no gRPC call it means nothing`(type: String) async throws {
-        let records = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(records)) { try $0.status(16) }
+        let proxy = try await ProxyInProcess(isLogged: true) { try $0.status(16) }
         #expect(try await proxy.send(call(type: type)).field("grpc-status") == "16")
         #expect(proxy.origin.requests.count == 1 && proxy.endpoint.requests.count == 1)
-        try await eventually("the record") { records.all.count == 1 }
-        #expect(records.all.first.map { $0.grpcStatus == nil } == true)
+        try await eventually("the record") { proxy.log.all.count == 1 }
+        #expect(proxy.log.all.first.map { $0.grpcStatus == nil } == true)
     }
 
     @Test func `refused again, it passes, and a later refusal starts no token request at once`() async throws {

@@ -19,7 +19,7 @@ struct ForgottenCredentialTests {
 
     private func holders(_ proxy: ProxyInProcess) async throws -> Int {
         var count = 0
-        for shard in proxy.server.currentShards {
+        for shard in proxy.server.current.shards {
             count += try await shard.loop.run {
                 shard.value.rules.upstreams.filter { !$0.injected.tokenValues.isEmpty }.count
             }

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
@@ -10,7 +9,7 @@ import Testing
     .timeLimit(.minutes(1)))
 struct InjectionTests {
     /// A proxy whose host `key.test` has no client.
-    private func proxy(_ lines: String, folder: TemporaryDirectory? = nil) async throws -> ProxyInProcess {
+    private func proxy(_ lines: String) async throws -> ProxyInProcess {
         try await ProxyInProcess(
             more: """
                 - host: key.test
@@ -142,9 +141,9 @@ struct InjectionTests {
     @Test func `a changed file counts soon, and a bad one leaves the last good one`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write("one\n", to: "key")
-        let failures = Failures()
+        let failures = Recorder<String>()
         var observer = ProxyObserver()
-        observer.credentialFailed = { failures.note($0, $1) }
+        observer.credentialFailed = { failures.append("\($0): \($1)") }
         let proxy = try await ProxyInProcess(
             more: "- {host: key.test, url: ORIGIN, allow_plaintext: true, inject: {header: X-Key, value: "
                 + "{file: \(folder.path)/key}}}", observer: observer)
@@ -152,7 +151,7 @@ struct InjectionTests {
         try folder.write("two\n", to: "key")
         try await reaches("two", proxy)
         try folder.write("thr\u{7}ee\r\nX-Evil: 1\n", to: "key")
-        _ = try await eventually("the fault is told") { failures.all.isEmpty ? nil : true }
+        try await eventually("the fault is told") { !failures.all.isEmpty }
         #expect(try await ask(proxy).values("X-Key") == ["two"])
         #expect(failures.all.count == 1)
         #expect(failures.all[0].hasPrefix("upstreams[1].inject[0] (X-Key: <secret>): the secret can't go onto"))
@@ -173,10 +172,4 @@ struct InjectionTests {
         try folder.write("two\n", to: "key")
         try await reaches("two", proxy)
     }
-}
-
-private final class Failures: Sendable {
-    private let list = Mutex<[String]>([])
-    var all: [String] { list.withLock { $0 } }
-    func note(_ entry: String, _ error: any Error) { list.withLock { $0.append("\(entry): \(error)") } }
 }

@@ -33,13 +33,8 @@ struct PlaceholderTests {
 
     @Test func `in the query that is injected`() async throws {
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: key.test
-                  url: ORIGIN
-                  allow_plaintext: true
-                  require_placeholder: a+b
-                  inject: [{query: key, value: k}, {header: X-Key, value: h}]
-                """)
+            more: "- {host: key.test, url: ORIGIN, allow_plaintext: true, require_placeholder: a+b, "
+                + "inject: [{query: key, value: k}, {header: X-Key, value: h}]}")
         for (asked, sent, header) in [
             ("/?key=a%2Bb&x=1", "/?x=1&key=k", ["h"]), ("/?key=a+b", "/?key=k", ["h"]), ("/?key=c", "/?key=c", []),
             ("/?other=a%2Bb", "/?other=a%2Bb", []), ("/a+b", "/a+b", []),
@@ -55,14 +50,9 @@ struct PlaceholderTests {
     }
 
     @Test func `what stands beside the dummy is judged by on_existing`() async throws {
-        let more = """
-            - host: key.test
-              url: ORIGIN
-              allow_plaintext: true
-              require_placeholder: DUMMY
-              on_existing: WORD
-              inject: [{header: X-One, value: one}, {header: X-Two, value: two}]
-            """
+        let more =
+            "- {host: key.test, url: ORIGIN, allow_plaintext: true, require_placeholder: DUMMY, on_existing: WORD, "
+            + "inject: [{header: X-One, value: one}, {header: X-Two, value: two}]}"
         let fields = ["X-One: DUMMY", "X-Two: mine"]
         for (word, two) in [("replace", "two"), ("keep", "mine")] {
             let proxy = try await ProxyInProcess(more: more.replacing("WORD", with: word))

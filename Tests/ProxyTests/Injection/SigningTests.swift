@@ -112,9 +112,10 @@ struct SigningTests {
 
     @Test func `one that comes slowly, behind 100 Continue, on a connection that goes on`() async throws {
         let proxy = try await proxy()
-        let client = try await proxy.connect()
-        try await client.send(
-            "POST http://aws.test/x HTTP/1.1\r\nHost: aws.test\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+        let client = try await proxy.connect(
+            sending:
+                "POST http://aws.test/x HTTP/1.1\r\nHost: aws.test\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+        )
         #expect(try await client.response(to: "POST").status == 100)
         for byte in ["h", "e", "l", "l", "o"] {
             try await client.send(byte)

@@ -206,8 +206,8 @@ struct InterceptionTests {
 
     @Test func `plain HTTP inside the same CONNECT's port is no way around TLS`() async throws {
         let proxy = try await Self.proxy()
-        let client = try await proxy.connect()
-        try await client.send(connectRequest("api.test:443") + "GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        let client = try await proxy.connect(
+            sending: connectRequest("api.test:443") + "GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
         #expect(try await client.response(to: "CONNECT").status == 200)
         #expect(try await client.response().status == 403)
     }

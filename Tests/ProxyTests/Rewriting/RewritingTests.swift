@@ -122,8 +122,7 @@ struct RewritingTests {
             try exchange.send("HTTP/1.1 103 Early\r\nAlt-Svc: clear\r\nLink: </x>\r\n\r\n")
             try exchange.respond(body: "ok")
         }
-        let client = try await proxy.connect()
-        try await client.send(message())
+        let client = try await proxy.connect(sending: message())
         let early = try await client.response()
         #expect(early.status == 103)
         #expect(early.fields.map(\.description) == ["Link: </x>"])

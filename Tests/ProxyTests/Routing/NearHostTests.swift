@@ -73,9 +73,7 @@ struct NearHostTests {
     @Test func `the answer names what was asked for, its port and the near one`() async throws {
         let proxy = try await ProxyInProcess(
             proxy: "users: {ann: a-password, bob: b-password}",
-            more: """
-                - {host: secret.test, url: ORIGIN, callers: {users: [ann]}}
-                """)
+            more: "- {host: secret.test, url: ORIGIN, callers: {users: [ann]}}")
         func ask(_ url: String, _ user: String) async throws -> RawResponse {
             try await proxy.request("GET", url, fields: ["Proxy-Authorization: Basic \(user)"])
         }

@@ -19,15 +19,15 @@ struct BytePipe {
     let far: RawListener
 
     /// - Parameter idleTimeout: after which it ends if nothing moves.
-    init(_ kind: Kind, idleTimeout: String? = nil, observer: ProxyObserver = ProxyObserver()) async throws {
+    init(_ kind: Kind, idleTimeout: String? = nil, isLogged: Bool = false) async throws {
         self.kind = kind
         far = try RawListener()
         let lines = idleTimeout.map { "idle_timeout: \($0)" } ?? ""
         proxy =
             switch kind {
             case .tunnel:
-                try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)", proxy: lines, observer: observer)
-            case .upgrade: try await ProxyInProcess.upgrading(far, upstream: lines, observer: observer)
+                try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)", proxy: lines, isLogged: isLogged)
+            case .upgrade: try await ProxyInProcess.upgrading(far, upstream: lines, isLogged: isLogged)
             }
     }
 

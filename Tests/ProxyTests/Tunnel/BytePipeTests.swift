@@ -58,8 +58,7 @@ struct BytePipeTests {
 
     @Test(arguments: BytePipe.Kind.allCases)
     func `the access log and the metrics count its bytes, the metrics as they go`(kind: BytePipe.Kind) async throws {
-        let log = Recorder<RequestRecord>()
-        let pipe = try await BytePipe(kind, observer: .recording(log))
+        let pipe = try await BytePipe(kind, isLogged: true)
         let (client, end) = try await pipe.open()
         try await client.send(Array(repeating: 1, count: 1000))
         _ = try await end.read(count: 1000)
@@ -68,14 +67,14 @@ struct BytePipeTests {
         var traffic = try await pipe.traffic()
         #expect((traffic.bytesSent, traffic.bytesReceived) == (1000, 3000))
         #expect(await pipe.inFlight == 1)
-        #expect(log.all.isEmpty)
+        #expect(pipe.proxy.log.all.isEmpty)
         try await client.send("x")
         _ = try await end.read(count: 1)
         end.close()
         _ = try await client.readToEnd()
         client.close()
-        try await eventually("its record") { log.all.count == 1 }
-        let record = log.all[0]
+        try await eventually("its record") { pipe.proxy.log.all.count == 1 }
+        let record = pipe.proxy.log.all[0]
         #expect((record.status, record.bytesReceived, record.bytesSent) == (kind.status, 1001, 3000))
         switch kind {
         case .tunnel:

@@ -9,10 +9,9 @@ struct InsideConnectTests {
     }
 
     /// Name of the event, and what the operator is told.
-    private static func noting(_ ends: Recorder<String>, _ log: Recorder<RequestRecord>? = nil) -> ProxyObserver {
+    private static func noting(_ ends: Recorder<String>) -> ProxyObserver {
         var observer = ProxyObserver()
         observer.connectEnded = { ends.append("\(String(decoding: $0, as: UTF8.self)): \($1)") }
-        if let log { observer.accessLog = { log.append($0) } }
         return observer
     }
 
@@ -20,8 +19,7 @@ struct InsideConnectTests {
     private func open(
         _ proxy: ProxyInProcess, to authority: String = "api.test:80", fields: String = ""
     ) async throws -> RawClient {
-        let client = try await proxy.connect()
-        try await client.send(connectRequest(authority, fields: fields))
+        let client = try await proxy.connect(sending: connectRequest(authority, fields: fields))
         let answer = try await client.response(to: "CONNECT")
         #expect(answer.status == 200)
         #expect(answer.fields.isEmpty)
@@ -29,8 +27,7 @@ struct InsideConnectTests {
     }
 
     @Test func `with a token, one request after the other`() async throws {
-        let log = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(observer: .recording(log))
+        let proxy = try await ProxyInProcess(isLogged: true)
         let client = try await open(proxy)
         for path in ["/a", "/b"] {
             try await client.send(Self.get("api.test", path))
@@ -42,14 +39,14 @@ struct InsideConnectTests {
         #expect(requests.map(\.target) == ["/a", "/b", "/c"])
         #expect(requests.allSatisfy { $0.authorization == ["Bearer T1"] })
         #expect(requests.last?.body == Array("body".utf8))
-        #expect(log.all.map { String(decoding: $0.method, as: UTF8.self) } == ["CONNECT", "GET", "GET", "POST"])
-        #expect(log.all.map(\.status) == [200, 200, 200, 200])
+        #expect(proxy.log.all.map { String(decoding: $0.method, as: UTF8.self) } == ["CONNECT", "GET", "GET", "POST"])
+        #expect(proxy.log.all.map(\.status) == [200, 200, 200, 200])
     }
 
     @Test func `also what comes with the CONNECT, and byte by byte`() async throws {
         let proxy = try await ProxyInProcess()
-        let client = try await proxy.connect()
-        try await client.send(connectRequest("api.test:80") + Self.get() + Self.get("api.test", "/second"))
+        let client = try await proxy.connect(
+            sending: connectRequest("api.test:80") + Self.get() + Self.get("api.test", "/second"))
         #expect(try await client.response(to: "CONNECT").status == 200)
         #expect(try await client.response().status == 200)
         #expect(try await client.response().status == 200)
@@ -129,17 +126,17 @@ struct InsideConnectTests {
     // MARK: What is no HTTP/1.1
 
     @Test func `TLS ends with an alert and a log line, where it is not tunnelled`() async throws {
-        let (ends, log) = (Recorder<String>(), Recorder<RequestRecord>())
+        let ends = Recorder<String>()
         let proxy = try await ProxyInProcess(
             more: "- {host: 'api.test:8443', url: ORIGIN, client: api, allow_plaintext: true}",
-            observer: Self.noting(ends, log))
+            observer: Self.noting(ends), isLogged: true)
         let client = try await open(proxy, to: "api.test:8443")
         try await client.send([0x16, 3, 1, 0, 5])
         #expect(try await client.readToEnd() == [0x15, 3, 3, 0, 2, 2, 49])
-        try await eventually("its records") { ends.all.count == 1 && log.all.count == 1 }
+        try await eventually("its records") { ends.all.count == 1 && proxy.log.all.count == 1 }
         #expect(ends.all[0].hasPrefix("api.test:8443: No token can be put on a request that TLS hides"))
-        #expect(log.all[0].status == 200)
-        #expect(log.all[0].reason == "connect-refused")
+        #expect(proxy.log.all[0].status == 200)
+        #expect(proxy.log.all[0].reason == "connect-refused")
     }
 
     @Test func `TLS is tunnelled where tunnels say so, and HTTP is still served`() async throws {
@@ -165,16 +162,15 @@ struct InsideConnectTests {
         var far: RawListener? = try RawListener()
         let port = try #require(far?.port)
         far = nil
-        let log = Recorder<RequestRecord>()
         let proxy = try await ProxyInProcess.tunnelling(
             "127.0.0.1:\(port)",
             more: "- {host: '127.0.0.1:\(port)', url: ORIGIN, client: api, allow_plaintext: true}",
-            observer: .recording(log))
+            isLogged: true)
         let client = try await open(proxy, to: "127.0.0.1:\(port)")
         try await client.send([0x16, 3, 1])
         #expect(try await client.readToEnd().isEmpty)
-        try await eventually("its record") { log.all.count == 1 }
-        #expect(log.all[0].errorClass == "connection_refused")
+        try await eventually("its record") { proxy.log.all.count == 1 }
+        #expect(proxy.log.all[0].errorClass == "connection_refused")
     }
 
     @Test func `silence ends after header_timeout, and an end at once`() async throws {

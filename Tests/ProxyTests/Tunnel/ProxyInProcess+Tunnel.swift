@@ -5,10 +5,10 @@ import Testing
 extension ProxyInProcess {
     /// With `connect: tunnel` to these places.
     static func tunnelling(
-        _ tunnels: String, proxy: String = "", more: String = "", observer: ProxyObserver = ProxyObserver()
+        _ tunnels: String, proxy: String = "", more: String = "", isLogged: Bool = false
     ) async throws -> ProxyInProcess {
         try await ProxyInProcess(
-            proxy: "connect: tunnel\ntunnels: [\(tunnels)]\n\(proxy)", more: more, observer: observer)
+            proxy: "connect: tunnel\ntunnels: [\(tunnels)]\n\(proxy)", more: more, isLogged: isLogged)
     }
 
     /// A tunnel to `far`, and its two ends.

@@ -9,15 +9,14 @@ import Testing
 struct RedirectedTests {
     /// `api.test` is intercepted, `plain.test` is listed only.
     private static func proxy(
-        _ proxy: String = "", upstream: String = "intercept: true", _ ends: Recorder<String>? = nil,
-        _ log: Recorder<RequestRecord>? = nil
+        _ proxy: String = "", upstream: String = "intercept: true", _ ends: Recorder<String>? = nil
     ) async throws -> ProxyInProcess {
         var observer = ProxyObserver()
         if let ends { observer.connectEnded = { ends.append("\(String(decoding: $0, as: UTF8.self)): \($1)") } }
-        if let log { observer.accessLog = { log.append($0) } }
         return try await ProxyInProcess(
             upstream: upstream, proxy: proxy,
-            more: "- {host: plain.test, url: ORIGIN, client: api, allow_plaintext: true}", observer: observer)
+            more: "- {host: plain.test, url: ORIGIN, client: api, allow_plaintext: true}", observer: observer,
+            isLogged: true)
     }
 
     /// Runs curl, whose connections all lead to the proxy's port.
@@ -49,16 +48,15 @@ struct RedirectedTests {
     private static let accessDenied: [UInt8] = [0x15, 3, 3, 0, 2, 2, 49]
 
     @Test func `an intercepted host gets its token`() async throws {
-        let log = Recorder<RequestRecord>()
-        let proxy = try await Self.proxy("", nil, log)
+        let proxy = try await Self.proxy()
         let run = try await curl(proxy, ["https://api.test/a", "https://api.test/b"])
         #expect(run.output == "okok", "\(run.transcript)")
         #expect(proxy.origin.requests.map(\.target) == ["/a", "/b"])
         #expect(proxy.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
-        try await eventually("its records") { log.all.count == 3 }
-        #expect(log.all.map { String(decoding: $0.method, as: UTF8.self) } == ["CONNECT", "GET", "GET"])
-        #expect(String(decoding: log.all[0].host, as: UTF8.self) == "api.test:443")
-        #expect(log.all.map(\.status) == [200, 200, 200])
+        try await eventually("its records") { proxy.log.all.count == 3 }
+        #expect(proxy.log.all.map { String(decoding: $0.method, as: UTF8.self) } == ["CONNECT", "GET", "GET"])
+        #expect(String(decoding: proxy.log.all[0].host, as: UTF8.self) == "api.test:443")
+        #expect(proxy.log.all.map(\.status) == [200, 200, 200])
     }
 
     /// A client that sends its ClientHello byte by byte, or in two records.

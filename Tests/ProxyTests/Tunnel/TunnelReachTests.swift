@@ -11,8 +11,7 @@ struct TunnelReachTests {
         let other = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(listed.port)")
         for authority in ["127.0.0.1:\(other.port)", "localhost:\(listed.port)", "api.test:443"] {
-            let client = try await proxy.connect()
-            try await client.send(connectRequest(authority) + message())
+            let client = try await proxy.connect(sending: connectRequest(authority) + message())
             try expectProblem(
                 try await client.response(to: "CONNECT"), 403, "http_request_denied", "tunnel-not-listed", upstream: nil
             )
@@ -26,9 +25,7 @@ struct TunnelReachTests {
     @Test func `a name is listed in any case`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("LocalHost:\(far.port)")
-        let client = try await proxy.connect()
-        try await client.send(connectRequest("LOCALHOST.:\(far.port)"))
-        #expect(try await client.response(to: "CONNECT").status == 200)
+        #expect(try await proxy.send(connectRequest("LOCALHOST.:\(far.port)"), method: "CONNECT").status == 200)
     }
 
     @Test(arguments: [
@@ -99,8 +96,7 @@ struct TunnelReachTests {
     @Test func `nobody there is 502, and no 200 before`() async throws {
         let port = try freePort()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(port)")
-        let client = try await proxy.connect()
-        try await client.send(connectRequest("127.0.0.1:\(port)") + "early")
+        let client = try await proxy.connect(sending: connectRequest("127.0.0.1:\(port)") + "early")
         let response = try await client.response(to: "CONNECT")
         try expectProblem(response, 502, "connection_refused", "connection-refused", upstream: nil)
         #expect(!response.text.contains("upstream"))
@@ -122,14 +118,13 @@ struct TunnelReachTests {
 
     @Test func `a client that is reset while it waits ends the attempt`() async throws {
         let deaf = try DeafPort()
-        let log = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(deaf.port)", observer: .recording(log))
+        let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(deaf.port)", isLogged: true)
         var client: RawClient? = try await proxy.connect()
         try await client?.send(connectRequest("127.0.0.1:\(deaf.port)"))
         try await deaf.isDialled()
         client?.resetOnClose()
         client = nil
-        try await eventually("its record", within: .seconds(2)) { log.all.map(\.status) == [499] }
+        try await eventually("its record", within: .seconds(2)) { proxy.log.all.map(\.status) == [499] }
     }
 
     @Test(arguments: [
@@ -143,8 +138,7 @@ struct TunnelReachTests {
     ])
     func `what is no CONNECT is refused, whether tunnels are allowed or not`(request: String) async throws {
         for proxy in [try await ProxyInProcess.tunnelling(#""*""#), try await ProxyInProcess()] {
-            let client = try await proxy.connect()
-            try await client.send(request)
+            let client = try await proxy.connect(sending: request)
             try expectProblem(
                 try await client.response(to: "CONNECT"), 400, "http_request_error", "malformed-request", upstream: nil)
             #expect(try await client.readToEnd().isEmpty)

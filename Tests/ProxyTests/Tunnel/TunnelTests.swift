@@ -8,8 +8,7 @@ struct TunnelTests {
     @Test func `what comes together with the CONNECT goes through behind the 200`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)")
-        let client = try await proxy.connect()
-        try await client.send(connectRequest("127.0.0.1:\(far.port)") + "early bytes")
+        let client = try await proxy.connect(sending: connectRequest("127.0.0.1:\(far.port)") + "early bytes")
         let end = try await far.accept()
         #expect(try await end.read(count: 11) == Array("early bytes".utf8))
         #expect(try await client.response(to: "CONNECT").status == 200)
@@ -18,8 +17,7 @@ struct TunnelTests {
     @Test func `what comes with it, and the end behind it, goes through`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)")
-        let client = try await proxy.connect()
-        try await client.send(connectRequest("127.0.0.1:\(far.port)") + "all of it")
+        let client = try await proxy.connect(sending: connectRequest("127.0.0.1:\(far.port)") + "all of it")
         client.finishSending()
         let end = try await far.accept()
         #expect(try await end.readToEnd() == Array("all of it".utf8))
@@ -32,9 +30,9 @@ struct TunnelTests {
     @Test func `the request itself does not: nothing of it reaches the other end, no token either`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port), api.test:443")
-        let client = try await proxy.connect()
-        try await client.send(
-            connectRequest("127.0.0.1:\(far.port)", fields: "Authorization: Bearer mine\r\nX-Mine: 1\r\n") + "x")
+        let client = try await proxy.connect(
+            sending: connectRequest("127.0.0.1:\(far.port)", fields: "Authorization: Bearer mine\r\nX-Mine: 1\r\n")
+                + "x")
         let end = try await far.accept()
         client.finishSending()
         #expect(try await end.readToEnd() == Array("x".utf8))
@@ -46,8 +44,7 @@ struct TunnelTests {
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)", proxy: "max_connections: 2")
         let (first, end) = try await proxy.openTunnel(to: far)
         let (second, other) = try await proxy.openTunnel(to: far)
-        let third = try await proxy.connect()
-        try await third.send(message())
+        let third = try await proxy.connect(sending: message())
         await #expect(throws: TestFailure.self) { try await third.response(within: .milliseconds(300)) }
         first.close()
         _ = try await end.readToEnd()
@@ -65,9 +62,9 @@ struct TunnelTests {
         let refused = try await proxy.send(connectRequest("127.0.0.1:\(far.port)"), method: "CONNECT")
         #expect(refused.status == 407)
         #expect(try await !far.isAwaited())
-        let client = try await proxy.connect()
-        try await client.send(
-            connectRequest("127.0.0.1:\(far.port)", fields: "Proxy-Authorization: Basic YWxpY2U6c2VzYW1l\r\n") + "x")
+        let client = try await proxy.connect(
+            sending: connectRequest("127.0.0.1:\(far.port)", fields: "Proxy-Authorization: Basic YWxpY2U6c2VzYW1l\r\n")
+                + "x")
         let end = try await far.accept()
         #expect(try await client.response(to: "CONNECT").status == 200)
         client.finishSending()

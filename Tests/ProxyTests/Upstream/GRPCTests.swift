@@ -18,27 +18,13 @@ struct GRPCTests {
         func end() async throws { try await client.send("0\r\n\r\n") }
     }
 
-    private func serverAndProxy(tls: Bool) async throws -> (ChildProcess, ProxyInProcess, PrivateCA) {
-        let authority = try await PrivateCA()
-        let certificate = try await authority.server()
-        let files = tls ? [certificate.certificateFile, certificate.keyFile] : []
-        let server = try ChildProcess([try Repository.python(), Repository.fixture("grpc_server.py")] + files)
-        let port = try await server.printedPort()
-        let proxy = try await ProxyInProcess(
-            more: """
-                - host: calls.test
-                  url: \(tls ? "https://localhost" : "http://127.0.0.1"):\(port)
-                  client: api
-                  allow_plaintext: true
-                \(tls ? "  tls: {ca_file: \(authority.certificateFile)}" : "")
-                """)
-        return (server, proxy, authority)
+    private func proxy(tls: Bool = false) async throws -> ProxyInProcess {
+        try await ServerAndProxy("grpc_server.py", upstream: "", authority: tls ? try await PrivateCA() : nil).proxy
     }
 
     private func begin(_ method: String, _ proxy: ProxyInProcess, _ fields: String = "") async throws -> Call {
-        let client = try await proxy.connect()
-        try await client.send(
-            "POST http://calls.test/test.Echo/\(method) HTTP/1.1\r\nHost: calls.test\r\n"
+        let client = try await proxy.connect(
+            sending: "POST http://two.test/test.Echo/\(method) HTTP/1.1\r\nHost: two.test\r\n"
                 + "Content-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\(fields)\r\n")
         return Call(client: client)
     }
@@ -52,9 +38,7 @@ struct GRPCTests {
 
     @Test(arguments: [false, true])
     func `one message each way, with metadata at the end`(tls: Bool) async throws {
-        let (server, proxy, authority) = try await serverAndProxy(tls: tls)
-        // Its files are read by the proxy.
-        defer { withExtendedLifetime(authority) {} }
+        let proxy = try await proxy(tls: tls)
         for _ in 0..<3 {
             let response = try await call("Unary", Array("hello".utf8), proxy)
             #expect(response.status == 200)
@@ -62,11 +46,10 @@ struct GRPCTests {
             #expect(response.trailers.value("grpc-status") == "0")
             #expect(response.trailers.value("x-end") == "unary")
         }
-        try await server.stop()
     }
 
     @Test func `streams in each direction`() async throws {
-        let (server, proxy, _) = try await serverAndProxy(tls: false)
+        let proxy = try await proxy()
         let down = try await call("Down", Array("300".utf8), proxy)
         #expect(down.text.hasSuffix("299"))
         #expect(down.trailers.value("grpc-status") == "0")
@@ -81,64 +64,53 @@ struct GRPCTests {
         }
         try await both.end()
         _ = try await both.client.read(until: "grpc-status: 0")
-        try await server.stop()
     }
 
     @Test func `an answer larger than all windows`() async throws {
-        let (server, proxy, _) = try await serverAndProxy(tls: false)
+        let proxy = try await proxy()
         let response = try await call("Large", [UInt8](repeating: 0x62, count: 20_000), proxy)
         #expect(response.body.count == 20_000_005)
         #expect(response.trailers.value("grpc-status") == "0")
-        try await server.stop()
     }
 
     @Test func `an error without a body, with its message`() async throws {
-        let (server, proxy, _) = try await serverAndProxy(tls: false)
+        let proxy = try await proxy()
         let response = try await call("Fails", [], proxy)
         #expect(response.status == 200)
         #expect(response.field("grpc-status") == "5")
         #expect(response.field("grpc-message") == "nothing here: 100%25 sure")
-        try await server.stop()
     }
 
     @Test func `UNAUTHENTICATED without a body brings a new token, and the call is sent once more`() async throws {
-        let (server, proxy, _) = try await serverAndProxy(tls: false)
+        let proxy = try await proxy()
         let response = try await call("Picky", Array("x".utf8), proxy)
         #expect(response.text.hasSuffix("Bearer T2"))
         #expect(response.trailers.value("grpc-status") == "0")
-        try await server.stop()
     }
 
     @Test func `UNAUTHENTICATED at the end brings a new token for the next call`() async throws {
-        let (server, proxy, _) = try await serverAndProxy(tls: false)
+        let proxy = try await proxy()
         let first = try await call("Late", [], proxy)
         #expect(first.trailers.value("grpc-status") == "16")
         try await eventually("a new token") {
             try await self.call("Late", [], proxy).trailers.value("grpc-status") == "0"
         }
-        try await server.stop()
     }
 
     @Test func `a caller that leaves cancels its call`() async throws {
-        let (server, proxy, _) = try await serverAndProxy(tls: false)
-        let call = try await begin("Waits", proxy)
+        let running = try await ServerAndProxy("grpc_server.py", upstream: "")
+        let call = try await begin("Waits", running.proxy)
         try await call.send([])
         try await call.end()
-        try await eventually("the call is there") { server.output.contains("waiting") }
+        try await eventually("the call is there") { running.server.output.contains("waiting") }
         call.client.resetOnClose()
         call.client.close()
-        try await eventually("the server hears of it") { server.output.contains("left") }
-        try await server.stop()
+        try await eventually("the server hears of it") { running.server.output.contains("left") }
     }
 
     @Test func `the proxy's own problems are answers of gRPC`() async throws {
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: calls.test
-                  url: http://127.0.0.1:\(try freePort())
-                  client: api
-                  allow_plaintext: true
-                """)
+            more: "- {host: two.test, url: 'http://127.0.0.1:\(try freePort())', client: api, allow_plaintext: true}")
         let response = try await call("Unary", [], proxy)
         #expect(response.status == 200)
         #expect(response.field("content-type") == "application/grpc")

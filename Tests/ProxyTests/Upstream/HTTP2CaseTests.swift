@@ -5,7 +5,8 @@ import Testing
     "an HTTP/2 upstream that breaks the rules harms its own answer only", .stopsProxies, .serialized,
     .timeLimit(.minutes(3)))
 struct HTTP2CaseTests {
-    // Cases of `Fixtures/h2_cases.py`.
+    private static let fixture = "h2_cases.py"
+    private static let upstream = "http2: prior-knowledge\nresponse_timeout: 3s"
 
     private static let whole = [
         "ok", "padded", "ended-then-reset", "last-words", "empty-end", "interim", "unknown-frame", "unknown-setting",
@@ -30,44 +31,22 @@ struct HTTP2CaseTests {
         "flood-ping", "flood-empty-data", "flood-window", "flood-priority", "flood-unknown", "flood-reset",
     ]
 
-    private func serverAndProxy(
-        _ options: [String] = [], upstream: String = ""
-    ) async throws -> (ChildProcess, ProxyInProcess) {
-        let server = try ChildProcess([try Repository.python(), Repository.fixture("h2_cases.py")] + options)
-        let port = try await server.printedPort()
-        let proxy = try await ProxyInProcess(
-            more: """
-                - host: two.test
-                  url: http://127.0.0.1:\(port)
-                  client: api
-                  allow_plaintext: true
-                  response_timeout: 3s
-                  http2: prior-knowledge
-                  \(upstream)
-                """)
-        return (server, proxy)
-    }
-
     @Test func `what is in order is whole, and sent once more where nothing was processed`() async throws {
-        let (server, proxy) = try await serverAndProxy()
+        let proxy = try await ServerAndProxy(Self.fixture, upstream: Self.upstream).proxy
         for name in Self.whole {
-            let client = try await proxy.connect()
-            try await client.send(
-                "POST http://two.test/\(name) HTTP/1.1\r\nHost: two.test\r\nContent-Length: 0\r\n\r\n")
+            let client = try await proxy.connect(
+                sending: "POST http://two.test/\(name) HTTP/1.1\r\nHost: two.test\r\nContent-Length: 0\r\n\r\n")
             var response = try await client.response()
             while response.status == 103 { response = try await client.response() }
             #expect(response.status == 200, "\(name)")
             #expect(response.text == "hello", "\(name)")
         }
-        try await server.stop()
     }
 
     @Test func `everything else is a 502 or a cut, and the next request is served`() async throws {
-        let (server, proxy) = try await serverAndProxy()
+        let proxy = try await ServerAndProxy(Self.fixture, upstream: Self.upstream).proxy
         for name in Self.bad + (0..<14).flatMap({ ["reset-\($0)", "cut-\($0)"] }) {
-            let client = try await proxy.connect()
-            try await client.send("GET http://two.test/\(name) HTTP/1.1\r\nHost: two.test\r\n\r\n")
-            let response = try? await client.response()
+            let response = try? await proxy.send("GET http://two.test/\(name) HTTP/1.1\r\nHost: two.test\r\n\r\n")
             let isWhole = response?.status == 200
             #expect(!isWhole, "\(name): \(response?.text ?? "")")
             // Its frames end the connection, before any timeout. libnghttp2 skips those of unknown types.
@@ -75,19 +54,19 @@ struct HTTP2CaseTests {
             let next = try await proxy.request("GET", "http://two.test/ok")
             #expect(next.text == "hello", "after \(name)")
         }
-        try await server.stop()
     }
 
     @Test func `a request that waits when the connection ends is sent once, on another one`() async throws {
-        let (server, proxy) = try await serverAndProxy(["one-stream"], upstream: "max_connections: 1")
+        let running = try await ServerAndProxy(
+            Self.fixture, ["one-stream"], upstream: Self.upstream + "\nmax_connections: 1")
+        let proxy = running.proxy
         #expect(try await proxy.request("GET", "http://two.test/ok").status == 200)
         async let first = proxy.request("GET", "http://two.test/half-close")
-        try await eventually("the first request") { server.output.contains("/half-close") }
+        try await eventually("the first request") { running.server.output.contains("/half-close") }
         let waiting = try await proxy.request("POST", "http://two.test/waiting", body: "")
         // 502: its head went out before the end was seen, so the server may have processed it.
         #expect(waiting.text == "hello" || waiting.status == 502)
         #expect(try await first.text == "hello")
-        #expect(server.output.split(separator: "\n").count { $0 == "/waiting" } == 1)
-        try await server.stop()
+        #expect(running.count("/waiting") == 1)
     }
 }

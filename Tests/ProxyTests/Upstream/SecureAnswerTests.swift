@@ -30,59 +30,46 @@ struct SecureAnswerTests {
             threading.Thread(target=serve, args=(raw,), daemon=True).start()
         """#
 
-    private func serverAndProxy() async throws -> (TLSServerProcess, ProxyInProcess) {
-        let server = try await TLSServerProcess(["/usr/bin/python3", "-c", Self.server])
-        let proxy = try await ProxyInProcess(
-            more: """
-                - host: secure.test
-                  url: https://localhost:\(server.port)
-                  client: api
-                  tls: {ca_file: \(server.authority.certificateFile)}
-                """)
-        return (server, proxy)
+    /// A proxy in front of a server that runs this script, as `secure.test`.
+    private func proxy(
+        _ script: String, _ arguments: [String] = [], _ more: String = ""
+    ) async throws -> ProxyInProcess {
+        let server = try await TLSServerProcess(["/usr/bin/python3", "-c", script], arguments)
+        return try await ProxyInProcess(
+            more: secureUpstream("secure.test", server.port, server.authority, more), peer: server)
     }
 
     /// RFC 9112, 9.8: the end of the connection is the end of the body only after close_notify.
     @Test(arguments: [("whole", true), ("cut", false), ("length", false), ("chunked", false)])
     func `a body that ends by closing is whole only if TLS says so`(path: String, isWhole: Bool) async throws {
-        let (server, proxy) = try await serverAndProxy()
+        let proxy = try await proxy(Self.server)
         for version in ["1.1", "1.0"] {
-            let client = try await proxy.connect()
-            try await client.send("GET http://secure.test/\(path) HTTP/\(version)\r\nHost: secure.test\r\n\r\n")
+            let client = try await proxy.connect(
+                sending: "GET http://secure.test/\(path) HTTP/\(version)\r\nHost: secure.test\r\n\r\n")
             if isWhole {
                 #expect(try await client.response().text == "hello")
             } else {
                 await #expect(throws: (any Error).self) { try await client.response() }
             }
         }
-        try await server.process.stop()
     }
 
     @Test func `https in the target, where the upstream is https`() async throws {
-        let (server, proxy) = try await serverAndProxy()
+        let proxy = try await proxy(Self.server)
         let response = try await proxy.send("GET https://secure.test/whole HTTP/1.1\r\nHost: other.test\r\n\r\n")
         #expect(response.text == "hello")
         try expectProblem(
             try await proxy.send("GET https://api.test/ HTTP/1.1\r\nHost: secure.test\r\n\r\n"), 400,
             "http_request_error", "scheme-not-supported")
         #expect(proxy.origin.connections.isEmpty)
-        try await server.process.stop()
     }
 
     @Test(arguments: ["Content-Length: 4000000", "Transfer-Encoding: chunked"])
     func `an HTTP 2 upstream that refuses in the middle of an upload is heard at once`(framing: String) async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(
-            certificate: try await authority.server(),
+        let nginx = try await Nginx.secure(
             locations: Nginx.sayWhatArrived + "\nlocation /deny { return 403 'not here'; }")
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: two.test
-                  url: https://localhost:\(nginx.httpsPort)
-                  client: api
-                  http2: true
-                  tls: {ca_file: \(authority.certificateFile)}
-                """)
+            more: secureUpstream("two.test", nginx.httpsPort, nginx.authority, "http2: true"))
         for _ in 0..<3 {
             let client = try await proxy.connect()
             let piece = framing.hasPrefix("T") ? "5\r\nfirst\r\n" : "first"
@@ -126,14 +113,8 @@ struct SecureAnswerTests {
     @Test func `a body that ends because nothing but TLS came is cut`() async throws {
         let server = try await TLSServerProcess(["/usr/bin/python3", "-c", Self.ticketServer])
         let proxy = try await ProxyInProcess(
-            more: """
-                - host: secure.test
-                  url: https://localhost:\(server.port)
-                  client: api
-                  tls: {ca_file: \(server.authority.certificateFile)}
-                """)
-        let client = try await proxy.connect()
-        try await client.send("GET http://secure.test/ HTTP/1.1\r\nHost: secure.test\r\n\r\n")
+            more: secureUpstream("secure.test", server.port, server.authority))
+        let client = try await proxy.connect(sending: "GET http://secure.test/ HTTP/1.1\r\nHost: secure.test\r\n\r\n")
         // A chunked answer that is whole ends in its last chunk; one that is cut ends in a reset, perhaps before "hello" is read.
         var rest: [UInt8]?
         if (try? await client.read(until: "hello")) != nil {
@@ -145,7 +126,6 @@ struct SecureAnswerTests {
             rest = try? await client.readToEnd()
         }
         #expect(rest.map { !String(decoding: $0, as: UTF8.self).contains("0\r\n\r\n") } ?? true)
-        try await server.process.stop()
     }
 
     /// Begins an answer over HTTP/2 and ends it as its arguments say: how, and whether with a Content-Length.
@@ -187,33 +167,18 @@ struct SecureAnswerTests {
                         break
         """#
 
-    private func twoServer(_ end: String, _ length: String) async throws -> (TLSServerProcess, ProxyInProcess) {
-        let server = try await TLSServerProcess(["/usr/bin/python3", "-c", Self.frameServer], [end, length])
-        let proxy = try await ProxyInProcess(
-            more: """
-                - host: two.test
-                  url: https://localhost:\(server.port)
-                  client: api
-                  http2: true
-                  tls: {ca_file: \(server.authority.certificateFile)}
-                """)
-        return (server, proxy)
-    }
-
     @Test(arguments: ["reset", "size", "padding", "close"])
     func `over HTTP 2 a body of a known length that is cut is no whole answer`(end: String) async throws {
-        let (server, proxy) = try await twoServer(end, "length")
-        await #expect(throws: (any Error).self) { try await proxy.request("GET", "http://two.test/") }
-        try await server.process.stop()
+        let proxy = try await proxy(Self.frameServer, [end, "length"], "http2: true")
+        await #expect(throws: (any Error).self) { try await proxy.request("GET", "http://secure.test/") }
     }
 
     @Test(arguments: [
         ("end", true), ("end, reset", true), ("close", false), ("reset", false), ("size", false), ("padding", false),
     ])
     func `one of an unknown length ends by its own end alone`(end: String, isWhole: Bool) async throws {
-        let (server, proxy) = try await twoServer(end, "none")
-        let text = try? await proxy.request("GET", "http://two.test/").text
+        let proxy = try await proxy(Self.frameServer, [end, "none"], "http2: true")
+        let text = try? await proxy.request("GET", "http://secure.test/").text
         #expect((text == "hello") == isWhole)
-        try await server.process.stop()
     }
 }

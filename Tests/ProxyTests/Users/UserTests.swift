@@ -42,15 +42,14 @@ struct UserTests {
 
     @Test(arguments: ["alice:secret of alice", "bób:pass:wörd"])
     func `a user of the list comes in, and its credential goes no further`(credentials: String) async throws {
-        let records = Recorder<RequestRecord>()
-        let proxy = try await ProxyInProcess(proxy: Self.users, observer: .recording(records))
+        let proxy = try await ProxyInProcess(proxy: Self.users, isLogged: true)
         let response = try await proxy.request(fields: [basic(credentials)])
         #expect(response.text == "ok")
         let request = try #require(proxy.origin.requests.first)
         #expect(request.authorization == ["Bearer T1"])
         #expect(request.values("Proxy-Authorization") == [])
-        try await eventually("a line") { records.all.count == 1 }
-        #expect(records.all[0].user == String(credentials.prefix { $0 != ":" }))
+        try await eventually("a line") { proxy.log.all.count == 1 }
+        #expect(proxy.log.all[0].user == String(credentials.prefix { $0 != ":" }))
     }
 
     @Test func `curl does it with --proxy-user, and not with a wrong one`() async throws {
@@ -82,8 +81,7 @@ struct UserTests {
 
     @Test func `each request on a connection is asked anew`() async throws {
         let proxy = try await ProxyInProcess(proxy: Self.users)
-        let client = try await proxy.connect()
-        try await client.send(message(fields: [basic("alice:secret of alice")]))
+        let client = try await proxy.connect(sending: message(fields: [basic("alice:secret of alice")]))
         #expect(try await client.response().status == 200)
         try await client.send(message())
         #expect(try await client.response().status == 407)
@@ -145,8 +143,7 @@ struct UserTests {
         for status in [200, 407, 200] { #expect(try await client.response().status == status) }
         // A client that leaves does not affect others.
         try await Task.sleep(for: .milliseconds(1100))
-        let leaver = try await proxy.connect()
-        try await leaver.send(message(fields: [basic("alice:third")]))
+        let leaver = try await proxy.connect(sending: message(fields: [basic("alice:third")]))
         leaver.close()
         #expect(try await proxy.request(fields: [basic("alice:second")]).status == 200)
     }
@@ -154,13 +151,11 @@ struct UserTests {
     @Test func `an upgrade is asked like any request, and its credential goes no further`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.upgrading(far, proxy: Self.users)
-        let stranger = try await proxy.connect()
-        try await stranger.send(handshake() + "\u{81}\u{85}GET / HTTP/1.1\r\n\r\n")
+        let stranger = try await proxy.connect(sending: handshake() + "\u{81}\u{85}GET / HTTP/1.1\r\n\r\n")
         let response = try await stranger.response()
         try expectProblem(response, 407, "http_request_denied", "user-required", upstream: nil)
         #expect(try await stranger.readToEnd().isEmpty)
-        let client = try await proxy.connect()
-        try await client.send(handshake(fields: [basic("alice:secret of alice")]))
+        let client = try await proxy.connect(sending: handshake(fields: [basic("alice:secret of alice")]))
         let end = try await far.accept()
         let head = try await end.read(until: "\r\n\r\n")
         #expect(head.contains("Authorization: Bearer T1\r\n") && !head.lowercased().contains("proxy-authorization"))
