@@ -1,6 +1,18 @@
 import HTTPMessage
 import WireText
 
+extension [Field] {
+    /// The value of the only field that fits; `nil` for none, and for several, which contradict each other.
+    @inline(__always) func value(ofOnly fits: (Field) -> Bool) -> ByteRange? {
+        var found: ByteRange?
+        for field in self where fits(field) {
+            guard found == nil else { return nil }
+            found = field.value
+        }
+        return found
+    }
+}
+
 extension Span where Element == UInt8 {
     /// Whether it names this field, in any case and with underscores for hyphens. CGI-like servers do not distinguish
     /// `X_Api_Key` from `X-Api-Key`.

@@ -38,7 +38,12 @@ struct ListenerChange: Sendable {
                     left.removeAll { one in mine.contains { $0.number == one.number } }
                     for listener in mine {
                         let isPassed = passed.claim(listener.bound, name: "") != nil
-                        keep(listener, at: address, upstream, isPassed: isPassed)
+                        if case .unix(let path, let mode) = address, address != listener.address, !isPassed {
+                            modes.append((path, mode ?? ProxyServer.defaultMode))
+                        }
+                        listeners.append(
+                            ProxyPlan.Listener(
+                                number: listener.number, address: address, bound: listener.bound, upstream: upstream))
                     }
                     continue
                 }
@@ -56,17 +61,6 @@ struct ListenerChange: Sendable {
             throw error
         }
         closed = left
-    }
-
-    private mutating func keep(
-        _ listener: ProxyPlan.Listener, at address: ListenAddress, _ upstream: Int?, isPassed: Bool
-    ) {
-        if case .unix(let path, let mode) = address, address != listener.address, !isPassed {
-            modes.append((path, mode ?? ProxyServer.defaultMode))
-        }
-        listeners.append(
-            ProxyPlan.Listener(
-                number: listener.number, address: address, bound: listener.bound, upstream: upstream))
     }
 
     func abandon() { for socket in opened.flatMap(\.sockets) { socket.close() } }

@@ -99,18 +99,13 @@ extension ProxyServer {
     }
 
     private static func reason(_ error: SystemError, _ address: SocketAddress) -> String {
-        if error.code == EADDRINUSE {
-            return "the address is in use: end the process that listens there, or write another address"
-        }
-        if error.code == EADDRNOTAVAIL {
-            return "this machine has no such address: write one of its own, 127.0.0.1 for example"
-        }
-        guard case .unix = address.kind else { return error.description }
-        switch error.code {
-        case EEXIST: return "there is a file that is no socket; move it away or write another path"
-        case ENOENT: return "there is no such folder; make it, with room for the proxy's user to write"
-        case EACCES: return "the proxy's user may not write there"
-        default: return error.description
+        switch (error.code, address.kind) {
+        case (EADDRINUSE, _): "the address is in use: end the process that listens there, or write another address"
+        case (EADDRNOTAVAIL, _): "this machine has no such address: write one of its own, 127.0.0.1 for example"
+        case (EEXIST, .unix): "there is a file that is no socket; move it away or write another path"
+        case (ENOENT, .unix): "there is no such folder; make it, with room for the proxy's user to write"
+        case (EACCES, .unix): "the proxy's user may not write there"
+        default: error.description
         }
     }
 

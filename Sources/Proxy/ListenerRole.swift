@@ -30,13 +30,24 @@ struct UpstreamListener: Sendable {
     let authority: Authority
     /// Of the base URL.
     let scheme: Scheme
-    private let own: SocketAddress
+    private let port: UInt16
+    /// Address of the listener; `nil` for a Unix socket.
+    private let host: Authority.Host?
+    /// Whether it listens on all addresses of the machine.
+    private let isOnAll: Bool
     private let hosts: [Authority]
     private let admitsBrowsers: Bool
 
     init(_ settings: UpstreamSettings, index: Int, own: SocketAddress) {
         self.index = index
-        self.own = own
+        port = own.port
+        host =
+            switch own.kind {
+            case .unix: nil
+            case .ipv4(let address, _): .ipv4(address)
+            case .ipv6(let high, let low, _, _): .ipv6(high: high, low: low)
+            }
+        isOnAll = host == .ipv4(0) || host == .ipv6(high: 0, low: 0)
         rules = RouteTable.rules(only: index, of: settings)
         authority = Authority(host: settings.host.host, port: settings.host.port)
         scheme = settings.listenerTLS == nil ? .http : .https
@@ -64,34 +75,17 @@ struct UpstreamListener: Sendable {
 
     /// Whether a connection to this authority would end here, apart from the machine's other addresses.
     func isAt(_ authority: Authority, _ scheme: Scheme) -> Bool {
-        guard scheme == self.scheme, authority.port(for: scheme) == own.port else { return false }
-        switch own.kind {
-        case .unix: return false
-        case .ipv4(0, _), .ipv6(0, 0, _, _): return authority.host.isLoopback
-        case .ipv4(let address, _):
-            if case .name = authority.host { return address >> 24 == 127 && authority.host.isLoopback }
-            return authority.host == .ipv4(address)
-        case .ipv6(let high, let low, _, _):
-            if case .name = authority.host { return high == 0 && low == 1 && authority.host.isLoopback }
-            return authority.host == .ipv6(high: high, low: low)
-        }
+        guard scheme == self.scheme, authority.port(for: scheme) == port, let host else { return false }
+        if isOnAll || host.isLoopback && !authority.host.isAddress { return authority.host.isLoopback }
+        return authority.host == host
     }
 
     private func answers(to authority: Authority) -> Bool {
-        if authority.host.isLoopback || authority.host == .name("localhost") { return true }
-        let port = authority.port(for: scheme)
-        if isOwn(authority.host), port == own.port { return true }
-        return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == port) }
-    }
-
-    /// Whether it is an address of this listener. A web page can rebind names, but not addresses.
-    private func isOwn(_ host: Authority.Host) -> Bool {
-        switch own.kind {
-        case .ipv4(0, _), .ipv6(0, 0, _, _): if case .name = host { false } else { true }
-        case .ipv4(let address, _): host == .ipv4(address)
-        case .ipv6(let high, let low, _, _): host == .ipv6(high: high, low: low)
-        case .unix: false
-        }
+        if authority.host.isLoopback { return true }
+        let asked = authority.port(for: scheme)
+        // A web page can rebind names, but not addresses.
+        if isOnAll ? authority.host.isAddress : authority.host == host, asked == port { return true }
+        return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == asked) }
     }
 }
 

@@ -157,7 +157,7 @@ struct MetricsLayout: Sendable {
 extension ProxyServer {
     /// Returns after every loop has had a turn.
     public func pulse() async {
-        for shard in currentShards {
+        for shard in current.shards {
             await withCheckedContinuation { continuation in shard.loop.execute { continuation.resume() } }
         }
     }
@@ -165,7 +165,7 @@ extension ProxyServer {
     /// Sum of all loops' counters. Not to be called after the loops stopped.
     public func traffic() async -> TrafficReport {
         var traffic = TrafficReport(upstreams: current.plan.layout.empty)
-        for shard in currentShards {
+        for shard in current.shards {
             let part = await withCheckedContinuation { continuation in
                 shard.loop.execute { continuation.resume(returning: shard.value.traffic) }
             }

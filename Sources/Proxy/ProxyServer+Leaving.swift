@@ -16,7 +16,7 @@ extension ProxyServer {
     /// Serves for `delay`, then stops accepting, lets requests finish within `limit`, and ends the rest. A connection
     /// closes after its next answer, or after `drainIdleTimeout` without a request.
     public func drain(within limit: Duration, after delay: Duration = .zero) async {
-        let shards = currentShards
+        let shards = current.shards
         if delay > .zero {
             for shard in shards { shard.loop.execute { shard.value.leave() } }
             await pause(delay)
@@ -54,6 +54,6 @@ extension ProxyServer {
             if case .waiting(let task) = leaving { task.cancel() }
             leaving = .over
         }
-        for shard in currentShards { shard.loop.execute { shard.value.stop() } }
+        for shard in current.shards { shard.loop.execute { shard.value.stop() } }
     }
 }

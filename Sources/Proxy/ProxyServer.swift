@@ -33,25 +33,6 @@ struct ProxyPlan: Sendable {
     let certificate: ProxyServer.CertificateLookUp
     /// `proxy.listen` first, then upstreams' own, in the order of the configuration.
     let listeners: [Listener]
-
-    init(
-        _ configuration: Configuration, clients: [String: Heimdallr], observer: ProxyObserver, own: OwnListeners,
-        users: UserDirectory?, fixed: [[FixedCredential?]], material: @escaping ProxyServer.TLSLookUp,
-        interception: Interception?, certificate: @escaping ProxyServer.CertificateLookUp, listeners: [Listener]
-    ) {
-        self.configuration = configuration
-        self.clients = clients
-        self.observer = observer
-        self.own = own
-        self.users = users
-        self.fixed = fixed
-        self.material = material
-        self.interception = interception
-        self.certificate = certificate
-        self.listeners = listeners
-        routes = RouteTable(configuration.upstreams)
-        layout = MetricsLayout(configuration)
-    }
 }
 
 /// The proxy: its listeners on its loops. Any thread.
@@ -78,8 +59,6 @@ public final class ProxyServer: Sendable {
     public typealias CertificateLookUp = @Sendable (ListenerTLS) -> TLSServerContext?
 
     public let loops: [EventLoop]
-    private let material: TLSLookUp
-    private let certificate: CertificateLookUp
     private let credentials: CredentialSources
     private let passed: [PassedSocket]
     let leaving = Mutex(Leaving.notYet)
@@ -87,12 +66,10 @@ public final class ProxyServer: Sendable {
     public let own: OwnListeners
     private let state: Mutex<Current>
     var current: Current { state.withLock { $0 } }
-    var currentShards: [LoopBound<ProxyShard>] { state.withLock { $0.shards } }
-    var configuration: Configuration { state.withLock { $0.plan.configuration } }
     /// Certificates of the hosts whose TLS is opened.
-    public var interception: Interception? { state.withLock { $0.plan.interception } }
+    public var interception: Interception? { current.plan.interception }
     /// Actual addresses: `proxy.listen` first, then upstreams' own, in the order of the configuration.
-    public var addresses: [SocketAddress] { state.withLock { $0.plan.listeners.map(\.bound) } }
+    public var addresses: [SocketAddress] { current.plan.listeners.map(\.bound) }
     var baseURLs: [UpstreamListener] {
         let plan = current.plan
         return plan.listeners.compactMap { ListenerRole($0, plan.configuration).baseURL }
@@ -115,8 +92,6 @@ public final class ProxyServer: Sendable {
         material: @escaping TLSLookUp = { _, _ in nil }, interception: Interception? = nil,
         certificate: @escaping CertificateLookUp = { _ in nil }, own: OwnListeners = [], passed: [PassedSocket] = []
     ) async throws {
-        self.material = material
-        self.certificate = certificate
         self.passed = passed
         self.credentials = credentials
         let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
@@ -129,9 +104,10 @@ public final class ProxyServer: Sendable {
         // Read before the first request.
         _ = InterfaceAddresses.shared
         let plan = ProxyPlan(
-            configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
-            material: material, interception: interception, certificate: certificate, listeners: change.listeners
-        )
+            configuration: configuration, clients: clients, observer: observer,
+            routes: RouteTable(configuration.upstreams), layout: MetricsLayout(configuration), own: own,
+            users: directory, fixed: fixed, material: material, interception: interception, certificate: certificate,
+            listeners: change.listeners)
         state = Mutex(Current(plan: plan, lastNumber: change.lastNumber))
         for (index, loop) in loops.enumerated() {
             let mine = change.opened.map { $0.sockets[index] }
@@ -163,9 +139,10 @@ public final class ProxyServer: Sendable {
             lastNumber: former.lastNumber,
             ListenWay(loops: loops.count, passed: passed))
         let plan = ProxyPlan(
-            configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
-            material: material, interception: interception, certificate: certificate, listeners: change.listeners
-        )
+            configuration: configuration, clients: clients, observer: observer,
+            routes: RouteTable(configuration.upstreams), layout: MetricsLayout(configuration), own: own,
+            users: directory, fixed: fixed, material: former.plan.material, interception: interception,
+            certificate: former.plan.certificate, listeners: change.listeners)
         var prepared: [LoopBound<RuleSet>] = []
         do {
             for shard in former.shards {
@@ -181,7 +158,7 @@ public final class ProxyServer: Sendable {
             $0.plan = plan
             $0.lastNumber = change.lastNumber
         }
-        var ends: [Task<Void, Never>] = []
+        var ends: [AsyncStream<Void>] = []
         for (index, shard) in former.shards.enumerated() {
             let opened = change.opened.map { (number: $0.listener.number, socket: $0.sockets[index]) }
             let (over, end) = AsyncStream<Void>.makeStream()
@@ -193,7 +170,7 @@ public final class ProxyServer: Sendable {
                     continuation.resume()
                 }
             }
-            ends.append(Task { for await _ in over {} })
+            ends.append(over)
         }
         change.setModes()
         for listener in change.closed where !change.listeners.contains(where: { $0.bound == listener.bound }) {
@@ -201,7 +178,7 @@ public final class ProxyServer: Sendable {
         }
         let known = former.plan.clients.values.map { ObjectIdentifier($0) }
         for client in clients.values where !known.contains(ObjectIdentifier(client)) { watch(client) }
-        return Task { [ends] in for end in ends { await end.value } }
+        return Task { [ends] in for end in ends { for await _ in end {} } }
     }
 
     /// Wipes a token's copies as soon as the client loses or replaces the token.
@@ -218,7 +195,7 @@ public final class ProxyServer: Sendable {
     }
 
     private func forgetCredentials() {
-        for shard in currentShards { shard.loop.execute { shard.value.forgetCredentials() } }
+        for shard in current.shards { shard.loop.execute { shard.value.forgetCredentials() } }
     }
 
     /// - Throws: `ListenError` when a user's secret is missing.
@@ -229,12 +206,7 @@ public final class ProxyServer: Sendable {
         guard names == Set(users.keys) else {
             throw ListenError(description: "the secrets of proxy.users are not at hand")
         }
-        guard !names.isEmpty else { return nil }
-        do {
-            return try await UserDirectory(users, secretLost: observer.userSecretLost)
-        } catch {
-            throw ListenError(description: "\(error)")
-        }
+        return names.isEmpty ? nil : try await UserDirectory(users, secretLost: observer.userSecretLost)
     }
 
     /// Reads the injected values other than tokens.

@@ -6,8 +6,8 @@ extension ProxyShard {
     /// Puts TLS upon a connection, where its listener has some. The server name that the client asks for does not matter.
     /// - Returns: `nil` without a certificate or memory.
     func secure(_ carrier: any ByteStream, listener: Int) -> (any ByteStream)? {
-        guard let tls = rules.tls(of: listener) else { return carrier }
-        guard let certificate = rules.certificate(tls) else { return nil }
+        guard let tls = rules.listeners[listener]?.tls else { return carrier }
+        guard let certificate = rules.plan.certificate(tls) else { return nil }
         return try? TLSServerStream(
             on: carrier, server: self.tls, choose: { _ in .serve(certificate) },
             report: { [weak self] in self?.handshakeEnded($0, listener: listener) })
@@ -15,7 +15,7 @@ extension ProxyShard {
 
     private func handshakeEnded(_ end: HandshakeEnd, listener: Int) {
         if case .done = end { return }
-        guard let others = listenerFailures.count(at: loop.now), let address = rules.address(of: listener) else {
+        guard let others = listenerFailures.count(at: loop.now), let address = rules.listeners[listener]?.address else {
             return
         }
         var failure = FailedHandshake(target: "\(address)", end: end)

@@ -26,7 +26,7 @@ final class ProxyShard {
     private var server: ServerLoop?
     private(set) lazy var tls = TLSServerLoop(on: loop)
     /// Prefix of this loop's request IDs.
-    let requestsBegin = UInt32.random(in: .min ... .max)
+    private let requestPrefix = UInt32.random(in: .min ... .max).bigEndianBytes.hexadecimal + [UInt8(ascii: "-")]
     private var requestCount: UInt64 = 0
     /// Number of delayed refusals of wrong passwords, by source.
     var heldGuesses: [String: Int] = [:]
@@ -106,9 +106,9 @@ final class ProxyShard {
 
     // MARK: Requests
 
-    func nextRequestNumber() -> UInt64 {
+    func nextRequestID() -> [UInt8] {
         requestCount &+= 1
-        return requestCount
+        return requestPrefix + String(requestCount, radix: 16).utf8
     }
 
     /// Counters since the start, for the current upstreams.

@@ -36,7 +36,7 @@ extension ProxyServer {
     /// Explains where a request to `proxy.listen` would go.
     /// - Parameter url: absolute URL, as a program sends it to the proxy.
     public func explain(method: String, url: String) -> RouteExplanation {
-        var explainer = RouteExplainer(configuration, listeners: baseURLs, own: own)
+        var explainer = RouteExplainer(current.plan.configuration, listeners: baseURLs, own: own)
         return explainer.explain(method: method, url: url)
     }
 }

@@ -30,9 +30,9 @@ final class RuleSet {
     #endif
     var metrics: ProxyMetrics
     let layout: MetricsLayout
-    /// Role of requests on each listener, its actual address, and its TLS.
-    private let listeners: [Int: (role: ListenerRole, address: SocketAddress, tls: ListenerTLS?)]
-    private let plan: ProxyPlan
+    /// Role of requests on each listener, its actual address, and its TLS (`nil`: plain HTTP); none after it closed.
+    let listeners: [Int: (role: ListenerRole, address: SocketAddress, tls: ListenerTLS?)]
+    let plan: ProxyPlan
     /// Counters of connections, by the layout's rows; kept by the successor.
     private let connections: [ConnectionCounts]
     private var underWay = 0
@@ -102,8 +102,6 @@ final class RuleSet {
 
     deinit { whenOver?() }
 
-    /// `nil`: no TLS is opened.
-    var interception: Interception? { plan.interception }
     /// Routes of a host whose TLS is opened; `nil` for any other.
     func intercepted(_ authority: Authority) -> RouteTable.Rules? {
         plan.routes.rules(for: authority, scheme: .https).flatMap { $0.intercepts ? $0 : nil }
@@ -112,18 +110,6 @@ final class RuleSet {
     var headerTimeout: Timeout { Timeout(settings.headerTimeout) }
 
     func upstream(for rules: UpstreamRules) -> Upstream? { rules.index.map { upstreams[$0] } ?? unmatched }
-
-    /// Role of requests on this listener; `nil` after the listener closed.
-    func role(of listener: Int) -> ListenerRole? { listeners[listener]?.role }
-
-    /// Actual address of this listener; `nil` after the listener closed.
-    func address(of listener: Int) -> SocketAddress? { listeners[listener]?.address }
-
-    /// TLS of this listener; `nil` for plain HTTP, and after the listener closed.
-    func tls(of listener: Int) -> ListenerTLS? { listeners[listener]?.tls }
-
-    /// The certificate in these files, for programs.
-    func certificate(_ tls: ListenerTLS) -> TLSServerContext? { plan.certificate(tls) }
 
     // MARK: Requests
 

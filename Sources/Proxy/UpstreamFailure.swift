@@ -14,10 +14,4 @@ public struct UpstreamFailure: Sendable {
     /// Error and remedy: fixed sentences.
     public var reason: String
     public var advice: String
-
-    init(error: TransportError, reason: String, advice: String) {
-        self.error = error
-        self.reason = reason
-        self.advice = advice
-    }
 }

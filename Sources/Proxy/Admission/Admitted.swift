@@ -8,7 +8,7 @@ enum TargetForm: Equatable {
 
 /// Result of admission so far. The log of a refused request uses it.
 struct Admitted {
-    var caller: Caller
+    var caller = Caller()
     /// Rules of the request's upstream; `nil`: none, or not known yet.
     var rules: UpstreamRules?
     var destination: Destination?
@@ -31,8 +31,6 @@ struct Admitted {
     }
 
     @inline(__always) var entries: EntrySet { if case .put(let entries) = credential { entries } else { [] } }
-
-    init(_ caller: Caller = Caller()) { self.caller = caller }
 
     /// Rewriting of the upstream's addresses for the program; `nil`: none.
     var addressMap: AddressMap? {

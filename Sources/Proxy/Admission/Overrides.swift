@@ -6,12 +6,6 @@ import WireText
 ///
 /// Only letters and digits count: CGI and PHP replace other characters by `_`, and frameworks read the result.
 enum Overrides {
-    /// Whether the field gives a request another method.
-    static func isMethod(field name: Span<UInt8>) -> Bool { isMethod(name) }
-
-    /// Whether the field gives a request another path.
-    static func isPath(field name: Span<UInt8>) -> Bool { isOne(of: paths, name) }
-
     /// Whether the query of a target has a parameter that gives it another method.
     static func hasMethodParameter(_ target: Span<UInt8>) -> Bool {
         var start = target.position(of: UInt8(ascii: "?")) + 1
@@ -78,8 +72,7 @@ enum Overrides {
     }
 
     private static func isOne(of names: [[UInt8]], _ name: Span<UInt8>) -> Bool {
-        for candidate in names where isSame(name, candidate) { return true }
-        return false
+        names.contains { isSame(name, $0) }
     }
 
     /// - Parameter wanted: lower-case letters and digits.
@@ -114,11 +107,11 @@ extension Overrides {
     ) throws(Problem) {
         if !rules.settings.methods.isEmpty {
             // Frameworks accept the method from a field or a parameter, which would defeat the rule.
-            if hasField(head, bytes, where: isMethod(field:)) { throw .methodOverride }
+            if hasField(head, bytes, where: { isMethod($0) }) { throw .methodOverride }
             if case .path(let path) = admitted.target, hasMethodParameter(bytes[path]) { throw .methodOverride }
         }
         guard !rules.settings.paths.isEmpty || !rules.pathPrefix.isEmpty else { return }
-        if hasField(head, bytes, where: isPath(field:)) { throw .pathOverride }
+        if hasField(head, bytes, where: { isOne(of: paths, $0) }) { throw .pathOverride }
         guard head.index(of: .destination) != nil, let asked = admitted.asked, let destination = admitted.destination
         else { return }
         for field in head.fields where field.known == .destination && !field.isHopByHop {
@@ -131,9 +124,6 @@ extension Overrides {
     private static func hasField(
         _ head: RequestHead, _ bytes: Span<UInt8>, where isOverride: (Span<UInt8>) -> Bool
     ) -> Bool {
-        for field in head.fields where field.known == .other && !field.isHopByHop {
-            if isOverride(bytes[field.name]) { return true }
-        }
-        return false
+        head.fields.contains { $0.known == .other && !$0.isHopByHop && isOverride(bytes[$0.name]) }
     }
 }

@@ -43,9 +43,9 @@ struct Context {
 
     /// Sets the role and the caller's listener from the rules.
     private mutating func takeRole() {
-        role = rules.role(of: stream.source.listener)
-        sender.caller.listener = if case .forward(let listener) = role { listener } else { nil }
-        listenerTLS = rules.tls(of: stream.source.listener)
+        let listener = rules.listeners[stream.source.listener]
+        (role, listenerTLS) = (listener?.role, listener?.tls)
+        sender.caller.listener = if case .forward(let address) = role { address } else { nil }
     }
 
     /// Takes the client's certificate from the connection's TLS, which is done by now.
@@ -64,7 +64,7 @@ struct Context {
             if listenerTLS != former { role = nil }
         }
         if listenerTLS?.clientCAFile != nil, sender.caller.certificate == nil { takeCertificate() }
-        admitted = Admitted(sender.caller)
+        admitted = Admitted(caller: sender.caller)
         exchange = Exchange()
         exchange.request = stream.request.with { Exchange.Request($0, $1) }
         ledger = Ledger(started: shard.loop.now)

@@ -42,11 +42,11 @@ extension Exchange {
         let wantsToken = findings.isTokenRefused && request.replaysUnauthorized && !attempts.isReplayed
         if findings.canSendAgain, wantsNonce || wantsToken {
             attempts.wantsNonce = wantsNonce
-            return hold(HeldAnswer(copy answer), findings)
+            return hold(HeldAnswer(head: copy answer), findings)
         }
         awaitsStatus = findings.awaitsStatus
         if awaitsStatus, findings.canSendAgain, request.replaysUnauthorized, !attempts.isReplayed {
-            state = .announced(HeldAnswer(copy answer))
+            state = .announced(HeldAnswer(head: copy answer))
             pause = .turn
             return .read
         }

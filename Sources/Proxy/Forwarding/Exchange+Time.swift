@@ -77,7 +77,7 @@ extension Exchange {
 
     // MARK: Pauses
 
-    /// Bytes pass, in either direction.
+    /// Bytes pass, in either direction, or the next ones are awaited.
     mutating func pieceCame() { hasNewTime = true }
 
     mutating func pause(for cause: Pause) { pause = cause }

@@ -182,9 +182,6 @@ struct Exchange {
         hasNewTime = true
     }
 
-    /// Starts the deadline for the next bytes of the body.
-    mutating func bodyAwaited() { hasNewTime = true }
-
     /// Waits for a token: for the first try, another try, or in place of a 401.
     mutating func awaitToken() {
         hasNewTime = true

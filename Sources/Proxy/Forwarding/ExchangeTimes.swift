@@ -6,36 +6,33 @@ import Reactor
 struct ExchangeTimes {
     /// Whether the latest attempt used HTTP/2. Set only if a span is recorded.
     var isHTTP2 = false
-    private static let never = LoopTime(nanoseconds: 0)
-
-    private(set) var asked = Self.never
-    private var connected = Self.never
-    private var answered = Self.never
-    private var waitBegan = Self.never
-    private var waitEnded = Self.never
-    private var waited: UInt64 = 0
-    private var hasWaited = false
+    private(set) var asked: LoopTime?
+    private(set) var connected: LoopTime?
+    private(set) var answered: LoopTime?
+    /// End of the last wait for a token.
+    private(set) var tokenCame: LoopTime?
+    private var waitBegan: LoopTime?
+    /// Sum of the waits that are over; `nil`: none has begun.
+    private var waited: Duration?
     /// Whether the last try's connection had served others; `nil`: no connection.
     private(set) var isReused: Bool?
 
     // MARK: What happens
 
     mutating func tokenAwaited(_ now: LoopTime) {
-        if waitBegan == Self.never { waitBegan = now }
-        hasWaited = true
+        waitBegan = waitBegan ?? now
+        waited = waited ?? .zero
     }
 
     mutating func tokenCame(_ now: LoopTime) {
-        waited += tokenWaitUnderWay(now)
-        waitEnded = now
-        waitBegan = Self.never
+        waited = tokenWait(now)
+        tokenCame = now
+        waitBegan = nil
     }
 
     mutating func ask(_ now: LoopTime) {
         asked = now
-        connected = Self.never
-        answered = Self.never
-        isReused = nil
+        (connected, answered, isReused) = (nil, nil, nil)
     }
 
     mutating func connect(_ now: LoopTime, isReused: Bool) {
@@ -49,25 +46,17 @@ struct ExchangeTimes {
     // MARK: What comes of it
 
     /// - Parameter now: end of a wait that still lasts.
-    func tokenWait(_ now: LoopTime) -> Duration? {
-        guard hasWaited else { return nil }
-        return .nanoseconds(Int64(clamping: waited + tokenWaitUnderWay(now)))
-    }
-
-    private func tokenWaitUnderWay(_ now: LoopTime) -> UInt64 {
-        waitBegan == Self.never || now <= waitBegan ? 0 : now.nanoseconds - waitBegan.nanoseconds
-    }
+    func tokenWait(_ now: LoopTime) -> Duration? { waited.map { $0 + (waitBegan.map { now.since($0) } ?? .zero) } }
 
     /// `nil` for an idle connection, or none.
     var connect: Duration? {
-        guard let isReused, !isReused || connected != asked else { return nil }
+        guard let asked, let connected, isReused == false || connected != asked else { return nil }
         return connected.since(asked)
     }
 
-    var tokenCameAt: LoopTime? { waitEnded == Self.never ? nil : waitEnded }
-    var connectedAt: LoopTime? { connected == Self.never ? nil : connected }
-    var answeredAt: LoopTime? { answered == Self.never ? nil : answered }
-
     /// Time from the connection to the answer's head.
-    var firstByte: Duration? { answered == Self.never ? nil : answered.since(connected) }
+    var firstByte: Duration? {
+        guard let connected, let answered else { return nil }
+        return answered.since(connected)
+    }
 }

@@ -9,7 +9,7 @@ extension Forwarder {
     /// Whether the refused request is TLS that may be served.
     var isHello: Bool {
         guard context.sender.inside == nil, case .forward = context.role,
-            context.rules.interception != nil || context.rules.tunnels != nil
+            context.rules.plan.interception != nil || context.rules.tunnels != nil
         else { return false }
         return stream.request.with { $1.starts(with: [0x16]) }
     }

@@ -55,7 +55,9 @@ extension Forwarder {
     /// - Returns: `refuse` for another host than the CONNECT's. Where that names an address, any host may be named. The
     ///   routes decide which hosts are intercepted, so nothing is ever signed for another.
     private func certificate(for name: String?) -> ContextChoice {
-        guard let inside = context.sender.inside, let interception = shard.rules.interception else { return .refuse }
+        guard let inside = context.sender.inside, let interception = shard.rules.plan.interception else {
+            return .refuse
+        }
         var host = inside.authority.host
         if let name {
             guard host.isAddress || host == .name(name) else { return .refuse }
@@ -64,7 +66,7 @@ extension Forwarder {
         let authority = Authority(host: host, port: inside.authority.port)
         guard let routes = shard.rules.intercepted(authority) else { return .refuse }
         context.sender.inside = inside.to(authority)
-        if let own = routes.serverCertificate { return ContextChoice(shard.rules.certificate(own)) }
+        if let own = routes.serverCertificate { return ContextChoice(shard.rules.plan.certificate(own)) }
         return interception.choice(for: host, listener: stream.source.listener)
     }
 

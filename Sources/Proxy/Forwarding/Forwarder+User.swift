@@ -60,7 +60,7 @@ extension Forwarder {
 
     private func usersRead(_ credentials: BasicCredentials, _ number: Int) {
         guard number == waitNumber else { return }
-        let action = IdentifyPhase.judge(credentials, &context)
+        let action = IdentifyPhase.judge(credentials, now: LoopTime(nanoseconds: 0), &context)
         if case .next = action { run(from: .admit) } else { perform(action) }
     }
 }

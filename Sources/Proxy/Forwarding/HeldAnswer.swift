@@ -7,9 +7,7 @@ struct HeldAnswer {
     private(set) var body: [UInt8] = []
     var trailers: [(name: [UInt8], value: [UInt8])] = []
     var isWhole = true
-    private var count = 0
-
-    init(_ head: ResponseHead) { self.head = head }
+    private(set) var count = 0
 
     /// A longer body is not kept.
     static let limit = 64 * 1024

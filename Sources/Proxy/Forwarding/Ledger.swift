@@ -24,10 +24,8 @@ struct Ledger {
     var bytesSwitched: UInt64 = 0
     /// Result for the token, if the upstream has a client.
     var injection: InjectionResult?
-    /// Number on this loop of a request without an ID of the program.
-    var number: UInt64?
-
-    init(started: LoopTime) { self.started = started }
+    /// `nil` before it is needed.
+    var requestID: [UInt8]?
 
     /// Status in logs; 499: the client left before the answer, 0: the answer was cut.
     var loggedStatus: Int { wasCut ? 0 : status != 0 ? status : 499 }
@@ -35,7 +33,7 @@ struct Ledger {
     /// Notes an answer of the proxy.
     /// - Parameter isGRPC: its status is for gRPC.
     mutating func note(_ problem: Problem, isGRPC: Bool = false) {
-        status = isGRPC ? ProblemAnswer.statusOfCalls : problem.status
+        status = isGRPC ? Problem.statusOfCalls : problem.status
         refusal = problem.word.rawValue
         cause = problem.cause
         error = problem.error

@@ -24,12 +24,13 @@ final class InjectedValues {
             case .header, .query, .basic, .sigv4: nil
             }
         }
-        var signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
-        for (index, injection) in injections.enumerated() {
-            guard case .sigv4(let signing) = injection, case .keys(let keys)? = fixed[index] else { continue }
-            signature = (index, RequestSigner(region: signing.region, service: signing.service), keys)
-        }
-        self.signature = signature
+        signature =
+            injections.indices.lazy.compactMap { index in
+                guard case .sigv4(let signing) = injections[index], case .keys(let keys)? = fixed[index] else {
+                    return nil
+                }
+                return (index, RequestSigner(region: signing.region, service: signing.service), keys)
+            }.first
     }
 
     func forgetToken() { tokenValues = [] }
@@ -38,10 +39,7 @@ final class InjectedValues {
     func hasFixed(_ entries: EntrySet) -> Bool {
         let wanted = entries.subtracting(rules.tokens)
         guard !wanted.isEmpty else { return true }
-        for index in fixed.indices where wanted.contains(index: index) {
-            if fixed[index]?.isThere != true { return false }
-        }
-        return true
+        return fixed.indices.allSatisfy { !wanted.contains(index: $0) || fixed[$0]?.isThere == true }
     }
 
     func value(of index: Int, _ token: AccessToken?) -> Secret? {

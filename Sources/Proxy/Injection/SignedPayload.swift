@@ -35,13 +35,8 @@ enum SignedPayload {
 
     /// The program's own payload value, if it can be signed or must be refused.
     static func own(_ head: RequestHead, _ bytes: Span<UInt8>) -> [UInt8]? {
-        var found: [UInt8]?
-        for field in head.fields where !field.isHopByHop && bytes[field.name].namesField(Self.field) {
-            // Repeated fields contradict each other.
-            guard found == nil else { return nil }
-            found = [UInt8](copying: bytes[field.value])
-        }
-        guard let found else { return nil }
+        let value = head.fields.value(ofOnly: { !$0.isHopByHop && bytes[$0.name].namesField(Self.field) })
+        guard let found = value.map({ [UInt8](copying: bytes[$0]) }) else { return nil }
         let isDigest = found.count == 64 && found.allSatisfy { ASCII.isDigit($0) || (0x61...0x66).contains($0) }
         let isWord =
             found == PayloadDigest.unsigned || found == unsignedTrailer || found.starts(with: "STREAMING-AWS4-".utf8)

@@ -51,12 +51,15 @@ final class SigningQueue: Sendable {
         }
         if isFull { return decision.decide(nil) }
         guard begins else { return }
-        do throws(SystemError) { try startThread("signing") { [self] in work() } } catch { giveUp() }
+        do throws(SystemError) { try startThread("signing") { [self] in work(context) } } catch {
+            // The kernel gives no thread.
+            work { _ in nil }
+        }
     }
 
-    private func work() {
+    private func work(_ make: (Job) -> TLSServerContext?) {
         while let job = next() {
-            let made = state.withLock { $0.kept.value(for: job.key) } ?? context(for: job)
+            let made = state.withLock { $0.kept.value(for: job.key) } ?? make(job)
             state.withLock { state in
                 if let made { state.kept.set(made, for: job.key) }
                 state.waiting -= job.decisions.count
@@ -78,15 +81,6 @@ final class SigningQueue: Sendable {
 
     /// - Returns: `nil` for a host that no certificate can name, and without memory.
     private func context(for job: Job) -> TLSServerContext? {
-        guard let certificate = try? intermediate.certificate(for: job.host) else { return nil }
-        return try? TLSServerContext(certificate, below: [intermediate.root], job.key)
-    }
-
-    /// The kernel gives no thread.
-    private func giveUp() {
-        while let job = next() {
-            state.withLock { $0.waiting -= job.decisions.count }
-            for decision in job.decisions { decision.decide(nil) }
-        }
+        try? TLSServerContext(intermediate.certificate(for: job.host), below: [intermediate.root], job.key)
     }
 }

@@ -95,12 +95,7 @@ private struct Attribute {
     }
 
     func kind(in bytes: Span<UInt8>) -> Kind {
-        let name = bytes.extracting(name)
-        if name.equalsIgnoringCase(Self.path) { return .path }
-        if name.equalsIgnoringCase(Self.domain) { return .domain }
-        if name.equalsIgnoringCase(Self.secure) { return .secure }
-        if name.equalsIgnoringCase(Self.sameSite) { return .sameSite }
-        if name.equalsIgnoringCase(Self.partitioned) { return .partitioned }
+        for (name, kind) in Self.kinds where bytes.extracting(self.name).equalsIgnoringCase(name) { return kind }
         return .other
     }
 
@@ -112,9 +107,8 @@ private struct Attribute {
         return first..<last
     }
 
-    private static let path = Array("path".utf8)
-    private static let domain = Array("domain".utf8)
-    private static let secure = Array("secure".utf8)
-    private static let sameSite = Array("samesite".utf8)
-    private static let partitioned = Array("partitioned".utf8)
+    private static let kinds: [(name: [UInt8], kind: Kind)] = [
+        (Array("path".utf8), .path), (Array("domain".utf8), .domain), (Array("secure".utf8), .secure),
+        (Array("samesite".utf8), .sameSite), (Array("partitioned".utf8), .partitioned),
+    ]
 }

@@ -27,8 +27,6 @@ struct RouteTable: Sendable {
             let fields: [(name: [UInt8], rule: FieldRule)]
             /// `nil`: every caller.
             let callers: CallerRule?
-            let intercepts: Bool
-            let serverCertificate: ListenerTLS?
 
             @inline(__always) func covers(_ asked: Span<UInt8>, _ method: Span<UInt8>) -> Bool {
                 if let path, !PathRules.matches(prefix: path, path: asked) { return false }
@@ -36,12 +34,11 @@ struct RouteTable: Sendable {
             }
         }
         fileprivate var rules: [Rule] = []
-        fileprivate var hasPaths: Bool { rules.contains { $0.path != nil } }
         fileprivate var judgesPaths = false
         /// Whether TLS inside CONNECT to the host is opened.
-        var intercepts: Bool { rules.contains(where: \.intercepts) }
+        fileprivate(set) var intercepts = false
         /// The operator's certificate for this host; `nil`: the proxy makes one.
-        var serverCertificate: ListenerTLS? { rules.lazy.compactMap(\.serverCertificate).first }
+        fileprivate(set) var serverCertificate: ListenerTLS?
     }
 
     private struct Key: Hashable {
@@ -62,11 +59,10 @@ struct RouteTable: Sendable {
         near = NearHosts(upstreams)
         for (index, upstream) in upstreams.enumerated() {
             let key = Key(host: upstream.host.host, port: upstream.host.port)
-            let rules = Self.rules(of: upstream, index)
             if upstream.host.wildcard {
-                wildcards[key, default: Rules()].rules += rules
+                wildcards[key, default: Rules()].add(upstream, index)
             } else {
-                exact[key, default: Rules()].rules += rules
+                exact[key, default: Rules()].add(upstream, index)
             }
         }
         Self.finish(&exact)
@@ -90,21 +86,9 @@ struct RouteTable: Sendable {
     /// The rules of one upstream alone, for its own listener.
     static func rules(only index: Int, of upstream: UpstreamSettings) -> Rules {
         var rules = Rules()
-        rules.rules = Self.rules(of: upstream, index)
+        rules.add(upstream, index)
         rules.sort()
         return rules
-    }
-
-    private static func rules(of upstream: UpstreamSettings, _ index: Int) -> [Rules.Rule] {
-        let methods = upstream.methods.map { Array($0.utf8) }
-        let callers = CallerRule(upstream.callers)
-        let paths: [[UInt8]?] = upstream.paths.isEmpty ? [nil] : upstream.paths.map { Array($0.utf8) }
-        let fields = upstream.fields.map { (name: Array($0.name.utf8), rule: $0) }
-        return paths.map {
-            Rules.Rule(
-                upstream: index, path: $0, methods: methods, fields: fields, callers: callers,
-                intercepts: upstream.intercepts, serverCertificate: upstream.serverCertificate)
-        }
     }
 
     /// The rules for an authority; `nil` when no pattern matches it. An authority without a port has the scheme's port.
@@ -122,6 +106,19 @@ struct RouteTable: Sendable {
 }
 
 extension RouteTable.Rules {
+    fileprivate mutating func add(_ upstream: UpstreamSettings, _ index: Int) {
+        let methods = upstream.methods.map { Array($0.utf8) }
+        let callers = CallerRule(upstream.callers)
+        let paths: [[UInt8]?] = upstream.paths.isEmpty ? [nil] : upstream.paths.map { Array($0.utf8) }
+        let fields = upstream.fields.map { (name: Array($0.name.utf8), rule: $0) }
+        rules += paths.map {
+            Rule(upstream: index, path: $0, methods: methods, fields: fields, callers: callers)
+        }
+        judgesPaths = judgesPaths || !upstream.paths.isEmpty
+        intercepts = intercepts || upstream.intercepts
+        serverCertificate = serverCertificate ?? upstream.serverCertificate
+    }
+
     fileprivate mutating func sort() {
         rules.sort { left, right in
             let lengths = (left.path?.count ?? -1, right.path?.count ?? -1)
@@ -131,12 +128,13 @@ extension RouteTable.Rules {
             if (left.callers != nil) != (right.callers != nil) { return right.callers == nil }
             return left.upstream < right.upstream
         }
-        judgesPaths = hasPaths
     }
 
     fileprivate mutating func append(_ other: RouteTable.Rules) {
         rules += other.rules
-        judgesPaths = hasPaths
+        judgesPaths = judgesPaths || other.judgesPaths
+        intercepts = intercepts || other.intercepts
+        serverCertificate = serverCertificate ?? other.serverCertificate
     }
 
     /// Chooses by path (with or without its query), method, fields and caller. `nil` matches the rules of every caller.

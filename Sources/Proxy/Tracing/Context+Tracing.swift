@@ -5,8 +5,11 @@ import HTTPServer
 // Position of a request in a trace (W3C Trace Context).
 extension Context {
     mutating func takeMark(_ sampler: TraceSampler) {
+        // A repeated field is invalid (section 4.3).
         let asked = stream.request.with { head, bytes in
-            bytes.isEmpty ? nil : TraceParent(in: head.fields, of: bytes)
+            bytes.isEmpty
+                ? nil
+                : head.fields.value(ofOnly: { $0.known == .traceparent }).flatMap { TraceParent(bytes[$0]) }
         }
         mark = TraceMark.decide(asked, sampler, &shard.random)
     }
@@ -20,20 +23,5 @@ extension Context {
         else { return nil }
         spans.waits(client, mark, true)
         return { spans.waits(client, mark, false) }
-    }
-}
-
-extension TraceParent {
-    /// `nil` for an absent, invalid or repeated field (section 4.3).
-    init?(in fields: [Field], of bytes: Span<UInt8>) {
-        var found: TraceParent?
-        var hasOne = false
-        for field in fields where field.known == .traceparent {
-            guard !hasOne else { return nil }
-            hasOne = true
-            found = TraceParent(bytes[field.value])
-        }
-        guard let found else { return nil }
-        self = found
     }
 }

@@ -107,7 +107,8 @@ struct ExchangeSpan: Sendable {
             guard let took else { return }
             let time = Self.time(span.start, min(offset ?? record.duration, record.duration))
             let seconds = Double(took.wholeNanoseconds) / 1e9
-            span.events.append(.init(name, time: time, [.init("heimdallr.duration", .seconds(seconds))]))
+            span.events.append(
+                .init(name: name, time: time, attributes: [.init("heimdallr.duration", .seconds(seconds))]))
         }
         add("token_wait", at: record.tokenCame, took: record.tokenWait)
         add("connect", at: record.connected, took: record.connect)

@@ -36,8 +36,6 @@ struct ExportPatience: Sendable {
     private var failures = 0
     private var attempt = 0
 
-    init() {}
-
     /// - Parameter random: 0 ..< 1
     mutating func ended(_ outcome: Outcome, random: Double) -> Step {
         attempt += 1

@@ -3,32 +3,21 @@ import HTTPMessage
 /// Position of a span in a trace.
 struct TraceMark: Sendable, Equatable {
     let trace: TraceID
-    let span: SpanID
+    /// Identifier of the span: 8 bytes, never all zero (W3C Trace Context, section 3.2.2.4).
+    let span = UInt64.random(in: 1 ... .max)
     /// `nil`: the trace begins here.
-    let parent: SpanID?
+    let parent: UInt64?
     /// The parent is a span of another process.
     let isParentRemote: Bool
     let flags: TraceFlags
 
     /// Begins a new trace.
-    static func root() -> TraceMark {
-        var generator = SystemRandomNumberGenerator()
-        return TraceMark(
-            trace: TraceID(using: &generator), span: SpanID(using: &generator), parent: nil,
-            isParentRemote: false, flags: [.sampled, .random])
-    }
+    init() { (trace, parent, isParentRemote, flags) = (TraceID(), nil, false, [.sampled, .random]) }
 
-    /// A child of another process's span.
-    static func child(of parent: TraceParent) -> TraceMark { child(of: parent, isRemote: true) }
-
-    /// A child of this span.
-    func child() -> TraceMark { .child(of: traceParent, isRemote: false) }
-
-    private static func child(of parent: TraceParent, isRemote: Bool) -> TraceMark {
-        var generator = SystemRandomNumberGenerator()
-        return TraceMark(
-            trace: parent.trace, span: SpanID(using: &generator), parent: parent.span,
-            isParentRemote: isRemote, flags: parent.flags.intersection(.known).union(.sampled))
+    /// - Parameter isRemote: the parent is a span of another process.
+    init(below parent: TraceParent, isRemote: Bool) {
+        (trace, self.parent, isParentRemote) = (parent.trace, parent.span, isRemote)
+        flags = parent.flags.intersection(.known).union(.sampled)
     }
 
     /// Whether the proxy replaces this field. When a trace begins here, fields of another one are dropped.
@@ -43,11 +32,9 @@ struct TraceMark: Sendable, Equatable {
     ///
     /// - Parameter asked: the request's `traceparent`, if it is valid.
     /// - Returns: `nil` when nothing is recorded. The request's own field then stays unchanged.
-    static func decide(
-        _ asked: TraceParent?, _ sampler: TraceSampler, _ random: inout FastRandom
-    ) -> TraceMark? {
-        if let asked { return asked.flags.contains(.sampled) ? child(of: asked) : nil }
+    static func decide(_ asked: TraceParent?, _ sampler: TraceSampler, _ random: inout FastRandom) -> TraceMark? {
+        if let asked { return asked.flags.contains(.sampled) ? TraceMark(below: asked, isRemote: true) : nil }
         guard !sampler.takesNone, sampler.takes(random.next()) else { return nil }
-        return root()
+        return TraceMark()
     }
 }

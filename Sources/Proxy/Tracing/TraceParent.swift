@@ -4,7 +4,8 @@ import WireText
 /// Context, section 3.2).
 struct TraceParent: Sendable, Equatable {
     var trace: TraceID
-    var span: SpanID
+    /// Never zero.
+    var span: UInt64
     var flags: TraceFlags
 
     /// Length of version 00 in bytes.
@@ -16,7 +17,7 @@ struct TraceParent: Sendable, Equatable {
         Self.write(0, 2, at: 0, &text)
         Self.write(trace.high, 16, at: 3, &text)
         Self.write(trace.low, 16, at: 19, &text)
-        Self.write(span.number, 16, at: 36, &text)
+        Self.write(span, 16, at: 36, &text)
         Self.write(UInt64(flags.rawValue), 2, at: 53, &text)
         return text
     }
@@ -37,7 +38,7 @@ extension TraceParent {
             let version = Self.number(value, 0, 2), version != 0xFF,
             let high = Self.number(value, 3, 16), let low = Self.number(value, 19, 16),
             let span = Self.number(value, 36, 16), let flags = Self.number(value, 53, 2),
-            let trace = TraceID(high: high, low: low), let span = SpanID(span)
+            let trace = TraceID(high: high, low: low), span != 0
         else { return nil }
         if value.count > Self.length {
             guard version > 0, value[Self.length] == Self.dash else { return nil }
@@ -63,8 +64,6 @@ extension TraceParent {
 /// W3C Trace Context, section 3.2.2.5, and level 2 of it.
 struct TraceFlags: OptionSet, Sendable {
     var rawValue: UInt8
-
-    init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// The sender may have recorded the trace.
     static let sampled = TraceFlags(rawValue: 1)

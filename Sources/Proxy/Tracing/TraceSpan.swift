@@ -31,12 +31,6 @@ struct TraceSpan: Sendable, Equatable {
         /// Nanoseconds since 1970.
         var time: UInt64
         var attributes: [Attribute]
-
-        init(_ name: String, time: UInt64, _ attributes: [Attribute] = []) {
-            self.name = name
-            self.time = time
-            self.attributes = attributes
-        }
     }
 
     var mark: TraceMark

@@ -51,7 +51,7 @@ package final class Traces: Sendable {
         self.version = version
         self.connect = connect
         self.notify = notify
-        instance = String(decoding: TraceMark.root().trace.text, as: UTF8.self)
+        instance = String(decoding: TraceID().text, as: UTF8.self)
     }
 
     /// `nil` while no tracing was configured yet.
@@ -153,13 +153,8 @@ package final class Traces: Sendable {
     package func tokenRequested(_ report: TokenRequestReport, at origin: Origin?, status: Int?) {
         let (plan, parent) = state.withLock { ($0.plan, $0.waiting[report.client]?.first) }
         guard let exporter = plan.exporter else { return }
-        let mark: TraceMark
-        if let parent {
-            mark = parent.child()
-        } else {
-            guard plan.sampler.takes(.random(in: .min ... .max)) else { return }
-            mark = .root()
-        }
+        guard parent != nil || plan.sampler.takes(.random(in: .min ... .max)) else { return }
+        let mark = parent.map { TraceMark(below: $0.traceParent, isRemote: false) } ?? TraceMark()
         exporter.take(.other(TraceSpan(mark, report, origin: origin, status: status)))
     }
 }

@@ -26,8 +26,8 @@ enum TracesRequest {
     private static func message(_ span: TraceSpan) -> ProtobufWriter {
         var writer = ProtobufWriter()
         writer.identifier(1, span.mark.trace.high, span.mark.trace.low)
-        writer.identifier(2, span.mark.span.number)
-        if let parent = span.mark.parent { writer.identifier(4, parent.number) }
+        writer.identifier(2, span.mark.span)
+        if let parent = span.mark.parent { writer.identifier(4, parent) }
         writer.text(5, span.name)
         writer.number(6, span.kind.rawValue)
         writer.fixed64(7, span.start)

@@ -3,13 +3,8 @@ struct WaitingSpans<Element: Sendable>: Sendable {
     let mostElements: Int
     let mostBytes: Int
 
-    private var elements: [(element: Element, bytes: Int)] = []
+    private(set) var elements: [(element: Element, bytes: Int)] = []
     private(set) var bytes = 0
-
-    init(mostElements: Int, mostBytes: Int) {
-        self.mostElements = mostElements
-        self.mostBytes = mostBytes
-    }
 
     var count: Int { elements.count }
     var isEmpty: Bool { count == 0 }

@@ -8,13 +8,8 @@ struct BasicCredentials: Equatable {
 
     /// Credentials in Proxy-Authorization; `nil` when absent, repeated or unreadable.
     init?(_ head: RequestHead, _ bytes: Span<UInt8>) {
-        var found: ByteRange?
-        for field in head.fields where field.known == .proxyAuthorization {
-            guard found == nil else { return nil }
-            found = field.value
-        }
-        guard let found else { return nil }
-        self.init(bytes[found])
+        guard let value = head.fields.value(ofOnly: { $0.known == .proxyAuthorization }) else { return nil }
+        self.init(bytes[value])
     }
 
     /// Reads a field value; `nil` for another scheme, invalid base64, and control characters.

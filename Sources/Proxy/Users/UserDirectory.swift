@@ -36,18 +36,16 @@ final class UserDirectory: Sendable {
     private let state = Mutex(State())
 
     /// - Parameter secretLost: called off the loops when a user's secret can't be read any more; the name first.
-    /// - Throws: `StartError` when a secret can't be read or is no password.
+    /// - Throws: `ListenError` when a secret can't be read or is no password.
     init(
         _ providers: [String: any SecretProvider], secretLost: @escaping @Sendable (String, any Error) -> Void
-    ) async throws {
+    ) async throws(ProxyServer.ListenError) {
         self.providers = providers
         self.secretLost = secretLost
         isFixed = providers.values.allSatisfy { $0 is Secret }
-        var secrets: [String: Secret] = [:]
-        for (name, provider) in providers {
-            do { secrets[name] = try Self.password(await provider.secret()) } catch {
-                throw StartError(description: "proxy.users.\(name): \(error)")
-            }
+        let (secrets, errors) = await Self.secrets(of: providers)
+        if let (name, error) = errors.first {
+            throw ProxyServer.ListenError(description: "proxy.users.\(name): \(error)")
         }
         state.withLock { state in
             state.secrets = secrets
@@ -94,11 +92,7 @@ final class UserDirectory: Sendable {
 
     private func read() async {
         let began = LoopTime.current()
-        var secrets: [String: Secret] = [:]
-        var errors: [String: any Error] = [:]
-        for (name, provider) in providers {
-            do { secrets[name] = try Self.password(await provider.secret()) } catch { errors[name] = error }
-        }
+        let (secrets, errors) = await Self.secrets(of: providers)
         let before = state.withLock { state in
             state.secrets = secrets
             state.readAt = began
@@ -109,17 +103,23 @@ final class UserDirectory: Sendable {
         for (name, error) in errors where !before.contains(name) { secretLost(name, error) }
     }
 
-    private static func password(_ secret: Secret) throws -> Secret {
-        guard let text = BasicCredentials.text(secret.revealedBytes) else { throw UnusablePassword() }
-        return Secret(padded(text))
-    }
-
-    struct StartError: Error, CustomStringConvertible {
-        let description: String
-    }
-
-    private struct UnusablePassword: Error, CustomStringConvertible {
-        let description = "a password has no line breaks and no control characters, and this one has"
+    private static func secrets(
+        of providers: [String: any SecretProvider]
+    ) async -> (secrets: [String: Secret], errors: [String: any Error]) {
+        var secrets: [String: Secret] = [:]
+        var errors: [String: any Error] = [:]
+        for (name, provider) in providers {
+            do {
+                guard let text = BasicCredentials.text(try await provider.secret().revealedBytes) else {
+                    throw SecretProviderError(
+                        "a password has no line breaks and no control characters, and this one has")
+                }
+                secrets[name] = Secret(padded(text))
+            } catch {
+                errors[name] = error
+            }
+        }
+        return (secrets, errors)
     }
 
     /// Passwords have no zero byte, so padded passwords stay distinct.

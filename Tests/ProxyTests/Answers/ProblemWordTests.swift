@@ -65,7 +65,7 @@ struct ProblemWordTests {
     @Test func `a gRPC caller gets the sentences, percent-encoded, and the address of the sign-in`() throws {
         let problem = try #require(Self.tokens.first)
         var fields = ByteBuffer()
-        ProblemAnswer.appendCallFields(problem, to: &fields)
+        problem.appendCallFields(to: &fields)
         let lines = fields.bytes.text.components(separatedBy: "\r\n")
         #expect(lines.contains("Content-Type: application/grpc"))
         #expect(lines.contains("grpc-status: 16"))
@@ -75,7 +75,7 @@ struct ProblemWordTests {
         #expect(message.hasSuffix(" open http://127.0.0.1:8081/login/items."))
         var other = problem
         other.detail = "100 % at Zürich\n"
-        let text = PercentEncoding.grpcMessage.encode(ProblemAnswer.message(other))
+        let text = PercentEncoding.grpcMessage.encode(other.message)
         #expect(
             text == "A sign-in is needed. 100 %25 at Z%C3%BCrich%0A http://127.0.0.1:8081/login/items")
     }
@@ -88,8 +88,8 @@ struct ProblemWordTests {
         text += "Proxy-Status: heimdallr-proxy; error=\(problem.error)\n"
         if let wait = problem.retryAfter { text += "Retry-After: \(wait.components.seconds)\n" }
         text += "\n"
-        let body = ProblemAnswer.document(
-            problem, client: isTokens ? "items" : nil, upstream: isUpstreams ? "api.example.com" : nil)
+        let body = problem.document(
+            client: isTokens ? "items" : nil, upstream: isUpstreams ? "api.example.com" : nil)
         return text + String(decoding: body, as: UTF8.self)
     }
 

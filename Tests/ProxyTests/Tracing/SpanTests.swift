@@ -70,8 +70,8 @@ struct SpanTests {
         let (sent, spans) = try await exchange(share: share, fields: fields)
         let span = try #require(spans.first)
         #expect(hex(span.mark.trace.high) + hex(span.mark.trace.low) == Self.trace)
-        #expect(span.mark.parent.map { hex($0.number) } == Self.span)
-        let own = hex(span.mark.span.number)
+        #expect(span.mark.parent.map { hex($0) } == Self.span)
+        let own = hex(span.mark.span)
         #expect(own != Self.span)
         #expect(sent.values("traceparent") == ["00-\(Self.trace)-\(own)-01"])
         #expect(sent.values("tracestate") == ["a=1, b=2", "c=3"])
@@ -90,7 +90,7 @@ struct SpanTests {
         let span = try #require(spans.first)
         let trace = hex(span.mark.trace.high) + hex(span.mark.trace.low)
         #expect(trace != Self.trace && span.mark.parent == nil)
-        #expect(sent.values("traceparent") == ["00-\(trace)-\(hex(span.mark.span.number))-03"])
+        #expect(sent.values("traceparent") == ["00-\(trace)-\(hex(span.mark.span))-03"])
         #expect(sent.values("tracestate").isEmpty)
     }
 
@@ -195,21 +195,15 @@ struct SpanTests {
         let origin = try RecordingOrigin()
         let nginx = try await Nginx.secure(
             locations: "location / { proxy_http_version 1.1; proxy_pass \(origin.url); }")
-        let more = """
-            - host: two.test
-              url: https://localhost:\(nginx.httpsPort)
-              client: api
-              http2: true
-              tls: {ca_file: \(nginx.authority.certificateFile)}
-            """
-        let proxy = try await ProxyInProcess(more: more, observer: recording(spans, share: 0))
+        let two = secureUpstream("two.test", nginx.httpsPort, nginx.authority, "http2: true")
+        let proxy = try await ProxyInProcess(more: two, observer: recording(spans, share: 0))
         let fields = ["traceparent: \(Self.parent)", "tracestate: a=1"]
         #expect(try await proxy.request("GET", "http://two.test/", fields: fields).status == 200)
         let span = try await eventually("a span") { spans.all.first }
         #expect(span.attributes.contains(.init("network.protocol.version", .text("2"))))
         #expect(span.attributes.contains(.init("url.full", .text("https://localhost:\(nginx.httpsPort)/"))))
         #expect(span.events.map(\.name).suffix(2) == ["connect", "first_byte"])
-        let own = hex(span.mark.span.number)
+        let own = hex(span.mark.span)
         #expect(origin.requests.first?.values("traceparent") == ["00-\(Self.trace)-\(own)-01"])
         #expect(origin.requests.first?.values("tracestate") == ["a=1"])
     }

@@ -20,7 +20,7 @@ struct TraceParentTests {
         let parent = try #require(parse(written))
         #expect(text(parent) == written)
         #expect(parent.flags.contains(.sampled) == (flags.last == "1" || flags.last == "3"))
-        #expect(parent.span.number == 0xb7ad_6b71_6920_3331)
+        #expect(parent.span == 0xb7ad_6b71_6920_3331)
         #expect(parent.trace.high == 0x0af7_6519_16cd_43dd && parent.trace.low == 0x8448_eb21_1c80_319c)
     }
 

@@ -120,15 +120,13 @@ enum AnswerPhase {
         let rules = context.admitted.rules
         if isGRPC {
             context.exchange.callStatus = problem.word.grpcStatus
-            return writeOwn(ProblemAnswer.statusOfCalls, Array("OK".utf8), [], keeping: keeping, &context) {
-                ProblemAnswer.appendCallFields(problem, to: &$0)
-            }
+            return writeOwn(
+                Problem.statusOfCalls, Array("OK".utf8), [], keeping: keeping, &context, problem.appendCallFields)
         }
         let requestID = context.shard.observer.accessLog == nil ? nil : RecordPhase.requestID(&context)
-        let answer = ProblemAnswer(
-            problem, client: rules?.settings.client, upstream: rules?.name, requestID: requestID)
+        let body = problem.document(client: rules?.settings.client, upstream: rules?.name, requestID: requestID)
         return writeOwn(
-            problem.status, Array(problem.phrase.utf8), answer.body, keeping: keeping, &context, answer.appendFields)
+            problem.status, Array(problem.phrase.utf8), body, keeping: keeping, &context, problem.appendFields)
     }
 
     /// Answers as the last recipient (Max-Forwards 0, RFC 9110, section 7.6.2): TRACE with its own head, without secrets

@@ -70,7 +70,7 @@ enum BodyDigest {
                 }
                 guard progress.canRewind else { return .fail(.bodyNotSignable) }
             case .wait:
-                context.exchange.bodyAwaited()
+                context.exchange.pieceCame()
                 return .wait
             case .cut: return .fail(.bodyCut)
             case .gone: return .leave(closes: false)

@@ -83,7 +83,7 @@ enum RecordPhase {
         record.certificate = admitted.caller.certificate?.name
         record.peer = context.stream.source.peer
         record.address = context.sender.address ?? context.stream.source.address
-        record.listener = context.rules.address(of: context.stream.source.listener)
+        record.listener = context.rules.listeners[context.stream.source.listener]?.address
         return record
     }
 
@@ -116,9 +116,9 @@ enum RecordPhase {
         record.connect = times.connect
         record.firstByte = times.firstByte
         record.isReused = times.isReused
-        record.tokenCame = times.tokenCameAt?.since(start)
-        record.connected = times.connectedAt?.since(start)
-        record.answered = times.answeredAt?.since(start)
+        record.tokenCame = times.tokenCame?.since(start)
+        record.connected = times.connected?.since(start)
+        record.answered = times.answered?.since(start)
     }
 
     /// `nil` if the request was neither given a credential nor denied one.
@@ -130,13 +130,13 @@ enum RecordPhase {
     }
 
     static func requestID(_ context: inout Context) -> [UInt8] {
+        if let known = context.ledger.requestID { return known }
         let own: [UInt8]? = context.stream.request.with { head, bytes in
             bytes.isEmpty ? nil : RequestID.read(head.fields, in: bytes)
         }
-        if let own { return own }
-        let number = context.ledger.number ?? context.shard.nextRequestNumber()
-        context.ledger.number = number
-        return RequestID.own(context.shard.requestsBegin, number)
+        let id = own ?? context.shard.nextRequestID()
+        context.ledger.requestID = id
+        return id
     }
 
     private static func path(_ target: Span<UInt8>, _ head: RequestHead) -> [UInt8] {
@@ -154,10 +154,9 @@ enum RecordPhase {
     static func report(_ error: TransportError, _ context: inout Context) {
         let problem = Problem(error)
         let admitted = context.admitted
-        var failure = UpstreamFailure(error: error, reason: problem.title, advice: problem.detail)
-        failure.upstream = admitted.rules?.name ?? TrafficGroup.tunnels.rawValue
-        failure.client = admitted.rules?.settings.client
-        failure.requestID = requestID(&context)
+        var failure = UpstreamFailure(
+            upstream: admitted.rules?.name ?? TrafficGroup.tunnels.rawValue, client: admitted.rules?.settings.client,
+            requestID: requestID(&context), error: error, reason: problem.title, advice: problem.detail)
         context.stream.request.with { head, bytes in
             guard let rules = admitted.rules, let destination = admitted.destination else {
                 failure.url = Array(bytes[head.asked(in: bytes).authority].text.utf8)

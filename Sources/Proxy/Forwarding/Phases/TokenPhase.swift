@@ -106,12 +106,9 @@ enum TokenPhase {
 enum BearerToken {
     /// `nil` for none, several, another scheme, or a hop-by-hop field.
     static func range(_ head: RequestHead, _ bytes: Span<UInt8>) -> ByteRange? {
-        var found: ByteRange?
-        for field in head.fields where field.known == .authorization && !field.isHopByHop {
-            guard found == nil else { return nil }
-            found = field.value
-        }
-        guard let found, found.count > scheme.count else { return nil }
+        guard let found = head.fields.value(ofOnly: { $0.known == .authorization && !$0.isHopByHop }),
+            found.count > scheme.count
+        else { return nil }
         let (start, end) = (Int(found.start), Int(found.end))
         var index = start + scheme.count
         guard bytes.extracting(start..<index).equalsIgnoringCase(scheme), bytes[index] == UInt8(ascii: " ") else {

@@ -96,7 +96,7 @@ final class HTTP2Connection: CarrierOwner {
         let early = carrier.takeEarly()
         input.append(early)
         if !early.isEmpty, !feed(input.count) { return }
-        origin.arrived(self)
+        origin.connectionArrived()
         restIfIdle()
         scheduleFlush()
         pump()

@@ -4,8 +4,7 @@ import Reactor
 
 /// The HTTP/2 connections to one origin, and the requests that wait for a stream. Loop's thread only.
 final class HTTP2Origin {
-    let origin: Origin
-    private let use: CarrierUse
+    let key: HTTP2Pool.Key
     private unowned let pool: HTTP2Pool
     /// Ready connections, and those being dialled.
     #if !DEBUG
@@ -27,9 +26,8 @@ final class HTTP2Origin {
     /// Expected number of streams on a connection that is being dialled.
     private static let expectedStreams = 100
 
-    init(_ origin: Origin, _ use: CarrierUse, in pool: HTTP2Pool) {
-        self.origin = origin
-        self.use = use
+    init(_ key: HTTP2Pool.Key, in pool: HTTP2Pool) {
+        self.key = key
         self.pool = pool
         timer = LoopTimer(on: pool.loop) { [unowned self] in expire() }
     }
@@ -97,7 +95,8 @@ final class HTTP2Origin {
         connections.append(connection)
         do throws(TransportError) {
             // A new connection arrives later, by `carrierArrived`.
-            _ = try pool.carriers.connect(to: origin, for: connection, connection.request, use: use)
+            _ = try pool.carriers.connect(
+                to: key.origin, for: connection, connection.request, use: key.isKnown ? .knownHTTP2 : .http2)
         } catch {
             connections.removeLast()
             throw error
@@ -153,7 +152,7 @@ final class HTTP2Origin {
 
     // MARK: Connections
 
-    func arrived(_ connection: HTTP2Connection) {
+    func connectionArrived() {
         serve()
         dialMore()
     }
@@ -209,8 +208,6 @@ final class HTTP2Origin {
 
     var isUnused: Bool { connections.isEmpty && waiting.isEmpty && !isBeginning }
 
-    var waitingCount: Int { waiting.count }
-    /// Number of dials that wait for another connection to end.
-    var queuedDials: Int { connections.count { $0.request.isQueued } }
-    var key: HTTP2Pool.Key { HTTP2Pool.Key(origin: origin, isKnown: use == .knownHTTP2) }
+    /// Number of requests that wait for a stream. Dials in the carriers' queue are counted there.
+    var waitingForStream: Int { max(0, waiting.count - connections.count { $0.request.isQueued }) }
 }

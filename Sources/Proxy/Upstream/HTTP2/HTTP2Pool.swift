@@ -41,7 +41,7 @@ final class HTTP2Pool {
     /// are unlimited.
     private func add(_ key: Key) -> HTTP2Origin {
         if origins.count >= Self.maxOrigins { origins = origins.filter { !$0.value.isUnused } }
-        let origin = HTTP2Origin(key.origin, key.isKnown ? .knownHTTP2 : .http2, in: self)
+        let origin = HTTP2Origin(key, in: self)
         origins[key] = origin
         return origin
     }
@@ -53,8 +53,6 @@ final class HTTP2Pool {
         if last?.origin === origin { last = nil }
     }
 
-    /// Number of requests that wait for a stream. Dials in the carriers' queue are counted there.
-    var waiting: Int { origins.values.reduce(0) { $0 + max(0, $1.waitingCount - $1.queuedDials) } }
-
+    var waiting: Int { origins.values.reduce(0) { $0 + $1.waitingForStream } }
     var shortage: Int { origins.values.reduce(0) { $0 + $1.shortage } }
 }

@@ -1,0 +1,66 @@
+import HTTPServer
+import Reactor
+import WireText
+
+// An answer of HTTP: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
+extension Problem {
+    /// Appends the fields but those that frame the body.
+    func appendFields(to output: inout ByteBuffer) {
+        output.append("Content-Type: application/problem+json\r\n")
+        if status == 407 {
+            output.append("Proxy-Authenticate: Basic realm=\"heimdallr-proxy\", charset=\"UTF-8\"\r\n")
+        }
+        appendCommonFields(to: &output)
+    }
+
+    private func appendCommonFields(to output: inout ByteBuffer) {
+        output.append("Proxy-Status: heimdallr-proxy; error=")
+        output.append(Array(error.utf8))
+        output.append("\r\nCache-Control: no-store\r\n")
+        if let challenge { output.append(line: "WWW-Authenticate: ", Array(challenge.utf8)) }
+        if let retryAfter {
+            output.append("Retry-After: ")
+            output.append(decimal: UInt64(max(1, (retryAfter.wholeMilliseconds + 999) / 1000)))
+            output.append("\r\n")
+        }
+    }
+
+    // MARK: For gRPC callers
+
+    /// Status of all answers to gRPC calls. `grpc-status` tells them apart.
+    static let statusOfCalls = 200
+
+    /// Appends the fields of the answer to a gRPC call. It has no body, so they are the trailers, too ("Trailers-Only").
+    func appendCallFields(to output: inout ByteBuffer) {
+        output.append("Content-Type: application/grpc\r\ngrpc-status: ")
+        output.append(decimal: UInt64(word.grpcStatus.code))
+        output.append("\r\ngrpc-message: ")
+        output.append(Array(PercentEncoding.grpcMessage.encode(message).utf8))
+        output.append("\r\n")
+        appendCommonFields(to: &output)
+    }
+
+    /// The sentences of the problem, with the address of a sign-in.
+    var message: String {
+        let text = "\(title). \(detail)"
+        guard let loginURL, !text.contains(loginURL) else { return text }
+        return "\(text) \(loginURL)"
+    }
+
+    /// The body: `application/problem+json` (RFC 9457, section 3).
+    func document(client: String?, upstream: String?, requestID: [UInt8]? = nil) -> [UInt8] {
+        var members: [JSON.Member] = [
+            .init("type", .string(word.type)),
+            .init("title", .string(title)), .init("status", .number(status)),
+            .init("detail", .string(detail)),
+        ]
+        if let client { members.append(.init("client", .string(client))) }
+        if let upstream { members.append(.init("upstream", .string(upstream))) }
+        if let requestID { members.append(.init("request_id", .string(String(decoding: requestID, as: UTF8.self)))) }
+        if let loginURL { members.append(.init("login_url", .string(loginURL))) }
+        var body: [UInt8] = []
+        JSON.object(members).write(.compact, escaping: .required) { body.append($0) }
+        body.append(ASCII.lf)
+        return body
+    }
+}
