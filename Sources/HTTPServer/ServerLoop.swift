@@ -111,7 +111,7 @@ public final class ServerLoop {
     public func serve(_ stream: any ByteStream, listener: Int) {
         let connection = ServerConnection(stream, listener: listener, server: self)
         guard acceptance.admits?(connection.source.peer) ?? true else { return connection.close() }
-        if settings.whenFull == .replace, connections.count >= settings.maxConnections { weakest?.stop() }
+        if settings.whenFull == .replace, connections.count >= settings.maxConnections { endWeakest() }
         do throws(SystemError) {
             try connection.begin(makeHandler(connection))
         } catch {
@@ -146,6 +146,15 @@ public final class ServerLoop {
         return room.replaceable.last
     }
 
+    /// Ends one connection. It is read first: after a long turn of the loop its request may have arrived already.
+    private func endWeakest() {
+        let count = connections.count
+        while connections.count == count, let connection = weakest {
+            connection.ready(.readable)
+            if connection.claim != nil { connection.stop() }
+        }
+    }
+
     func connectionEnded(_ connection: ServerConnection) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         if isDraining {
@@ -164,7 +173,7 @@ public final class ServerLoop {
 
     private func failed(_ error: SystemError) {
         if room.isWorthSaying(at: loop.now) { acceptance.failed(error) }
-        if settings.whenFull == .replace { weakest?.stop() }
+        if settings.whenFull == .replace { endWeakest() }
         makeRoom()
     }
 
