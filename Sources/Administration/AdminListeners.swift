@@ -32,9 +32,13 @@ struct AdminListeners: Sendable {
     /// - Throws: `AdministrationError`, about the port if both addresses are in use: the socket's name contains the port.
     init(_ settings: AdministrationSettings, socketPath: String) throws(AdministrationError) {
         var passed = settings.passed
-        let port = try Self.open(settings, &passed)
+        let port = try Self.claim(try Self.port(settings), &passed) { address throws(SystemError) in
+            try ListeningSocket.open(address, sharesPort: false, backlog: Self.backlog)
+        }
         do throws(AdministrationError) {
-            command = try Self.open(socketPath, settings, &passed)
+            command = try Self.claim(try Self.socket(socketPath, settings), &passed) { _ throws(SystemError) in
+                try ListeningSocket.open(path: socketPath, mode: 0o600)
+            }
         } catch {
             port.close()
             throw error
@@ -55,16 +59,26 @@ struct AdminListeners: Sendable {
 
     /// Finds what would keep the administration from listening, and changes nothing. An address in use is no fault.
     static func check(_ settings: AdministrationSettings) throws(AdministrationError) {
-        let address = try address(settings)
+        var targets = [try port(settings)]
+        if let path = settings.socket { targets.append(try socket(path, settings)) }
         var passed = settings.passed
-        if passed.claim(address, name: settings.passedNames.port) == nil {
-            do throws(SystemError) { try ListeningSocket.probe(address) } catch { throw failure(error, settings) }
+        for target in targets where passed.claim(target.address, name: target.name) == nil {
+            do throws(SystemError) { try ListeningSocket.probe(target.address) } catch { throw target.failure(error) }
         }
-        guard let path = settings.socket else { return }
-        try checkLength(path)
-        let socket = SocketAddress(.unix(path: path))
-        guard passed.claim(socket, name: settings.passedNames.socket) == nil else { return }
-        do throws(SystemError) { try ListeningSocket.probe(socket) } catch { throw failure(error, path) }
+    }
+
+    /// An address to listen on.
+    private struct Target {
+        let address: SocketAddress
+        /// Its name among inherited sockets.
+        let name: String
+        let failure: (SystemError) -> AdministrationError
+    }
+
+    private static func port(_ settings: AdministrationSettings) throws(AdministrationError) -> Target {
+        Target(address: try address(settings), name: settings.passedNames.port) {
+            .listen(address: settings.shown, reason: SystemErrorText.text(of: $0.code))
+        }
     }
 
     private static func address(_ settings: AdministrationSettings) throws(AdministrationError) -> SocketAddress {
@@ -75,46 +89,30 @@ struct AdminListeners: Sendable {
         throw .listen(address: settings.shown, reason: "\(settings.host) has no address")
     }
 
-    private static func open(
-        _ settings: AdministrationSettings, _ passed: inout PassedSockets
-    ) throws(AdministrationError) -> ListeningSocket {
-        let address = try address(settings)
-        do throws(SystemError) {
-            if let socket = passed.claim(address, name: settings.passedNames.port) {
-                return try socket.listeningSocket()
-            }
-            return try ListeningSocket.open(address, sharesPort: false, backlog: backlog)
-        } catch { throw failure(error, settings) }
-    }
-
-    private static func failure(_ error: SystemError, _ settings: AdministrationSettings) -> AdministrationError {
-        .listen(address: settings.shown, reason: SystemErrorText.text(of: error.code))
-    }
-
-    private static func checkLength(_ path: String) throws(AdministrationError) {
+    private static func socket(
+        _ path: String, _ settings: AdministrationSettings
+    ) throws(AdministrationError) -> Target {
         guard path.utf8.count <= AdminSocket.maxPathLength else {
             throw .socket(path: path, reason: "its path has more than \(AdminSocket.maxPathLength) bytes")
         }
-    }
-
-    private static func open(
-        _ path: String, _ settings: AdministrationSettings, _ passed: inout PassedSockets
-    ) throws(AdministrationError) -> ListeningSocket {
-        try checkLength(path)
-        do throws(SystemError) {
-            if let socket = passed.claim(SocketAddress(.unix(path: path)), name: settings.passedNames.socket) {
-                return try socket.listeningSocket()
+        return Target(address: SocketAddress(.unix(path: path)), name: settings.passedNames.socket) { error in
+            switch error.code {
+            case EADDRINUSE: .socket(path: path, reason: "another process listens on it")
+            case EEXIST: .socket(path: path, reason: "there is a file of that name that is no socket")
+            default: .socket(path: path, reason: SystemErrorText.text(of: error.code))
             }
-            return try ListeningSocket.open(path: path, mode: 0o600)
-        } catch { throw failure(error, path) }
+        }
     }
 
-    private static func failure(_ error: SystemError, _ path: String) -> AdministrationError {
-        switch error.code {
-        case EADDRINUSE: .socket(path: path, reason: "another process listens on it")
-        case EEXIST: .socket(path: path, reason: "there is a file of that name that is no socket")
-        default: .socket(path: path, reason: SystemErrorText.text(of: error.code))
-        }
+    /// An inherited socket, or a new one.
+    private static func claim(
+        _ target: Target, _ passed: inout PassedSockets,
+        or open: (SocketAddress) throws(SystemError) -> ListeningSocket
+    ) throws(AdministrationError) -> ListeningSocket {
+        do throws(SystemError) {
+            guard let socket = passed.claim(target.address, name: target.name) else { return try open(target.address) }
+            return try socket.listeningSocket()
+        } catch { throw target.failure(error) }
     }
 }
 

@@ -50,7 +50,7 @@ final class AdminModel: Sendable {
 
     /// Stops the proxy like SIGTERM, once: a second signal would cut requests under way.
     func quit() {
-        guard !draining.load(ordering: .relaxed), !quitting.exchange(true, ordering: .relaxed) else { return }
+        guard !isDraining, !quitting.exchange(true, ordering: .relaxed) else { return }
         sources.quit?()
     }
 
@@ -92,15 +92,15 @@ final class AdminModel: Sendable {
     }
 
     func readiness(isStrict: Bool) -> Readiness {
-        Readiness(
-            clients, isDraining: draining.load(ordering: .relaxed), isStrict: isStrict,
-            refusal: sources.reloads.refusal)
+        Readiness(clients, isDraining: isDraining, isStrict: isStrict, refusal: sources.reloads.refusal)
     }
+
+    private var isDraining: Bool { draining.load(ordering: .relaxed) }
 
     func status() async -> StatusPage {
         var page = StatusPage(
-            version: sources.version, uptime: begin.duration(to: .now), isDraining: draining.load(ordering: .relaxed),
-            clients: clients, traffic: await sources.traffic(), rules: sources.rules, refusal: sources.reloads.refusal)
+            version: sources.version, uptime: begin.duration(to: .now), isDraining: isDraining, clients: clients,
+            traffic: await sources.traffic(), rules: sources.rules, refusal: sources.reloads.refusal)
         page.untrusting = sources.untrusting()
         page.hasConfigurationChanged = await sources.hasConfigurationChanged()
         return page
@@ -125,9 +125,8 @@ final class AdminModel: Sendable {
             guard let loop = loop.withLock({ $0 }) else { return nil }
             let lag = try? await loop.run { loop.lag }
             return lag.map {
-                LoopReport(
-                    name: loop.name, lag: Histogram(nanoseconds: LoopLag.bounds, counts: $0.counts, sum: $0.nanoseconds)
-                )
+                let lag = Histogram(nanoseconds: LoopLag.bounds, counts: $0.counts, sum: $0.nanoseconds)
+                return LoopReport(name: loop.name, lag: lag)
             }
         }
     }

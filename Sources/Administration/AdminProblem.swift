@@ -22,32 +22,23 @@ enum AdminProblem: String, Sendable, CaseIterable {
     /// RFC 9457, section 3.1.1.
     var type: String { "urn:heimdallr-proxy:problem:\(rawValue)" }
 
-    var status: Int {
-        switch self {
-        case .foreignHost, .foreignPage, .staleForm: 403
-        case .tokenNeeded: 401
-        case .tooManyGuesses: 429
-        case .tokenUnreadable: 500
-        case .nothingHere, .noClient, .signInOver: 404
-        case .busy, .noToken: 503
-        case .signInFailed: 502
-        }
-    }
+    var status: Int { meaning.status }
+    var title: String { meaning.title }
 
-    var title: String {
+    private var meaning: (status: Int, title: String) {
         switch self {
-        case .foreignHost: "The administration does not answer to that host"
-        case .foreignPage: "Another site's page may not use the administration"
-        case .tokenNeeded: "The administration requires its token"
-        case .tooManyGuesses: "Too many wrong tokens"
-        case .tokenUnreadable: "admin.token can't be read"
-        case .staleForm: "The form is too old"
-        case .busy: "Too many requests at once"
-        case .nothingHere: "There is nothing here"
-        case .noClient: "No client of that name"
-        case .noToken: "No valid token"
-        case .signInOver: "The sign-in is over"
-        case .signInFailed: "The sign-in failed"
+        case .foreignHost: (403, "The administration does not answer to that host")
+        case .foreignPage: (403, "Another site's page may not use the administration")
+        case .tokenNeeded: (401, "The administration requires its token")
+        case .tooManyGuesses: (429, "Too many wrong tokens")
+        case .tokenUnreadable: (500, "admin.token can't be read")
+        case .staleForm: (403, "The form is too old")
+        case .busy: (503, "Too many requests at once")
+        case .nothingHere: (404, "There is nothing here")
+        case .noClient: (404, "No client of that name")
+        case .noToken: (503, "No valid token")
+        case .signInOver: (404, "The sign-in is over")
+        case .signInFailed: (502, "The sign-in failed")
         }
     }
 }

@@ -31,8 +31,7 @@ public enum AdminSocket {
     private static func name(_ port: UInt16, _ kind: String) -> String { "heimdallr-proxy-\(port).\(kind)" }
 
     private static func runtimeFolder(_ path: String?) -> String? {
-        guard let path, path.hasPrefix("/"), folderFault(path) == nil else { return nil }
-        return path
+        path.flatMap { $0.hasPrefix("/") && folderFault($0) == nil ? $0 : nil }
     }
 
     private static func ownFolder(in base: String) -> String { "\(base)/heimdallr-proxy-\(geteuid())" }
@@ -50,18 +49,19 @@ public enum AdminSocket {
     public static func prepareDefault(
         port: UInt16, kind: String = "sock", runtimeDirectory: String?, base: String = "/tmp"
     ) throws(AdministrationError) -> (path: String, passedOver: String?) {
-        if let folder = runtimeFolder(runtimeDirectory) { return (folder + "/" + name(port, kind), nil) }
+        let end = "/" + name(port, kind)
+        if let folder = runtimeFolder(runtimeDirectory) { return (folder + end, nil) }
         let own = ownFolder(in: base)
         FileSystem.makeFolder(own, mode: 0o700)
-        guard let fault = folderFault(own) else { return (own + "/" + name(port, kind), nil) }
+        guard let fault = folderFault(own) else { return (own + end, nil) }
         let reason = "\(own) can't be used: \(fault)"
-        if let folder = privateFolders(in: base).first { return (folder + "/" + name(port, kind), reason) }
+        if let folder = privateFolders(in: base).first { return (folder + end, reason) }
         let folder = own + "-" + String(UInt64.random(in: .min ... .max), radix: 36)
         FileSystem.makeFolder(folder, mode: 0o700)
         if let fault = folderFault(folder) {
-            throw .socket(path: own + "/" + name(port, kind), reason: "\(reason), and neither can \(folder): \(fault)")
+            throw .socket(path: own + end, reason: "\(reason), and neither can \(folder): \(fault)")
         }
-        return (folder + "/" + name(port, kind), reason)
+        return (folder + end, reason)
     }
 
     /// Reason not to send a password to a socket in this folder: another user could replace it. `nil` when only this user or

@@ -9,9 +9,8 @@ public enum AdminVerdict {
 extension ServerResponse {
     /// - Parameter bad: something is degraded, or would be refused.
     func marked(bad: Bool) -> ServerResponse {
-        guard bad else { return self }
         var response = self
-        response.set(AdminVerdict.field, AdminVerdict.bad)
+        if bad { response.set(AdminVerdict.field, AdminVerdict.bad) }
         return response
     }
 }

@@ -55,11 +55,9 @@ public final class Administration: Sendable {
             listeners, page: page, command: CommandRoutes.router(model), shown: settings.shown, logger)
         model.watch(loop)
         watch(streams, model)
-        let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         return Administration(
-            address: "\(host):\(port)", socketPath: listeners.command.address.host, model: model, servers: servers,
-            loop: loop,
-            heart: heart(model), page: page)
+            address: settings.shown(port: port), socketPath: listeners.command.address.host, model: model,
+            servers: servers, loop: loop, heart: heart(model), page: page)
     }
 
     /// Finds what would keep `start` from listening, and changes nothing. An address in use is no fault.

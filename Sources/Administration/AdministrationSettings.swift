@@ -30,7 +30,9 @@ public struct AdministrationSettings: Sendable {
     }
 
     /// `127.0.0.1:8081`
-    var shown: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+    var shown: String { shown(port: port) }
+
+    func shown(port: UInt16) -> String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 }
 
 extension AdministrationSettings {

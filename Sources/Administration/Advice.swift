@@ -19,8 +19,6 @@ public struct Advice {
     public static let foreignRecord =
         "the record of this name belongs to another token endpoint, issuer, client_id or account; it stays and is not used"
 
-    static func sentence(for error: HeimdallrError, signIn: SignIn) -> String { Advice(signIn).sentence(for: error) }
-
     public func sentence(for error: HeimdallrError) -> String {
         switch error {
         case .tokenEndpointUnavailable(let fault, _), .clientRefused(let fault, _): sentence(for: fault)
@@ -71,10 +69,10 @@ public struct Advice {
         guard let address = client?.lastAddress else {
             return "check that token_endpoint is the address of a token endpoint"
         }
-        guard client?.issuer != nil else {
-            return "check the address, \(address): it is token_endpoint in the configuration"
-        }
-        return "check the address, \(address): it may be wrong in the configuration, or in the issuer's metadata"
+        return "check the address, \(address): "
+            + (client?.issuer == nil
+                ? "it is token_endpoint in the configuration"
+                : "it may be wrong in the configuration, or in the issuer's metadata")
     }
 
     private func sentence(for error: HeimdallrHTTPClientError, of server: String) -> String {
@@ -113,14 +111,11 @@ public struct Advice {
     }
 
     private var wrongSecret: String {
-        var text = "check client_id, client_secret and token_endpoint_auth_method"
-        if let encoding = client?.ambiguousEncoding {
-            let others = BasicEncoding.allCases.filter { $0 != encoding }.map(\.rawValue).joined(separator: " or ")
-            text +=
-                "; the secret has characters that servers read in different ways, so try another basic_encoding: "
-                + "\(others) (it is \(encoding.rawValue) now), or `token_endpoint_auth_method: client_secret_post`"
-        }
-        return text
+        let text = "check client_id, client_secret and token_endpoint_auth_method"
+        guard let encoding = client?.ambiguousEncoding else { return text }
+        let others = BasicEncoding.allCases.filter { $0 != encoding }.map(\.rawValue).joined(separator: " or ")
+        return text + "; the secret has characters that servers read in different ways, so try another basic_encoding: "
+            + "\(others) (it is \(encoding.rawValue) now), or `token_endpoint_auth_method: client_secret_post`"
     }
 
     private func sentence(for error: OAuthError) -> String {
@@ -243,15 +238,18 @@ public struct Advice {
 }
 
 extension HeimdallrStatus.State {
-    var inWords: String {
+    var inWords: String { shown.phrase }
+
+    /// Follows the client's name; one or two words for the page, and the CSS class of their colour.
+    var shown: (phrase: String, word: String, tone: String) {
         switch self {
-        case .starting: "starting"
-        case .ready: "has a valid token"
-        case .fetching: "is getting a token"
-        case .idle: "has no token; the next request gets one"
-        case .backingOff: "has no token; waits before it asks again"
-        case .needsAuthentication: "needs a sign-in"
-        case .stopped: "stopped"
+        case .starting: ("starting", "Starting", "busy")
+        case .ready: ("has a valid token", "Ready", "good")
+        case .fetching: ("is getting a token", "Getting a token", "busy")
+        case .idle: ("has no token; the next request gets one", "Idle", "still")
+        case .backingOff: ("has no token; waits before it asks again", "No token", "bad")
+        case .needsAuthentication: ("needs a sign-in", "Sign-in needed", "warn")
+        case .stopped: ("stopped", "Stopped", "still")
         }
     }
 }

@@ -41,7 +41,7 @@ enum CommandRoutes {
             let token = try await client.heimdallr.accessToken(waiting: .seconds(20))
             return ServerResponse.plain(200, token.value.revealed + "\n")
         } catch {
-            let advice = Advice.sentence(for: error, signIn: model.signIn(of: client))
+            let advice = Advice(model.signIn(of: client)).sentence(for: error)
             return ServerResponse.problem(
                 .noToken,
                 "There is no token: \(error).\nWhat to do: \(Sentence.ended(Sentence.plain(advice)))\n")

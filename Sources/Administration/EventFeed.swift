@@ -85,32 +85,27 @@ final class EventFeed: Sendable {
             .init("event", .string(event.name)), .init("client", .string(event.client)),
             .init("time", .string(RFC3339.text(Int(time)))),
         ]
+        let way: [JSON.Member] = [.init("advice", .string(signIn.advice)), .init("login_url", JSON(signIn.url))]
         switch event.kind {
         case .needsAuthentication:
-            if let reason = signIn.status?.needsAuthenticationBecause {
-                members.append(.init("reason", .string(reason)))
-            }
-            members += [.init("advice", .string(signIn.advice)), .init("login_url", JSON(signIn.url))]
+            let reason = signIn.status?.needsAuthenticationBecause
+            members += (reason.map { [.init("reason", .string($0))] } ?? []) + way
         case .moreConsentNeeded(let scope):
             members += [
                 .init("reason", "more consent needed"), .init("scope", .array(scope.map { .string($0) })),
-                .init("advice", .string(signIn.advice)), .init("login_url", JSON(signIn.url)),
             ]
+            members += way
         case .refreshTokenEnding(let expiresIn):
-            members += [
-                .init("refresh_token_expires_in_seconds", JSON(expiresIn)),
-                .init("advice", .string(signIn.advice)), .init("login_url", JSON(signIn.url)),
-            ]
+            members += [.init("refresh_token_expires_in_seconds", JSON(expiresIn))] + way
         case .tokenAcquired(let expiresIn, let stored):
             members += [.init("expires_in_seconds", JSON(expiresIn)), .init("stored", .bool(stored))]
         case .tokenRefreshed(let expiresIn):
             members.append(.init("expires_in_seconds", JSON(expiresIn)))
-        case .tokenLost(let reason):
-            members.append(.init("reason", .string(reason.word)))
+        case .tokenLost(let reason): members.append(.init("reason", .string(reason.word)))
         case .tokenFailed(let error):
             members += [
                 .init("message", .string(error.description)),
-                .init("advice", .string(Sentence.plain(Advice.sentence(for: error, signIn: signIn)))),
+                .init("advice", .string(Sentence.plain(Advice(signIn).sentence(for: error)))),
                 .init("retry_after_seconds", JSON(error.retryAfter)),
             ]
         case .loginFailed(let error):

@@ -1,28 +1,18 @@
 /// Names of grant types.
 enum GrantName {
+    private static let urn = "urn:ietf:params:oauth:grant-type:"
+    private static let words = [
+        "client_credentials": "client credentials", "authorization_code": "authorization code",
+        "refresh_token": "refresh token", "device_code": "device code", "token-exchange": "token exchange",
+        "jwt-bearer": "JWT bearer", "saml2-bearer": "SAML bearer", "github_app": "GitHub App",
+    ]
+
     /// The usual name.
-    static func inWords(_ type: String) -> String {
-        switch type {
-        case "client_credentials": "client credentials"
-        case "authorization_code": "authorization code"
-        case "refresh_token": "refresh token"
-        case "urn:ietf:params:oauth:grant-type:device_code": "device code"
-        case "urn:ietf:params:oauth:grant-type:token-exchange": "token exchange"
-        case "urn:ietf:params:oauth:grant-type:jwt-bearer": "JWT bearer"
-        case "github_app": "GitHub App"
-        case "urn:ietf:params:oauth:grant-type:saml2-bearer": "SAML bearer"
-        default: type
-        }
-    }
+    static func inWords(_ type: String) -> String { words[short(type)] ?? type }
 
     /// The name in the configuration: without the URN's prefix.
     static func short(_ type: String) -> String {
-        let prefix = "urn:ietf:params:oauth:grant-type:"
-        let name = type.dropFirst(prefix.count)
-        guard type.hasPrefix(prefix), ["device_code", "token-exchange", "jwt-bearer", "saml2-bearer"].contains(name)
-        else {
-            return type
-        }
-        return String(name)
+        let name = String(type.dropFirst(urn.count))
+        return type.hasPrefix(urn) && words[name] != nil ? name : type
     }
 }

@@ -79,8 +79,8 @@ struct MetricsPage {
             guard !upstreams.isEmpty else { return [] }
             return InjectionResult.allCases.map { result in
                 .init(
-                    ["client": client, "result": result.name], upstreams.reduce(0) { $0 + ($1.injections[result] ?? 0) }
-                )
+                    ["client": client, "result": result.name],
+                    upstreams.compactMap { $0.injections[result] }.reduce(0, +))
             }
         }
         output.family(
@@ -89,45 +89,32 @@ struct MetricsPage {
     }
 
     private func writeConnections(_ output: inout PrometheusText) {
-        let families: [(String, PrometheusText.Kind, String, (ConnectionUse) -> UInt64)] = [
-            (
-                "heimdallr_upstream_connections_open", .gauge,
-                "Connections to the upstream, those that are being made and idle ones included.",
-                { UInt64($0.open) }
-            ),
-            (
-                "heimdallr_upstream_connections_idle", .gauge, "Connections to the upstream that no request uses.",
-                { UInt64($0.idle) }
-            ),
-            (
-                "heimdallr_upstream_connections_in_use", .gauge,
-                "Connections to the upstream that are used, or being made.", { UInt64($0.inUse) }
-            ),
-            (
-                "heimdallr_upstream_connections_limit", .gauge,
-                "Connections to the upstream that there may be, on all event loops.",
-                { UInt64($0.limit) }
-            ),
-            (
-                "heimdallr_upstream_connections_opened_total", .counter, "Connections to the upstream that were made.",
-                { $0.opened }
-            ),
-            (
-                "heimdallr_upstream_connections_reused_total", .counter,
-                "Requests that went out on a connection that had served another before.",
-                { $0.reused }
-            ),
-        ]
-        let uses = upstreams.compactMap { upstream in
-            upstream.connections.map { (labels: ["upstream": upstream.name] as PrometheusText.Labels, use: $0) }
+        let uses = upstreams.compactMap { upstream in upstream.connections.map { (name: upstream.name, use: $0) } }
+        func add<Count: Numeric>(
+            _ name: String, _ kind: PrometheusText.Kind, _ help: String, _ count: (ConnectionUse) -> Count
+        ) {
+            output.family(name, kind, help, uses.map { .init(["upstream": $0.name], count($0.use)) })
         }
-        for (name, kind, help, value) in families {
-            output.family(
-                name, kind, help, uses.map { .init($0.labels, value($0.use)) })
-        }
-        output.family(
+        add(
+            "heimdallr_upstream_connections_open", .gauge,
+            "Connections to the upstream, those that are being made and idle ones included.", \.open)
+        add(
+            "heimdallr_upstream_connections_idle", .gauge, "Connections to the upstream that no request uses.", \.idle)
+        add(
+            "heimdallr_upstream_connections_in_use", .gauge,
+            "Connections to the upstream that are used, or being made.", \.inUse)
+        add(
+            "heimdallr_upstream_connections_limit", .gauge,
+            "Connections to the upstream that there may be, on all event loops.", \.limit)
+        add(
+            "heimdallr_upstream_connections_opened_total", .counter, "Connections to the upstream that were made.",
+            \.opened)
+        add(
+            "heimdallr_upstream_connections_reused_total", .counter,
+            "Requests that went out on a connection that had served another before.", \.reused)
+        add(
             "heimdallr_upstream_waiters", .gauge, "Requests that wait for a connection to the upstream to become free.",
-            uses.map { .init($0.labels, $0.use.waiting) })
+            \.waiting)
         output.family(
             "heimdallr_client_connections_open", .gauge, "Connections of programs to the proxy.", traffic.clients.open)
         output.family(

@@ -45,7 +45,7 @@ struct RefreshText {
         if let left = status.expiresIn {
             text += "The one before stays in use; it expires in \(StatusPage.words(left)).\n"
         }
-        text += "What to do: \(Sentence.ended(Sentence.plain(Advice.sentence(for: error, signIn: signIn))))\n"
+        text += "What to do: \(Sentence.ended(Sentence.plain(Advice(signIn).sentence(for: error))))\n"
         if let next = status.nextAttemptIn, next >= .seconds(1) {
             text += "It is tried again by itself in \(StatusPage.words(next)).\n"
         }

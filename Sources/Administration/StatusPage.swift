@@ -56,7 +56,7 @@ struct StatusPage {
         if let lastError = status.lastError {
             error = .object([
                 .init("message", .string(lastError.description)),
-                .init("advice", .string(Sentence.plain(Advice.sentence(for: lastError, signIn: client.signIn)))),
+                .init("advice", .string(Sentence.plain(Advice(client.signIn).sentence(for: lastError)))),
                 .init("seconds_ago", JSON(status.sinceLastError)),
                 .init("url", JSON(client.lastRequest.url)),
                 .init("cause", JSON(client.lastRequest.cause)),
@@ -228,7 +228,7 @@ struct StatusPage {
             text += ": \(error)\n"
             if let url = client.lastRequest.url { text += "  asked: \(url)\n" }
             if let cause = client.lastRequest.cause { text += "  cause: \(cause)\n" }
-            text += "  what to do: \(Advice.sentence(for: error, signIn: client.signIn))\n"
+            text += "  what to do: \(Advice(client.signIn).sentence(for: error))\n"
         } else if status.state == .needsAuthentication {
             text += "  what to do: \(client.signIn.advice)\n"
         }

@@ -73,7 +73,7 @@ struct WhyText {
             let last = client.lastRequest()
             if let url = last.url { text += "asked        \(url)\n" }
             if let cause = last.cause { text += "cause        \(cause)\n" }
-            text += "what to do   \(Advice.sentence(for: error, signIn: signIn))\n"
+            text += "what to do   \(Advice(signIn).sentence(for: error))\n"
         } else if status.state == .needsAuthentication {
             text += "what to do   \(signIn.advice)\n"
         }

@@ -135,9 +135,10 @@ struct StatusTests {
             for error in [
                 HeimdallrError.tokenEndpointUnavailable(fault, retryAfter: .zero),
                 .clientRefused(fault, retryAfter: .zero),
-            ] { #expect(Advice.sentence(for: error, signIn: signIn).count > 10) }
+            ] { #expect(Advice(signIn).sentence(for: error).count > 10) }
         }
-        #expect(Advice.sentence(for: .needsAuthentication, signIn: signIn) == "sign in by heimdallr-proxy login api")
+        #expect(
+            Advice(signIn).sentence(for: HeimdallrError.needsAuthentication) == "sign in by heimdallr-proxy login api")
         // What can't work is not said: a pasted address, a page that does not answer, a login that there is not.
         #expect(
             SignIn(client: "api", method: .browser, url: nil).advice == "sign in by heimdallr-proxy login api --paste")

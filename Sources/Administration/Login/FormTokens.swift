@@ -1,4 +1,6 @@
 import Cryptography
+import HTML
+import HTTPServer
 import Heimdallr
 import WireText
 
@@ -16,19 +18,28 @@ struct FormTokens: Sendable {
         key = (0..<32).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
     }
 
-    static func newCookie() throws(CryptographyError) -> String { try RandomBytes.identifier() }
-
-    /// Whether `newCookie` could have made it.
+    /// Whether it can be an identifier of ours.
     static func isPlausible(_ cookie: String) -> Bool {
-        cookie.utf8.count == 22
-            && cookie.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
+        cookie.utf8.count == 22 && cookie.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_".utf8.contains($0) }
+    }
+
+    /// The fields of a form that this process made for the browser; `nil` for another one.
+    func fields(of request: ServerRequest) -> [String: String]? {
+        guard let fields = request.form, accepts(fields["csrf"], for: request.cookies[Self.cookie]) else { return nil }
+        return fields
+    }
+
+    /// A page with forms. A browser without a cookie gets one.
+    /// - Parameter html: gets the forms' token; `nil` only without random numbers.
+    func page(
+        _ status: Int, for request: ServerRequest, toOtherOrigins: Bool = false, _ html: (String?) async -> HTML
+    ) async -> ServerResponse {
+        let known = request.cookies[Self.cookie].flatMap { Self.isPlausible($0) ? $0 : nil }
+        let cookie = known ?? (try? RandomBytes.identifier())
+        let html = await html(cookie.flatMap { token(for: $0) })
+        var response = ServerResponse.page(status, html, sendsForms: true, toOtherOrigins: toOtherOrigins)
+        if known == nil, let cookie { response.setCookie(Self.cookie, cookie, sameSite: "Lax") }
+        return response
     }
 
     func token(for cookie: String) -> String? {

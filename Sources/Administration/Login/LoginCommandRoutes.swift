@@ -28,8 +28,7 @@ struct LoginCommandRoutes: Sendable {
             case .device: return Self.json(try await device(client.heimdallr))
             case .browser, .implicit:
                 if model.signsInHere(name), !request.asksFor("paste") {
-                    let ticket = try model.logins.openTicket(
-                        name, anyToken: !client.heimdallr.hasAccessToken)
+                    let ticket = try model.logins.openTicket(name, anyToken: !client.heimdallr.hasAccessToken)
                     let url = model.addresses.loginURL(of: client) + "?ticket=" + ticket
                     return Self.json(["method": "browser", "ticket": .string(ticket), "url": .string(url)])
                 }
@@ -38,7 +37,7 @@ struct LoginCommandRoutes: Sendable {
                 return Self.json(["method": "paste", "ticket": .string(ticket), "url": .string(url)])
             }
         } catch {
-            return Self.failure(error, model.signIn(of: client))
+            return .problem(.signInFailed, LoginPage.sentence(error, model.signIn(of: client)) + "\n")
         }
     }
 
@@ -65,11 +64,11 @@ struct LoginCommandRoutes: Sendable {
         guard let id = context.parameters["ticket"], let ticket = model.logins.ticket(id) else {
             return .problem(.signInOver, "This sign-in is over: it was cancelled, or took too long.\n")
         }
+        let client = model.client(context)?.heimdallr
         switch ticket.progress {
-        case .waiting where ticket.isDoneWithAnyToken && model.client(context)?.heimdallr.hasAccessToken == true:
-            return Self.done(model.client(context)?.heimdallr)
-        case .waiting: return Self.json(["state": "waiting"])
-        case .done: return Self.done(model.client(context)?.heimdallr)
+        case .waiting where !ticket.isDoneWithAnyToken || client?.hasAccessToken != true:
+            return Self.json(["state": "waiting"])
+        case .waiting, .done: return Self.done(client)
         case .failed(let sentence): return Self.json(["state": "failed", "message": .string(Sentence.plain(sentence))])
         }
     }
@@ -91,9 +90,5 @@ struct LoginCommandRoutes: Sendable {
     private static func json(_ members: KeyValuePairs<String, JSON>) -> ServerResponse {
         ServerResponse(
             status: 200, type: "application/json", JSON.object(members.map { .init($0.key, $0.value) }).document)
-    }
-
-    private static func failure(_ error: LoginError, _ signIn: SignIn) -> ServerResponse {
-        .problem(.signInFailed, LoginPage.sentence(error, signIn) + "\n")
     }
 }

@@ -14,7 +14,7 @@ enum LoginPage {
         if shortfall.sentences.isEmpty { lines.append("You can close this window.") }
         var page = message(headline: "Signed in", tone: "good", lines)
         page.shortfall = shortfall.sentences
-        page.until = shortfall.until?.timestamp
+        page.until = shortfall.until
         return .page(200, page.html)
     }
 
@@ -52,9 +52,10 @@ enum LoginPage {
         return .page(400, page.html)
     }
 
+    static let noClient = failure(404, "No such client", "The configuration has no client of that name.")
+
     static func failure(
-        _ status: Int, _ headline: String, _ lines: String..., again: String? = nil,
-        isCallback: Bool = false
+        _ status: Int, _ headline: String, _ lines: String..., again: String? = nil, isCallback: Bool = false
     ) -> ServerResponse {
         var page = message(headline: headline, tone: "bad", lines)
         page.again = again

@@ -1,6 +1,7 @@
 import HTTPServer
 import Heimdallr
 import Logging
+import WireText
 
 /// Signing in at a browser: `/login/CLIENT`, and the targets of redirects.
 struct LoginRoutes: Sendable {
@@ -36,28 +37,16 @@ struct LoginRoutes: Sendable {
     private static func isFree(_ path: String, _ taken: Set<String>) -> Bool {
         let first = path.split(separator: "/").first.map(String.init) ?? ""
         return !first.isEmpty && !taken.contains(first)
-            && path.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                    UInt8(ascii: "/"):
-                    true
-                default: false
-                }
-            }
+            && path.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-._/".utf8.contains($0) }
     }
 
     // MARK: Going out
 
     private func begin(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
-        guard let client = model.client(context) else {
-            return LoginPage.failure(
-                404, "No such client", "The configuration has no client of that name.")
-        }
+        guard let client = model.client(context) else { return LoginPage.noClient }
         let name = client.heimdallr.name
         guard let method = client.heimdallr.loginMethod else {
-            return LoginPage.failure(
-                400, "Nothing to sign in", "Client \(name) gets its tokens without a sign-in.")
+            return LoginPage.failure(400, "Nothing to sign in", "Client \(name) gets its tokens without a sign-in.")
         }
         guard model.signsInHere(name) else {
             return LoginPage.failure(
@@ -91,10 +80,7 @@ struct LoginRoutes: Sendable {
         guard request.method == "GET" else { return .plain(200, "") }
         let query = request.query ?? ""
         if query.hasPrefix(Self.done) { return again(request, state: String(query.dropFirst(Self.done.count))) }
-        guard !mayHaveFragment(beside: query) else {
-            return LoginPage.handingOver
-        }
-        return await finish(request, answer: "?" + query)
+        return mayHaveFragment(beside: query) ? LoginPage.handingOver : await finish(request, answer: "?" + query)
     }
 
     /// Query that our script leaves in the address bar, followed by the state.
@@ -102,10 +88,15 @@ struct LoginRoutes: Sendable {
 
     /// Answers a browser that loads the page of a successful sign-in again.
     private func again(_ request: ServerRequest, state: String) -> ServerResponse {
+        signedIn(request, state: state).map { LoginPage.success($0.status()) } ?? LoginPage.refusal(.unknown)
+    }
+
+    /// The client that this browser has signed in with the state, while it has a token.
+    private func signedIn(_ request: ServerRequest, state: String) -> Heimdallr? {
         guard let name = model.logins.finished(state: state, cookies: request.cookies),
             let client = model.sources.client(named: name)?.heimdallr, client.hasAccessToken
-        else { return LoginPage.refusal(.unknown) }
-        return LoginPage.success(client.status())
+        else { return nil }
+        return client
     }
 
     /// Whether the answer may be in the URL's fragment, which only a script sees, despite this query.
@@ -142,14 +133,10 @@ struct LoginRoutes: Sendable {
         do throws(LoginAttempts.Refusal) {
             taken = try await take(state: Self.state(in: told), cookies: request.cookies)
         } catch {
-            if error == .unknown, let denial = await denial(told.dropFirst(), request) { return denial }
-            if error == .unknown,
-                let name = model.logins.finished(state: Self.state(in: told), cookies: request.cookies),
-                model.sources.client(named: name)?.heimdallr.hasAccessToken == true
-            {
-                return LoginPage.repeated(name)
-            }
-            return LoginPage.refusal(error)
+            guard error == .unknown else { return LoginPage.refusal(error) }
+            if let denial = await denial(told.dropFirst(), request) { return denial }
+            let client = signedIn(request, state: Self.state(in: told))
+            return client.map { LoginPage.repeated($0.name) } ?? LoginPage.refusal(error)
         }
         let name = taken.client.name
         // The URL that the browser requested. The client judges it.
@@ -161,8 +148,7 @@ struct LoginRoutes: Sendable {
         } catch {
             return LoginPage.failure(
                 LoginPage.status(of: error), "Not signed in", LoginPage.sentence(error, model.signIn(of: name)),
-                "Nothing was stored.",
-                again: "/login/\(name)", isCallback: true)
+                "Nothing was stored.", again: "/login/\(name)", isCallback: true)
         }
     }
 
@@ -189,8 +175,7 @@ struct LoginRoutes: Sendable {
         for client in model.sources.clients { secrets += await client.heimdallr.knownSecrets() }
         guard let error = Heimdallr.refusalWithoutState(in: answer, hiding: secrets) else { return nil }
         if model.logins.refused(error, cookies: request.cookies) {
-            logger.warning(
-                "an answer without a state refused a sign-in", metadata: ["reason": "\(error)"])
+            logger.warning("an answer without a state refused a sign-in", metadata: ["reason": "\(error)"])
         }
         return LoginPage.denial(error)
     }
@@ -212,16 +197,14 @@ struct LoginRoutes: Sendable {
         else {
             return LoginPage.failure(
                 404, "This sign-in has ended", "It was finished or cancelled, or took too long.",
-                again: context.parameters["client"].flatMap { model.sources.client(named: $0) }
-                    .map { "/login/\($0.heimdallr.name)" })
+                again: model.client(context).map { "/login/\($0.heimdallr.name)" })
         }
         let name = client.heimdallr.name
         switch ticket.progress {
         case .done: return LoginPage.success(client.heimdallr.status())
         case .failed(let sentence):
             return LoginPage.failure(
-                400, "Not signed in", Sentence.whole(Sentence.plain(sentence)),
-                again: "/login/\(name)")
+                400, "Not signed in", Sentence.whole(Sentence.plain(sentence)), again: "/login/\(name)")
         case .waiting: return .page(200, DevicePage(client: name, login: login).html)
         }
     }

@@ -23,24 +23,21 @@ struct OfferRoutes: Sendable {
     ) async throws(LoginError) -> ServerResponse {
         let redirectURI = model.addresses.redirectURI(of: client)
         let offer = try await client.heimdallr.signInOffer(redirectURI: redirectURI)
-        let (cookie, isNew) = forms.cookie(of: request)
-        let page = OfferPage(
-            client: client.heimdallr.name, offer: offer, redirectURI: redirectURI,
-            ticket: start.ticket(ticket, client), formToken: cookie.flatMap { forms.token(for: $0) },
-            changes: changes)
-        var response = ServerResponse.page(200, page.html, sendsForms: true, toOtherOrigins: true)
-        if isNew, let cookie { response.setCookie(FormTokens.cookie, cookie, sameSite: "Lax") }
-        return response
+        return await forms.page(200, for: request, toOtherOrigins: true) { token in
+            OfferPage(
+                client: client.heimdallr.name, offer: offer, redirectURI: redirectURI,
+                ticket: start.ticket(ticket, client), formToken: token, changes: changes
+            ).html
+        }
     }
 
     /// Begins the sign-in, takes the id and the secret that a person has typed in, or the wish to register anew.
     private func take(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
-        let fields = request.form ?? [:]
-        guard forms.accepts(fields["csrf"], for: request.cookies[FormTokens.cookie]) else {
+        guard let fields = forms.fields(of: request) else {
             return ServerResponse.page(403, StalePage.html).marked(.staleForm)
         }
         guard let client = model.client(context), client.heimdallr.enrols else {
-            return LoginPage.failure(404, "No such client", "The configuration has no client of that name.")
+            return LoginPage.noClient
         }
         do throws(LoginError) {
             return try await take(fields, client, request)

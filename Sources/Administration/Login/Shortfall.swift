@@ -4,37 +4,28 @@ import WireText
 
 /// Requested permissions that a sign-in was not granted.
 struct Shortfall {
-    /// End of the token and of the sign-in, without a refresh token; `nil` if the token is kept fresh.
-    let until: Instant?
+    /// RFC 3339, in UTC: the end of the token and of the sign-in, without a refresh token; `nil` if the token is kept fresh.
+    let until: String?
     /// Requested scopes that were not granted.
     let scope: [String]
-
-    struct Instant {
-        /// Since 1970-01-01T00:00:00Z.
-        let seconds: Int64
-
-        /// RFC 3339, in UTC.
-        var timestamp: String { RFC3339.text(Int(seconds)) }
-
-        /// `14:05 UTC`, on another day with the date.
-        func words(now: Int64) -> String {
-            let clock = "\(timestamp.dropFirst(11).prefix(5)) UTC"
-            let day = timestamp.prefix(10)
-            return day == RFC3339.text(Int(now)).prefix(10) ? clock : "\(day) \(clock)"
-        }
-    }
 
     private let now: Int64
 
     init(_ client: HeimdallrStatus, now: Int64 = WallClock.now()) {
         self.now = now
         let ends = client.loginMethod != nil && !client.hasRefreshToken
-        until = ends ? client.expiresIn.map { Instant(seconds: now + $0.components.seconds) } : nil
+        until = ends ? client.expiresIn.map { RFC3339.text(Int(now + $0.components.seconds)) } : nil
         scope = client.scopeNotGranted
     }
 
-    /// For the overview: `signed in until 14:05 UTC`.
-    var untilWords: String? { until.map { "signed in until \($0.words(now: now))" } }
+    /// For the overview: `signed in until 14:05 UTC`, on another day with the date.
+    var untilWords: String? {
+        until.map { until in
+            let day = until.prefix(10)
+            let date = day == RFC3339.text(Int(now)).prefix(10) ? "" : "\(day) "
+            return "signed in until \(date)\(until.dropFirst(11).prefix(5)) UTC"
+        }
+    }
 
     var scopeWords: String? { scope.isEmpty ? nil : "not granted: \(scope.joined(separator: ", "))" }
 

@@ -33,7 +33,7 @@ struct TokenGate: Sendable {
         if sessions.isKnown(cookie, expected: expected) { return nil }
         if asksInAForm, request.bearerToken == nil {
             let query = request.query.map { "?" + $0 } ?? ""
-            return form(request, next: request.path + query, wrong: nil, 401)
+            return await form(request, next: request.path + query, wrong: nil, 401)
         }
         var response = ServerResponse.problem(
             .tokenNeeded, "Send Authorization: Bearer … with the value of admin.token.\n")
@@ -44,9 +44,9 @@ struct TokenGate: Sendable {
     /// `POST /enter`: the form's target.
     func enter(_ request: ServerRequest) async -> ServerResponse {
         guard let token else { return .redirect(to: "/") }
-        guard let fields = request.form,
-            forms.accepts(fields["csrf"], for: request.cookies[FormTokens.cookie])
-        else { return ServerResponse.page(403, StalePage.html, sendsForms: true).marked(.staleForm) }
+        guard let fields = forms.fields(of: request) else {
+            return ServerResponse.page(403, StalePage.html, sendsForms: true).marked(.staleForm)
+        }
         guard let expected = await secret(token) else { return Self.unavailable }
         let next = Self.ownPath(fields["next"])
         let verdict = sessions.judge(Secret(fields["token"] ?? ""), expected: expected, from: request.caller)
@@ -60,37 +60,30 @@ struct TokenGate: Sendable {
                 maxAge: Int(AdminSessions.lifetime.components.seconds))
             return response
         case .wrong:
-            return form(request, next: next, wrong: "This token is wrong. Compare it with admin.token.", 403)
+            return await form(request, next: next, wrong: "This token is wrong. Compare it with admin.token.", 403)
         case .tooMany:
-            return form(
+            return await form(
                 request, next: next, wrong: "Too many wrong tokens. Wait a minute, then try again.", 429)
         }
     }
 
     /// Logs wrong tokens, with a rate limit for each address.
     private func log(_ verdict: AdminSessions.Verdict, _ request: ServerRequest) {
-        let (unreported, sentence): (Int?, Logger.Message)
-        switch verdict {
-        case .right: return
-        case .wrong(let count): (unreported, sentence) = (count, "a wrong admin.token was given")
-        case .tooMany(let count):
-            (unreported, sentence) = (
-                count, "too many wrong values of admin.token: others are refused for up to a minute"
-            )
-        }
+        let (unreported, sentence): (Int?, Logger.Message) =
+            switch verdict {
+            case .right: (nil, "")
+            case .wrong(let count): (count, "a wrong admin.token was given")
+            case .tooMany(let count):
+                (count, "too many wrong values of admin.token: others are refused for up to a minute")
+            }
         guard let unreported else { return }
         logger.warning(sentence, metadata: ["peer": "\(request.caller)", "wrong": "\(unreported)"])
     }
 
-    private func form(
-        _ request: ServerRequest, next: String, wrong: String?, _ status: Int
-    ) -> ServerResponse {
-        let (cookie, isNew) = forms.cookie(of: request)
-        let form = TokenForm(
-            csrf: cookie.flatMap { forms.token(for: $0) } ?? "", next: Self.ownPath(next), wrong: wrong)
-        var response = ServerResponse.page(status, form.html, sendsForms: true)
-        if isNew, let cookie { response.setCookie(FormTokens.cookie, cookie, sameSite: "Lax") }
-        return response
+    private func form(_ request: ServerRequest, next: String, wrong: String?, _ status: Int) async -> ServerResponse {
+        await forms.page(status, for: request) {
+            TokenForm(csrf: $0 ?? "", next: Self.ownPath(next), wrong: wrong).html
+        }
     }
 
     private func secret(_ token: any SecretProvider) async -> Secret? {
@@ -111,14 +104,6 @@ struct TokenGate: Sendable {
             path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") })
         else { return "/" }
         return path
-    }
-}
-
-extension FormTokens {
-    /// The browser's cookie, or a new one to set; `nil` only without random numbers.
-    func cookie(of request: ServerRequest) -> (value: String?, isNew: Bool) {
-        if let cookie = request.cookies[Self.cookie], Self.isPlausible(cookie) { return (cookie, false) }
-        return (try? Self.newCookie(), true)
     }
 }
 
@@ -153,8 +138,5 @@ struct TokenForm {
             """)
     }
 
-    private var complaint: HTML? {
-        guard let wrong else { return nil }
-        return "<p class=\"bad\" role=\"alert\">\(wrong)</p>\n"
-    }
+    private var complaint: HTML? { wrong.map { "<p class=\"bad\" role=\"alert\">\($0)</p>\n" } }
 }

@@ -25,7 +25,7 @@ struct ClientNote {
             tone = "bad"
             headline = "Last error" + (client.sinceLastError.map { ", \(StatusPage.words($0)) ago:" } ?? ":")
             detail = Sentence.whole("\(error)") + cause
-            todo = Sentence.whole(Advice.sentence(for: error, signIn: listed.signIn))
+            todo = Sentence.whole(Advice(listed.signIn).sentence(for: error))
             command = nil
             return
         }

@@ -17,7 +17,7 @@ struct ClientRow {
     }
 
     var html: HTML {
-        let (word, tone) = client.state.onThePage
+        let (_, word, tone) = client.state.shown
         let note = ClientNote(listed)
         let failing = client.urgency == 0 ? " failing" : ""
         return """
@@ -94,9 +94,7 @@ struct ClientRow {
 
     private var refresh: HTML? {
         guard client.loginMethod == nil || client.hasRefreshToken, client.state != .stopped, client.callers == nil
-        else {
-            return nil
-        }
+        else { return nil }
         let isUnderWay = client.state == .fetching || client.state == .starting
         return """
             <form method="post" action="/refresh/\(client.client)">\(alreadyHTML: hidden)<button class="button" \
@@ -132,20 +130,5 @@ struct ClientRow {
         if let left = client.refreshTokenExpiresIn { facts.append("sign-in ends in \(StatusPage.words(left))") }
         facts.append("last refresh: \(client.sinceLastSuccess.map { "\(StatusPage.words($0)) ago" } ?? "never")")
         return facts.joined(separator: " · ")
-    }
-}
-
-extension HeimdallrStatus.State {
-    /// One or two words, and the CSS class of their colour.
-    var onThePage: (word: String, tone: String) {
-        switch self {
-        case .starting: ("Starting", "busy")
-        case .ready: ("Ready", "good")
-        case .fetching: ("Getting a token", "busy")
-        case .idle: ("Idle", "still")
-        case .backingOff: ("No token", "bad")
-        case .needsAuthentication: ("Sign-in needed", "warn")
-        case .stopped: ("Stopped", "still")
-        }
     }
 }

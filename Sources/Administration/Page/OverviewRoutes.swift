@@ -6,12 +6,7 @@ import Heimdallr
 struct OverviewRoutes: Sendable {
     let model: AdminModel
     let forms: FormTokens
-    private let pages = PageQueue()
-
-    init(model: AdminModel, forms: FormTokens) {
-        self.model = model
-        self.forms = forms
-    }
+    let pages = PageQueue()
 
     func add(to router: inout AdminRouter) {
         router.on("GET", "/", .page) { request, _ in await show(request) { $0.html } }
@@ -46,29 +41,24 @@ struct OverviewRoutes: Sendable {
     }
 
     private func show(_ request: ServerRequest, _ part: @Sendable (OverviewPage) -> HTML) async -> ServerResponse {
-        let (cookie, isNew) = forms.cookie(of: request)
-        let page = OverviewPage(
-            status: await model.status(), formToken: cookie.flatMap { forms.token(for: $0) })
-        var response = ServerResponse.page(200, await pages.make { part(page) }, sendsForms: true)
-        if isNew, let cookie { response.setCookie(FormTokens.cookie, cookie, sameSite: "Lax") }
-        return response
+        let status = await model.status()
+        return await forms.page(200, for: request) { token in
+            await pages.make { part(OverviewPage(status: status, formToken: token)) }
+        }
     }
 
     private func change(
         _ request: ServerRequest, _ context: AdminContext,
         _ act: @Sendable (AdministrationSources.Client, [String: String]) async -> Outcome
     ) async -> ServerResponse {
-        let fields = request.form ?? [:]
-        guard forms.accepts(fields["csrf"], for: request.cookies[FormTokens.cookie]) else {
+        guard let fields = forms.fields(of: request) else {
             return request.wantsPlainText
                 ? .problem(.staleForm, StalePage.sentence)
                 : ServerResponse.page(403, StalePage.html).marked(.staleForm)
         }
-        guard let client = model.client(context) else {
-            return CommandRoutes.unknownClient(model, context)
-        }
+        guard let client = model.client(context) else { return CommandRoutes.unknownClient(model, context) }
         let outcome = await act(client, fields)
-        let status: Int = outcome.isGood ? 200 : 502
+        let status = outcome.isGood ? 200 : 502
         if request.wantsPlainText { return .plain(status, outcome.text) }
         let lines = outcome.text.split(separator: "\n").map(String.init)
         var page = MessagePage(
