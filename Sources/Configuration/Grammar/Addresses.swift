@@ -72,7 +72,7 @@ extension Grammar {
         }
         let advice = Misfit(
             "write host:port, such as 127.0.0.1:8080 or [::1]:8080",
-            fits: .text(matching: #"^(unix:/.+|(\[[^\]]+\]|[^*:/\[\]][^:/\[\]]*):[0-9]+)$"#))
+            matching: #"^(unix:/.+|(\[[^\]]+\]|[^*:/\[\]][^:/\[\]]*):[0-9]+)$"#)
         guard let colon = text.lastIndex(of: ":") else { throw advice }
         let portText = text[colon...].dropFirst()
         guard let number = digits(portText) else { throw advice }
@@ -96,8 +96,7 @@ extension Grammar {
 
     /// `10.0.0.0/8` or `fd00::/8`
     static func addressBlock(_ text: String) throws(Misfit) -> AddressBlock {
-        let advice = Misfit(
-            "write an address block such as 10.0.0.0/8 or fd00::/8", fits: .text(matching: "^[^/]+/[0-9]+$"))
+        let advice = Misfit("write an address block such as 10.0.0.0/8 or fd00::/8", matching: "^[^/]+/[0-9]+$")
         guard let slash = text.lastIndex(of: "/"), let length = digits(text[slash...].dropFirst()) else { throw advice }
         let address = String(text[..<slash])
         let inBrackets = address.contains(":") ? "[\(address)]" : address
@@ -116,8 +115,7 @@ extension Grammar {
         guard let authority = try? Authority(parsing: text), authority.port != nil else {
             throw portMisfit(text)
                 ?? Misfit(
-                    "write HOST:PORT such as github.com:443, or \"*\" for any",
-                    fits: .text(matching: #"^(\*|[^*/]+:[0-9]+)$"#))
+                    "write HOST:PORT such as github.com:443, or \"*\" for any", matching: #"^(\*|[^*/]+:[0-9]+)$"#)
         }
         return .authority(authority)
     }

@@ -9,9 +9,14 @@ enum Grammar {
 
     static func any(_ text: String) throws(Misfit) -> String { text }
 
-    static func nonempty(_ text: String) throws(Misfit) -> String {
-        guard !text.isEmpty else { throw Misfit("write a value that is not empty", quotes: false) }
+    /// The text itself, if it `fits`.
+    static func checked(_ text: String, _ fits: Bool, _ advice: @autoclosure () -> Misfit) throws(Misfit) -> String {
+        guard fits else { throw advice() }
         return text
+    }
+
+    static func nonempty(_ text: String) throws(Misfit) -> String {
+        try checked(text, !text.isEmpty, Misfit("write a value that is not empty", quotes: false))
     }
 
     /// Of a file or folder.
@@ -64,10 +69,7 @@ enum Grammar {
 
     /// A duration, or `off`, which is `nil`.
     static func durationOrOff(_ range: ClosedRange<Duration>) -> (String) throws(Misfit) -> Duration? {
-        { text throws(Misfit) in
-            if isOff(text) { return nil }
-            return try duration(text, range, orOff: true)
-        }
+        { text throws(Misfit) in isOff(text) ? nil : try duration(text, range, orOff: true) }
     }
 
     private static func duration(
@@ -109,10 +111,7 @@ enum Grammar {
 
     /// A size, or `off`, which is `nil`.
     static func sizeOrOff(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int? {
-        { text throws(Misfit) in
-            if isOff(text) { return nil }
-            return try size(text, range, orOff: true)
-        }
+        { text throws(Misfit) in isOff(text) ? nil : try size(text, range, orOff: true) }
     }
 
     private static func size(_ text: String, _ range: ClosedRange<Int>, orOff: Bool = false) throws(Misfit) -> Int {
@@ -129,23 +128,17 @@ enum Grammar {
     private static func bytes(_ text: String) -> Int? {
         let number = text.prefix { $0.isASCII && $0.isNumber }
         guard let count = digits(number), count <= 1 << 50 else { return nil }
-        let shift: Int
-        switch text.dropFirst(number.count) {
-        case "", "B": shift = 0
-        case "KiB": shift = 10
-        case "MiB": shift = 20
-        case "GiB": shift = 30
-        default: return nil
-        }
+        let unit = text.dropFirst(number.count)
+        guard let shift = unit.isEmpty ? 0 : units.first(where: { $0.name == unit })?.shift else { return nil }
         let (value, overflow) = count.multipliedReportingOverflow(by: 1 << shift)
         return overflow ? nil : value
     }
 
+    private static let units: [(name: String, shift: Int)] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)]
+
     static func show(bytes: Int) -> String {
-        for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] where bytes >= 1 << shift {
-            return "\(bytes >> shift)\(unit)"
-        }
-        return "\(bytes)B"
+        let unit = units.first { bytes >= 1 << $0.shift } ?? units[3]
+        return "\(bytes >> unit.shift)\(unit.name)"
     }
 
     /// YAML tools that rewrite files turn `off` into `false`.
@@ -155,23 +148,27 @@ enum Grammar {
 
     static func method(_ text: String) throws(Misfit) -> String {
         guard ASCII.isToken(text) else {
-            throw Misfit("write an HTTP method such as GET", fits: .text(matching: "^[!#$%&'*+.^_`|~0-9A-Z-]+$"))
+            throw Misfit("write an HTTP method such as GET", matching: "^[!#$%&'*+.^_`|~0-9A-Z-]+$")
         }
         guard text.utf8.allSatisfy({ !(0x61...0x7A).contains($0) }) else {
             throw Misfit("methods are case-sensitive: write \(text.uppercased())")
         }
-        guard text != "CONNECT", text != "TRACE" else {
-            throw Misfit("CONNECT and TRACE never carry a token: leave them out")
-        }
-        return text
+        return try checked(
+            text, text != "CONNECT" && text != "TRACE", Misfit("CONNECT and TRACE never carry a token: leave them out"))
     }
 
     static func headerName(_ text: String) throws(Misfit) -> String {
-        guard ASCII.isToken(text) else {
-            throw Misfit(
-                "write a header name such as X-Api-Key", fits: .text(matching: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))
-        }
-        return text
+        try checked(
+            text, ASCII.isToken(text),
+            Misfit("write a header name such as X-Api-Key", matching: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))
+    }
+
+    /// A header name in no such list, which is in lower case.
+    /// - Parameter fault: follows the quoted name.
+    static func headerName(_ text: String, not others: Set<String>, _ fault: String) throws(Misfit) -> String {
+        let name = try headerName(text)
+        return try checked(
+            name, !others.contains(name.lowercased()), Misfit("\"\(name)\" \(fault)", quotes: false))
     }
 
     /// Fields of the connection and of the message's framing (RFC 9110, sections 6 to 8), in lower case.
@@ -189,10 +186,10 @@ enum Grammar {
         guard ASCII.isFieldValue(text, allowingTabs: true) else {
             throw Misfit("a header value can't hold line breaks or control characters", quotes: false)
         }
-        guard !text.hasPrefix(" "), !text.hasSuffix(" "), !text.hasPrefix("\t"), !text.hasSuffix("\t") else {
-            throw Misfit("a header value can't begin or end with a space: remove it", quotes: false)
-        }
-        return text
+        let ends = [text.utf8.first, text.utf8.last]
+        return try checked(
+            text, !ends.contains(0x20) && !ends.contains(0x09),
+            Misfit("a header value can't begin or end with a space: remove it", quotes: false))
     }
 
     // MARK: OAuth
@@ -207,37 +204,33 @@ enum Grammar {
         let tokens = text.split(separator: " ").map(String.init)
         guard !tokens.isEmpty, tokens.allSatisfy(scopeToken) else {
             throw Misfit(
-                "write scopes as in [read, write] or \"read write\", without \" and \\",
-                fits: .text(matching: #"^[^"\\]+$"#))
+                "write scopes as in [read, write] or \"read write\", without \" and \\", matching: #"^[^"\\]+$"#)
         }
         return tokens
     }
 
     /// RFC 6749, appendix A: client_id and other values of printable ASCII with spaces.
     static func printable(_ text: String) throws(Misfit) -> String {
-        guard !text.isEmpty, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
-            throw Misfit("write printable ASCII characters", fits: .text(matching: "^[ -~]+$"))
-        }
-        return text
+        try checked(
+            text, !text.isEmpty && text.utf8.allSatisfy { (0x20...0x7E).contains($0) },
+            Misfit("write printable ASCII characters", matching: "^[ -~]+$"))
     }
 
     /// Names that appear in logs, metrics, paths and file names.
     static func name(_ text: String) throws(Misfit) -> String {
         guard let first = text.utf8.first, ASCII.isAlphanumeric(first), text.utf8.count <= 64,
-            text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F })
+            text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._".utf8.contains($0) })
         else {
             throw Misfit(
-                "write a name of letters, digits, dots, - and _",
-                fits: .text(matching: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))
+                "write a name of letters, digits, dots, - and _", matching: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
         }
         return text
     }
 
     /// A Prometheus label name.
     static func labelName(_ text: String) throws(Misfit) -> String {
-        guard Substitution.isName(text) else {
-            throw Misfit("write a label name of letters, digits and _", fits: Substitution.nameKind)
-        }
-        return text
+        try checked(
+            text, Substitution.isName(text),
+            Misfit("write a label name of letters, digits and _", matching: Substitution.namePattern))
     }
 }

@@ -12,6 +12,9 @@ struct Misfit: Error {
         self.fits = fits
     }
 
+    /// - Parameter pattern: matches all accepted texts.
+    init(_ message: String, matching pattern: String) { self.init(message, fits: .text(matching: pattern)) }
+
     /// The same error with other accepted values, for readers that accept more than the grammar.
     func fitting(_ kind: ValueKind) -> Misfit { Misfit(message, quotes: quotes, fits: kind) }
 }

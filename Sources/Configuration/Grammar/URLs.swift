@@ -11,8 +11,7 @@ struct URLParts {
     var fragment: Substring?
 
     init(_ text: String, example: String) throws(Misfit) {
-        let advice = Misfit(
-            "write an absolute URL such as \(example)", fits: .text(matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+$"#))
+        let advice = Misfit("write an absolute URL such as \(example)", matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+$"#)
         guard !text.utf8.contains(0x20) else {
             throw Misfit("write the address without spaces; %20 stands for one in a path")
         }
@@ -112,23 +111,18 @@ extension Grammar {
 
     /// RFC 8707, section 2: an absolute URI without a fragment.
     static func resource(_ text: String) throws(Misfit) -> String {
-        guard isAbsoluteURI(text), !text.utf8.contains(0x23) else {
-            throw Misfit(
+        try checked(
+            text, isAbsoluteURI(text) && !text.utf8.contains(0x23),
+            Misfit(
                 "write an absolute URI without a fragment, such as https://api.example.com",
-                fits: .text(matching: #"^[A-Za-z][A-Za-z0-9+.-]*:[^#\s]+$"#))
-        }
-        return text
+                matching: #"^[A-Za-z][A-Za-z0-9+.-]*:[^#\s]+$"#))
     }
 
     /// RFC 3986, section 4.3, loosely: a scheme, a colon, and visible ASCII behind it.
     static func isAbsoluteURI(_ text: String) -> Bool {
         guard isVisible(text), let colon = text.firstIndex(of: ":"), let first = text.utf8.first else { return false }
-        let scheme = text[..<colon]
-        guard !scheme.isEmpty, !ASCII.isDigit(first), text.index(after: colon) < text.endIndex else {
-            return false
-        }
-        return ASCII.isAlphanumeric(first)
-            && scheme.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "+-.".utf8.contains($0) }
+        return ASCII.isAlphanumeric(first) && !ASCII.isDigit(first) && text.index(after: colon) < text.endIndex
+            && text[..<colon].utf8.allSatisfy { ASCII.isAlphanumeric($0) || "+-.".utf8.contains($0) }
     }
 
     /// The pattern of absolute URIs, for the schema.
@@ -136,16 +130,16 @@ extension Grammar {
 
     /// A path prefix of whole segments.
     static func pathPrefix(_ text: String) throws(Misfit) -> String {
-        guard text.hasPrefix("/") else { throw Misfit("write a path that starts with /", fits: .text(matching: "^/")) }
-        guard !text.utf8.contains(where: { $0 == 0x3F || $0 == 0x23 }) else {
+        guard text.hasPrefix("/") else { throw Misfit("write a path that starts with /", matching: "^/") }
+        guard !text.contains("?"), !text.contains("#") else {
             throw Misfit("write the path without ? and #; queries are not matched")
         }
         try checkPath(text[...])
-        if let star = text.split(separator: "/").firstIndex(where: { $0 == "*" || $0 == "**" }) {
-            let kept = text.split(separator: "/")[..<star].joined(separator: "/")
-            throw Misfit("paths are prefixes already: write /\(kept)")
-        }
-        return text
+        let segments = text.split(separator: "/")
+        let kept = segments.prefix { $0 != "*" && $0 != "**" }
+        return try checked(
+            text, kept.count == segments.count,
+            Misfit("paths are prefixes already: write /\(kept.joined(separator: "/"))"))
     }
 
     /// The characters of RFC 3986, section 3.3; no dot segments, since requests that hold some never match.

@@ -7,8 +7,8 @@ final class Diagnostics {
     let variables: [String: String]
 
     private(set) var keyUses = KeyUses()
-    private var found: [(position: Position, problem: ConfigurationError.Problem)] = []
-    private var doubts: [(position: Position, problem: ConfigurationError.Problem)] = []
+    private var found: [ConfigurationError.Problem] = []
+    private var doubts: [ConfigurationError.Problem] = []
 
     init(file: String, environment: [String: String], variables: [String: String] = [:]) {
         self.file = file
@@ -16,13 +16,9 @@ final class Diagnostics {
         self.variables = variables
     }
 
-    func error(_ position: Position, _ message: String) {
-        found.append((position, problem(position, message)))
-    }
+    func error(_ position: Position, _ message: String) { found.append(problem(position, message)) }
 
-    func warn(_ position: Position, _ message: String) {
-        doubts.append((position, problem(position, message)))
-    }
+    func warn(_ position: Position, _ message: String) { doubts.append(problem(position, message)) }
 
     /// - Parameter label: beginning of messages about it.
     func note(_ content: KeyUse.Content, name: String, label: String, at position: Position) {
@@ -33,8 +29,7 @@ final class Diagnostics {
     func note(opened name: String, at position: Position) { keyUses.opened[name] = problem(position, "") }
 
     var hasErrors: Bool { !found.isEmpty }
-    var problems: [ConfigurationError.Problem] { Self.inOrder(found) }
-    var failure: ConfigurationError { ConfigurationError(problems: problems, warnings: warnings) }
+    var failure: ConfigurationError { ConfigurationError(problems: Self.inOrder(found), warnings: warnings) }
     var warnings: [ConfigurationError.Problem] { Self.inOrder(doubts) }
 
     /// The operator's spelling of `key: value` in the section at `path`.
@@ -60,13 +55,10 @@ final class Diagnostics {
         }
     }
 
-    private static func inOrder(
-        _ problems: [(position: Position, problem: ConfigurationError.Problem)]
-    ) -> [ConfigurationError.Problem] {
+    private static func inOrder(_ problems: [ConfigurationError.Problem]) -> [ConfigurationError.Problem] {
         problems.enumerated().sorted { one, other in
-            let left = (one.element.problem.line ?? 0, one.element.problem.column ?? 0, one.offset)
-            let right = (other.element.problem.line ?? 0, other.element.problem.column ?? 0, other.offset)
-            return left < right
-        }.map(\.element.problem)
+            (one.element.line ?? 0, one.element.column ?? 0, one.offset)
+                < (other.element.line ?? 0, other.element.column ?? 0, other.offset)
+        }.map(\.element)
     }
 }

@@ -8,6 +8,11 @@ struct AutoReader {
 
     /// Whether challenges and metadata of the API reach the program.
     enum Discovery: String, CaseIterable { case hide, pass }
+    private enum Grant: String, CaseIterable {
+        case authorizationCode = "authorization_code"
+        case clientCredentials = "client_credentials"
+    }
+    private enum Subject: String, CaseIterable { case idToken = "id_token" }
 
     /// Value of `client` that selects these settings.
     static let word = "auto"
@@ -19,36 +24,23 @@ struct AutoReader {
 
     /// Reads the section.
     /// - Parameters:
-    ///   - section: `auto`; `nil`: all defaults.
+    ///   - section: `auto`, perhaps empty.
     ///   - upstream: the upstream's other settings, which were read before.
     /// - Returns: the client, and whether programs see the API's own documents.
-    static func read(_ section: Section?, _ upstream: UpstreamSettings) -> (
-        client: ClientSettings, discovery: Discovery
-    ) {
+    static func read(_ section: Section, _ upstream: UpstreamSettings) -> (client: ClientSettings, Discovery) {
         var client = ClientSettings(name: name(of: upstream.host))
         client.grantType = .authorizationCode
         client.allowPlaintext = upstream.allowPlaintext
         client.proxy = upstream.proxy
-        var auto = AutoSettings(resource: upstream.url?.description ?? "https://\(upstream.host)")
-        auto.tls = upstream.tls
-        guard let section else {
-            client.auto = auto
-            return (client, .hide)
-        }
-        var reader = AutoReader(section: section, client: client, auto: auto)
+        let resource = upstream.url?.description ?? "https://\(upstream.host)"
+        var reader = AutoReader(
+            section: section, client: client, auto: AutoSettings(resource: resource, tls: upstream.tls))
         reader.readClient()
-        auto = reader.auto
         var discovery = Discovery.hide
-        section.read("discovery", into: &discovery) { text throws(Misfit) in try Grammar.word(text) }
+        section.read("discovery", into: &discovery, Grammar.word)
         section.finish()
-        client = reader.client
-        client.auto = auto
-        return (client, discovery)
-    }
-
-    private enum Grant: String, CaseIterable {
-        case authorizationCode = "authorization_code"
-        case clientCredentials = "client_credentials"
+        reader.client.auto = reader.auto
+        return (reader.client, discovery)
     }
 
     private mutating func readClient() {
@@ -65,7 +57,7 @@ struct AutoReader {
         auto.allowedScopes = section.list("allow_scopes", Grammar.scopes)?.flatMap { $0 }
         readSubject()
         var grant = Grant.authorizationCode
-        section.read("grant_type", into: &grant) { text throws(Misfit) in try Grammar.word(text) }
+        section.read("grant_type", into: &grant, Grammar.word)
         if grant == .clientCredentials {
             client.grantType = .clientCredentials
             needClient(
@@ -85,7 +77,7 @@ struct AutoReader {
         guard let subject = section.section("subject_token") else { return }
         auto.subjectClient = subject.value("client", Grammar.nonempty)
         var token = Subject.idToken
-        subject.read("token", into: &token) { text throws(Misfit) in try Grammar.word(text) }
+        subject.read("token", into: &token, Grammar.word)
         subject.need("client", saying: "\(subject.path): write {client: NAME}, the client that people sign in to")
         subject.finish()
         client.grantType = .jwtBearer
@@ -93,36 +85,27 @@ struct AutoReader {
             for: "subject_token",
             "without a sign-in at the API's server, the client has to be known there: write `client_id` or "
                 + "`client_document`")
-        if section.has("grant_type"), section.has("subject_token") {
-            section.error("grant_type", "`subject_token` decides about the grant: leave one of them out")
-        }
+        report("grant_type", with: "subject_token", "`subject_token` decides about the grant: leave one of them out")
     }
 
     private func needClient(for key: String, _ message: String) {
-        guard section.has(key), !section.has("client_id"), !section.has("client_document") else { return }
-        section.error(key, message)
+        if !section.has("client_document") { report(key, without: "client_id", message) }
     }
 
-    private enum Subject: String, CaseIterable { case idToken = "id_token" }
+    /// Reports a key that is there with or without another one.
+    private func report(_ key: String, with other: String? = nil, without missing: String? = nil, _ message: String) {
+        let fits = other.map(section.has) ?? true && missing.map { !section.has($0) } ?? true
+        if section.has(key), fits { section.error(key, message) }
+    }
 
     private mutating func readProof() {
-        if section.has("client_id"), section.has("client_document") {
-            section.error("client_document", "there is a `client_id` already: leave one of them out")
-        }
-        if section.has("client_secret"), section.has("client_key") {
-            section.error("client_key", "there is a `client_secret` already: leave one of them out")
-        }
-        if section.has("client_secret"), !section.has("client_id") {
-            section.error("client_secret", "this needs `client_id` too")
-        }
-        if section.has("client_secret"), !section.has("issuer") {
-            section.error(
-                "client_secret",
-                "write the secret's server as `issuer`: without it, any server that the API names would see the secret")
-        }
-        if section.has("client_key_id"), !section.has("client_key") {
-            section.error("client_key_id", "this needs `client_key` too")
-        }
+        report("client_document", with: "client_id", "there is a `client_id` already: leave one of them out")
+        report("client_key", with: "client_secret", "there is a `client_secret` already: leave one of them out")
+        report("client_secret", without: "client_id", "this needs `client_id` too")
+        report(
+            "client_secret", without: "issuer",
+            "write the secret's server as `issuer`: without it, any server that the API names would see the secret")
+        report("client_key_id", without: "client_key", "this needs `client_key` too")
         guard let key = client.clientKey else {
             client.authMethod = client.clientSecret == nil ? .none : .clientSecretBasic
             return

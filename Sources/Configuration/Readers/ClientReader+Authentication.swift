@@ -23,6 +23,9 @@ extension ClientReader {
         return section.has("client_secret") ? .clientSecretBasic : .none
     }
 
+    private static let keyKeys = ["client_key", "client_key_id", "client_certificate"]
+    private static let jwtKeys = ["client_assertion_audience", "token_endpoint_auth_signing_alg"]
+
     /// Checks that each method has its keys, and each key a method that uses it.
     func checkAuthentication(_ method: ClientSettings.AuthMethod) {
         let location = "token_endpoint_auth_method"
@@ -30,15 +33,12 @@ extension ClientReader {
         func refuseSecret() {
             section.refuse(["client_secret"], saying: "\(method.rawValue) sends no secret: leave this out")
         }
-        var unused = [
-            "client_key", "client_assertion", "client_key_id", "client_certificate", "client_assertion_audience",
-            "token_endpoint_auth_signing_alg",
-        ]
+        var unused = ["client_assertion"] + Self.keyKeys + Self.jwtKeys
         switch method {
         case .clientSecretBasic, .clientSecretPost: need("client_secret")
         case .clientSecretJWT:
             need("client_secret")
-            unused.removeLast(2)
+            unused.removeLast(Self.jwtKeys.count)
             if let secret = settings.clientSecret { section.note(.shared(secret), at: "client_secret") }
             if let algorithm = settings.authAlgorithm, algorithm != .hs256 {
                 section.error("token_endpoint_auth_signing_alg", "client_secret_jwt signs with HS256: write that")
@@ -75,24 +75,17 @@ extension ClientReader {
             saying: "private_key_jwt needs `client_key`, or `client_assertion` made elsewhere")
         let assertion = section.has("client_assertion")
         guard assertion || section.has("client_key") else { return }
-        if assertion {
-            let ours = [
-                "client_key", "client_key_id", "client_certificate", "client_assertion_audience",
-                "token_endpoint_auth_signing_alg",
-            ]
-            for key in ours where section.has(key) {
-                section.error(key, "`client_assertion` is signed elsewhere: leave this out, or that")
-            }
+        for key in Self.keyKeys + Self.jwtKeys where assertion && section.has(key) {
+            section.error(key, "`client_assertion` is signed elsewhere: leave this out, or that")
         }
         if settings.authAlgorithm == .hs256 {
             section.error(
                 "token_endpoint_auth_signing_alg", "HS256 is for client_secret_jwt: write the key's algorithm")
         }
         if let key = settings.clientKey {
+            let algorithm = settings.authAlgorithm?.rawValue
             section.note(
-                .signing(
-                    key, algorithm: settings.authAlgorithm?.rawValue, certificate: settings.clientCertificate),
-                at: "client_key")
+                .signing(key, algorithm: algorithm, certificate: settings.clientCertificate), at: "client_key")
         }
     }
 }

@@ -2,10 +2,11 @@
 extension ClientReader {
     mutating func readDPoP() {
         let found: ClientSettings.DPoP? = section.either("dpop") { text throws(Misfit) in
-            guard text == "true" || text == "false" else {
-                throw Misfit("write true, or {key: {file: PATH}} for a key of your own", fits: .boolean)
+            switch text {
+            case "true": .ownKey
+            case "false": .off
+            default: throw Misfit("write true, or {key: {file: PATH}} for a key of your own", fits: .boolean)
             }
-            return text == "true" ? .ownKey : .off
         } or: {
             Self.readOwnKey($0)
         }

@@ -2,26 +2,15 @@ import HTTPMessage
 
 // Settings of a client whose grant needs a person.
 extension ClientReader {
-    private static let browserGrants = "`grant_type: authorization_code` and `implicit`"
-
     /// Reports logins that can't work, so that they do not fail later in the browser.
-    func checkLogin(_ grant: ClientSettings.GrantType) {
-        checkPassword(grant)
-        let isBrowser = grant == .authorizationCode || grant == .implicit
-        if isBrowser {
-            needEndpoint("authorization_endpoint", "send the browser to")
-            checkPushing()
-        } else {
-            refuse(
-                ["authorization_endpoint", "redirect_uri", "par", "pushed_authorization_request_endpoint"],
-                belongingTo: Self.browserGrants)
-        }
+    func checkLogin(_ grant: Grant) {
         if grant == .deviceCode {
             needEndpoint("device_authorization_endpoint", "ask for the codes")
         } else {
-            refuse(["device_authorization_endpoint"], belongingTo: "`grant_type: device_code`")
+            needEndpoint("authorization_endpoint", "send the browser to")
+            checkPushing()
         }
-        if isBrowser || grant == .deviceCode, settings.scope.contains("openid"), !section.has("issuer") {
+        if settings.scope.contains("openid"), !section.has("issuer") {
             section.warn("scope", "without `issuer` the id token can't be checked, and nobody is shown as signed in")
         }
     }
@@ -41,17 +30,12 @@ extension ClientReader {
     }
 
     private func needEndpoint(_ key: String, _ purpose: String) {
-        section.need(
-            key, "issuer",
-            saying: "\(section.name(of: key)) is missing: write the URL to \(purpose), or `issuer`")
+        let name = section.name(of: key)
+        section.need(key, "issuer", saying: "\(name) is missing: write the URL to \(purpose), or `issuer`")
     }
 
     /// Both name and password stand in the configuration, or a person types both.
-    private func checkPassword(_ grant: ClientSettings.GrantType) {
-        guard grant == .password else {
-            refuse(["username", "password"], belongingTo: "`grant_type: password`")
-            return
-        }
+    func checkPassword() {
         for (key, other) in [("username", "password"), ("password", "username")]
         where section.has(key) && !section.has(other) {
             section.error(key, "this needs `\(other)` too; without both, a person types them in at a login")

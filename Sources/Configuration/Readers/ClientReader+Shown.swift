@@ -19,7 +19,7 @@ extension ClientReader {
         }
     }
 
-    mutating func readShown(_ grant: ClientSettings.GrantType?) {
+    mutating func readShown(_ grant: Grant?) {
         settings.assertion = readAssertion()
         settings.githubApp = readGitHubApp(grant)
         let subject = readSubject()
@@ -39,9 +39,7 @@ extension ClientReader {
     // MARK: RFC 7523
 
     private func readAssertion() -> AssertionSettings? {
-        section.tell(
-            "assertion",
-            .any([Section.secretShape, .section { _ = readSigned($0) }]))
+        section.tell("assertion", .any([Section.secretShape, .section { _ = readSigned($0) }]))
         guard let node = section.node("assertion"), case .mapping(let entries) = node.content,
             !entries.contains(where: { ["file", "env", "command"].contains($0.key) }),
             let inner = section.section("assertion")
@@ -96,25 +94,25 @@ extension ClientReader {
             }
         }
         guard case .object(let members)? = inner.json(node, "claims") else { return [:] }
-        if JSON(.object(members)).text(.compact, escaping: .required).utf8.count > Self.maxDetails {
-            inner.error("claims", "these are longer than 16 KiB as JSON: leave out what the server does not need")
-        }
+        checkLength(JSON(.object(members)), inner, "claims")
         return members
+    }
+
+    private func checkLength(_ json: JSON, _ section: Section, _ key: String) {
+        guard json.text(.compact, escaping: .required).utf8.count > 16 * 1024 else { return }
+        section.error(key, "these are longer than 16 KiB as JSON: leave out what the server does not need")
     }
 
     // MARK: GitHub
 
-    private static let githubKeys = ["key", "installation", "api", "repositories", "permissions"]
-
-    private mutating func readGitHubApp(_ grant: ClientSettings.GrantType?) -> GitHubAppSettings? {
+    private mutating func readGitHubApp(_ grant: Grant?) -> GitHubAppSettings? {
         let key = section.secret("key")
         let installation = section.value("installation") { text throws(Misfit) in
-            guard !text.isEmpty, text.utf8.count <= 20, Grammar.digits(text) != nil else {
-                throw Misfit(
+            try Grammar.checked(
+                text, text.utf8.count <= 20 && Grammar.digits(text) != nil,
+                Misfit(
                     "write the installation's number, which stands at the end of its settings' address",
-                    fits: .text(matching: "^[0-9]{1,20}$"))
-            }
-            return text
+                    matching: "^[0-9]{1,20}$"))
         }
         let api = section.value("api", Grammar.endpoint)
         section.tell("api", usually: GitHubAppSettings.usualAPI)
@@ -122,19 +120,12 @@ extension ClientReader {
         let permissions = section.pairs("permissions", name: Grammar.nonempty, value: Grammar.nonempty)
         guard grant == .githubApp, let key, let installation else { return nil }
         section.note(.signing(key, algorithm: "RS256", certificate: nil), at: "key")
-        var app = GitHubAppSettings(key: key, installation: installation)
-        if let api { app.api = api }
-        app.repositories = repositories
-        app.permissions = permissions
-        return app
+        return GitHubAppSettings(
+            key: key, installation: installation, api: api ?? GitHubAppSettings.usualAPI, repositories: repositories,
+            permissions: permissions)
     }
 
-    private func checkGitHubApp(_ grant: ClientSettings.GrantType) {
-        guard grant == .githubApp else {
-            refuse(Self.githubKeys, belongingTo: "`grant_type: github_app`")
-            return
-        }
-        require(["key", "installation"], "grant_type: github_app")
+    func checkGitHubApp() {
         section.refuse(
             ["token_endpoint", "issuer"], saying: "the endpoint follows from `api` and `installation`: leave it out")
         section.refuse(
@@ -159,26 +150,6 @@ extension ClientReader {
         return section.secret("subject_token").map { .secret($0) }
     }
 
-    func checkShown(_ grant: ClientSettings.GrantType) {
-        switch grant {
-        case .jwtBearer: require(["assertion"], "grant_type: jwt-bearer")
-        case .saml2Bearer: require(["assertion"], "grant_type: saml2-bearer")
-        default: refuse(["assertion"], belongingTo: "`grant_type: jwt-bearer` and `saml2-bearer`")
-        }
-        if grant == .saml2Bearer, case .signed = settings.assertion {
-            section.error("assertion", "what is signed here is a JWT: write {file: PATH}, or `grant_type: jwt-bearer`")
-        }
-        checkGitHubApp(grant)
-        guard grant == .tokenExchange else {
-            refuse(Self.exchangeKeys, belongingTo: "`grant_type: token-exchange`")
-            return
-        }
-        require(["subject_token"], "grant_type: token-exchange")
-        if section.has("actor_token_type"), !section.has("actor_token") {
-            section.error("actor_token_type", "this needs `actor_token` too (RFC 8693, section 2.1)")
-        }
-    }
-
     /// RFC 8693, section 3: a short name, or any URI.
     private static func tokenTypeURI(_ text: String) throws(Misfit) -> String {
         if typeNames.contains(text) { return typeURN + text }
@@ -190,8 +161,6 @@ extension ClientReader {
     }
 
     // MARK: RFC 9396
-
-    private static let maxDetails = 16 * 1024
 
     private static var detail: Outline {
         let outline = Outline()
@@ -208,24 +177,17 @@ extension ClientReader {
         var details: [JSONValue] = []
         for element in node.elements {
             guard case .mapping = element.content else {
-                section.diagnostics.error(
-                    element.position,
-                    section.label(key, element)
-                        + "write a list of mappings, each with a `type` (RFC 9396), not \(element.kind)")
+                section.error(
+                    element, key, "write a list of mappings, each with a `type` (RFC 9396), not \(element.kind)")
                 continue
             }
             guard let detail = section.json(element, key) else { continue }
             if detail["type"]?.string?.isEmpty ?? true {
-                section.diagnostics.error(
-                    element.position,
-                    section.label(key, element)
-                        + "each entry needs a `type`, a text (RFC 9396, section 2)")
+                section.error(element, key, "each entry needs a `type`, a text (RFC 9396, section 2)")
             }
             details.append(detail)
         }
-        if JSON(.array(details)).text(.compact, escaping: .required).utf8.count > Self.maxDetails {
-            section.error(key, "these are longer than 16 KiB as JSON: leave out what the server does not need")
-        }
+        checkLength(JSON(.array(details)), section, key)
         return details
     }
 }

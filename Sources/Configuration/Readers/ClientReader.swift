@@ -15,7 +15,8 @@ struct ClientReader {
         reader.readLifetime()
         reader.readDPoP()
         section.finish()
-        section.check(by: "grant_type", grant, among: shortGrants, usual: .clientCredentials) { grant in
+        let words = Grant.named.map { (case: $1, words: $1 == .githubApp ? [$0] : [$0, Grant.urn + $0]) }
+        section.check(by: "grant_type", grant, among: words, usual: .clientCredentials) { grant in
             reader.settings.grantType = grant
             reader.checkNeeds()
             reader.checkGrant(grant)
@@ -27,68 +28,89 @@ struct ClientReader {
 
     // MARK: Grant
 
-    private static let urn = "urn:ietf:params:oauth:grant-type:"
-    private static let grants: [(name: String, grant: ClientSettings.GrantType)] = [
-        ("client_credentials", .clientCredentials), ("password", .password), ("refresh_token", .refreshToken),
-        ("authorization_code", .authorizationCode), ("implicit", .implicit), ("device_code", .deviceCode),
-        ("jwt-bearer", .jwtBearer), ("saml2-bearer", .saml2Bearer), ("token-exchange", .tokenExchange),
-        ("github_app", .githubApp),
-    ]
-    private static let shortNames = grants.map(\.name)
-    /// Grants with their spellings.
-    private static let shortGrants = grants.map { name, grant in
-        (case: grant, words: grant == .githubApp ? [name] : [name, urn + name])
-    }
+    typealias Grant = ClientSettings.GrantType
 
     private static let deprecatedNames = ["password", "implicit"]
 
     /// The grant; `nil` when it was refused.
-    private mutating func readGrant() -> ClientSettings.GrantType? {
+    private mutating func readGrant() -> Grant? {
         section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
         section.tell("grant_type", usually: "client_credentials")
-        let name = section.value("grant_type") { text throws(Misfit) in
-            if text == "github_app" { return text }
-            for short in Self.shortNames where text == short || text == Self.urn + short { return short }
-            guard !Grammar.isAbsoluteURI(text) else { return text }
-            if let near = Suggestion.nearest(to: text, among: Self.shortNames) { throw Misfit("write \(near)") }
+        let found = section.value("grant_type") { text throws(Misfit) -> Grant in
+            for (name, grant) in Grant.named
+            where text == name || text == Grant.urn + name && grant != .githubApp { return grant }
+            if Grammar.isAbsoluteURI(text) { return .extension(text) }
+            let names = Grant.named.map(\.name)
+            if let near = Suggestion.nearest(to: text, among: names) { throw Misfit("write \(near)") }
             throw Misfit(
                 "write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, "
                     + "saml2-bearer, token-exchange, github_app or an extension grant's URI",
                 fits: .any([
-                    .words(
-                        Self.shortNames.filter { !Self.deprecatedNames.contains($0) }, deprecated: Self.deprecatedNames),
+                    .words(names.filter { !Self.deprecatedNames.contains($0) }, deprecated: Self.deprecatedNames),
                     Grammar.absoluteURIs,
                 ]))
         }
         guard section.has("grant_type") else { return .clientCredentials }
-        guard let name else { return nil }
-        let grant = Self.grants.first { $0.name == name }?.grant ?? .extension(name)
-        settings.grantType = grant
-        return grant
+        settings.grantType = found ?? settings.grantType
+        return found
     }
 
-    private func checkGrant(_ grant: ClientSettings.GrantType) {
-        checkLogin(grant)
-        require(["refresh_token"], when: grant == .refreshToken, "grant_type: refresh_token")
-        if grant == .password || grant == .implicit {
-            let advice =
-                "the \(grant) grant is deprecated (RFC 9700): use another one, or write `allow_deprecated: true`"
-            section.need("allow_deprecated", for: "grant_type", saying: advice)
-            if section.has("allow_deprecated"), !settings.allowDeprecated { section.error("grant_type", advice) }
+    /// Keys that belong to some grants only.
+    private static let grantKeys: [(keys: [String], grants: [Grant])] = [
+        (["username", "password"], [.password]),
+        (
+            ["authorization_endpoint", "redirect_uri", "par", "pushed_authorization_request_endpoint"],
+            [.authorizationCode, .implicit]
+        ),
+        (["device_authorization_endpoint"], [.deviceCode]),
+        (["refresh_token"], [.refreshToken]),
+        (["assertion"], [.jwtBearer, .saml2Bearer]),
+        (["key", "installation", "api", "repositories", "permissions"], [.githubApp]),
+        (exchangeKeys, [.tokenExchange]),
+    ]
+
+    private func checkGrant(_ grant: Grant) {
+        for (keys, grants) in Self.grantKeys where !grants.contains(grant) {
+            let names = grants.map(\.name).joined(separator: "` and `")
+            section.refuse(
+                keys, saying: "this belongs to `grant_type: \(names)`: leave it out, or change `grant_type`")
         }
-        checkShown(grant)
+        switch grant {
+        case .authorizationCode, .deviceCode: checkLogin(grant)
+        case .implicit:
+            checkLogin(grant)
+            checkDeprecated(grant)
+        case .password:
+            checkPassword()
+            checkDeprecated(grant)
+        case .refreshToken: require("refresh_token", grant)
+        case .jwtBearer: require("assertion", grant)
+        case .saml2Bearer:
+            require("assertion", grant)
+            if case .signed = settings.assertion {
+                section.error(
+                    "assertion", "what is signed here is a JWT: write {file: PATH}, or `grant_type: jwt-bearer`")
+            }
+        case .githubApp:
+            for key in ["key", "installation"] { require(key, grant) }
+            checkGitHubApp()
+        case .tokenExchange:
+            require("subject_token", grant)
+            if section.has("actor_token_type"), !section.has("actor_token") {
+                section.error("actor_token_type", "this needs `actor_token` too (RFC 8693, section 2.1)")
+            }
+        case .clientCredentials, .extension: break
+        }
     }
 
-    private func require(_ keys: [String], when needed: Bool, _ grant: String) {
-        if needed { require(keys, grant) } else { refuse(keys, belongingTo: "`\(grant)`") }
+    private func checkDeprecated(_ grant: Grant) {
+        let advice = "the \(grant) grant is deprecated (RFC 9700): use another one, or write `allow_deprecated: true`"
+        section.need("allow_deprecated", for: "grant_type", saying: advice)
+        if section.has("allow_deprecated"), !settings.allowDeprecated { section.error("grant_type", advice) }
     }
 
-    func require(_ keys: [String], _ grant: String) {
-        for key in keys { section.need(key, saying: "\(section.path): `\(grant)` needs `\(key)`") }
-    }
-
-    func refuse(_ keys: [String], belongingTo grants: String) {
-        section.refuse(keys, saying: "this belongs to \(grants): leave it out, or change `grant_type`")
+    private func require(_ key: String, _ grant: Grant) {
+        section.need(key, saying: "\(section.path): `grant_type: \(grant.name)` needs `\(key)`")
     }
 
     // MARK: Endpoints
@@ -100,8 +122,7 @@ struct ClientReader {
         settings.authorizationEndpoint = section.value("authorization_endpoint", Grammar.endpoint)
         settings.revocationEndpoint = section.value("revocation_endpoint", Grammar.endpoint)
         settings.deviceAuthorizationEndpoint = section.value("device_authorization_endpoint", Grammar.endpoint)
-        settings.pushedAuthorizationEndpoint = section.value(
-            "pushed_authorization_request_endpoint", Grammar.endpoint)
+        settings.pushedAuthorizationEndpoint = section.value("pushed_authorization_request_endpoint", Grammar.endpoint)
         section.read("par", into: &settings.par, Grammar.word)
         settings.redirectURI = section.value("redirect_uri", Self.redirectURI)
     }
@@ -109,18 +130,16 @@ struct ClientReader {
     /// Checks the keys that this grant requires.
     private func checkNeeds() {
         if !saysWhoItIs {
+            let name = section.name(of: "client_id")
             section.need(
-                "client_id",
-                saying:
-                    "\(section.name(of: "client_id")) is missing: write the identifier that the authorization server "
-                    + "issued")
+                "client_id", saying: "\(name) is missing: write the identifier that the authorization server issued")
         }
         if settings.grantType != .implicit, settings.grantType != .githubApp {
-            let other = section.diagnostics.variables.isEmpty ? "`issuer`" : section.name(of: "issuer")
+            let (name, other) = (section.name(of: "token_endpoint"), section.name(of: "issuer"))
+            let shown = section.diagnostics.variables.isEmpty ? "`issuer`" : other
             section.need(
                 "token_endpoint", "issuer",
-                saying:
-                    "\(section.name(of: "token_endpoint")) is missing: write the URL that issues tokens, or \(other)")
+                saying: "\(name) is missing: write the URL that issues tokens, or \(shown)")
         }
     }
 
@@ -174,7 +193,12 @@ struct ClientReader {
         let ownParams = Self.ownParams + (settings.grantType == .tokenExchange ? Self.exchangeKeys : [])
         settings.params = section.pairs(
             "params", name: { text throws(Misfit) in try Self.parameterName(text, ownParams) }, value: Grammar.any)
-        settings.headers = section.pairs("headers", name: Self.headerName, value: Grammar.headerValue)
+        settings.headers = section.pairs(
+            "headers",
+            name: { text throws(Misfit) in
+                try Grammar.headerName(
+                    text, not: Self.reservedHeaders, "is set by the token request itself and can't be an extra header")
+            }, value: Grammar.headerValue)
         settings.username = section.value("username", Grammar.nonempty)
         settings.password = section.secret("password")
         section.deprecate("username", "password")
@@ -210,17 +234,8 @@ struct ClientReader {
         return try Grammar.nonempty(text)
     }
 
-    private static func headerName(_ text: String) throws(Misfit) -> String {
-        let name = try Grammar.headerName(text)
-        guard !reservedHeaders.contains(name.lowercased()) else {
-            throw Misfit("\"\(name)\" is set by the token request itself and can't be an extra header", quotes: false)
-        }
-        return name
-    }
-
     private static func tokenType(_ text: String) throws(Misfit) -> String {
-        guard Grammar.isVisible(text) else { throw Misfit("write a token_type such as access_token") }
-        return text
+        try Grammar.checked(text, Grammar.isVisible(text), Misfit("write a token_type such as access_token"))
     }
 
     // MARK: Times

@@ -11,15 +11,14 @@ extension Section {
         let words = elements.compactMap { text($0, key) }
         guard words.count == elements.count, let program = words.first else { return [] }
         if let fault = Files.programFault(program) {
-            diagnostics.error(elements[0].position, "\(label(key))\(fault), not \"\(Self.shown(program))\"")
+            error(elements[0], key, "\(fault), not \"\(Self.shown(program))\"")
         } else if isSearched, !program.contains("/"), !Files.isInPath(program, diagnostics.environment["PATH"]) {
-            diagnostics.error(
-                elements[0].position,
-                "\(label(key))there is no program \"\(Self.shown(program))\" in PATH: install it, or write its absolute "
-                    + "path")
+            error(
+                elements[0], key,
+                "there is no program \"\(Self.shown(program))\" in PATH: install it, or write its absolute path")
         }
-        if let position = words.firstIndex(where: { $0.utf8.contains(0) }) {
-            diagnostics.error(elements[position].position, label(key) + "an argument can't hold a NUL byte")
+        if let index = words.firstIndex(where: { $0.utf8.contains(0) }) {
+            error(elements[index], key, "an argument can't hold a NUL byte")
         }
         return words
     }

@@ -66,30 +66,24 @@ private struct EnvironmentForm {
     }
 
     func tree(upstream: String, _ diagnostics: Diagnostics) -> Node {
-        var client = entries("clients.default")
-        client.removeAll { $0.key == "client_secret" }
-        client += secret(diagnostics)
-        client += entry("allow_plaintext", Self.plaintext)
-        var target = entries("upstreams[0]")
-        target += entry("allow_plaintext", Self.plaintext)
-        target.append(leaf("client", "default", .whole))
-        if let parts = try? URLParts(upstream, example: "") {
-            // The URL's authority. A default port means 80 and 443, as in a file.
-            var authority = parts.authority
-            if authority.port == 443 || authority.port == 80 { authority.port = nil }
-            target.append(leaf("host", authority.description, .variable("HEIMDALLR_UPSTREAM")))
-        } else {
-            // The URL itself is reported. This prevents a second report about a missing host.
-            target.append(leaf("host", "invalid", .whole))
-        }
-        target += nested("tls", "upstreams[0].tls")
-        var root = nested("proxy", "proxy") + nested("admin", "admin") + nested("log", "log") + nested("tls", "tls")
-        root.append(mapping("clients", [mapping("default", client)]))
-        root.append(
-            .init(
-                key: "upstreams", keyPosition: .whole,
-                value: .init(
-                    position: .whole, content: .sequence([.init(position: .whole, content: .mapping(target))]))))
+        let client =
+            entries("clients.default").filter { $0.key != "client_secret" } + secret(diagnostics)
+            + entry("allow_plaintext", Self.plaintext)
+        var authority = (try? URLParts(upstream, example: ""))?.authority
+        // A default port means 80 and 443, as in a file.
+        if authority?.port == 443 || authority?.port == 80 { authority?.port = nil }
+        // An invalid URL is reported itself. Its host prevents a second report about a missing one.
+        let host = authority.map { leaf("host", $0.description, .variable("HEIMDALLR_UPSTREAM")) }
+        let target =
+            entries("upstreams[0]") + entry("allow_plaintext", Self.plaintext)
+            + [leaf("client", "default", .whole), host ?? leaf("host", "invalid", .whole)]
+            + nested("tls", "upstreams[0].tls")
+        let upstreams = Node.Content.sequence([.init(position: .whole, content: .mapping(target))])
+        let root =
+            ["proxy", "admin", "log", "tls"].flatMap { nested($0, $0) } + [
+                mapping("clients", [mapping("default", client)]),
+                .init(key: "upstreams", keyPosition: .whole, value: .init(position: .whole, content: upstreams)),
+            ]
         return .init(position: .whole, content: .mapping(root))
     }
 
@@ -108,10 +102,8 @@ private struct EnvironmentForm {
     /// The keys directly under a path.
     private func entries(_ path: String) -> [Node.Entry] {
         Self.variables.flatMap { variable, full -> [Node.Entry] in
-            guard full.hasPrefix(path + "."), let key = full.split(separator: ".").last,
-                full == "\(path).\(key)"
-            else { return [] }
-            return entry(String(key), variable)
+            let key = String(full.split(separator: ".").last ?? "")
+            return full == "\(path).\(key)" ? entry(key, variable) : []
         }
     }
 

@@ -20,26 +20,19 @@ struct InjectionReader {
     private static let key = "inject"
 
     func read() -> [Injection] {
-        section.tell(
-            Self.key,
-            .oneOrMore(.section { _ = read($0) }, 1...Self.maxEntries))
+        section.tell(Self.key, .oneOrMore(.section { _ = read($0) }, 1...Self.maxEntries))
         guard section.has(Self.key) else {
             return hasClient ? [.header(name: "Authorization", scheme: "Bearer")] : []
         }
         guard let node = section.node(Self.key) else { return [] }
-        guard case .sequence(let elements) = node.content else {
-            guard let entry = section.section(Self.key) else { return [] }
-            let injections = read(entry).map { [$0] } ?? []
-            checkToken(injections, isComplete: !injections.isEmpty)
-            return injections
-        }
+        let elements = node.elements
         guard !elements.isEmpty, elements.count <= Self.maxEntries else {
             section.error(Self.key, "write one entry or a list of up to \(Self.maxEntries)")
             return []
         }
         var injections: [(Injection, path: String)] = []
         for (index, element) in elements.enumerated() {
-            let path = "\(section.path).inject[\(index)]"
+            let path = "\(section.path).inject" + (section.isList(Self.key) ? "[\(index)]" : "")
             guard let entry = Section(element, path: path, pattern: "upstreams.inject", section.diagnostics),
                 let injection = read(entry)
             else { continue }
@@ -102,20 +95,17 @@ struct InjectionReader {
     private func readTarget(_ entry: Section) -> Injection? {
         let header = entry.value("header", Self.header)
         let scheme = entry.value("scheme") { text throws(Misfit) in
-            guard text.isEmpty || ASCII.isToken(text) else {
-                throw Misfit(
+            try Grammar.checked(
+                text, text.isEmpty || ASCII.isToken(text),
+                Misfit(
                     "write a scheme such as Bearer, or \"\" for the bare token",
-                    fits: .text(matching: "^[!#$%&'*+.^_`|~0-9A-Za-z-]*$"))
-            }
-            return text
+                    matching: "^[!#$%&'*+.^_`|~0-9A-Za-z-]*$"))
         }
         let query = entry.value("query") { text throws(Misfit) in
-            guard !text.isEmpty, text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._~".utf8.contains($0) })
-            else {
-                throw Misfit(
-                    "write a parameter name such as access_token", fits: .text(matching: "^[A-Za-z0-9._~-]+$"))
-            }
-            return text
+            try Grammar.checked(
+                text,
+                !text.isEmpty && text.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-._~".utf8.contains($0) },
+                Misfit("write a parameter name such as access_token", matching: "^[A-Za-z0-9._~-]+$"))
         }
         let value = entry.secret("value")
         entry.check(value, "value", InjectedValue.fieldValue)
@@ -156,20 +146,18 @@ struct InjectionReader {
 
     private static func header(_ text: String) throws(Misfit) -> String {
         let name = try Grammar.headerName(text)
-        guard !unfitHeaders.contains(Grammar.spelling(ofField: name)) else {
-            throw Misfit("write a header that can carry a token, such as Authorization or X-Api-Key")
-        }
-        return name
+        return try Grammar.checked(
+            name, !unfitHeaders.contains(Grammar.spelling(ofField: name)),
+            Misfit("write a header that can carry a token, such as Authorization or X-Api-Key"))
     }
 
     /// Text that a program can put in place of any password.
     static func placeholder(_ text: String) throws(Misfit) -> String {
-        guard Grammar.isVisible(text), text.utf8.count <= 256 else {
-            throw Misfit(
+        try Grammar.checked(
+            text, Grammar.isVisible(text) && text.utf8.count <= 256,
+            Misfit(
                 "write up to 256 visible ASCII characters without spaces, such as PLACEHOLDER",
-                fits: .text(matching: "^[!-~]{1,256}$"))
-        }
-        return text
+                matching: "^[!-~]{1,256}$"))
     }
 }
 

@@ -57,10 +57,9 @@ extension Section {
         defer { finish() }
         let certificate = readableFile("cert_file")
         let key = readableFile("key_file")
-        let clients = readableFile("client_ca_file")
+        let clients = trustAnchorsFile("client_ca_file")
         need("cert_file", saying: "\(path): a listener shows a certificate: write `cert_file`")
         need("key_file", saying: "\(path): a certificate needs its key: write `key_file`")
-        if let clients { note(.trustAnchors(clients), at: "client_ca_file") }
         if let certificate, let key {
             warnOfReaders(key, label: label("key_file"), at: position(of: "key_file"))
             note(.listener(certificate: certificate, key: key), at: "cert_file")
@@ -74,7 +73,7 @@ extension Section {
 extension Grammar {
     /// Path of a Unix socket: sockaddr_un of unix(7) holds 108 bytes, one of them zero.
     static func socketPath(_ text: some StringProtocol) throws(Misfit) -> String {
-        guard text.hasPrefix("/") else { throw Misfit("write an absolute path", fits: .text(matching: "^/")) }
+        guard text.hasPrefix("/") else { throw Misfit("write an absolute path", matching: "^/") }
         guard text.utf8.count <= 107, !text.utf8.contains(0) else { throw Misfit("write a path of at most 107 bytes") }
         return String(text)
     }

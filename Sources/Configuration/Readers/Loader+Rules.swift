@@ -95,7 +95,7 @@ extension Loader {
             configuration.upstreams[index].provesPossession = true
             for injection in upstream.settings.injections where injection.takesToken {
                 if case .header(let name, let scheme, _) = injection, name.lowercased() == "authorization",
-                    scheme.lowercased() == "bearer" || scheme.lowercased() == "dpop"
+                    ["bearer", "dpop"].contains(scheme.lowercased())
                 {
                     continue
                 }
@@ -142,12 +142,16 @@ extension Loader {
             for listener in callers.listeners where !proxy.listen.contains(where: { $0.endpoint == listener.endpoint })
             {
                 error(
-                    upstream,
-                    ".callers: \(listener) is not one of `proxy.listen`: write an address as it stands "
-                        + "there")
+                    upstream, ".callers: \(listener) is not one of `proxy.listen`: write an address as it stands there")
             }
-            checkCertificates(upstream)
             let ways = callers.listeners.isEmpty ? proxy.listen : callers.listeners
+            let known = ways.map { proxy.listenerTLS[$0.endpoint] } + [upstream.settings.listenerTLS]
+            if !callers.certificates.isEmpty, !known.contains(where: { $0?.clientCAFile != nil }) {
+                error(
+                    upstream,
+                    ".callers: `certificates` are known only at listeners with `tls` that has `client_ca_file`: add it at "
+                        + "one, in `proxy.listen` or here")
+            }
             if !callers.uids.isEmpty, !(ways + [upstream.settings.listen].compactMap(\.self)).contains(where: \.isUnix)
             {
                 error(
@@ -159,17 +163,6 @@ extension Loader {
         }
     }
 
-    private func checkCertificates(_ upstream: UpstreamReader.Result) {
-        let callers = upstream.settings.callers
-        let ways = callers.listeners.isEmpty ? configuration.proxy.listen : callers.listeners
-        let known = ways.map { configuration.proxy.listenerTLS[$0.endpoint] } + [upstream.settings.listenerTLS]
-        guard !callers.certificates.isEmpty, !known.contains(where: { $0?.clientCAFile != nil }) else { return }
-        error(
-            upstream,
-            ".callers: `certificates` are known only at listeners with `tls` that has `client_ca_file`: add it at one, in "
-                + "`proxy.listen` or here")
-    }
-
     /// Checks that a person can log in, and warns when a login does not outlive the process.
     private func checkLogins(_ section: Section) {
         for client in configuration.clients where client.needsLogin {
@@ -177,16 +170,14 @@ extension Loader {
             let path = client.auto == nil ? "clients.\(client.name)" : "the client of \(client.name)"
             if !section.has("admin") {
                 diagnostics.error(
-                    position,
-                    "\(path): somebody has to log in, and without `admin` there is no way to: add "
-                        + "`admin: {}`")
+                    position, "\(path): somebody has to log in, and without `admin` there is no way to: add `admin: {}`"
+                )
             }
             // The playground's server ends with the process.
             if configuration.store == .memory, !configuration.playground {
                 diagnostics.warn(
                     position,
-                    "\(path): who logs in has to do so again after each restart: add `store` with "
-                        + "`kind: file`")
+                    "\(path): who logs in has to do so again after each restart: add `store` with `kind: file`")
             }
         }
     }
@@ -230,50 +221,39 @@ extension Loader {
 
     private func checkLoops(_ section: Section) {
         for upstream in upstreams {
-            guard let url = upstream.settings.url else { continue }
-            let port = url.authority.port ?? (url.scheme == .https ? 443 : 80)
-            guard let listener = answering(host: url.authority.host, port: port) else { continue }
-            error(
-                upstream, at: \.urlPosition,
-                ": \(url) leads back to this proxy, which listens on \(listener.text): write the "
-                    + "address of the API in `url`")
+            if let url = upstream.settings.url {
+                refuse(
+                    "\(url)", at: upstream.urlPosition, "\(upstream.path): \(url) leads back to this proxy",
+                    "the address of the API in `url`")
+            }
+            refuse(upstream.settings.proxy, at: upstream.position, upstream.path)
         }
-        for upstream in upstreams {
-            checkLoop(upstream.settings.proxy, upstream.path, upstream.position)
-        }
-        if let tracing = configuration.tracing, let listener = answering(url: tracing.endpoint) {
-            diagnostics.error(
-                section.position(of: "tracing"),
-                "tracing: `otlp` leads back to this proxy, which listens on \(listener.text): write the address of the "
-                    + "collector")
+        if let tracing = configuration.tracing {
+            refuse(
+                tracing.endpoint, at: section.position(of: "tracing"), "tracing: `otlp` leads back to this proxy",
+                "the address of the collector")
         }
         for client in configuration.clients {
             let position = clientPositions[client.name] ?? .whole
-            checkLoop(client.proxy, "clients.\(client.name)", position)
+            refuse(client.proxy, at: position, "clients.\(client.name)")
             for (key, url) in client.endpoints {
-                guard let listener = answering(url: url) else { continue }
-                diagnostics.error(
-                    position,
-                    "clients.\(client.name): `\(key)` leads back to this proxy, which listens on \(listener.text): "
-                        + "write the address of the authorization server")
+                refuse(
+                    url, at: position, "clients.\(client.name): `\(key)` leads back to this proxy",
+                    "the address of the authorization server")
             }
         }
     }
 
-    private func checkLoop(_ proxy: NextProxy, _ path: String, _ position: Position) {
-        guard case .url(let url) = proxy, let listener = answering(url: url) else { return }
-        diagnostics.error(
-            position,
-            "\(path): `proxy` is this proxy itself, which listens on \(listener.text): write the next one's address")
+    private func refuse(_ proxy: NextProxy, at position: Position, _ path: String) {
+        guard case .url(let url) = proxy else { return }
+        refuse(url, at: position, "\(path): `proxy` is this proxy itself", "the next one's address")
     }
 
-    private func answering(url: String) -> Listener? {
-        guard let parts = try? URLParts(url, example: "") else { return nil }
-        return answering(host: parts.authority.host, port: parts.port)
-    }
-
-    private func answering(host: Authority.Host, port: UInt16) -> Listener? {
-        let name = host.bare
-        return listeners.first { $0.answers(host: name, port: port) }
+    /// Reports a URL that leads to one of the listeners.
+    private func refuse(_ url: String, at position: Position, _ fault: String, _ advice: String) {
+        guard let parts = try? URLParts(url, example: ""),
+            let listener = listeners.first(where: { $0.answers(host: parts.authority.host.bare, port: parts.port) })
+        else { return }
+        diagnostics.error(position, "\(fault), which listens on \(listener.text): write \(advice)")
     }
 }

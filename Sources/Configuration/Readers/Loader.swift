@@ -17,8 +17,6 @@ struct Loader {
         return (loader.configuration, diagnostics.warnings)
     }
 
-    private init(diagnostics: Diagnostics) { self.diagnostics = diagnostics }
-
     private mutating func read(_ root: Node) {
         guard case .mapping(let entries) = root.content else {
             guard !root.isNull else {
@@ -54,25 +52,20 @@ struct Loader {
     }
 
     private mutating func readSections(_ section: Section) {
-        if let proxy = section.section("proxy") {
-            (configuration.proxy, listeners) = proxy.proxySettings()
-        } else {
-            listeners = Listener.defaults
-        }
+        listeners = Listener.defaults
+        if let proxy = section.section("proxy") { (configuration.proxy, listeners) = proxy.proxySettings() }
         if let admin = section.section("admin") {
             let (settings, listener) = admin.adminSettings()
             configuration.admin = settings
             listeners.append(listener)
         }
         if let log = section.section("log") { configuration.log = log.logSettings() }
-        if let tls = section.section("tls") { configuration.trustAnchorsFile = tls.trustAnchors() }
+        configuration.trustAnchorsFile = section.section("tls")?.trustAnchors()
         if let store = section.section("store") { configuration.store = store.storeSettings() }
-        if let interception = section.section("interception") {
-            configuration.interception = interception.interceptionSettings()
-        }
-        if let hooks = section.section("hooks") { configuration.hooks = hooks.hooksSettings() }
+        configuration.interception = section.section("interception")?.interceptionSettings()
+        configuration.hooks = section.section("hooks")?.hooksSettings()
         configuration.audit = section.auditSettings()
-        if let tracing = section.section("tracing") { configuration.tracing = tracing.tracingSettings() }
+        configuration.tracing = section.section("tracing")?.tracingSettings()
         section.read("playground", into: &configuration.playground, Grammar.boolean)
         readClients(section)
         readUpstreams(section)
@@ -111,8 +104,7 @@ struct Loader {
         }
         for (index, element) in elements.enumerated() {
             guard
-                let upstream = Section(
-                    element, path: "upstreams[\(index)]", pattern: "upstreams", diagnostics),
+                let upstream = Section(element, path: "upstreams[\(index)]", pattern: "upstreams", diagnostics),
                 let result = UpstreamReader.read(upstream, intercepts: configuration.proxy.intercepts)
             else { continue }
             upstreams.append(result)

@@ -25,9 +25,7 @@ extension Section {
         read("connect", into: &settings.connect, Grammar.word)
         tunnels(into: &settings)
         read("intercept", into: &settings.intercepts, Grammar.boolean)
-        if let blocks = list("private_networks", Grammar.addressBlock) {
-            settings.privateNetworks = blocks
-        }
+        settings.privateNetworks = list("private_networks", Grammar.addressBlock) ?? []
         read("header_timeout", into: &settings.headerTimeout, Grammar.duration(.milliseconds(1)...Self.day))
         read("idle_timeout", into: &settings.idleTimeout, Grammar.duration(.milliseconds(1)...Self.day))
         read("max_header_bytes", into: &settings.maxHeaderBytes, Grammar.size(1024...16 << 20))
@@ -86,7 +84,7 @@ extension Section {
 
     private static func adminAddress(_ text: String) throws(Misfit) -> ListenAddress {
         let address = try Grammar.listener(text)
-        guard case .tcp = address else {
+        guard !address.isUnix else {
             throw Misfit("write a host and port such as 127.0.0.1:8081; `socket` says where the Unix socket is")
         }
         return address
@@ -101,8 +99,12 @@ extension Section {
     /// The top-level section: additional trust anchors only.
     func trustAnchors() -> String? {
         defer { finish() }
-        let file = readableFile("ca_file")
-        if let file { note(.trustAnchors(file), at: "ca_file") }
+        return trustAnchorsFile("ca_file")
+    }
+
+    func trustAnchorsFile(_ key: String) -> String? {
+        let file = readableFile(key)
+        if let file { note(.trustAnchors(file), at: key) }
         return file
     }
 
@@ -110,22 +112,28 @@ extension Section {
     func tlsSettings(serverName: Bool) -> TLSSettings {
         defer { finish() }
         var settings = TLSSettings()
-        settings.caFile = readableFile("ca_file")
-        settings.certFile = readableFile("cert_file")
-        settings.keyFile = readableFile("key_file")
-        if let file = settings.caFile { note(.trustAnchors(file), at: "ca_file") }
+        settings.caFile = trustAnchorsFile("ca_file")
+        (settings.certFile, settings.keyFile) = certificate()
         if let certificate = settings.certFile, let key = settings.keyFile {
             note(.tls(certificate: certificate, key: key), at: "cert_file")
         }
-        if let key = settings.keyFile { warnOfReaders(key, label: label("key_file"), at: position(of: "key_file")) }
         if serverName { settings.serverName = value("server_name", Grammar.hostName) }
-        if has("cert_file"), !has("key_file") {
-            error("cert_file", "a certificate needs its key: write `key_file` too")
-        }
-        if has("key_file"), !has("cert_file") {
-            error("key_file", "a key needs its certificate: write `cert_file` too")
-        }
         return settings
+    }
+
+    /// Files of a certificate and of its key. Reports one without the other.
+    /// - Parameter prefix: begins the names of both keys.
+    func certificate(_ prefix: String = "") -> (certificate: String?, key: String?) {
+        let (certificateKey, keyKey) = (prefix + "cert_file", prefix + "key_file")
+        let (certificate, key) = (readableFile(certificateKey), readableFile(keyKey))
+        if let key { warnOfReaders(key, label: label(keyKey), at: position(of: keyKey)) }
+        if has(certificateKey), !has(keyKey) {
+            error(certificateKey, "a certificate needs its key: write `\(keyKey)` too")
+        }
+        if has(keyKey), !has(certificateKey) {
+            error(keyKey, "a key needs its certificate: write `\(certificateKey)` too")
+        }
+        return (certificate, key)
     }
 
     /// The proxy of one leg.
@@ -143,21 +151,13 @@ extension Section {
         let path = diagnostics.resolve(path: written)
         do throws(Misfit) {
             let content = try Files.read(path, limit: 4 << 20)
-            guard Self.holdsPEM(content) else {
+            guard content.firstRange(of: Array("-----BEGIN ".utf8)) != nil else {
                 throw Misfit("the file is not PEM (it has no -----BEGIN line)", quotes: false)
             }
             return path
         } catch {
             self.error(key, "can't use \(Self.shown(path)): \(error.message)")
             return nil
-        }
-    }
-
-    private static func holdsPEM(_ content: [UInt8]) -> Bool {
-        let marker = Array("-----BEGIN ".utf8)
-        guard content.count >= marker.count else { return false }
-        return (0...content.count - marker.count).contains { start in
-            content[start] == marker[0] && content[start..<start + marker.count].elementsEqual(marker)
         }
     }
 }

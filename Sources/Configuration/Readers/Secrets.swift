@@ -70,10 +70,9 @@ extension Section {
     private func secretParts() -> (file: String?, variable: String?, words: [String], refresh: Duration) {
         let file = value("file", Grammar.path)
         let variable = value("env") { text throws(Misfit) in
-            guard Substitution.isName(text) else {
-                throw Misfit("write the name of an environment variable", fits: Substitution.nameKind)
-            }
-            return text
+            try Grammar.checked(
+                text, Substitution.isName(text),
+                Misfit("write the name of an environment variable", matching: Substitution.namePattern))
         }
         let words = command("command", isSearched: true)
         var refresh = Duration.seconds(300)

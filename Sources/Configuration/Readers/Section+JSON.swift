@@ -8,8 +8,7 @@ extension Section {
     /// all else is text. `nil`, and a problem, when that is impossible.
     func json(_ node: Node, _ key: String, depth: Int = 0) -> JSONValue? {
         guard depth < Self.maxJSONDepth else {
-            diagnostics.error(
-                node.position, label(key, node) + "this is nested deeper than \(Self.maxJSONDepth) levels")
+            error(node, key, "this is nested deeper than \(Self.maxJSONDepth) levels")
             return nil
         }
         switch node.content {

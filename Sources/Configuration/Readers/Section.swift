@@ -47,29 +47,26 @@ final class Section {
 
     // MARK: Keys
 
-    func has(_ key: String) -> Bool { entries.contains { $0.key == key } }
+    private func entry(_ key: String) -> Node.Entry? { entries.first { $0.key == key } }
 
-    func isEmptyList(_ key: String) -> Bool {
-        guard case .sequence(let elements) = entries.first(where: { $0.key == key })?.value.content else {
-            return false
-        }
-        return elements.isEmpty
-    }
+    func has(_ key: String) -> Bool { entry(key) != nil }
+
+    func isList(_ key: String) -> Bool { if case .sequence = entry(key)?.value.content { true } else { false } }
+
+    func isEmptyList(_ key: String) -> Bool { isList(key) && entry(key)?.value.elements.isEmpty == true }
 
     /// Position of the key's value; of the section itself when it is absent.
-    func position(of key: String) -> Position {
-        entries.first { $0.key == key }?.value.position ?? position
-    }
+    func position(of key: String) -> Position { entry(key)?.value.position ?? position }
 
     /// Whether part of the key's value comes from the environment.
     func isSubstituted(_ key: String) -> Bool {
-        guard case .scalar(let scalar) = entries.first(where: { $0.key == key })?.value.content else { return false }
+        guard case .scalar(let scalar) = entry(key)?.value.content else { return false }
         return scalar.verbatim || scalar.text.contains("${")
     }
 
-    func name(of key: String) -> String {
-        diagnostics.name(of: path.isEmpty ? key : path + "." + key)
-    }
+    func name(of key: String) -> String { diagnostics.name(of: Self.path(path, key)) }
+
+    private static func path(_ path: String, _ key: String) -> String { path.isEmpty ? key : path + "." + key }
 
     /// The operator's spelling of `key: value` here.
     func spelling(of key: String, as value: String) -> String {
@@ -78,6 +75,11 @@ final class Section {
 
     func error(_ key: String, _ message: String) {
         diagnostics.error(position(of: key), label(key) + message)
+    }
+
+    /// Reports a fault of the key's value, or of an element of it.
+    func error(_ node: Node, _ key: String, _ message: String) {
+        diagnostics.error(node.position, label(key, node) + message)
     }
 
     /// Reports an http:// URL that only `allow_plaintext` permits.
@@ -93,7 +95,7 @@ final class Section {
     func node(_ key: String) -> Node? {
         known.append(key)
         outline?.add(key)
-        guard let entry = entries.first(where: { $0.key == key }) else { return nil }
+        guard let entry = entry(key) else { return nil }
         if entry.value.isNull {
             let tilde = entry.value.isTilde ? " (in YAML ~ means none)" : ""
             diagnostics.error(
@@ -121,7 +123,7 @@ final class Section {
     /// - Parameter isSecret: whether the value must not be shown.
     func text(_ node: Node, _ key: String, isSecret: Bool = false) -> String? {
         guard case .scalar(let scalar) = node.content, !node.isNull else {
-            diagnostics.error(node.position, label(key, node) + "write a single value, not \(node.kind)")
+            error(node, key, "write a single value, not \(node.kind)")
             return nil
         }
         if scalar.verbatim { return scalar.text }
@@ -153,8 +155,7 @@ final class Section {
 
     func value<T>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
         tell(key, .value(of: parse))
-        guard let node = node(key) else { return nil }
-        return value(of: node, key, parse)
+        return node(key).flatMap { value(of: $0, key, parse) }
     }
 
     func value<T>(of node: Node, _ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
@@ -187,7 +188,7 @@ final class Section {
         return node(key)?.elements.reduce(into: []) { values, element in
             guard let value = read(element) else { return }
             if values.contains(where: { identity($0) == identity(value) }) {
-                diagnostics.error(element.position, label(key, element) + "this value stands here twice")
+                error(element, key, "this value stands here twice")
             } else {
                 values.append(value)
             }
@@ -195,9 +196,7 @@ final class Section {
     }
 
     /// A value of two forms: a word, or a mapping.
-    func either<T>(
-        _ key: String, _ parse: (String) throws(Misfit) -> T, or read: (Section) -> T?
-    ) -> T? {
+    func either<T>(_ key: String, _ parse: (String) throws(Misfit) -> T, or read: (Section) -> T?) -> T? {
         tell(key, .any([.value(of: parse), .section { _ = read($0) }]))
         guard let node = node(key) else { return nil }
         guard case .mapping = node.content else { return value(of: node, key, parse) }
@@ -211,9 +210,7 @@ final class Section {
             return Section(inner)
         }
         guard let node = node(key) else { return nil }
-        return Section(
-            node, path: path.isEmpty ? key : path + "." + key, pattern: pattern.isEmpty ? key : pattern + "." + key,
-            diagnostics)
+        return Section(node, path: Self.path(path, key), pattern: Self.path(pattern, key), diagnostics)
     }
 
     /// A mapping of free names to single values.
@@ -241,8 +238,7 @@ final class Section {
             return []
         }
         let inner = Section(
-            entries, path: self.name(of: key), pattern: pattern.isEmpty ? key : "\(pattern).\(key)", at: node.position,
-            diagnostics)
+            entries, path: self.name(of: key), pattern: Self.path(pattern, key), at: node.position, diagnostics)
         return entries.compactMap { entry in
             do throws(Misfit) {
                 let name = try name(entry.key)
@@ -264,20 +260,18 @@ final class Section {
     }
 
     private func report(_ misfit: Misfit, _ node: Node, _ key: String) {
-        var message = label(key, node) + misfit.message
+        var message = misfit.message
         if misfit.quotes, case .scalar(let scalar) = node.content {
             message += ", not \"\(Self.shown(scalar.text))\""
             if let found = LookAlike(in: scalar.text) { message += ": it holds \(found.name)" }
         }
-        diagnostics.error(node.position, message)
+        error(node, key, message)
     }
 
     /// The operator's text, safe to print.
     static func shown(_ text: String) -> String {
-        var result = ""
-        for scalar in text.unicodeScalars.prefix(80) {
-            result.unicodeScalars.append(scalar.value < 0x20 || scalar.value == 0x7F ? "\u{FFFD}" : scalar)
-        }
-        return text.unicodeScalars.count > 80 ? result + "…" : result
+        var shown = String.UnicodeScalarView()
+        shown += text.unicodeScalars.prefix(80).map { $0.value < 0x20 || $0.value == 0x7F ? "\u{FFFD}" : $0 }
+        return String(shown) + (text.unicodeScalars.count > 80 ? "…" : "")
     }
 }

@@ -19,13 +19,11 @@ enum SigV4Reader {
 
     /// A word in the scope of a signature.
     private static func word(_ text: String, _ example: String) throws(Misfit) -> String {
-        guard !text.isEmpty, text.utf8.count <= 64,
-            text.utf8.allSatisfy({ ASCII.isDigit($0) || (0x61...0x7A).contains($0) || "-._".utf8.contains($0) })
-        else {
-            throw Misfit(
-                "write a name in small letters such as \(example)", fits: .text(matching: "^[a-z0-9._-]{1,64}$"))
-        }
-        return text
+        try Grammar.checked(
+            text,
+            (1...64).contains(text.utf8.count)
+                && text.utf8.allSatisfy { ASCII.isDigit($0) || (0x61...0x7A).contains($0) || "-._".utf8.contains($0) },
+            Misfit("write a name in small letters such as \(example)", matching: "^[a-z0-9._-]{1,64}$"))
     }
 
     /// The keys stand beside region and service, or under `credentials`.
@@ -77,8 +75,7 @@ enum SigV4Reader {
 
     private static func container(_ diagnostics: Diagnostics) throws(Misfit) -> SigV4Settings.Container {
         func variable(_ name: String) -> String? {
-            guard let value = diagnostics.environment[name], !value.isEmpty else { return nil }
-            return value
+            diagnostics.environment[name].flatMap { $0.isEmpty ? nil : $0 }
         }
         var authorization: SecretSource?
         if let path = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {

@@ -50,10 +50,9 @@ extension Section {
     ]
 
     private static func space(_ text: String) throws(Misfit) -> String {
-        guard (1...80).contains(text.utf8.count), text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw Misfit("write a name of 1 to 80 characters without spaces")
-        }
-        return text
+        try Grammar.checked(
+            text, (1...80).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F },
+            Misfit("write a name of 1 to 80 characters without spaces"))
     }
 
     /// A list of secrets with at least one element, each in the form of `secret`.

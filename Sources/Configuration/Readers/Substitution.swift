@@ -2,53 +2,55 @@ import WireText
 
 /// Replaces `${NAME}` in a value from the environment; `$${` stands for `${`.
 enum Substitution {
-    /// Replaces every name. The error names the one at fault.
-    static func apply(to text: String, _ environment: [String: String]) throws(Misfit) -> String {
-        guard text.contains("${") else { return text }
-        var result = ""
+    private enum Piece {
+        case text(Substring)
+        case name(String)
+        /// A `${` that begins no name.
+        case malformed
+    }
+
+    private static func pieces(of text: String) -> [Piece] {
+        var pieces: [Piece] = []
         var rest = text[...]
         while let dollar = rest.firstIndex(of: "$") {
-            result += rest[..<dollar]
+            pieces.append(.text(rest[..<dollar]))
             rest = rest[dollar...]
             if rest.hasPrefix("$${") {
-                result += "${"
+                pieces.append(.text("${"))
                 rest = rest.dropFirst(3)
-            } else if rest.hasPrefix("${") {
-                guard let end = rest.firstIndex(of: "}"), isName(rest[..<end].dropFirst(2)) else {
-                    throw Misfit("write ${NAME} for an environment variable, or $${ for a literal ${")
-                }
-                let name = String(rest[..<end].dropFirst(2))
+            } else if rest.hasPrefix("${"), let end = rest.firstIndex(of: "}"), isName(rest[..<end].dropFirst(2)) {
+                pieces.append(.name(String(rest[..<end].dropFirst(2))))
+                rest = rest[end...].dropFirst()
+            } else {
+                pieces.append(rest.hasPrefix("${") ? .malformed : .text("$"))
+                rest = rest.dropFirst()
+            }
+        }
+        return pieces + [.text(rest)]
+    }
+
+    /// Replaces every name. The error names the one at fault.
+    static func apply(to text: String, _ environment: [String: String]) throws(Misfit) -> String {
+        var result = ""
+        for piece in pieces(of: text) {
+            switch piece {
+            case .text(let text): result += text
+            case .name(let name):
                 guard let value = environment[name] else {
                     throw Misfit(
                         "the environment variable \(name) is not set: set it, or write $${ for a literal ${",
                         quotes: false)
                 }
                 result += value
-                rest = rest[end...].dropFirst()
-            } else {
-                result += "$"
-                rest = rest.dropFirst()
+            case .malformed: throw Misfit("write ${NAME} for an environment variable, or $${ for a literal ${")
             }
         }
-        return result + rest
+        return result
     }
 
     /// Every name to replace in the text.
     static func names(in text: String) -> Set<String> {
-        var names: Set<String> = []
-        var rest = text[...]
-        while let dollar = rest.firstIndex(of: "$") {
-            rest = rest[dollar...]
-            if rest.hasPrefix("$${") {
-                rest = rest.dropFirst(3)
-            } else if rest.hasPrefix("${"), let end = rest.firstIndex(of: "}"), isName(rest[..<end].dropFirst(2)) {
-                names.insert(String(rest[..<end].dropFirst(2)))
-                rest = rest[end...].dropFirst()
-            } else {
-                rest = rest.dropFirst()
-            }
-        }
-        return names
+        Set(pieces(of: text).compactMap { if case .name(let name) = $0 { name } else { nil } })
     }
 
     /// A name in the form of shells, `$NAME`, which is not replaced; `nil` without one.
@@ -73,7 +75,7 @@ enum Substitution {
         return isName(name) ? String(name) : nil
     }
 
-    static let nameKind = ValueKind.text(matching: "^[A-Za-z_][A-Za-z0-9_]*$")
+    static let namePattern = "^[A-Za-z_][A-Za-z0-9_]*$"
 
     static func isName(_ name: some StringProtocol) -> Bool {
         guard let first = name.utf8.first, !ASCII.isDigit(first) else { return false }

@@ -71,8 +71,7 @@ struct UpstreamReader {
 
     private static func fieldPattern(_ text: String) throws(Misfit) -> String {
         let pattern = try Grammar.printable(text)
-        guard !pattern.dropLast().contains("*") else { throw Misfit("write * at the end only") }
-        return pattern
+        return try Grammar.checked(pattern, !pattern.dropLast().contains("*"), Misfit("write * at the end only"))
     }
 
     /// Reads `intercept`. A wildcard keeps a signing key in use, so `proxy.intercept` does not include it.
@@ -149,29 +148,26 @@ struct UpstreamReader {
         warnOfSigning()
         readRewriting()
         guard known else { return }
-        if let url = settings.url {
-            if url.scheme == .http, section.has("client") || settings.injects, !settings.allowPlaintext {
-                let what = section.has("client") ? "token" : "secret"
-                section.refusePlaintext("url", "the \(what) would cross the network in plain text")
-            }
-        } else if !section.has("url") {
-            setDefaultURL()
+        let hasClient = section.has("client")
+        let signs = hasClient || settings.injects
+        if settings.url?.scheme == .http, signs, !settings.allowPlaintext {
+            section.refusePlaintext(
+                "url", "the \(hasClient ? "token" : "secret") would cross the network in plain text")
         }
-        if settings.host.wildcard, section.has("client") || settings.injects,
-            !settings.host.host.description.contains(".")
-        {
-            let what = section.has("client") ? "this client's token" : "what is injected here"
+        if !section.has("url") { setDefaultURL() }
+        if signs, isForTopLevel {
+            let what = hasClient ? "this client's token" : "what is injected here"
             section.warn("host", "every host under .\(settings.host.host) gets \(what)")
         }
     }
 
     private func warnOfSigning() {
-        let host = settings.host
-        guard settings.intercepts, host.wildcard, settings.serverCertificate == nil,
-            !host.host.description.contains(".")
-        else { return }
-        section.warn("intercept", "the proxy keeps a key that signs for every host under .\(host.host)")
+        guard settings.intercepts, isForTopLevel, settings.serverCertificate == nil else { return }
+        section.warn("intercept", "the proxy keeps a key that signs for every host under .\(settings.host.host)")
     }
+
+    /// Whether the wildcard stands before a name without dots.
+    private var isForTopLevel: Bool { settings.host.wildcard && !settings.host.host.description.contains(".") }
 
     /// `true`, `false`, or `{host: keep}`.
     private mutating func readRewriting() {
@@ -222,7 +218,8 @@ struct UpstreamReader {
         if settings.host.wildcard {
             section.error("client", "`auto` is for one API: write its exact host in place of \(settings.host)")
         }
-        let (client, discovery) = AutoReader.read(inner, settings)
+        let empty = Section([], path: "", pattern: "", at: .whole, section.diagnostics)
+        let (client, discovery) = AutoReader.read(inner ?? empty, settings)
         settings.client = client.name
         settings.hidesDiscovery = discovery == .hide
         auto = client

@@ -37,22 +37,17 @@ extension Grammar {
     static func certificateName(_ text: String) throws(Misfit) -> String {
         let kinds = ["DNS:", "URI:", "email:"]
         let isAlternative = kinds.contains { text.hasPrefix($0) && text.utf8.count > $0.utf8.count }
-        guard isAlternative || text.contains("=") && !text.hasPrefix("/") else {
-            throw Misfit(
+        return try checked(
+            text, isAlternative || text.contains("=") && !text.hasPrefix("/"),
+            Misfit(
                 "write a subject such as CN=worker,O=Example, or DNS:…, URI:… or email:…",
-                fits: .text(matching: "^((DNS|URI|email):.+|[^/].*=.*)$"))
-        }
-        return text
+                matching: "^((DNS|URI|email):.+|[^/].*=.*)$"))
     }
 
     /// A name in Basic credentials, in front of the colon (RFC 7617, section 2).
     static func userName(_ text: String) throws(Misfit) -> String {
-        guard !text.isEmpty, text.unicodeScalars.allSatisfy({ $0 != ":" && $0.value >= 0x20 && $0.value != 0x7F })
-        else {
-            throw Misfit(
-                "write a name without colons and control characters",
-                fits: .text(matching: #"^[^:\u0000-\u001f\u007f]+$"#))
-        }
-        return text
+        try checked(
+            text, !text.isEmpty && text.utf8.allSatisfy { $0 != UInt8(ascii: ":") && $0 >= 0x20 && $0 != 0x7F },
+            Misfit("write a name without colons and control characters", matching: #"^[^:\u0000-\u001f\u007f]+$"#))
     }
 }

@@ -10,5 +10,4 @@ public struct AdminSettings: Sendable, Equatable {
     public var token: SecretSource?
     /// Whether `POST /quitquitquit` ends the proxy.
     public var quits = false
-    public init() {}
 }

@@ -19,8 +19,6 @@ public struct SignedAssertionSettings: Sendable, Equatable {
     public var scope: [String] = []
     public var claims: [String: JSONValue] = [:]
     public var expiresIn = Duration.seconds(300)
-
-    public init(key: SecretSource) { self.key = key }
 }
 
 /// An installation of a GitHub App; the app's id is the client's.
@@ -35,9 +33,4 @@ public struct GitHubAppSettings: Sendable, Equatable {
     public var permissions: [NameValue] = []
 
     static let usualAPI = "https://api.github.com"
-
-    public init(key: SecretSource, installation: String) {
-        self.key = key
-        self.installation = installation
-    }
 }

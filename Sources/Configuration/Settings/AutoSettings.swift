@@ -10,6 +10,4 @@ public struct AutoSettings: Sendable, Equatable {
     public var subjectClient: String?
     /// TLS settings of the upstream, for requests for the API's own documents.
     public var tls = TLSSettings()
-
-    public init(resource: String) { self.resource = resource }
 }

@@ -10,8 +10,6 @@ public struct Callers: Sendable, Equatable {
     /// (`DNS:worker.example`, `URI:spiffe://example/worker`, `email:a@example`).
     public var certificates: [String] = []
 
-    public init() {}
-
     public var isEmpty: Bool { users.isEmpty && uids.isEmpty && listeners.isEmpty && certificates.isEmpty }
 
     /// Whether a caller can fit both.

@@ -143,10 +143,6 @@ extension ClientSettings {
 public struct NameValue: Sendable, Equatable {
     public var name: String
     public var value: String
-    public init(name: String, value: String) {
-        self.name = name
-        self.value = value
-    }
 }
 
 extension ClientSettings {

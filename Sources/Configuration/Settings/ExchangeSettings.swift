@@ -12,15 +12,4 @@ public struct ExchangeSettings: Sendable, Equatable {
     public var actor: SecretSource?
     public var actorType: String
     public var requestedType: String?
-
-    public init(
-        subject: Subject, subjectType: String, actor: SecretSource? = nil, actorType: String,
-        requestedType: String? = nil
-    ) {
-        self.subject = subject
-        self.subjectType = subjectType
-        self.actor = actor
-        self.actorType = actorType
-        self.requestedType = requestedType
-    }
 }

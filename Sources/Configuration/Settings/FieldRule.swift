@@ -7,11 +7,6 @@ public struct FieldRule: Sendable, Equatable {
     /// Accepted values: exact, or a prefix followed by `*`.
     public var patterns: [String]
 
-    public init(name: String, patterns: [String]) {
-        self.name = name
-        self.patterns = patterns
-    }
-
     /// Whether a pattern accepts the value.
     public func accepts(_ value: Span<UInt8>) -> Bool {
         patterns.contains { pattern in

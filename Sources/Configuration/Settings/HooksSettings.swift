@@ -6,8 +6,6 @@ public struct HooksSettings: Sendable, Equatable {
     public var command: [String] = []
     /// Allows an http:// webhook.
     public var allowPlaintext = false
-
-    public init() {}
 }
 
 extension Section {

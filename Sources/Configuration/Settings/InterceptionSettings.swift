@@ -13,11 +13,6 @@ public struct InterceptionSettings: Sendable, Equatable {
     public var store: Store?
     /// Domains whose hosts are signed for on first use, so that their list may grow without a new root. In lower case.
     public var permit: [String] = []
-
-    public init(store: Store? = nil, permit: [String] = []) {
-        self.store = store
-        self.permit = permit
-    }
 }
 
 extension Section {
@@ -60,22 +55,14 @@ extension Section {
 
     /// `server_cert_file` and `server_key_file` of an upstream's `tls`.
     func serverCertificate(for upstream: UpstreamSettings) -> ListenerTLS? {
-        let certificate = readableFile("server_cert_file")
-        let key = readableFile("server_key_file")
+        let (certificate, key) = self.certificate("server_")
         guard has("server_cert_file") || has("server_key_file") else { return nil }
-        if !has("server_cert_file") {
-            error("server_key_file", "a key needs its certificate: write `server_cert_file` too")
-        }
-        if !has("server_key_file") {
-            error("server_cert_file", "a certificate needs its key: write `server_key_file` too")
-        }
         if !upstream.intercepts {
             error(
                 "server_cert_file",
                 "this is about programs whose TLS is opened: write `intercept: true` too, or leave it out")
         }
         guard let certificate, let key else { return nil }
-        warnOfReaders(key, label: label("server_key_file"), at: position(of: "server_key_file"))
         let host = upstream.host.wildcard ? nil : upstream.host.host.bare
         note(.server(certificate: certificate, key: key, host: host), at: "server_cert_file")
         return ListenerTLS(certFile: certificate, keyFile: key)

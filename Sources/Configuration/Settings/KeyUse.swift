@@ -31,8 +31,6 @@ public struct KeyUses: Sendable, Equatable {
     /// Positions of what a start opens: by `store`, `audit`, `admin`, and by the address of a listener.
     public var opened: [String: ConfigurationError.Problem] = [:]
 
-    public init() {}
-
     public static func == (one: KeyUses, other: KeyUses) -> Bool { true }
 }
 

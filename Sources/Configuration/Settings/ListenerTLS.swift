@@ -5,12 +5,6 @@ public struct ListenerTLS: Sendable, Hashable {
     public var keyFile: String
     /// Authorities of the clients' certificates. Each client has to show one. `nil`: no client is asked for one.
     public var clientCAFile: String?
-
-    public init(certFile: String, keyFile: String, clientCAFile: String? = nil) {
-        self.certFile = certFile
-        self.keyFile = keyFile
-        self.clientCAFile = clientCAFile
-    }
 }
 
 extension Configuration {

@@ -5,5 +5,4 @@ public struct LogSettings: Sendable, Equatable {
     public var level = Level.info
     public var format = Format.text
     public var access = true
-    public init() {}
 }

@@ -24,5 +24,4 @@ public struct ProxySettings: Sendable, Equatable {
     public var drainTimeout = Duration.seconds(8)
     /// Time from "not ready" until the proxy accepts no more connections.
     public var drainDelay = Duration.zero
-    public init() {}
 }

@@ -93,20 +93,25 @@ extension Configuration {
 }
 
 extension ClientSettings.GrantType: CustomStringConvertible {
+    static let urn = "urn:ietf:params:oauth:grant-type:"
+
+    /// All but extension grants, by their names in the configuration.
+    static let named: [(name: String, grant: Self)] = [
+        ("client_credentials", .clientCredentials), ("password", .password), ("refresh_token", .refreshToken),
+        ("authorization_code", .authorizationCode), ("implicit", .implicit), ("device_code", .deviceCode),
+        ("jwt-bearer", .jwtBearer), ("saml2-bearer", .saml2Bearer), ("token-exchange", .tokenExchange),
+        ("github_app", .githubApp),
+    ]
+
+    var name: String {
+        if case .extension(let uri) = self { uri } else { Self.named.first { $0.grant == self }?.name ?? "" }
+    }
+
     /// The `grant_type` of token requests; for grants without one, the configuration's name.
     public var description: String {
         switch self {
-        case .clientCredentials: "client_credentials"
-        case .password: "password"
-        case .refreshToken: "refresh_token"
-        case .authorizationCode: "authorization_code"
-        case .implicit: "implicit"
-        case .deviceCode: "device_code"
-        case .jwtBearer: "urn:ietf:params:oauth:grant-type:jwt-bearer"
-        case .saml2Bearer: "urn:ietf:params:oauth:grant-type:saml2-bearer"
-        case .tokenExchange: "urn:ietf:params:oauth:grant-type:token-exchange"
-        case .githubApp: "github_app"
-        case .extension(let uri): uri
+        case .jwtBearer, .saml2Bearer, .tokenExchange: Self.urn + name
+        default: name
         }
     }
 }

@@ -22,12 +22,6 @@ public struct SigV4Settings: Sendable, Equatable {
     public var service: String
     public var credentials: Credentials
 
-    public init(region: String, service: String, credentials: Credentials) {
-        self.region = region
-        self.service = service
-        self.credentials = credentials
-    }
-
     /// The secrets to read, in order.
     public var secrets: [SecretSource] {
         switch credentials {

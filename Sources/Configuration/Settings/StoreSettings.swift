@@ -19,14 +19,7 @@ public struct PostgresSettings: Sendable, Equatable {
     /// A connection string of libpq.
     public var connection: SecretSource
     /// One installation among several in one database.
-    public var space: String
-    /// The first key seals, any of them opens.
+    public var space = "default"
+    /// At least one. The first key seals, any of them opens.
     public var keys: [SecretSource]
-
-    /// - Parameter keys: at least one.
-    public init(connection: SecretSource, space: String = "default", keys: [SecretSource]) {
-        self.connection = connection
-        self.space = space
-        self.keys = keys
-    }
 }

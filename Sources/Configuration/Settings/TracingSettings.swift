@@ -1,4 +1,5 @@
 import HTTPMessage
+import WireText
 
 /// The collector of spans, and the share of sampled requests.
 public struct TracingSettings: Sendable, Equatable {
@@ -6,11 +7,6 @@ public struct TracingSettings: Sendable, Equatable {
     public struct Header: Sendable, Equatable {
         public var name: String
         public var value: SecretSource
-
-        public init(name: String, value: SecretSource) {
-            self.name = name
-            self.value = value
-        }
     }
 
     /// The whole URL of the collector.
@@ -23,8 +19,6 @@ public struct TracingSettings: Sendable, Equatable {
     public var tls = TLSSettings()
     /// Allows headers over http://.
     public var allowPlaintext = false
-
-    public init(endpoint: String) { self.endpoint = endpoint }
 }
 
 extension Section {
@@ -48,10 +42,15 @@ extension Section {
         return endpoint == nil ? nil : settings
     }
 
+    private static let collectorFields = Grammar.framingFields.union([
+        "content-encoding", "content-type", "user-agent",
+    ])
+
     private func collectorHeaders() -> [TracingSettings.Header] {
         var known: Set<String> = []
         return mapping("headers", to: "secrets", Self.secretShape) { name throws(Misfit) in
-            let name = try Grammar.collectorHeader(name)
+            let name = try Grammar.headerName(
+                name, not: Self.collectorFields, "is set by the proxy itself: leave it out")
             guard known.insert(name.lowercased()).inserted else { throw Misfit("this name stands here twice") }
             return name
         } value: { entry, inner in
@@ -81,22 +80,10 @@ extension Grammar {
 
     /// A share between 0 and 1.
     static func share(_ text: String) throws(Misfit) -> Double {
-        let isPlain = text.utf8.count <= 24 && text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }
+        let isPlain = text.utf8.count <= 24 && text.utf8.allSatisfy { ASCII.isDigit($0) || $0 == 0x2E }
         guard isPlain, let share = Double(text), (0...1).contains(share) else {
-            throw Misfit(
-                "write a number from 0 to 1, such as 0.01 for one in a hundred",
-                fits: .text(matching: #"^[0-9.]+$"#))
+            throw Misfit("write a number from 0 to 1, such as 0.01 for one in a hundred", matching: "^[0-9.]+$")
         }
         return share
-    }
-
-    private static let ownHeaders = Grammar.framingFields.union(["content-encoding", "content-type", "user-agent"])
-
-    static func collectorHeader(_ text: String) throws(Misfit) -> String {
-        let name = try headerName(text)
-        guard !ownHeaders.contains(name.lowercased()) else {
-            throw Misfit("\"\(name)\" is set by the proxy itself: leave it out", quotes: false)
-        }
-        return name
     }
 }

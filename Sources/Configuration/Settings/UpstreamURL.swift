@@ -8,10 +8,5 @@ public struct UpstreamURL: Sendable, Equatable, CustomStringConvertible {
     public var authority: Authority
     /// Prefix of every path, unchanged; empty, or starts with `/` and does not end with one.
     public var path: String
-    public init(scheme: Scheme, authority: Authority, path: String) {
-        self.scheme = scheme
-        self.authority = authority
-        self.path = path
-    }
     public var description: String { "\(scheme.rawValue)://\(authority)\(path)" }
 }

@@ -9,30 +9,22 @@ struct OversightTests {
     @Test(
         "characters that look like others",
         arguments: [
-            ("proxy:\n  listen: \u{A0}127.0.0.1:8080\n", "c.yaml:2:11: a no-break space (U+00A0) stands here"),
-            ("proxy:\n\u{A0} listen: 127.0.0.1:8080\n", "c.yaml:2:1: a no-break space (U+00A0)"),
-            ("proxy:\n  threads: 1\n \u{A0}listen: 127.0.0.1:8080\n", "c.yaml:3:2: a no-break space (U+00A0)"),
-            (
-                "proxy:\n  list\u{200B}en: 127.0.0.1:8080\n",
-                "c.yaml:2:7: a zero-width character (U+200B) stands here: remove it"
-            ),
-            ("proxy:\n  listen: 127.0.0.1:8080\u{2060}\n", "c.yaml:2:25: a zero-width character (U+2060)"),
-            (
-                "proxy: {listen: \u{201C}127.0.0.1:8080\u{201D}}\n",
-                "c.yaml:1:17: a typographic quotation mark (U+201C) stands here: write \" or '"
-            ),
-            ("a:\n  \u{2013} host: x\n", "c.yaml:2:3: a typographic dash (U+2013) stands here: write -"),
-            (
-                "clients:\n  a:\n    issuer:\u{A0}x\n",
-                "c.yaml:3:12: a no-break space (U+00A0) stands here: write a plain space"
-            ),
-            ("a: \u{202E}x\n", "c.yaml:1:4: a mark of the writing direction (U+202E)"),
-            ("proxy:\n  listen: \"\u{A0}127.0.0.1:8080\"\n", "\": it holds a no-break space (U+00A0)"),
-            (
-                "proxy:\n  listen: 127.0.0.1:\u{FEFF}8080\n",
-                "c.yaml:2:21: byte order mark U+FEFF in the middle of the text: remove it"
-            ),
-        ])
+            "proxy:\n  listen: \u{A0}127.0.0.1:8080\n": "c.yaml:2:11: a no-break space (U+00A0) stands here",
+            "proxy:\n\u{A0} listen: 127.0.0.1:8080\n": "c.yaml:2:1: a no-break space (U+00A0)",
+            "proxy:\n  threads: 1\n \u{A0}listen: 127.0.0.1:8080\n": "c.yaml:3:2: a no-break space (U+00A0)",
+            "proxy:\n  list\u{200B}en: 127.0.0.1:8080\n":
+                "c.yaml:2:7: a zero-width character (U+200B) stands here: remove it",
+            "proxy:\n  listen: 127.0.0.1:8080\u{2060}\n": "c.yaml:2:25: a zero-width character (U+2060)",
+            "proxy: {listen: \u{201C}127.0.0.1:8080\u{201D}}\n":
+                "c.yaml:1:17: a typographic quotation mark (U+201C) stands here: write \" or '",
+            "a:\n  \u{2013} host: x\n": "c.yaml:2:3: a typographic dash (U+2013) stands here: write -",
+            "clients:\n  a:\n    issuer:\u{A0}x\n":
+                "c.yaml:3:12: a no-break space (U+00A0) stands here: write a plain space",
+            "a: \u{202E}x\n": "c.yaml:1:4: a mark of the writing direction (U+202E)",
+            "proxy:\n  listen: \"\u{A0}127.0.0.1:8080\"\n": "\": it holds a no-break space (U+00A0)",
+            "proxy:\n  listen: 127.0.0.1:\u{FEFF}8080\n":
+                "c.yaml:2:21: byte order mark U+FEFF in the middle of the text: remove it",
+        ] as KeyValuePairs<String, String>)
     func lookAlikes(yaml: String, expected: String) {
         let found = problems(yaml + Self.rest)
         #expect(found.contains { $0.contains(expected) }, "\(found)")
@@ -53,16 +45,12 @@ struct OversightTests {
     @Test(
         "a list item that YAML folds into the value above it",
         arguments: [
-            (
-                "proxy:\n  listen:\n    - 127.0.0.1:1\n     - 127.0.0.1:2\n",
-                "c.yaml:4:6: not valid YAML: this list item is indented so far that it is part of the value in line 3: begin it in column 5, as line 3"
-            ),
-            (
-                "a:\n  paths: /a\n    - /b\n",
-                "c.yaml:3:5: not valid YAML: this list item is indented so far that it is part of the value in line 2: write the value of line 2 as an item"
-            ),
-            ("a:\n  - x\n    more\n    - y\n", "c.yaml:4:5"),
-        ])
+            "proxy:\n  listen:\n    - 127.0.0.1:1\n     - 127.0.0.1:2\n":
+                "c.yaml:4:6: not valid YAML: this list item is indented so far that it is part of the value in line 3: begin it in column 5, as line 3",
+            "a:\n  paths: /a\n    - /b\n":
+                "c.yaml:3:5: not valid YAML: this list item is indented so far that it is part of the value in line 2: write the value of line 2 as an item",
+            "a:\n  - x\n    more\n    - y\n": "c.yaml:4:5",
+        ] as KeyValuePairs<String, String>)
     func folded(yaml: String, expected: String) {
         let found = problems(yaml + Self.rest)
         #expect(found.contains { $0.contains(expected) }, "\(found)")
@@ -71,19 +59,15 @@ struct OversightTests {
     @Test(
         "a ~ is nobody's home folder",
         arguments: [
-            (
-                "store: {kind: file, directory: ~, key: {env: KEY}}\n",
-                "store.directory has no value (in YAML ~ means none)"
-            ),
-            (
-                "store: {kind: file, directory: ~/t, key: {env: KEY}}\n",
-                "store.directory: write the path in full, for nothing here replaces the ~, not \"~/t\""
-            ),
-            ("audit: {file: ~/a}\n", "file: write the path in full"),
-            ("tls: {ca_file: ~/a}\n", "tls.ca_file: write the path in full"),
-            ("admin: {socket: ~/a}\n", "admin.socket: write the path in full"),
-            ("clients: {a: {client_id: x, client_secret: {file: ~/s}}}\n", "file: write the path in full"),
-        ])
+            "store: {kind: file, directory: ~, key: {env: KEY}}\n":
+                "store.directory has no value (in YAML ~ means none)",
+            "store: {kind: file, directory: ~/t, key: {env: KEY}}\n":
+                "store.directory: write the path in full, for nothing here replaces the ~, not \"~/t\"",
+            "audit: {file: ~/a}\n": "file: write the path in full",
+            "tls: {ca_file: ~/a}\n": "tls.ca_file: write the path in full",
+            "admin: {socket: ~/a}\n": "admin.socket: write the path in full",
+            "clients: {a: {client_id: x, client_secret: {file: ~/s}}}\n": "file: write the path in full",
+        ] as KeyValuePairs<String, String>)
     func tilde(yaml: String, expected: String) {
         let found = problems(yaml + Self.rest, environment: ["KEY": String(repeating: "k", count: 32)])
         #expect(found.contains { $0.contains(expected) }, "\(found)")
@@ -92,37 +76,23 @@ struct OversightTests {
     @Test(
         "a port out of range, and a blank in an address",
         arguments: [
-            ("upstreams: [{host: \"a.example:65536\"}]\n", "upstreams[0].host: write a port from 1 to 65535, not"),
-            ("upstreams: [{host: \"*.a.example:0\"}]\n", "write a port from 1 to 65535"),
-            (
-                "upstreams: [{host: a.example, url: \"https://a.example:99999/x\"}]\n",
-                "url: write a port from 1 to 65535"
-            ),
-            (
-                "upstreams: [{host: a.example, proxy: \"http://p.example:99999999999999999999\"}]\n",
-                "proxy: write a port from 1 to 65535"
-            ),
-            (
-                "proxy: {connect: tunnel, tunnels: [\"a.example:70000\"]}\nupstreams: []\n",
-                "write a port from 1 to 65535"
-            ),
-            (
-                "clients: {a: {client_id: x, token_endpoint: \"https://i.example:0/t\"}}\nupstreams: []\n",
-                "token_endpoint: write a port from 1 to 65535"
-            ),
-            (
-                "upstreams: [{host: a.example, url: \"https://a.example/x y\"}]\n",
-                "url: write the address without spaces; %20"
-            ),
-            (
-                "clients: {a: {client_id: x, token_endpoint: \" https://i.example/t\"}}\nupstreams: []\n",
-                "token_endpoint: write the address without spaces"
-            ),
-            (
-                "upstreams: [{host: a.example, proxy: \"http://p.example:80 \"}]\n",
-                "proxy: write the address without spaces"
-            ),
-        ])
+            "upstreams: [{host: \"a.example:65536\"}]\n": "upstreams[0].host: write a port from 1 to 65535, not",
+            "upstreams: [{host: \"*.a.example:0\"}]\n": "write a port from 1 to 65535",
+            "upstreams: [{host: a.example, url: \"https://a.example:99999/x\"}]\n":
+                "url: write a port from 1 to 65535",
+            "upstreams: [{host: a.example, proxy: \"http://p.example:99999999999999999999\"}]\n":
+                "proxy: write a port from 1 to 65535",
+            "proxy: {connect: tunnel, tunnels: [\"a.example:70000\"]}\nupstreams: []\n":
+                "write a port from 1 to 65535",
+            "clients: {a: {client_id: x, token_endpoint: \"https://i.example:0/t\"}}\nupstreams: []\n":
+                "token_endpoint: write a port from 1 to 65535",
+            "upstreams: [{host: a.example, url: \"https://a.example/x y\"}]\n":
+                "url: write the address without spaces; %20",
+            "clients: {a: {client_id: x, token_endpoint: \" https://i.example/t\"}}\nupstreams: []\n":
+                "token_endpoint: write the address without spaces",
+            "upstreams: [{host: a.example, proxy: \"http://p.example:80 \"}]\n":
+                "proxy: write the address without spaces",
+        ] as KeyValuePairs<String, String>)
     func addresses(yaml: String, expected: String) {
         let found = problems(yaml)
         #expect(found.contains { $0.contains(expected) }, "\(found)")

@@ -1,4 +1,4 @@
-import Configuration
+@testable import Configuration
 import Testing
 
 @Suite("client: auto")
@@ -92,55 +92,37 @@ struct AutoTests {
     @Test(
         "mistakes are refused with what to write instead",
         arguments: [
-            ("issuer: as.example", "auto.issuer: write"),
-            ("client_secret: {env: SECRET}", "auto.client_secret: this needs `client_id` too"),
-            (
-                "client_id: a, client_secret: {env: SECRET}",
-                "auto.client_secret: write the secret's server as `issuer`"
-            ),
-            (
-                "client_key: {env: SECRET}",
-                "this needs `client_id` or `client_document`, by which the server knows the key"
-            ),
-            ("client_id: a, client_key_id: k", "auto.client_key_id: this needs `client_key` too"),
-            (
-                "client_id: a, client_secret: {env: SECRET}, client_key: {env: SECRET}",
-                "auto.client_key: there is a `client_secret` already"
-            ),
-            (
-                "client_id: a, client_document: https://o.example/c.json",
-                "auto.client_document: there is a `client_id` already"
-            ),
-            ("client_document: https://o.example/", "auto.client_document: write an https:// URL with a path"),
-            ("client_document: http://o.example/c.json", "auto.client_document: write"),
-            (
-                "grant_type: client_credentials",
-                "without a person, the client has to be known: write `client_id` or `client_document`"
-            ),
-            (
-                "client_id: a, client_key: {env: SECRET}, grant_type: client_credentials",
-                "auto.grant_type: write the client's server as `issuer`"
-            ),
-            ("grant_type: password", "auto.grant_type: write one of authorization_code, client_credentials"),
-            (
-                "subject_token: {client: idp}",
-                "the client has to be known there: write `client_id` or `client_document`"
-            ),
-            ("client_id: a, subject_token: {}", "auto.subject_token: write {client: NAME}"),
-            (
-                "client_id: a, subject_token: {client: idp, token: access_token}",
-                "auto.subject_token.token"
-            ),
-            ("client_id: a, subject_token: {client: no}", "\"no\" has to be a client under `clients`"),
-            ("client_id: a, subject_token: {client: machine}", "\"machine\" has to be a client under `clients`"),
-            (
-                "client_id: a, subject_token: {client: idp}, grant_type: authorization_code",
-                "`subject_token` decides about the grant"
-            ),
-            ("allow_scopes: [\"a b\", \"\\\"\"]", "auto.allow_scopes"),
-            ("discovery: show", "auto.discovery: write one of hide, pass"),
-            ("scope: [a]", "scope"),
-        ])
+            "issuer: as.example": "auto.issuer: write",
+            "client_secret: {env: SECRET}": "auto.client_secret: this needs `client_id` too",
+            "client_id: a, client_secret: {env: SECRET}":
+                "auto.client_secret: write the secret's server as `issuer`",
+            "client_key: {env: SECRET}":
+                "this needs `client_id` or `client_document`, by which the server knows the key",
+            "client_id: a, client_key_id: k": "auto.client_key_id: this needs `client_key` too",
+            "client_id: a, client_secret: {env: SECRET}, client_key: {env: SECRET}":
+                "auto.client_key: there is a `client_secret` already",
+            "client_id: a, client_document: https://o.example/c.json":
+                "auto.client_document: there is a `client_id` already",
+            "client_document: https://o.example/": "auto.client_document: write an https:// URL with a path",
+            "client_document: http://o.example/c.json": "auto.client_document: write",
+            "grant_type: client_credentials":
+                "without a person, the client has to be known: write `client_id` or `client_document`",
+            "client_id: a, client_key: {env: SECRET}, grant_type: client_credentials":
+                "auto.grant_type: write the client's server as `issuer`",
+            "grant_type: password": "auto.grant_type: write one of authorization_code, client_credentials",
+            "subject_token: {client: idp}":
+                "the client has to be known there: write `client_id` or `client_document`",
+            "client_id: a, subject_token: {}": "auto.subject_token: write {client: NAME}",
+            "client_id: a, subject_token: {client: idp, token: access_token}":
+                "auto.subject_token.token",
+            "client_id: a, subject_token: {client: no}": "\"no\" has to be a client under `clients`",
+            "client_id: a, subject_token: {client: machine}": "\"machine\" has to be a client under `clients`",
+            "client_id: a, subject_token: {client: idp}, grant_type: authorization_code":
+                "`subject_token` decides about the grant",
+            "allow_scopes: [\"a b\", \"\\\"\"]": "auto.allow_scopes",
+            "discovery: show": "auto.discovery: write one of hide, pass",
+            "scope: [a]": "scope",
+        ] as KeyValuePairs<String, String>)
     func bad(keys: String, message: String) {
         let found = problems(configuration("auto: {\(keys)}"), environment: Self.environment)
         #expect(found.contains { $0.hasPrefix("c.yaml:9:") && $0.contains(message) }, "\(found)")
@@ -149,18 +131,14 @@ struct AutoTests {
     @Test(
         "what does not fit together is refused",
         arguments: [
-            ("  - {host: \"*.example.org\", client: auto}", "`auto` is for one API: write its exact host"),
-            ("  - {host: x.example, client: idp, auto: {dpop: true}}", "this is about `client: auto`"),
-            (
-                "  - {host: mcp.example.com, paths: [/x], client: auto, auto: {dpop: true}}",
-                "the upstreams of mcp.example.com with `client: auto` share one client"
-            ),
-            ("  - {host: idp, client: auto}", "`clients` has a client idp already"),
-            (
-                "  - {host: other.example, client: mcp.example.com}",
-                "upstreams[3].client: mcp.example.com is the client of `client: auto` at another upstream"
-            ),
-        ])
+            "  - {host: \"*.example.org\", client: auto}": "`auto` is for one API: write its exact host",
+            "  - {host: x.example, client: idp, auto: {dpop: true}}": "this is about `client: auto`",
+            "  - {host: mcp.example.com, paths: [/x], client: auto, auto: {dpop: true}}":
+                "the upstreams of mcp.example.com with `client: auto` share one client",
+            "  - {host: idp, client: auto}": "`clients` has a client idp already",
+            "  - {host: other.example, client: mcp.example.com}":
+                "upstreams[3].client: mcp.example.com is the client of `client: auto` at another upstream",
+        ] as KeyValuePairs<String, String>)
     func together(entry: String, message: String) {
         let found = problems(configuration(rest: entry), environment: Self.environment)
         #expect(found.contains { $0.contains(message) }, "\(found)")

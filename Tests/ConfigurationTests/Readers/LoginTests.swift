@@ -140,19 +140,16 @@ struct LoginTests {
     @Test(
         "a redirect_uri that can't be safe is an error",
         arguments: [
-            ("/callback", "write an absolute URI such as http://127.0.0.1:8081/callback"),
-            ("https://a.example/cb#x", "write the URI without a fragment (from # on)"),
-            (
-                "http://a.example/cb",
-                "a code would cross the network in plain text: write https://, or a loopback address"
-            ), ("HTTP://127.0.0.1/cb", "write the scheme in lower case, as browsers do"),
-            ("https://A.example/cb", "write the host in lower case, as browsers do"),
-            ("https://u@a.example/cb", "write the URI without a user name"),
-            (
-                "https://a.example/cb?state=1",
-                "write the URI without state in its query: the server's answer brings its own"
-            ),
-        ])
+            "/callback": "write an absolute URI such as http://127.0.0.1:8081/callback",
+            "https://a.example/cb#x": "write the URI without a fragment (from # on)",
+            "http://a.example/cb":
+                "a code would cross the network in plain text: write https://, or a loopback address",
+            "HTTP://127.0.0.1/cb": "write the scheme in lower case, as browsers do",
+            "https://A.example/cb": "write the host in lower case, as browsers do",
+            "https://u@a.example/cb": "write the URI without a user name",
+            "https://a.example/cb?state=1":
+                "write the URI without state in its query: the server's answer brings its own",
+        ] as KeyValuePairs<String, String>)
     func redirectURI(_ uri: String, _ message: String) {
         let client = "grant_type: authorization_code, issuer: https://i.example, redirect_uri: \"\(uri)\""
         #expect(problems(yaml(client)) == ["c.yaml:2:94: clients.a.redirect_uri: \(message), not \"\(uri)\""])

@@ -1,4 +1,4 @@
-import Configuration
+@testable import Configuration
 import Testing
 
 @Suite("sigv4 of inject")
@@ -48,24 +48,22 @@ struct SigV4Tests {
         #expect(variables.contains("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"))
     }
 
-    @Test(arguments: [
-        ("service: s3, access_key_id: A, secret_access_key: {env: SECRET}", "`region` is missing: write eu-central-1"),
-        ("region: r, access_key_id: A, secret_access_key: {env: SECRET}", "`service` is missing"),
-        ("region: r, service: s3", "write `access_key_id` and `secret_access_key`, or `credentials: container`"),
-        ("region: r, service: s3, access_key_id: A", "write `access_key_id` and `secret_access_key`"),
-        ("region: r/x, service: s3, credentials: container", "write a name in small letters such as eu-central-1"),
-        ("region: r, service: s3, credentials: other", "write container, or a mapping with access_key_id"),
-        ("region: r, service: s3, credentials: container", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
-        (
-            "region: r, service: s3, access_key_id: \"A,B\", secret_access_key: {env: SECRET}",
-            "access_key_id: the secret can't go onto a request: it holds something else than visible ASCII"
-        ),
-        (
-            "region: r, service: s3, credentials: container, access_key_id: A",
-            "write either the keys or `credentials`, not both"
-        ),
-        ("region: r, service: s3, acces_key_id: A", "unknown key \"acces_key_id\""),
-    ])
+    @Test(
+        arguments: [
+            "service: s3, access_key_id: A, secret_access_key: {env: SECRET}":
+                "`region` is missing: write eu-central-1",
+            "region: r, access_key_id: A, secret_access_key: {env: SECRET}": "`service` is missing",
+            "region: r, service: s3": "write `access_key_id` and `secret_access_key`, or `credentials: container`",
+            "region: r, service: s3, access_key_id: A": "write `access_key_id` and `secret_access_key`",
+            "region: r/x, service: s3, credentials: container": "write a name in small letters such as eu-central-1",
+            "region: r, service: s3, credentials: other": "write container, or a mapping with access_key_id",
+            "region: r, service: s3, credentials: container": "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "region: r, service: s3, access_key_id: \"A,B\", secret_access_key: {env: SECRET}":
+                "access_key_id: the secret can't go onto a request: it holds something else than visible ASCII",
+            "region: r, service: s3, credentials: container, access_key_id: A":
+                "write either the keys or `credentials`, not both",
+            "region: r, service: s3, acces_key_id: A": "unknown key \"acces_key_id\"",
+        ] as KeyValuePairs<String, String>)
     func `what does not fit is refused`(text: String, message: String) {
         let found = problems("upstreams: [{host: y.example, inject: {sigv4: {\(text)}}}]")
         #expect(found.contains { $0.contains(message) }, "\(found)")

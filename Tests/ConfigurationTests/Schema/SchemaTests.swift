@@ -44,7 +44,7 @@ struct SchemaTests {
     ]
 
     static let bad: [(yaml: String, message: String)] =
-        BadProxyValueTests.proxy.map { ("proxy:\n  \($0.line)\nupstreams: [{host: a.example.com}]", $0.message) }
+        BadProxyValueTests.proxy.map { ("proxy:\n  \($0.key)\nupstreams: [{host: a.example.com}]", $0.value) }
         + BadClientValueTests.client.map {
             (
                 """
@@ -52,9 +52,9 @@ struct SchemaTests {
                   a:
                     token_endpoint: https://idp.example.com/token
                     client_id: a
-                    \($0.line)
+                    \($0.key)
                 upstreams: [{host: a.example.com, client: a}]
-                """, $0.message
+                """, $0.value
             )
         }
         + BadUpstreamValueTests.upstream.map {
@@ -62,8 +62,8 @@ struct SchemaTests {
                 """
                 clients: {a: {token_endpoint: https://idp.example.com/token, client_id: a}}
                 upstreams:
-                  - \($0.entry)
-                """, $0.message
+                  - \($0.key)
+                """, $0.value
             )
         }
 
