@@ -1,4 +1,5 @@
 import HTTPServer
+import Reactor
 import TestSupport
 import Testing
 
@@ -45,6 +46,23 @@ struct CrowdTests {
                 #expect(try await old.readToEnd(within: .seconds(5)).isEmpty)
             }
             withExtendedLifetime(newcomers) {}
+        }
+    }
+
+    @Test("a request that has arrived is answered, even when after a long turn a newcomer is accepted first")
+    func arrived() async throws {
+        let loop = try EventLoop.start(name: "held")
+        try await withServer(settings: settings(places: 1), on: loop, respond: echo) { port in
+            let old = try await RawClient.connect(port: port)
+            // From then on it may be replaced.
+            try await Task.sleep(for: .milliseconds(100))
+            let gate = Gate()
+            loop.execute { gate.wait() }
+            let newcomer = try await RawClient.connect(port: port, sending: Self.request)
+            try await old.send(Self.request)
+            gate.open()
+            #expect(try await old.response().status == 200)
+            #expect(try await newcomer.response().status == 200)
         }
     }
 

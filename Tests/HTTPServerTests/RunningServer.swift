@@ -4,12 +4,12 @@ import TestSupport
 
 /// Runs an `async` function as a server, on its own loop and port, during `body`.
 func withServer(
-    settings: ServerSettings = ServerSettings(), maxBodyBytes: Int? = 64 * 1024,
+    settings: ServerSettings = ServerSettings(), on given: EventLoop? = nil, maxBodyBytes: Int? = 64 * 1024,
     admits: (@Sendable (PeerCredentials?) -> Bool)? = nil,
     respond: @escaping @Sendable (ServerRequest) async -> ServerResponse,
     _ body: (UInt16) async throws -> Void
 ) async throws {
-    let loop = try EventLoop.start(name: "test-server")
+    let loop = try given ?? EventLoop.start(name: "test-server")
     let socket = try ListeningSocket.open(
         SocketAddress(.ipv4(address: 0x7F00_0001, port: 0)), sharesPort: false)
     let server = try await HTTPServer(

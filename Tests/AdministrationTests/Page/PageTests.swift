@@ -1,5 +1,5 @@
+import Cryptography
 import Foundation
-
 import HTML
 import Reports
 import TestSupport
@@ -322,10 +322,10 @@ struct PageTests {
 
     @Test func `a form's token is good for its cookie and its process alone`() throws {
         let forms = FormTokens()
-        let cookie = try FormTokens.newCookie()
+        let cookie = try RandomBytes.identifier()
         let token = try #require(forms.token(for: cookie))
         #expect(forms.accepts(token, for: cookie))
-        #expect(!forms.accepts(token, for: try FormTokens.newCookie()))
+        #expect(!forms.accepts(token, for: try RandomBytes.identifier()))
         #expect(!(FormTokens()).accepts(token, for: cookie))
         #expect(!forms.accepts(nil, for: cookie))
         #expect(!forms.accepts(token, for: nil))
