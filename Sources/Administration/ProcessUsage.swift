@@ -18,9 +18,7 @@ struct ProcessUsage: Sendable, Equatable {
 
     /// Blocks while it reads /proc.
     static var current: ProcessUsage {
-        let text = try? FileSystem.read("/proc/self/stat", limit: 4096)
-        var usage = ProcessUsage(
-            stat: String(decoding: text ?? [], as: UTF8.self), pageSize: sysconf(Int32(_SC_PAGESIZE)))
+        var usage = ProcessUsage(stat: ownStat, pageSize: sysconf(Int32(_SC_PAGESIZE)))
         // CPU time of the process in microseconds, finer than the ticks of /proc. clock(3).
         let time = clock()
         if time >= 0 { usage.cpuSeconds = Double(time) / 1e6 }
@@ -48,13 +46,16 @@ struct ProcessUsage: Sendable, Equatable {
         }
     }
 
+    private static var ownStat: String {
+        String(decoding: (try? FileSystem.read("/proc/self/stat", limit: 4096)) ?? [], as: UTF8.self)
+    }
+
     /// Since the start of the machine.
     private var startTicks: Int?
 
     /// Computed once, because the wall clock may be set later.
     private static let begin: Double? = {
-        let text = try? FileSystem.read("/proc/self/stat", limit: 4096)
-        let usage = ProcessUsage(stat: String(decoding: text ?? [], as: UTF8.self), pageSize: 1)
+        let usage = ProcessUsage(stat: ownStat, pageSize: 1)
         let ticks = sysconf(Int32(_SC_CLK_TCK))
         guard let start = usage.startTicks, ticks > 0 else { return nil }
         let age = Double(LoopTime.current().nanoseconds) / 1e9 - Double(start) / Double(ticks)

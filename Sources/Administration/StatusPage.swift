@@ -29,14 +29,11 @@ struct StatusPage {
 
     var json: JSON {
         .object([
-            .init("version", .string(version)),
-            .init("uptime_seconds", JSON(uptime)),
-            .init("ready", .bool(isReady)),
-            .init("degraded", .bool(isDegraded)),
+            .init("version", .string(version)), .init("uptime_seconds", JSON(uptime)),
+            .init("ready", .bool(isReady)), .init("degraded", .bool(isDegraded)),
             .init("configuration", configuration),
             .init("requests_in_flight", .number(traffic.inFlight)),
-            .init("clients", .array(clients.map(Self.json))),
-            .init("upstreams", .array(upstreams.map(json))),
+            .init("clients", .array(clients.map(Self.json))), .init("upstreams", .array(upstreams.map(json))),
             .init("untrusting_programs", .array(untrusting.map(\.json))),
         ])
     }
@@ -52,9 +49,8 @@ struct StatusPage {
 
     private static func json(_ client: Readiness.Client) -> JSON {
         let status = client.status
-        var error = JSON.null
-        if let lastError = status.lastError {
-            error = .object([
+        let error = status.lastError.map { lastError in
+            JSON.object([
                 .init("message", .string(lastError.description)),
                 .init("advice", .string(Sentence.plain(Advice(client.signIn).sentence(for: lastError)))),
                 .init("seconds_ago", JSON(status.sinceLastError)),
@@ -62,34 +58,24 @@ struct StatusPage {
                 .init("cause", JSON(client.lastRequest.cause)),
             ])
         }
-        var cause = JSON.null
-        if let reason = status.needsAuthenticationBecause {
-            cause = .object([
-                .init("message", .string(reason)), .init("seconds_ago", JSON(status.sinceCause)),
-            ])
+        let cause = status.needsAuthenticationBecause.map { reason in
+            JSON.object([.init("message", .string(reason)), .init("seconds_ago", JSON(status.sinceCause))])
         }
         var members: [JSON.Member] = [
-            .init("client", .string(status.client)),
-            .init("grant_type", .string(GrantName.short(status.grantType))),
-            .init("issuer", JSON(client.issuer)),
-            .init("token_endpoint", JSON(client.tokenEndpoint)),
-            .init("login_method", JSON(status.loginMethod?.rawValue)),
-            .init("login_url", JSON(client.signIn.url)),
-            .init("redirect_uri", JSON(client.signIn.redirectURI)),
-            .init("signed_in_as", JSON(status.signedInAs)),
+            .init("client", .string(status.client)), .init("grant_type", .string(GrantName.short(status.grantType))),
+            .init("issuer", JSON(client.issuer)), .init("token_endpoint", JSON(client.tokenEndpoint)),
+            .init("login_method", JSON(status.loginMethod?.rawValue)), .init("login_url", JSON(client.signIn.url)),
+            .init("redirect_uri", JSON(client.signIn.redirectURI)), .init("signed_in_as", JSON(status.signedInAs)),
             .init("scope", .array(status.scope.map { .string($0) })),
             .init("scope_not_granted", .array(status.scopeNotGranted.map { .string($0) })),
-            .init("state", .string(status.state.rawValue)),
-            .init("expires_in_seconds", JSON(status.expiresIn)),
+            .init("state", .string(status.state.rawValue)), .init("expires_in_seconds", JSON(status.expiresIn)),
             .init("has_refresh_token", .bool(status.hasRefreshToken)),
             .init("refresh_token_expires_in_seconds", JSON(status.refreshTokenExpiresIn)),
             .init("seconds_since_last_success", JSON(status.sinceLastSuccess)),
-            .init("last_error", error),
-            .init("needs_authentication_because", cause),
-            .init("next_attempt_in_seconds", JSON(status.nextAttemptIn)),
-            .init("waiters", .number(status.waiters)),
-            .init("store_fault", JSON(status.storeFault)),
-            .init("has_foreign_record", .bool(status.hasForeignRecord)),
+            .init("last_error", error ?? .null),
+            .init("needs_authentication_because", cause ?? .null),
+            .init("next_attempt_in_seconds", JSON(status.nextAttemptIn)), .init("waiters", .number(status.waiters)),
+            .init("store_fault", JSON(status.storeFault)), .init("has_foreign_record", .bool(status.hasForeignRecord)),
         ]
         if let enrolment = status.enrolment { members.append(.init("enrolment", enrolment.json)) }
         if let callers = status.callers { members.append(.init("callers", .number(callers))) }
@@ -98,21 +84,18 @@ struct StatusPage {
 
     private func json(_ upstream: UpstreamTraffic) -> JSON {
         let (total, failed) = Self.counts(upstream)
-        var failure = JSON.null
-        if let last = upstream.lastFailure {
-            failure = .object([
+        let failure = upstream.lastFailure.map { last in
+            JSON.object([
                 .init("cause", .string(last.cause)), .init("seconds_ago", JSON(last.ago)),
                 .init("urls", .array(destinations(of: upstream).map { .string($0) })),
             ])
         }
         return .object([
-            .init("upstream", .string(upstream.name)),
-            .init("client", JSON(upstream.client)),
+            .init("upstream", .string(upstream.name)), .init("client", JSON(upstream.client)),
             .init("injects", .array(injections(of: upstream).map { .string($0) })),
-            .init("requests", .number(total)),
-            .init("server_errors", .number(failed)),
+            .init("requests", .number(total)), .init("server_errors", .number(failed)),
             .init("answered_by_proxy", .number(Int(clamping: upstream.answeredByProxy.total))),
-            .init("last_failure", failure),
+            .init("last_failure", failure ?? .null),
             .init("mean_duration_seconds", Self.mean(upstream).map { .decimal($0) } ?? .null),
             .init("bytes_sent", .number(Int(clamping: upstream.bytesSent))),
             .init("bytes_received", .number(Int(clamping: upstream.bytesReceived))),

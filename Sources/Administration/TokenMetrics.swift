@@ -19,9 +19,7 @@ public final class TokenMetrics: Sendable {
     private let clients: Mutex<[String: Client]>
 
     /// - Parameter clients: names and grant types.
-    public init(clients: [(name: String, grantType: String)]) {
-        self.clients = Mutex(Self.table(clients, [:]))
-    }
+    public init(clients: [(name: String, grantType: String)]) { self.clients = Mutex(Self.table(clients, [:])) }
 
     /// Sets the clients of another configuration. Those that stay keep their counts.
     public func change(to others: [(name: String, grantType: String)]) {

@@ -15,9 +15,7 @@ extension UntrustingProgram {
         "\(title)\n    \(StatusPage.words(ago)) ago\(count > 1 ? ", \(count) times" : ""): \(reason)\n    what to do: \(advice)"
     }
 
-    var html: HTML {
-        "<li><strong>\(title)</strong>, \(StatusPage.words(ago)) ago: \(reason). \(advice).</li>"
-    }
+    var html: HTML { "<li><strong>\(title)</strong>, \(StatusPage.words(ago)) ago: \(reason). \(advice).</li>" }
 
     /// `api.example.com:443  curl/7.88.1 of 127.0.0.1`
     var title: String { "\(target)  \(program ?? "a program") of \(caller)" }

@@ -15,9 +15,7 @@ final class LoginAddresses: Sendable {
     }
 
     /// - Parameter port: the kernel's choice.
-    func setPort(_ port: Int) {
-        base.withLock { $0 = Self.base(host: host, port: "\(port)") }
-    }
+    func setPort(_ port: Int) { base.withLock { $0 = Self.base(host: host, port: "\(port)") } }
 
     static func base(host: String, port: String) -> String {
         // A wildcard address is not for connecting.

@@ -23,12 +23,11 @@ struct OfferPage {
     }
 
     private var facts: [(name: String, text: String)] {
-        var facts: [(name: String, text: String)] = []
-        facts.append(("API", offer.resource ?? "it publishes no metadata"))
-        facts.append(("Authorization server", offer.issuer))
-        facts.append(("Named by", offer.document ?? "the configuration"))
-        facts.append(
-            ("Scopes", offer.scope.isEmpty ? "the server’s own choice" : offer.scope.joined(separator: ", ")))
+        var facts: [(name: String, text: String)] = [
+            ("API", offer.resource ?? "it publishes no metadata"), ("Authorization server", offer.issuer),
+            ("Named by", offer.document ?? "the configuration"),
+            ("Scopes", offer.scope.isEmpty ? "the server’s own choice" : offer.scope.joined(separator: ", ")),
+        ]
         if let demands = offer.demands { facts.append(("The API wants", demands)) }
         facts.append(("Your browser goes to", String(offer.authorizationEndpoint.prefix { $0 != "?" })))
         for (name, host) in offer.foreignEndpoints.sorted(by: { $0.key < $1.key }) {

@@ -36,9 +36,7 @@ struct OfferRoutes: Sendable {
         guard let fields = forms.fields(of: request) else {
             return ServerResponse.page(403, StalePage.html).marked(.staleForm)
         }
-        guard let client = model.client(context), client.heimdallr.enrols else {
-            return LoginPage.noClient
-        }
+        guard let client = model.client(context), client.heimdallr.enrols else { return LoginPage.noClient }
         do throws(LoginError) {
             return try await take(fields, client, request)
         } catch {

@@ -13,9 +13,7 @@ package final class PendingLogins: Sendable {
     private let shared: SharedLogins?
 
     /// - Parameters:
-    ///   - shared: keeps copies for the other proxies of a fleet.
-    ///   - clients: the clients of the configuration in use. A login under way during a reload goes on with its client's
-    ///     successor.
+    ///   - clients: those in use. A login under way during a reload goes on with its client's successor.
     ///   - clock: the clock of the clients.
     package init(
         shared: (any PendingLoginStore)? = nil, clients: @escaping @Sendable () -> [Heimdallr] = { [] },
@@ -63,7 +61,6 @@ package final class PendingLogins: Sendable {
         return (begun.login.url, cookie)
     }
 
-    /// Removes the attempt, so that it is finished once only. It stays when another browser asks.
     /// - Parameter cookies: the browser's, by name.
     package func take(
         state key: String, cookies: [String: String], now: ContinuousClock.Instant? = nil
@@ -81,7 +78,6 @@ package final class PendingLogins: Sendable {
         await shared?.take(state: state, cookies: cookies, clients: clients)
     }
 
-    /// The client that this browser has signed in with the state.
     func finished(state: String, cookies: [String: String]) -> String? {
         update { $0.finished(state: state, cookies: cookies, now: $1) }
     }
@@ -97,7 +93,6 @@ package final class PendingLogins: Sendable {
         return states.isEmpty && mayReport()
     }
 
-    /// Whether the log may have another line about an answer that belongs to no attempt.
     func mayReport() -> Bool { update { $0.mayReport(now: $1) } }
 
     private func tell(_ error: LoginError, of states: [String]) {

@@ -21,41 +21,35 @@ struct ClientNote {
         let cause = client.cause.map { " The server refused: \($0)." } ?? ""
         short = ShortCause.text(client) ?? ""
         also = Self.sentences(listed)
-        if let error = client.lastError {
+        let error = client.lastError
+        todo = error.map { Sentence.whole(Advice(listed.signIn).sentence(for: $0)) }
+        let isForTerminal = client.loginMethod != nil && listed.signIn.url == nil
+        command = error == nil && needsLogin && isForTerminal ? listed.signIn.command : nil
+        if let error {
             tone = "bad"
             headline = "Last error" + (client.sinceLastError.map { ", \(StatusPage.words($0)) ago:" } ?? ":")
             detail = Sentence.whole("\(error)") + cause
-            todo = Sentence.whole(Advice(listed.signIn).sentence(for: error))
-            command = nil
-            return
-        }
-        todo = nil
-        if needsLogin {
+        } else if needsLogin, client.isTokenRefused {
             tone = "warn"
-            command = client.loginMethod != nil && listed.signIn.url == nil ? listed.signIn.command : nil
-            if client.isTokenRefused {
-                headline = "An API refuses the token."
-                detail =
-                    "It answered invalid_token, and there is no refresh token, so only a sign-in brings a new one. Requests "
-                    + "still get the old one, and the API’s 401."
-            } else {
-                headline = "Nobody is signed in."
-                detail = "Requests that need this client’s token get 503 until a person signs in." + cause
-            }
-            return
-        }
-        if let need = client.enrolment?.need {
+            headline = "An API refuses the token."
+            detail =
+                "It answered invalid_token, and there is no refresh token, so only a sign-in brings a new one. Requests "
+                + "still get the old one, and the API’s 401."
+        } else if needsLogin {
+            tone = "warn"
+            headline = "Nobody is signed in."
+            detail = "Requests that need this client’s token get 503 until a person signs in." + cause
+        } else if let need = client.enrolment?.need {
             tone = "warn"
             headline = "A new sign-in is needed for some requests."
             detail = Sentence.whole(need)
-            command = nil
-            return
+        } else if client.storeFault != nil {
+            tone = "bad"
+            headline = "Tokens are kept in memory only."
+            detail = ""
+        } else {
+            return nil
         }
-        guard client.storeFault != nil else { return nil }
-        tone = "bad"
-        headline = "Tokens are kept in memory only."
-        detail = ""
-        command = nil
     }
 
     private static func sentences(_ listed: Readiness.Client) -> [String] {

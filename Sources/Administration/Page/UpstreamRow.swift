@@ -55,9 +55,7 @@ struct UpstreamRow {
         return "<span class=\"minor\">\(fixed ?? "no token")</span>"
     }
 
-    private func errors(_ failed: Int) -> HTML {
-        failed > 0 ? "<span class=\"bad\">\(failed)</span>" : "\(failed)"
-    }
+    private func errors(_ failed: Int) -> HTML { failed > 0 ? "<span class=\"bad\">\(failed)</span>" : "\(failed)" }
 
     private var codes: HTML? {
         var codes = Self.codes(upstream.ownRequests.rows)
