@@ -60,9 +60,7 @@ extension Grammar {
         return .init(wildcard: true, host: authority.host, port: authority.port)
     }
 
-    private static func hostOnly(_ text: Substring) -> Substring {
-        text.prefix { !"/?#".contains($0) }
-    }
+    private static func hostOnly(_ text: Substring) -> Substring { text.prefix { !"/?#".contains($0) } }
 
     /// `host:port`, `[::1]:port` or `unix:/path`.
     static func listener(_ text: String) throws(Misfit) -> ListenAddress {

@@ -1,6 +1,5 @@
 /// Durations in the configuration's notation, for other places such as commands.
 package enum DurationText {
-    /// A malformed duration, with advice.
     package struct Fault: Error, Equatable { package let sentence: String }
 
     /// `500ms`, `30s`, `5m`, `1h`.

@@ -22,11 +22,9 @@ struct AutoReader {
         String(host.description.map { ":[]".contains($0) ? "-" : $0 })
     }
 
-    /// Reads the section.
     /// - Parameters:
     ///   - section: `auto`, perhaps empty.
     ///   - upstream: the upstream's other settings, which were read before.
-    /// - Returns: the client, and whether programs see the API's own documents.
     static func read(_ section: Section, _ upstream: UpstreamSettings) -> (client: ClientSettings, Discovery) {
         var client = ClientSettings(name: name(of: upstream.host))
         client.grantType = .authorizationCode
@@ -63,11 +61,10 @@ struct AutoReader {
             needClient(
                 for: "grant_type",
                 "without a person, the client has to be known: write `client_id` or `client_document`")
-            if !section.has("issuer") {
-                section.error(
-                    "grant_type",
+            section.refuse(
+                "grant_type", without: "issuer",
+                saying:
                     "write the client's server as `issuer`: without a person, nobody sees which server the API names")
-            }
         }
         readProof()
     }
@@ -85,27 +82,26 @@ struct AutoReader {
             for: "subject_token",
             "without a sign-in at the API's server, the client has to be known there: write `client_id` or "
                 + "`client_document`")
-        report("grant_type", with: "subject_token", "`subject_token` decides about the grant: leave one of them out")
+        section.refuse(
+            "grant_type", with: "subject_token",
+            saying: "`subject_token` decides about the grant: leave one of them out")
     }
 
     private func needClient(for key: String, _ message: String) {
-        if !section.has("client_document") { report(key, without: "client_id", message) }
-    }
-
-    /// Reports a key that is there with or without another one.
-    private func report(_ key: String, with other: String? = nil, without missing: String? = nil, _ message: String) {
-        let fits = other.map(section.has) ?? true && missing.map { !section.has($0) } ?? true
-        if section.has(key), fits { section.error(key, message) }
+        if !section.has("client_document") { section.refuse(key, without: "client_id", saying: message) }
     }
 
     private mutating func readProof() {
-        report("client_document", with: "client_id", "there is a `client_id` already: leave one of them out")
-        report("client_key", with: "client_secret", "there is a `client_secret` already: leave one of them out")
-        report("client_secret", without: "client_id", "this needs `client_id` too")
-        report(
+        section.refuse(
+            "client_document", with: "client_id", saying: "there is a `client_id` already: leave one of them out")
+        section.refuse(
+            "client_key", with: "client_secret", saying: "there is a `client_secret` already: leave one of them out")
+        section.refuse("client_secret", without: "client_id", saying: "this needs `client_id` too")
+        section.refuse(
             "client_secret", without: "issuer",
-            "write the secret's server as `issuer`: without it, any server that the API names would see the secret")
-        report("client_key_id", without: "client_key", "this needs `client_key` too")
+            saying:
+                "write the secret's server as `issuer`: without it, any server that the API names would see the secret")
+        section.refuse("client_key_id", without: "client_key", saying: "this needs `client_key` too")
         guard let key = client.clientKey else {
             client.authMethod = client.clientSecret == nil ? .none : .clientSecretBasic
             return

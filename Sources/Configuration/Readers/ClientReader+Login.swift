@@ -36,9 +36,10 @@ extension ClientReader {
 
     /// Both name and password stand in the configuration, or a person types both.
     func checkPassword() {
-        for (key, other) in [("username", "password"), ("password", "username")]
-        where section.has(key) && !section.has(other) {
-            section.error(key, "this needs `\(other)` too; without both, a person types them in at a login")
+        for (key, other) in [("username", "password"), ("password", "username")] {
+            section.refuse(
+                key, without: other,
+                saying: "this needs `\(other)` too; without both, a person types them in at a login")
         }
     }
 

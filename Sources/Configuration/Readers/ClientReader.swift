@@ -96,9 +96,9 @@ struct ClientReader {
             checkGitHubApp()
         case .tokenExchange:
             require("subject_token", grant)
-            if section.has("actor_token_type"), !section.has("actor_token") {
-                section.error("actor_token_type", "this needs `actor_token` too (RFC 8693, section 2.1)")
-            }
+            section.refuse(
+                "actor_token_type", without: "actor_token",
+                saying: "this needs `actor_token` too (RFC 8693, section 2.1)")
         case .clientCredentials, .extension: break
         }
     }
@@ -127,7 +127,6 @@ struct ClientReader {
         settings.redirectURI = section.value("redirect_uri", Self.redirectURI)
     }
 
-    /// Checks the keys that this grant requires.
     private func checkNeeds() {
         if !saysWhoItIs {
             let name = section.name(of: "client_id")
@@ -178,7 +177,6 @@ struct ClientReader {
         "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
         "code_challenge_method", "nonce", "request", "request_uri", "response_mode", "device_code",
     ]
-    /// Parameters with their own keys.
     private static let ownParams = ["scope", "resource", "audience", "authorization_details", "refresh_token"]
     /// Fields that the client or the connection itself sets, in lower case.
     private static let reservedHeaders = Grammar.framingFields.union([

@@ -37,9 +37,7 @@ enum Files {
             return program.isEmpty ? "write the name of a program" : nil
         }
         guard program.hasPrefix("/") else { return "write a program's name, or its absolute path" }
-        guard isProgram(program) else {
-            return "write the path of a program that this process may run"
-        }
+        guard isProgram(program) else { return "write the path of a program that this process may run" }
         return nil
     }
 

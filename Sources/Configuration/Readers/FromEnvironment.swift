@@ -26,7 +26,6 @@ extension Configuration {
 
 /// Converts environment variables to the tree of a file with one client and one upstream.
 private struct EnvironmentForm {
-    /// Variables and their keys.
     static let variables: [(variable: String, path: String)] = [
         ("HEIMDALLR_UPSTREAM", "upstreams[0].url"),
         ("HEIMDALLR_UPSTREAM_LISTEN", "upstreams[0].listen"),

@@ -165,7 +165,6 @@ extension UpstreamSettings.Injection {
     /// For messages: `the field X-Api-Key`.
     fileprivate var target: String { isQuery ? "the parameter \(name)" : "the field \(name)" }
 
-    /// Whether both write the same target.
     fileprivate func collides(with other: Self) -> Bool {
         guard isQuery == other.isQuery else { return false }
         guard !isQuery else { return name == other.name }

@@ -14,7 +14,6 @@ struct Listener {
     var tls: ListenerTLS?
     var kind = Kind.programs
 
-    /// The default addresses.
     static let defaults = ProxySettings().listen.map {
         Listener(address: $0, position: .whole, name: "proxy.listen: ")
     }

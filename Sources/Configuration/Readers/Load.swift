@@ -1,5 +1,4 @@
 extension Configuration {
-    /// Size limit of a configuration file.
     private static let sizeLimit = 1024 * 1024
 
     /// Reads and checks a configuration file. Reads the files and variables of secrets to check that they exist, and
@@ -44,7 +43,6 @@ extension Configuration {
         (try read("proxy", of: file, environment) { $0.listeners("listen") } ?? Listener.defaults).map(\.address)
     }
 
-    /// Reads one section alone.
     private static func read<Value>(
         _ name: String, of file: String, _ environment: [String: String], _ read: (Section) -> Value?
     ) throws(ConfigurationError) -> Value? {

@@ -23,11 +23,7 @@ extension Loader {
 
     private func checkListeners() {
         for (index, listener) in listeners.enumerated() {
-            switch listener.kind {
-            case .administration(hasToken: true): break
-            case .administration(hasToken: false): checkAdmin(listener)
-            case .programs: checkPrograms(listener)
-            }
+            checkReach(listener)
             if let earlier = listeners[..<index].first(where: { $0.collides(with: listener) }) {
                 diagnostics.error(
                     listener.position,
@@ -37,23 +33,21 @@ extension Loader {
         }
     }
 
-    private func checkPrograms(_ listener: Listener) {
-        guard !listener.isLoopback, !configuration.proxy.open, configuration.proxy.users.isEmpty,
-            listener.tls?.clientCAFile == nil
-        else { return }
-        diagnostics.error(
-            listener.position,
-            "\(listener.name)\(listener.text) is not loopback, so other machines could use the tokens: listen "
-                + "on 127.0.0.1, \(openSpelling) if that is meant")
-    }
-
-    /// Refuses an admin port without a token that is not on loopback: it shows internals and starts logins.
-    private func checkAdmin(_ listener: Listener) {
+    /// Refuses a listener that other machines can use without credentials. An admin port shows internals, too.
+    private func checkReach(_ listener: Listener) {
         guard !listener.isLoopback else { return }
-        diagnostics.error(
-            listener.position,
-            "\(listener.name)\(listener.text) is not loopback, so other machines could read the status: listen on "
-                + "127.0.0.1, or set `token` under `admin`")
+        let (harm, advice): (String, String)
+        switch listener.kind {
+        case .administration(let hasToken):
+            guard !hasToken else { return }
+            (harm, advice) = ("read the status", "or set `token` under `admin`")
+        case .programs:
+            let proxy = configuration.proxy
+            guard !proxy.open, proxy.users.isEmpty, listener.tls?.clientCAFile == nil else { return }
+            (harm, advice) = ("use the tokens", "\(openSpelling) if that is meant")
+        }
+        let fault = "\(listener.name)\(listener.text) is not loopback, so other machines could \(harm)"
+        diagnostics.error(listener.position, "\(fault): listen on 127.0.0.1, \(advice)")
     }
 
     private var openSpelling: String {
@@ -126,7 +120,6 @@ extension Loader {
         }
     }
 
-    /// Checks that every caller that an upstream names can call.
     private func checkCallers() {
         let proxy = configuration.proxy
         let users = Array(proxy.users.keys)

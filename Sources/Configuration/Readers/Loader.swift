@@ -45,7 +45,6 @@ struct Loader {
         configuration.keyUses = diagnostics.keyUses
     }
 
-    /// Outline of the file's top level.
     static func outline(_ section: Section) {
         var loader = Loader(diagnostics: section.diagnostics)
         loader.readSections(section)

@@ -10,9 +10,7 @@ extension Section {
         tell("listen", usually: settings.listen.map(\.description).joined(separator: ", "))
         if let found = self.listeners("listen") {
             listeners = found
-            if isEmptyList("listen") {
-                error("listen", "write at least one address, such as 127.0.0.1:8080")
-            }
+            if isEmptyList("listen") { error("listen", "write at least one address, such as 127.0.0.1:8080") }
             if !listeners.isEmpty { settings.listen = listeners.map(\.address) }
             for listener in listeners { settings.listenerTLS[listener.address.endpoint] = listener.tls }
         } else if !has("listen") {
@@ -108,7 +106,6 @@ extension Section {
         return file
     }
 
-    /// TLS towards one peer.
     func tlsSettings(serverName: Bool) -> TLSSettings {
         defer { finish() }
         var settings = TLSSettings()
@@ -127,16 +124,11 @@ extension Section {
         let (certificateKey, keyKey) = (prefix + "cert_file", prefix + "key_file")
         let (certificate, key) = (readableFile(certificateKey), readableFile(keyKey))
         if let key { warnOfReaders(key, label: label(keyKey), at: position(of: keyKey)) }
-        if has(certificateKey), !has(keyKey) {
-            error(certificateKey, "a certificate needs its key: write `\(keyKey)` too")
-        }
-        if has(keyKey), !has(certificateKey) {
-            error(keyKey, "a key needs its certificate: write `\(certificateKey)` too")
-        }
+        refuse(certificateKey, without: keyKey, saying: "a certificate needs its key: write `\(keyKey)` too")
+        refuse(keyKey, without: certificateKey, saying: "a key needs its certificate: write `\(certificateKey)` too")
         return (certificate, key)
     }
 
-    /// The proxy of one leg.
     func nextProxy(_ key: String, into target: inout NextProxy) {
         tell(key, usually: "none")
         read(key, into: &target, Grammar.nextProxy)

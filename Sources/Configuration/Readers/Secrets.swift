@@ -44,9 +44,8 @@ extension Section {
                 "write either `\(kinds.dropLast().joined(separator: "`, `"))` or `\(kinds[kinds.count - 1])`, not both")
             return nil
         }
-        if inner.has("refresh"), !inner.has("command") {
-            inner.error("refresh", "this belongs to `command`: a file and a variable need none")
-        }
+        inner.refuse(
+            "refresh", without: "command", saying: "this belongs to `command`: a file and a variable need none")
         if !words.isEmpty { return .command(words, refresh: refresh) }
         if let file { return fileSecret(file, label: label(key), at: inner.position(of: "file")) }
         if let variable { return environmentSecret(variable, label: label(key), at: inner.position(of: "env")) }
@@ -61,7 +60,7 @@ extension Section {
             .any([
                 .value(of: Grammar.nonempty),
                 .section { section in
-                    section.tellOnlyOne(of: secretKinds)
+                    section.outline?.alternatives = secretKinds
                     _ = section.secretParts()
                 },
             ]))

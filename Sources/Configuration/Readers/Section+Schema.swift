@@ -3,27 +3,15 @@ import WireText
 // Facts for the schema, and rules about several keys, which the schema has as well.
 extension Section {
     /// Records the accepted values of a key with its own reader. Without a record, the schema accepts everything.
-    func tell(_ key: String, _ shape: @autoclosure () -> Shape) {
-        outline?.add(key, shape())
-    }
-
-    func tell<T>(_ key: String, _ shape: @autoclosure () -> Shape, usual: T) {
-        guard let outline else { return }
-        let shape = shape()
-        outline.add(key, shape, usual: shape.json(usual))
-    }
+    func tell(_ key: String, _ shape: @autoclosure () -> Shape) { outline?.add(key, shape()) }
 
     /// Records the default where `read(_:into:_:)` can't know it.
     func tell(_ key: String, usually text: String) { outline?.add(key, usual: .string(text)) }
     func tell(_ key: String, usually flag: Bool) { outline?.add(key, usual: .bool(flag)) }
 
-    /// Records deprecated keys.
     func deprecate(_ keys: String...) {
         for key in keys { outline?.deprecate(key) }
     }
-
-    /// Records that exactly one of these keys is required. The reader reports violations itself.
-    func tellOnlyOne(of keys: [String]) { outline?.needOnlyOne(of: keys) }
 
     // MARK: Keys that belong together
 
@@ -38,6 +26,12 @@ extension Section {
     func refuse(_ keys: [String], for location: String? = nil, saying message: @autoclosure () -> String) {
         outline?.refuse(keys)
         for key in keys where has(key) { error(location ?? key, message()) }
+    }
+
+    /// Reports a key that is present with another one, or without it.
+    func refuse(_ key: String, with other: String? = nil, without missing: String? = nil, saying message: String) {
+        guard has(key), other.map(has) ?? true, missing.map({ !has($0) }) ?? true else { return }
+        error(key, message)
     }
 
     /// Runs checks that depend on the word of a key: for the schema in each case, else in the present one.

@@ -69,13 +69,9 @@ final class Section {
     private static func path(_ path: String, _ key: String) -> String { path.isEmpty ? key : path + "." + key }
 
     /// The operator's spelling of `key: value` here.
-    func spelling(of key: String, as value: String) -> String {
-        diagnostics.spelling(of: key, in: path, as: value)
-    }
+    func spelling(of key: String, as value: String) -> String { diagnostics.spelling(of: key, in: path, as: value) }
 
-    func error(_ key: String, _ message: String) {
-        diagnostics.error(position(of: key), label(key) + message)
-    }
+    func error(_ key: String, _ message: String) { diagnostics.error(position(of: key), label(key) + message) }
 
     /// Reports a fault of the key's value, or of an element of it.
     func error(_ node: Node, _ key: String, _ message: String) {
@@ -87,9 +83,7 @@ final class Section {
         error(key, "\(harm): write https://, or \(spelling(of: "allow_plaintext", as: "true")) if that is meant")
     }
 
-    func warn(_ key: String, _ message: String) {
-        diagnostics.warn(position(of: key), label(key) + message)
-    }
+    func warn(_ key: String, _ message: String) { diagnostics.warn(position(of: key), label(key) + message) }
 
     /// The value of a key; `nil` when it is absent or empty.
     func node(_ key: String) -> Node? {
@@ -170,7 +164,10 @@ final class Section {
 
     /// Replaces the default when the key is present and its value fits.
     func read<T>(_ key: String, into target: inout T, _ parse: (String) throws(Misfit) -> T) {
-        tell(key, .value(of: parse), usual: target)
+        if let outline {
+            let shape = Shape.value(of: parse)
+            outline.add(key, shape, usual: shape.json(target))
+        }
         if let value = value(key, parse) { target = value }
     }
 

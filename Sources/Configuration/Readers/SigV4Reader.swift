@@ -74,9 +74,7 @@ enum SigV4Reader {
     private static let serviceHosts = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"]
 
     private static func container(_ diagnostics: Diagnostics) throws(Misfit) -> SigV4Settings.Container {
-        func variable(_ name: String) -> String? {
-            diagnostics.environment[name].flatMap { $0.isEmpty ? nil : $0 }
-        }
+        func variable(_ name: String) -> String? { diagnostics.environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         var authorization: SecretSource?
         if let path = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
             authorization = .file(path: path)

@@ -43,7 +43,6 @@ extension Section {
 
     private enum StoreKind: String, CaseIterable { case memory, file, postgres }
 
-    /// The store kinds of each key.
     private static let storeKeys: [(String, [StoreKind])] = [
         ("directory", [.file]), ("key", [.file, .postgres]), ("keys", [.postgres]), ("connection", [.postgres]),
         ("space", [.postgres]),

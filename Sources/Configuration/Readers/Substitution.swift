@@ -48,7 +48,6 @@ enum Substitution {
         return result
     }
 
-    /// Every name to replace in the text.
     static func names(in text: String) -> Set<String> {
         Set(pieces(of: text).compactMap { if case .name(let name) = $0 { name } else { nil } })
     }

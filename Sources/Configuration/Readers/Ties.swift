@@ -9,7 +9,5 @@ extension UpstreamSettings {
     }
 
     /// The segments of each prefix. Without paths, the prefix is `/`.
-    private var prefixes: [[Substring]] {
-        paths.isEmpty ? [[]] : paths.map { $0.split(separator: "/") }
-    }
+    private var prefixes: [[Substring]] { paths.isEmpty ? [[]] : paths.map { $0.split(separator: "/") } }
 }

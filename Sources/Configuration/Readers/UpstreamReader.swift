@@ -53,9 +53,9 @@ struct UpstreamReader {
         settings.hosts = section.list("hosts", Grammar.authority) ?? []
         section.read("browsers", into: &settings.browsers, Grammar.boolean)
         let listener = section.listener("listen")
-        if section.has("hosts"), !section.has("listen") {
-            section.error("hosts", "this is about the upstream's own listener: write `listen` too, or leave it out")
-        }
+        section.refuse(
+            "hosts", without: "listen",
+            saying: "this is about the upstream's own listener: write `listen` too, or leave it out")
         settings.listen = listener?.address
         settings.listenerTLS = listener?.tls
         return listener
@@ -91,14 +91,13 @@ struct UpstreamReader {
         section.read("token_wait", into: &settings.tokenWait, Grammar.duration(.zero ... .seconds(3600)))
         settings.placeholder = section.value("require_placeholder", InjectionReader.placeholder)
         settings.injections = InjectionReader(section, settings).read()
-        if !section.has("client"), !section.has("inject") {
-            for key in ["on_existing", "require_placeholder"] where section.has(key) {
-                section.error(key, "this is about what is put on: write `client` or `inject` too, or leave it out")
-            }
+        for key in ["on_existing", "require_placeholder"] where section.has(key) && !section.has("inject") {
+            section.refuse(
+                key, without: "client",
+                saying: "this is about what is put on: write `client` or `inject` too, or leave it out")
         }
-        if section.has("token_wait"), !section.has("client") {
-            section.error("token_wait", "this is about the token: write `client` too, or leave it out")
-        }
+        section.refuse(
+            "token_wait", without: "client", saying: "this is about the token: write `client` too, or leave it out")
     }
 
     // MARK: Other fields
@@ -113,9 +112,7 @@ struct UpstreamReader {
         }
         for (key, name) in names {
             let field = Grammar.spelling(ofField: name)
-            if let other = known[field] {
-                section.error(key, "\(name) stands in `\(other)` already: name it once")
-            }
+            if let other = known[field] { section.error(key, "\(name) stands in `\(other)` already: name it once") }
             known[field] = key
         }
     }

@@ -1,6 +1,5 @@
 /// Reads `proxy.users` and the callers of an upstream.
 extension Section {
-    /// Names and their secrets.
     func users() -> [String: SecretSource] {
         let users = mapping("users", to: "secrets", Self.secretShape, name: Grammar.userName) { entry, inner in
             // The name counts even when its secret is invalid, so that one mistake gives one message.
@@ -9,7 +8,6 @@ extension Section {
         return Dictionary(users.map { ($0.name, $0.value) }) { $1 }
     }
 
-    /// The section `callers` of an upstream.
     func callers() -> Callers {
         defer { finish() }
         var callers = Callers()

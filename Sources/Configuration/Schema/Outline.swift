@@ -6,12 +6,10 @@ final class Outline {
     struct Key {
         var name: String
         var shape: Shape
-        /// The default.
         var usual: JSON?
         var isDeprecated = false
     }
 
-    /// Required and excluded keys.
     struct Rules {
         /// Groups of keys. Each group needs at least one of its keys.
         var needed: [[String]] = []
@@ -31,8 +29,8 @@ final class Outline {
     private(set) var keys: [Key] = []
     private(set) var rules = Rules()
     private(set) var cases: [Case] = []
-    /// Exactly one of these is required.
-    private(set) var alternatives: [String] = []
+    /// Exactly one of these is required. The reader reports violations itself.
+    var alternatives: [String] = []
     private var openCase: Case?
 
     /// The first record of a key stays when it is read again.
@@ -57,8 +55,6 @@ final class Outline {
     func refuse(_ keys: [String]) {
         if openCase?.rules.refused.append(contentsOf: keys) == nil { rules.refused += keys }
     }
-
-    func needOnlyOne(of keys: [String]) { alternatives = keys }
 
     /// Applies the rules recorded by `tell` in this case only.
     func inCase(_ key: String, _ words: [String], isUsual: Bool, _ tell: () -> Void) {

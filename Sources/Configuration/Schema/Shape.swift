@@ -30,7 +30,5 @@ indirect enum Shape {
         return .section(outline)
     }
 
-    func json<Value>(_ value: Value) -> JSON? {
-        if case .value(let kind) = self { kind.json(value) } else { nil }
-    }
+    func json<Value>(_ value: Value) -> JSON? { if case .value(let kind) = self { kind.json(value) } else { nil } }
 }

@@ -1,9 +1,7 @@
 /// An invisible character, or one that looks like another. A YAML parser takes it for part of a value.
 struct LookAlike {
     let scalar: Unicode.Scalar
-    /// The character's name and number.
     let name: String
-    /// The instruction that follows the name.
     let advice: String
 
     init?(_ scalar: Unicode.Scalar) {
@@ -39,7 +37,6 @@ struct LookAlike {
         return nil
     }
 
-    /// The first one in a value.
     init?(in text: String) {
         guard let found = text.unicodeScalars.lazy.compactMap({ LookAlike($0) }).first else { return nil }
         self = found

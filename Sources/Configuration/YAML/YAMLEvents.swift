@@ -98,7 +98,6 @@ import CLibyaml
         return event
     }
 
-    /// A list or mapping begins.
     private mutating func begin(_ mark: yaml_mark_t, isFlow: Bool) throws(Fault) {
         guard open.count < Self.maxDepth else {
             throw Fault(

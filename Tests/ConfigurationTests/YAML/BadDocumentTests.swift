@@ -5,73 +5,47 @@ import Testing
 struct BadDocumentTests {
     static let nothing = "c.yaml: the file is empty: write at least `upstreams:`; see the documentation"
 
-    static let documents: [(yaml: String, expected: [String])] = [
-        ("", [nothing]),
-        ("\n# only a comment\n", [nothing]),
-        ("~", [nothing]),
-        ("proxy", ["c.yaml:1:1: write `key: value` lines at the top of the file, not a single value"]),
-        ("- a", ["c.yaml:1:1: write `key: value` lines at the top of the file, not a list"]),
-        ("proxi: {}", ["c.yaml:1:1: unknown key \"proxi\"; did you mean \"proxy\"?"]),
-        ("zzz: {}", ["c.yaml:1:1: unknown key \"zzz\""]),
-        ("proxy:\n", ["c.yaml:1:1: proxy has no value: write one or leave the key out"]),
-        ("proxy: 5", ["c.yaml:1:8: proxy: write a mapping of `key: value` lines, not a single value"]),
-        (
-            "log: {level: info}\nproxy:\n\tthreads: 1",
-            [
-                "c.yaml:3:1: not valid YAML: a tab stands here: indent with spaces"
-            ]
-        ),
-        (
-            "a: b: c",
+    static let documents: KeyValuePairs<String, [String]> = [
+        "": [nothing],
+        "\n# only a comment\n": [nothing],
+        "~": [nothing],
+        "proxy": ["c.yaml:1:1: write `key: value` lines at the top of the file, not a single value"],
+        "- a": ["c.yaml:1:1: write `key: value` lines at the top of the file, not a list"],
+        "proxi: {}": ["c.yaml:1:1: unknown key \"proxi\"; did you mean \"proxy\"?"],
+        "zzz: {}": ["c.yaml:1:1: unknown key \"zzz\""],
+        "proxy:\n": ["c.yaml:1:1: proxy has no value: write one or leave the key out"],
+        "proxy: 5": ["c.yaml:1:8: proxy: write a mapping of `key: value` lines, not a single value"],
+        "log: {level: info}\nproxy:\n\tthreads: 1":
+            ["c.yaml:3:1: not valid YAML: a tab stands here: indent with spaces"],
+        "a: b: c":
             [
                 "c.yaml:1:5: not valid YAML: a second key can't stand in this line: put a value that contains \": \" in "
                     + "quotes, or write the key in a line of its own"
-            ]
-        ),
-        (
-            "log: {}\n---\nlog: {}",
-            [
-                "c.yaml:2:1: a second YAML document starts here: write one document only, without further `---`"
-            ]
-        ),
-        ("log: {level: \"\u{7}\"}", ["c.yaml:1:15: control character U+7: remove it"]),
-        ("log: !!map {}", ["c.yaml:1:6: YAML tags are not supported: leave out !!map"]),
-        ("log: {level: !secret info}", ["c.yaml:1:14: YAML tags are not supported: leave out !secret"]),
-        (
-            "log: &a {level: info}",
-            ["c.yaml:1:6: anchors and aliases are not supported: write the value where it is needed"]
-        ),
-        ("log:\n  <<: {level: info}", ["c.yaml:2:3: merge keys (<<) are not supported: write the keys out"]),
-        (
-            "log:\n  level: info\n\tformat: text",
-            ["c.yaml:3:1: not valid YAML: a tab stands here: indent with spaces"]
-        ),
-        (
-            "log:\n  level: \"info\n",
-            ["c.yaml:2:10: not valid YAML: the quote that opens here is not closed: write \" behind the value"]
-        ),
-        (
-            "# ü\nlog: {level: 'info}\n",
-            ["c.yaml:2:14: not valid YAML: the quote that opens here is not closed: write ' behind the value"]
-        ),
-        (
-            "log:\n  level: \"info\n  format: \"text\"\nproxy: {}\n",
-            ["c.yaml:2:10: not valid YAML: the quote that opens here is not closed: write \" behind the value"]
-        ),
-        (
-            "log: *common\nproxi: {}",
+            ],
+        "log: {}\n---\nlog: {}":
+            ["c.yaml:2:1: a second YAML document starts here: write one document only, without further `---`"],
+        "log: {level: \"\u{7}\"}": ["c.yaml:1:15: control character U+7: remove it"],
+        "log: !!map {}": ["c.yaml:1:6: YAML tags are not supported: leave out !!map"],
+        "log: {level: !secret info}": ["c.yaml:1:14: YAML tags are not supported: leave out !secret"],
+        "log: &a {level: info}":
+            ["c.yaml:1:6: anchors and aliases are not supported: write the value where it is needed"],
+        "log:\n  <<: {level: info}": ["c.yaml:2:3: merge keys (<<) are not supported: write the keys out"],
+        "log:\n  level: info\n\tformat: text":
+            ["c.yaml:3:1: not valid YAML: a tab stands here: indent with spaces"],
+        "log:\n  level: \"info\n":
+            ["c.yaml:2:10: not valid YAML: the quote that opens here is not closed: write \" behind the value"],
+        "# ü\nlog: {level: 'info}\n":
+            ["c.yaml:2:14: not valid YAML: the quote that opens here is not closed: write ' behind the value"],
+        "log:\n  level: \"info\n  format: \"text\"\nproxy: {}\n":
+            ["c.yaml:2:10: not valid YAML: the quote that opens here is not closed: write \" behind the value"],
+        "log: *common\nproxi: {}":
             [
                 "c.yaml:1:6: put a value that starts with * in quotes; anchors and aliases are not supported",
                 "c.yaml:2:1: unknown key \"proxi\"; did you mean \"proxy\"?",
-            ]
-        ),
-        ("? [a]\n: 1", ["c.yaml:1:3: a key must be a plain word"]),
-        (
-            "upstreams:\n  - host: *.example.com",
-            [
-                "c.yaml:2:11: put a value that starts with * in quotes, \"*.example.com\"; aliases are not supported"
-            ]
-        ),
+            ],
+        "? [a]\n: 1": ["c.yaml:1:3: a key must be a plain word"],
+        "upstreams:\n  - host: *.example.com":
+            ["c.yaml:2:11: put a value that starts with * in quotes, \"*.example.com\"; aliases are not supported"],
     ]
 
     @Test("bad document", arguments: documents)
