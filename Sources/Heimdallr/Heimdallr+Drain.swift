@@ -2,9 +2,7 @@ extension Heimdallr {
     /// Waits until the refresh token in use is saved, at most for `limit`: a server that rotates refresh tokens has forgotten
     /// the old one. Call it before `shutdown()`. No token request begins after this call, and an unsent one is given up. A
     /// record that could not be saved gets one more try.
-    public func drain(within limit: Duration) async {
-        await drain(within: limit, until: { !self.isSpending })
-    }
+    public func drain(within limit: Duration) async { await drain(within: limit, until: { !self.isSpending }) }
 
     private func drain(within limit: Duration, until isOver: () -> Bool) async {
         // A request that began during the wait would be cut by `shutdown()`.
@@ -14,20 +12,9 @@ extension Heimdallr {
             guard (try? await clock.sleep(clock.now() + .milliseconds(5))) != nil else { return }
         }
         guard let record = unsavedRecord else { return }
-        let outcome = FirstOutcome<Void>()
-        Task.detached { [self] in
-            await resave(record)
-            outcome.end(.success(()))
-        }
-        let alarm = Task.detached { [clock] in
-            try? await clock.sleep(deadline)
-            outcome.end(.success(()))
-        }
-        try? await withCheckedThrowingContinuation { outcome.await($0) }
-        alarm.cancel()
+        await waitBriefly(atMost: clock.now().duration(to: deadline), on: clock) { [self] in await resave(record) }
     }
 
-    /// Whether a record waits for its store.
     package var hasUnsavedRecord: Bool { unsavedRecord != nil }
 
     /// Starts the successor of another object of this client.

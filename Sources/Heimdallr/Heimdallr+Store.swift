@@ -55,65 +55,40 @@ extension Heimdallr {
     /// - Throws: `TokenStoreError` of the kind `.unreachable`: no request may depend on it yet.
     func settleUnsaved() async throws(TokenStoreError) -> Bool {
         guard let record = unsavedRecord else { return true }
-        switch await save(record) {
-        case .done:
-            apply { $0.resaved(record, fault: nil, $1) }
-            return true
-        case .superseded(let later):
-            takeUp(later)
-            return false
-        case .failed(let error):
-            apply { $0.resaved(record, fault: error, $1) }
-            if error.kind == .unreachable { throw error }
-            return true
-        }
+        let saved = await save(record)
+        guard !saved.isSuperseded else { return false }
+        apply { $0.resaved(record, fault: saved.fault, $1) }
+        if let fault = saved.fault, fault.kind == .unreachable { throw fault }
+        return true
     }
 
     // MARK: Writing
 
-    /// The record that the store has not taken yet.
     var unsavedRecord: TokenRecord? { look { $0.unsaved } }
 
-    enum Saved {
-        case done
-        case failed(TokenStoreError)
-        /// Another process has saved a later record.
-        case superseded(by: TokenRecord)
-    }
-
-    func save(_ record: TokenRecord) async -> Saved {
+    /// Saves a record. If another process has saved a later one, that is used, and the fault does not count.
+    func save(_ record: TokenRecord) async -> (isSuperseded: Bool, fault: TokenStoreError?) {
         do {
             try await store.save(exchange.completed(record), client: recordName)
-            return .done
-        } catch let error as TokenStoreError where error.kind == .superseded {
-            guard case .success(let later?) = await stored() else { return .failed(error) }
-            return .superseded(by: later)
+            return (false, nil)
         } catch {
-            return .failed(Self.fault(error))
+            let fault = Self.fault(error)
+            guard fault.kind == .superseded, case .success(let later?) = await stored() else { return (false, fault) }
+            apply { $0.superseded(by: later, $1) }
+            return (true, fault)
         }
     }
 
     func resave(_ record: TokenRecord) async {
-        var fault: TokenStoreError?
+        var fault: TokenStoreError? = TokenStoreError("saving was cancelled")
         if let turn = await gate.acquire() {
             defer { gate.release(turn) }
             // A record that `clear` has forgotten must not come back.
-            if unsavedRecord == record {
-                switch await save(record) {
-                case .done: break
-                case .failed(let error): fault = error
-                case .superseded(let later): return takeUp(later)
-                }
-            }
-        } else {
-            fault = TokenStoreError("saving was cancelled")
+            let saved = unsavedRecord == record ? await save(record) : (isSuperseded: false, fault: nil)
+            guard !saved.isSuperseded else { return }
+            fault = saved.fault
         }
         apply { $0.resaved(record, fault: fault, $1) }
-    }
-
-    /// Uses the later record of another process.
-    func takeUp(_ later: TokenRecord) {
-        apply { $0.superseded(by: later, $1) }
     }
 
     private static func fault(_ error: any Error) -> TokenStoreError {

@@ -8,9 +8,7 @@ extension Heimdallr {
 
     /// Reports a 401 to a request with `token` (RFC 6750 section 3.1). The token is not used again, and a new one is fetched.
     /// No effect on a token that was replaced. Never waits.
-    public func reject(_ token: AccessToken) {
-        apply { $0.reject(generation: token.generation, $1) }
-    }
+    public func reject(_ token: AccessToken) { apply { $0.reject(generation: token.generation, $1) } }
 
     /// Puts a token onto `request`. Waits for one, at most for `limit`.
     /// - Throws: `HeimdallrError`; the request is unchanged then.
@@ -32,14 +30,10 @@ extension Heimdallr {
 
     /// Whether only a login can bring a new token; the present one may still serve. `invalid_token` of one resource alone
     /// does not count.
-    public var awaitsPerson: Bool {
-        look { $0.announcedNeed && !$0.isTokenInvalid }
-    }
+    public var awaitsPerson: Bool { look { $0.announcedNeed && !$0.isTokenInvalid } }
 
     /// Drops the access token; the refresh token stays.
-    public func invalidateAccessToken() {
-        apply { $0.invalidate($1) }
-    }
+    public func invalidateAccessToken() { apply { $0.invalidate($1) } }
 
     /// Forgets both tokens, in memory and in the store. Does not revoke them: see `logOut(locally:)`.
     /// - Throws: errors of the store. The tokens in memory are gone even then.
@@ -68,7 +62,6 @@ extension Heimdallr {
         try await store.save(exchange.completed(record), client: recordName)
     }
 
-    /// The tokens to revoke.
     func tokensInMemory() -> (refreshToken: Secret?, accessToken: Secret?, expiresIn: Duration?, revision: UInt64) {
         let now = clock.now()
         return look {

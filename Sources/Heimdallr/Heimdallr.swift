@@ -77,7 +77,7 @@ public final class Heimdallr: Sendable {
         self.onTokenRequest = onTokenRequest
         exchange = TokenExchange(
             configuration, credentials, grant, parser, LimitedHTTPClient(httpClient, limiter), clock)
-        issuerKeys = IssuerKeys(directory: exchange.directory, clock: clock, timeout: configuration.timeout)
+        issuerKeys = IssuerKeys(directory: exchange.directory)
         let policy = TokenPolicy(
             defaultExpiresIn: configuration.defaultExpiresIn, defaultTokenType: configuration.defaultTokenType,
             treatAsBearer: configuration.treatAsBearer, requestedScope: configuration.scope)
@@ -135,16 +135,9 @@ public final class Heimdallr: Sendable {
     // MARK: The token
 
     /// Valid token, if there is one. Never waits. A call keeps the token alive: a due refresh starts in the background.
-    public func currentToken() -> AccessToken? {
-        if certificate != nil { checkCertificate() }
-        let now = clock.now()
-        if let token = state.withLock({ $0.lifeCycle.tokenInUse(now: now) }) { return token }
-        return apply { $0.use($1) }
-    }
-
-    /// Valid token for `resource`; `nil` also while a new one is fetched because this resource refused it. Never waits.
-    /// - Parameter resource: a name of the caller's choice, out of a small set, such as the origin. Always the same text.
-    public func currentToken(for resource: String) -> AccessToken? {
+    /// - Parameter resource: a name of the caller's choice, out of a small set, such as the origin. Always the same text. There
+    ///   is no token for it while a new one is fetched because it refused the old one. `nil`: for any resource.
+    public func currentToken(for resource: String? = nil) -> AccessToken? {
         if certificate != nil { checkCertificate() }
         let now = clock.now()
         if let token = state.withLock({ $0.lifeCycle.tokenInUse(for: resource, now: now) }) { return token }
@@ -224,9 +217,7 @@ public final class Heimdallr: Sendable {
     // MARK: Performing what the life cycle decides
 
     /// Reads the state.
-    func look<Answer: Sendable>(_ body: (TokenLifeCycle) -> Answer) -> Answer {
-        state.withLock { body($0.lifeCycle) }
-    }
+    func look<Answer: Sendable>(_ body: (TokenLifeCycle) -> Answer) -> Answer { state.withLock { body($0.lifeCycle) } }
 
     /// Gives an event to the life cycle and performs its actions. Events leave in order; continuations resume outside the lock.
     @discardableResult
@@ -245,12 +236,9 @@ public final class Heimdallr: Sendable {
 
     private func perform(_ action: TokenLifeCycle.Action, _ state: inout State, _ resumptions: inout [Resumption]) {
         switch action {
-        case .read(let reading):
-            Task.detached { [self] in await read(reading) }
-        case .fetch(let id, let kind):
-            state.fetches[id] = Task.detached { [self] in await fetch(id, kind) }
-        case .cancelFetch(let id):
-            state.fetches.removeValue(forKey: id)?.cancel()
+        case .read(let reading): Task.detached { [self] in await read(reading) }
+        case .fetch(let id, let kind): state.fetches[id] = Task.detached { [self] in await fetch(id, kind) }
+        case .cancelFetch(let id): state.fetches.removeValue(forKey: id)?.cancel()
         case .resume(let id, let result):
             if let continuation = state.continuations.removeValue(forKey: id) {
                 resumptions.append((continuation, result))
@@ -258,10 +246,8 @@ public final class Heimdallr: Sendable {
         case .enrol(let enrolment):
             // Under the lock, so that no token is used with the server or the client of another one.
             exchange.enroller?.use(enrolment)
-        case .resave(let record):
-            Task.detached { [self] in await resave(record) }
-        case .emit(let kind):
-            broadcast.send(HeimdallrEvent(client: name, kind: kind))
+        case .resave(let record): Task.detached { [self] in await resave(record) }
+        case .emit(let kind): broadcast.send(HeimdallrEvent(client: name, kind: kind))
         }
     }
 
@@ -284,7 +270,6 @@ public final class Heimdallr: Sendable {
         apply { $0.tick($1) }
     }
 
-    /// Removes a fetch that has ended.
     func ended(_ id: UInt64) { state.withLock { $0.fetches[id] = nil } }
 
     /// Replaces the task that listens for changes of the record by other processes. `nil`: ends it.

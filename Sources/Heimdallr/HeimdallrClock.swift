@@ -37,13 +37,9 @@ struct Moment: Sendable {
     let wallClock: Int64
     /// A number from 0 up to, but not including, 1.
     let random: @Sendable () -> Double
+}
 
-    init(now: ContinuousClock.Instant, wallClock: Int64, random: @escaping @Sendable () -> Double) {
-        self.now = now
-        self.wallClock = wallClock
-        self.random = random
-    }
-
+extension Moment {
     /// Reads the wall clock first: a stop in between shortens the life in a record and never prolongs it.
     init(_ clock: HeimdallrClock) {
         wallClock = clock.wallClock()

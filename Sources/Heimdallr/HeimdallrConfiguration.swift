@@ -56,14 +56,10 @@ public struct HeimdallrConfiguration: Sendable {
     public var allowPlaintext = false
 
     /// For a server whose token endpoint is known.
-    public init(tokenEndpoint: String) {
-        self.tokenEndpoint = tokenEndpoint
-    }
+    public init(tokenEndpoint: String) { self.tokenEndpoint = tokenEndpoint }
 
     /// For a server that publishes its endpoints.
-    public init(issuer: String) {
-        self.issuer = issuer
-    }
+    public init(issuer: String) { self.issuer = issuer }
 
     /// Without an issuer or an endpoint; set one of them afterwards.
     public init() {}
@@ -106,8 +102,7 @@ public struct HeimdallrConfiguration: Sendable {
 extension HeimdallrConfiguration {
     /// `authorizationDetails` as it is sent; `nil`: there are none.
     var authorizationDetailsText: String? {
-        authorizationDetails.isEmpty
-            ? nil : JSON(.array(authorizationDetails)).text(.compact, escaping: .required)
+        authorizationDetails.isEmpty ? nil : JSON(.array(authorizationDetails)).text(.compact, escaping: .required)
     }
 
     private func validateAuthorizationDetails() throws(HeimdallrConfigurationError) {
@@ -133,9 +128,7 @@ extension HeimdallrConfiguration {
         for case (let name, let url?) in endpoints {
             do {
                 try TokenEndpointURL.check(url, allowPlaintext: allowPlaintext)
-            } catch {
-                throw error == .plaintext ? .plaintextEndpoint(name) : .malformedEndpoint(name)
-            }
+            } catch { throw error == .plaintext ? .plaintextEndpoint(name) : .malformedEndpoint(name) }
         }
         guard let issuer = issuer ?? enrolment?.issuer else {
             if enrolment != nil { return }

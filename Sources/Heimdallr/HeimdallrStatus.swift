@@ -84,12 +84,8 @@ extension HeimdallrStatus {
     mutating func noteScope(wanted: [String]) {
         // One entry of a library's configuration may hold several.
         scopeNotGranted = wanted.flatMap { $0.split(separator: " ").map(String.init) }.filter { name in
-            guard !scope.contains(name) else { return false }
-            switch name {
-            case "offline_access": return !hasRefreshToken
-            case "openid": return signedInAs == nil
-            default: return true
-            }
+            !(scope.contains(name) || name == "offline_access" && hasRefreshToken
+                || name == "openid" && signedInAs != nil)
         }
     }
 }

@@ -82,32 +82,18 @@ extension Heimdallr {
         let held = await heldTokens()
         if locally { return await forget(.forgotten) }
         guard held.refreshToken != nil || held.accessToken != nil else { return await forget(.nothingHeld) }
-        let endpoint: String
-        do throws(DiscoveryFault) {
-            endpoint = try await exchange.directory.url(.revocation)
-        } catch {
-            if case .missing = error { return LogoutReport(result: .noEndpoint, isForgotten: false) }
-            let refreshToken = LogoutReport.TokenOutcome(failing: held.refreshToken, error)
-            let accessToken =
-                refreshToken == .notHeld ? LogoutReport.TokenOutcome(failing: held.accessToken, error) : nil
-            return LogoutReport(
-                result: .asked(
-                    refreshToken: refreshToken,
-                    accessToken: accessToken ?? (held.accessToken == nil ? .notHeld : .notAsked)),
-                isForgotten: false)
+        let endpoint: Result<String, DiscoveryFault>
+        do throws(DiscoveryFault) { endpoint = .success(try await exchange.directory.url(.revocation)) } catch {
+            endpoint = .failure(error)
         }
+        if case .failure(.missing) = endpoint { return LogoutReport(result: .noEndpoint, isForgotten: false) }
         let secrets = [held.refreshToken, held.accessToken].compactMap { $0 }
-        var refreshToken = LogoutReport.TokenOutcome.notHeld
-        if let token = held.refreshToken {
-            refreshToken = await revoke(token, "refresh_token", at: endpoint, expiresIn: nil, hiding: secrets)
-            guard refreshToken == .revoked else {
-                let rest: LogoutReport.TokenOutcome = held.accessToken == nil ? .notHeld : .notAsked
-                return LogoutReport(result: .asked(refreshToken: refreshToken, accessToken: rest), isForgotten: false)
-            }
-        }
-        var accessToken = LogoutReport.TokenOutcome.notHeld
-        if let token = held.accessToken {
-            accessToken = await revoke(token, "access_token", at: endpoint, expiresIn: held.expiresIn, hiding: secrets)
+        let refreshToken = await revoke(
+            held.refreshToken, "refresh_token", at: endpoint, expiresIn: nil, hiding: secrets)
+        var accessToken: LogoutReport.TokenOutcome = held.accessToken == nil ? .notHeld : .notAsked
+        if refreshToken == .notHeld || refreshToken == .revoked {
+            accessToken = await revoke(
+                held.accessToken, "access_token", at: endpoint, expiresIn: held.expiresIn, hiding: secrets)
         }
         let result = LogoutReport.Result.asked(refreshToken: refreshToken, accessToken: accessToken)
         guard refreshToken == .revoked || accessToken == .revoked else {
@@ -120,9 +106,7 @@ extension Heimdallr {
         var report = LogoutReport(result: result, isForgotten: true)
         do {
             try await forgetHoldingGate()
-        } catch {
-            report.storeFault = (error as? TokenStoreError)?.description ?? "the token store failed"
-        }
+        } catch { report.storeFault = (error as? TokenStoreError)?.description ?? "the token store failed" }
         return report
     }
 
@@ -137,39 +121,22 @@ extension Heimdallr {
 
     /// One revocation request (RFC 7009 section 2.1), the client authenticated by its own method.
     private func revoke(
-        _ token: Secret, _ hint: String, at endpoint: String, expiresIn: Duration?, hiding secrets: [Secret]
+        _ token: Secret?, _ hint: String, at endpoint: Result<String, DiscoveryFault>, expiresIn: Duration?,
+        hiding secrets: [Secret]
     ) async -> LogoutReport.TokenOutcome {
-        let request: TokenRequest
+        guard let token else { return .notHeld }
         do throws(TokenEndpointFault) {
-            request = try await exchange.authenticated(
+            let url: String
+            do throws(DiscoveryFault) { url = try endpoint.get() } catch { throw .discovery(error) }
+            let request = try await exchange.authenticated(
                 [FormParameter("token", token), FormParameter("token_type_hint", hint)])
+            _ = try await exchange.answer(to: request, at: url, hiding: secrets)
+            return .revoked
         } catch {
-            return .failed(error)
-        }
-        let response: HeimdallrHTTPResponse
-        do {
-            response = try await exchange.httpClient.send(exchange.message(request, to: endpoint))
-        } catch {
-            exchange.directory.doubt()
-            return .failed(.network(error as? HeimdallrHTTPClientError ?? .other))
-        }
-        if response.status == 404 { exchange.directory.doubt() }
-        switch response.status {
-        case 200..<300: return .revoked
-        case 300..<400: return .failed(.redirect(response.status))
-        default:
-            guard let refusal = exchange.refusal(in: response, hiding: secrets + request.secrets) else {
-                return .failed(.status(response.status))
+            guard case .refused(let refusal) = error, refusal.code.rawValue == "unsupported_token_type" else {
+                return .failed(error)
             }
-            return refusal.code.rawValue == "unsupported_token_type"
-                ? .unsupported(expiresIn: expiresIn) : .failed(.refused(refusal))
+            return .unsupported(expiresIn: expiresIn)
         }
-    }
-}
-
-extension LogoutReport.TokenOutcome {
-    /// Nobody knows where to revoke.
-    fileprivate init(failing token: Secret?, _ fault: DiscoveryFault) {
-        self = token == nil ? .notHeld : .failed(.discovery(fault))
     }
 }

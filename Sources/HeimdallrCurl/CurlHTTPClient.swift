@@ -92,8 +92,7 @@ extension HeimdallrHTTPClientError {
             switch error.kind {
             case .nameNotResolved: self = .dns
             case .connectionTimedOut, .connectionLimit, .withheld: self = .timeout
-            case .tlsHandshake, .tlsCertificate, .tlsConfiguration:
-                self = .tls(error.message)
+            case .tlsHandshake, .tlsCertificate, .tlsConfiguration: self = .tls(error.message)
             case .connectionRefused, .connectionFailed, .proxy, .loop, .addressDenied: self = .connect
             case .connectionLost, .responseTruncated: self = .cut
             case .responseMalformed, .aborted, .http2Missing, .internal: self = .other

@@ -10,16 +10,13 @@ extension Heimdallr {
         credential(for: try await accessToken(waiting: limit)).put(on: &request)
     }
 
-    /// Sends `request` with a token on it. Where the resource answers 401 because of the token (RFC 6750 section 3.1),
-    /// sends it once more with a new one; when that is refused as well, the 401 is the answer. Runs where its caller
-    /// runs, and so does `send`.
-    ///
+    /// Sends `request` with a token in place of its own credential. After a 401 because of the token (RFC 6750 section 3.1),
+    /// sends it once more with a new one; a second 401 is the answer.
     /// - Parameters:
-    ///   - request: sent with the token in place of what it has there.
-    ///   - limit: how long to wait for a token, the first and a new one each.
-    ///   - send: sends the request to the resource; called once or twice. `Body` is whatever stands for the answer's
-    ///     content.
-    /// - Throws: `HeimdallrError` where there is no token, and what `send` throws.
+    ///   - request: the request without a token.
+    ///   - limit: longest wait for a token, the first and a new one each.
+    ///   - send: sends the request, where the caller runs; called once or twice.
+    /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest<Body>(
         _ request: HTTPRequest, waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (HTTPRequest) async throws -> (HTTPResponse, Body)

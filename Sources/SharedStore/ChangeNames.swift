@@ -39,7 +39,6 @@ package struct ChangeNames: Sendable {
         return (try? Digest.sha256(input)) ?? []
     }
 
-    /// The first 16 bytes in hexadecimal digits.
     private static func text(_ digest: [UInt8]) -> String {
         String(decoding: digest.prefix(16).hexadecimal, as: UTF8.self)
     }

@@ -27,7 +27,6 @@ package final class ChangeStreams: Sendable {
         }
     }
 
-    /// Clients with a stream.
     package var clients: Set<String> { state.withLock { Set($0.streams.values.map(\.client)) } }
 
     /// Notes a revision that this process has read or written. It is no change for the streams.

@@ -58,9 +58,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
 
     // MARK: Leases
 
-    package func lease(client: String) async throws -> (any TokenStoreLease)? {
-        try await lease(client, knowing: nil)
-    }
+    package func lease(client: String) async throws -> (any TokenStoreLease)? { try await lease(client, knowing: nil) }
 
     package func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)? {
         try await lease(client, knowing: revision)

@@ -15,8 +15,7 @@ extension RowSealing {
         let (now, wall) = (clock.now(), clock.wallClock())
         guard let sealed else {
             guard revision > 0 else { return nil }
-            return TokenRecord(
-                revision: revision, accessToken: nil, issuedAt: wall, expiresAt: wall, refreshToken: nil)
+            return TokenRecord(revision: revision, accessToken: nil, issuedAt: wall, expiresAt: wall, refreshToken: nil)
         }
         let opened = try open(sealed, client: client, revision: revision)
         var record = opened.stored.record
@@ -41,7 +40,7 @@ extension RowSealing {
         }
         record.issuedAt = wall - age.components.seconds - 1
         record.expiresAt = max(record.issuedAt, record.issuedAt + life.components.seconds)
-        record.reckoned = .init(issuedAt: now - age, expiresAt: now - age + life)
+        record.moments = .init(issuedAt: now - age, expiresAt: now - age + life, isReckoned: true)
         return record
     }
 }

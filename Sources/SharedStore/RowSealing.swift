@@ -27,7 +27,6 @@ package struct RowSealing: Sendable {
 
     // MARK: Records
 
-    /// - Throws: `TokenStoreError`
     package func seal(_ record: TokenRecord, client: String, clock: HeimdallrClock) throws(TokenStoreError) -> [UInt8] {
         let wall = clock.wallClock()
         let (life, age) = Self.times(of: record, now: clock.now(), wall: wall)
@@ -66,7 +65,7 @@ package struct RowSealing: Sendable {
     ) -> (life: Int64, age: Int64) {
         guard record.accessToken != nil else { return (0, 0) }
         let longest: Int64 = 366 * 86_400_000
-        if let moments = record.reckoned ?? record.measured {
+        if let moments = record.moments {
             return (
                 min(longest, max(0, moments.issuedAt.duration(to: moments.expiresAt).microseconds / 1000)),
                 min(longest, max(0, moments.issuedAt.duration(to: now).microseconds / 1000 + 1))
@@ -81,7 +80,6 @@ package struct RowSealing: Sendable {
 
     // MARK: Other content
 
-    /// - Throws: `TokenStoreError`
     package func seal(_ content: Secret, for purpose: String, _ name: [UInt8]) throws(TokenStoreError) -> [UInt8] {
         try sealing(content.withSpan { SecretBytes($0) }, context(purpose, name, 0))
     }
@@ -96,9 +94,7 @@ package struct RowSealing: Sendable {
     /// Associated data. Each word follows its length, so that no two rows have the same data.
     private func context(_ purpose: String, _ name: [UInt8], _ revision: UInt64) -> [UInt8] {
         var bytes = Array("heimdallr-proxy shared store".utf8)
-        for word in [Array(purpose.utf8), Array(space.utf8), name] {
-            bytes += UInt64(word.count).bigEndianBytes + word
-        }
+        for word in [Array(purpose.utf8), Array(space.utf8), name] { bytes += UInt64(word.count).bigEndianBytes + word }
         return bytes + revision.bigEndianBytes
     }
 
@@ -106,9 +102,7 @@ package struct RowSealing: Sendable {
         guard let key = keys.first else { throw TokenStoreError("the token store has no key", kind: .misconfigured) }
         do throws(CryptographyError) {
             return try SealedBytes.seal(plain, format: Self.format, context: context, key: key)
-        } catch {
-            throw TokenStoreError("the token store: \(error)")
-        }
+        } catch { throw TokenStoreError("the token store: \(error)") }
     }
 
     private func opening(

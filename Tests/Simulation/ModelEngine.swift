@@ -79,14 +79,13 @@ struct ModelEngine: SharedRecordEngine {
             revision: row.revision, accessToken: nil, issuedAt: 0, expiresAt: 0, refreshToken: nil)
         var record = row.record ?? (row.revision > 0 ? empty : nil)
         // As a store does that reckons by its own clock, and keeps more than whole seconds.
-        let measured = record?.measured
-        record?.reckoned = measured
-        if let measured {
+        record?.moments?.isReckoned = true
+        if let moments = record?.moments {
             let wall = process.clock.wallClock()
-            record?.issuedAt = wall - measured.issuedAt.duration(to: now).components.seconds - 1
-            record?.expiresAt = wall + now.duration(to: measured.expiresAt).components.seconds
+            record?.issuedAt = wall - moments.issuedAt.duration(to: now).components.seconds - 1
+            record?.expiresAt = wall + now.duration(to: moments.expiresAt).components.seconds
+            if moments.expiresAt <= now { record?.accessToken = nil }
         }
-        if let measured, measured.expiresAt <= now { record?.accessToken = nil }
         return SharedRow(revision: row.revision, record: .success(record), mark: mark)
     }
 

@@ -5,7 +5,6 @@ internal import WireText
 /// Clients for callers whose tokens are exchanged (RFC 8693). Each caller has a separate `Heimdallr`, so one caller's
 /// failure affects no other. They share no secret, and nothing is written to disk. Any thread.
 final class CallerClients: Sendable {
-    /// Settings and parts that all callers share.
     struct Blueprint: Sendable {
         let name: String
         let authenticator: any ResourceRequestAuthenticator
@@ -36,15 +35,14 @@ final class CallerClients: Sendable {
 
     deinit { state.withLock { $0.sweeper?.cancel() } }
 
-    /// - Throws: `CallerRefusal`
     func client(of token: Span<UInt8>) throws(CallerRefusal) -> Heimdallr {
         guard Self.isToken(token), let caller = try? Fingerprint(token) else { throw .malformed }
         let now = blueprint.clock.now()
-        let known = state.withLock { state -> Result<CallerTable<Heimdallr>.Entry?, CallerRefusal> in
-            guard !state.isStopped else { return .failure(.stopped) }
-            return Result { () throws(CallerRefusal) in try state.table.entry(of: caller, now: now) }
+        let known = try state.withLock { state throws(CallerRefusal) in
+            guard !state.isStopped else { throw .stopped }
+            return try state.table.entry(of: caller, now: now)
         }
-        guard let entry = try known.get() else { return try add(caller, Secret(token), now) }
+        guard let entry = known else { return try add(caller, Secret(token), now) }
         guard entry.isInherited, entry.client.look({ $0.fetch == nil && $0.token?.isExpired(at: now) ?? true }) else {
             return entry.client
         }
@@ -62,21 +60,16 @@ final class CallerClients: Sendable {
             // Bounds the caller's number against overflow.
             endsAt = now + min(.seconds(min(left, 1e9)), TokenPolicy.maxLifetime)
         }
-        let result = state.withLock { state -> Result<Heimdallr, CallerRefusal> in
-            guard !state.isStopped else { return .failure(.stopped) }
-            do throws(CallerRefusal) {
-                // Another loop may have been faster.
-                if let entry = try state.table.entry(of: caller, now: now) { return .success(entry.client) }
-                try state.table.admitNew(now: now)
-            } catch {
-                return .failure(error)
-            }
+        return try state.withLock { state throws(CallerRefusal) in
+            guard !state.isStopped else { throw .stopped }
+            // Another loop may have been faster.
+            if let entry = try state.table.entry(of: caller, now: now) { return entry.client }
+            try state.table.admitNew(now: now)
             let client = client(caller, token, endsAt)
             state.table.add(client, caller, size: token.count, endsAt: endsAt, now: now) { $0.hasAccessToken }
             if state.sweeper == nil { state.sweeper = sweeper() }
-            return .success(client)
+            return client
         }
-        return try result.get()
     }
 
     private func client(_ caller: Fingerprint, _ token: Secret, _ endsAt: ContinuousClock.Instant?) -> Heimdallr {
@@ -126,7 +119,6 @@ final class CallerClients: Sendable {
         }
     }
 
-    /// Forgets all callers.
     func forget() { state.withLock { $0.table.removeAll() } }
 
     func shutdown() {

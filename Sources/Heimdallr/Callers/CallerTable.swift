@@ -63,7 +63,6 @@ struct CallerTable<Client: Sendable>: Sendable {
         lastSuccessAt = [lastSuccessAt, other.lastSuccessAt].compactMap(\.self).max()
     }
 
-    /// Counts a new caller.
     mutating func admitNew(now: Instant) throws(CallerRefusal) {
         if let newCountAt { newCount = max(0, newCount - (newCountAt.duration(to: now) / Self.newPause)) }
         newCountAt = now

@@ -37,26 +37,25 @@ package struct GuessLimit: Sendable {
     /// Counts a wrong secret.
     /// - Returns: the number since the last log line; `nil`: it was logged a moment ago.
     package mutating func failed(_ name: String, now: ContinuousClock.Instant) -> Int? {
-        let key = key(name, now)
-        var guesser = guessers[key] ?? Guesser()
-        if guesser.failures.count >= Self.patience { guesser.failures.removeFirst() }
-        guesser.failures.append(now)
-        defer { guessers[key] = guesser }
-        return Self.tell(&guesser, now)
+        count(name, now) { guesser in
+            if guesser.failures.count >= Self.patience { guesser.failures.removeFirst() }
+            guesser.failures.append(now)
+        }
     }
 
     /// Counts an attempt that was not checked.
     /// - Returns: as `failed`.
-    package mutating func refused(_ name: String, now: ContinuousClock.Instant) -> Int? {
+    package mutating func refused(_ name: String, now: ContinuousClock.Instant) -> Int? { count(name, now) { _ in } }
+
+    private mutating func count(
+        _ name: String, _ now: ContinuousClock.Instant, _ note: (inout Guesser) -> Void
+    ) -> Int? {
         let key = key(name, now)
         var guesser = guessers[key] ?? Guesser()
         defer { guessers[key] = guesser }
-        return Self.tell(&guesser, now)
-    }
-
-    private static func tell(_ guesser: inout Guesser, _ now: ContinuousClock.Instant) -> Int? {
+        note(&guesser)
         guesser.untold += 1
-        if let toldAt = guesser.toldAt, toldAt + linesApart > now { return nil }
+        if let toldAt = guesser.toldAt, toldAt + Self.linesApart > now { return nil }
         defer { guesser.untold = 0 }
         guesser.toldAt = now
         return guesser.untold

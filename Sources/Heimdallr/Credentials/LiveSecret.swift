@@ -3,7 +3,6 @@ import Synchronization
 /// A secret that may change while the process runs. It keeps the last good value after a failed reading. Any thread; a
 /// reading never blocks the caller of `current`.
 package final class LiveSecret: SecretProvider {
-    /// Times of readings.
     package enum Reading: Sendable, Equatable {
         /// The secret is constant.
         case never
@@ -13,7 +12,6 @@ package final class LiveSecret: SecretProvider {
         case every(Duration)
     }
 
-    /// Result of one reading.
     package enum Outcome: Sendable, Equatable {
         case unchanged
         /// `true`: the reading before it had failed.
@@ -35,7 +33,6 @@ package final class LiveSecret: SecretProvider {
     private let told: @Sendable (Outcome) -> Void
     private let state: Mutex<State>
 
-    /// A constant secret.
     package init(_ secret: Secret) {
         kind = .never
         read = { secret }
@@ -81,7 +78,6 @@ package final class LiveSecret: SecretProvider {
     /// Number of the value of `current`; 0: none yet.
     package var generation: UInt64 { state.withLock { $0.generation } }
 
-    /// Why the last reading failed; `nil`: it did not.
     package var fault: SecretProviderError? { state.withLock { $0.fault } }
 
     /// Reads the secret, or returns the last good value.

@@ -18,11 +18,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     /// Age of `iat` and `nbf` in seconds: a slow server clock refuses later ones.
     private static let early: Int64 = 60
 
-    /// `client_secret_jwt`: signed with HS256 and the secret that both sides know.
-    /// - Parameters:
-    ///   - identifier: the `client_id`; issuer and subject of the assertion.
-    ///   - secret: asked before each request.
-    ///   - audience: whom the assertion is for.
+    /// `client_secret_jwt`: signed with HS256 and the secret that both sides know, which is asked before each request.
     public init(identifier: String, secret: any SecretProvider, audience: JWTAudience = .tokenEndpoint) {
         self.identifier = identifier
         self.audience = audience
@@ -47,10 +43,8 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         source = .key(SigningKeySource(key, algorithm: algorithm), identifier: keyID, certificate: certificate)
     }
 
-    /// An assertion that another party makes and renews, such as the platform that the program runs on.
-    /// - Parameters:
-    ///   - identifier: the `client_id`, sent in the form.
-    ///   - assertion: read before each request.
+    /// An assertion that another party makes and renews, such as the platform that the program runs on. Read before each
+    /// request.
     public init(identifier: String, assertion: any SecretProvider) {
         self.identifier = identifier
         audience = .tokenEndpoint
@@ -101,33 +95,19 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     /// The claims of RFC 7523 section 3. `nbf` is what Entra ID wants beside them.
     private func sign(header: [JSON.Member], _ request: TokenRequest, with signer: SignedJWT.Signer) throws -> Secret {
         let now = WallClock.now()
-        do {
+        let audience = try audience.text(
+            of: "the client assertion", tokenEndpoint: request.tokenEndpoint, issuer: request.issuer)
+        do throws(CryptographyError) {
             return try SignedJWT.sign(
                 header: [.init("typ", "JWT")] + header,
                 claims: [
                     .init("iss", .string(identifier)), .init("sub", .string(identifier)),
-                    .init("aud", .string(try audience(of: request))),
+                    .init("aud", .string(audience)),
                     .init("jti", .string(try RandomBytes.identifier())), .init("iat", .number(Int(now - Self.early))),
                     .init("nbf", .number(Int(now - Self.early))), .init("exp", .number(Int(now + Self.life))),
                 ], with: signer)
-        } catch let error as CryptographyError {
+        } catch {
             throw SecretProviderError("the client assertion could not be signed: \(error)")
-        }
-    }
-
-    private func audience(of request: TokenRequest) throws -> String {
-        switch audience {
-        case .text(let text): return text
-        case .tokenEndpoint:
-            guard let endpoint = request.tokenEndpoint else {
-                throw SecretProviderError("the client assertion needs the token endpoint, which is not known")
-            }
-            return endpoint
-        case .issuer:
-            guard let issuer = request.issuer else {
-                throw SecretProviderError("the client assertion is for the issuer, and none is configured")
-            }
-            return issuer
         }
     }
 

@@ -44,11 +44,7 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
     private let secret: (any SecretProvider)?
     private let method: Method
 
-    /// A confidential client.
-    /// - Parameters:
-    ///   - identifier: the `client_id`.
-    ///   - secret: asked before each token request.
-    ///   - method: place of the secret on the request.
+    /// A confidential client. The secret is asked before each token request.
     public init(identifier: String, secret: any SecretProvider, method: Method = .basic(.form)) {
         self.identifier = identifier
         self.secret = secret

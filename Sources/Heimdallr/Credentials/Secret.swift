@@ -14,9 +14,7 @@ public struct Secret: Sendable, Hashable, Redacted {
     }
 
     /// Copies bytes. To wipe the originals is up to the caller.
-    public init(_ bytes: Span<UInt8>) {
-        storage = SecretBytes(bytes)
-    }
+    public init(_ bytes: Span<UInt8>) { storage = SecretBytes(bytes) }
 
     /// `text` with a secret behind it: `Bearer …`.
     init(_ text: String, before secret: SecretBytes) {
@@ -27,13 +25,9 @@ public struct Secret: Sendable, Hashable, Redacted {
     }
 
     /// Copies bytes. The array itself is not wiped.
-    public init(_ bytes: [UInt8]) {
-        storage = SecretBytes(bytes)
-    }
+    public init(_ bytes: [UInt8]) { storage = SecretBytes(bytes) }
 
-    init(_ storage: SecretBytes) {
-        self.storage = storage
-    }
+    init(_ storage: SecretBytes) { self.storage = storage }
 
     /// The same bytes, not a copy.
     var bytes: SecretBytes { storage }
@@ -47,9 +41,7 @@ public struct Secret: Sendable, Hashable, Redacted {
     public var revealed: String { String(decoding: revealedBytes, as: UTF8.self) }
 
     /// A copy of the bytes, which is not wiped.
-    public var revealedBytes: [UInt8] {
-        storage.withSpan { [UInt8](copying: $0) }
-    }
+    public var revealedBytes: [UInt8] { storage.withSpan { [UInt8](copying: $0) } }
 
     /// Lends the bytes to `body` without a copy; they can't leave it.
     /// - Throws: what `body` throws.
@@ -63,9 +55,7 @@ public struct Secret: Sendable, Hashable, Redacted {
     }
 
     /// Hashes the length only: a hash of the bytes would tell something about them.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(count)
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(count) }
 }
 
 // Values of fields that hold secrets. What they are put together in is wiped.

@@ -13,9 +13,7 @@ public struct SecretProviderError: Error, Sendable, Hashable, CustomStringConver
     public var description: String
 
     /// - Parameter description: names the place, never the content.
-    public init(_ description: String) {
-        self.description = description
-    }
+    public init(_ description: String) { self.description = description }
 }
 
 /// A constant secret. A file is better: the secret can then change without a restart.
@@ -30,9 +28,7 @@ public struct SecretFileProvider: SecretProvider {
     public let path: String
 
     /// - Parameter path: read when the secret is asked for, not before.
-    public init(path: String) {
-        self.path = path
-    }
+    public init(path: String) { self.path = path }
 
     /// Reads the file. Blocks the thread for as long as the disk takes.
     /// - Throws: `SecretProviderError` when the file can't be read or is empty.
@@ -53,9 +49,7 @@ public struct SecretClosureProvider: SecretProvider {
 
     /// - Parameter body: called once for each token request, on any thread. An error prevents the request; a
     ///   `SecretProviderError` is shown to the operator.
-    public init(_ body: @escaping @Sendable () async throws -> Secret) {
-        self.body = body
-    }
+    public init(_ body: @escaping @Sendable () async throws -> Secret) { self.body = body }
 
     /// Calls the closure.
     public func secret() async throws -> Secret { try await body() }

@@ -68,7 +68,6 @@ final class DPoPBinding: Sendable {
     }
 
     /// A proof for a request to `url`, with the newest nonce of that server.
-    /// - Throws: `SecretProviderError`
     func proof(
         by key: DPoPKey, method: String, url: String, token: AccessToken?
     ) throws(SecretProviderError) -> HeimdallrHTTPField {
@@ -110,7 +109,7 @@ final class DPoPBinding: Sendable {
     // MARK: Nonces
 
     func nonce(for url: String) -> String? {
-        let address = Heimdallr.resource(ofURL: url)
+        let address = TokenEndpointURL.origin(of: url)
         return state.withLock { state in state.nonces.first { $0.address == address }?.nonce }
     }
 
@@ -119,7 +118,7 @@ final class DPoPBinding: Sendable {
         guard let value = response.header(DPoPNonce.field), let nonce = DPoPNonce.read(Array(value.utf8).span) else {
             return
         }
-        let address = Heimdallr.resource(ofURL: url)
+        let address = TokenEndpointURL.origin(of: url)
         state.withLock { state in
             state.nonces.removeAll { $0.address == address }
             if state.nonces.count >= Self.maxNonces { state.nonces.removeFirst() }

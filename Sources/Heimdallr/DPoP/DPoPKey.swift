@@ -24,7 +24,6 @@ public final class DPoPKey: Sendable, Redacted {
     func exported() throws(CryptographyError) -> Secret { Secret(try key.exported()) }
 
     /// The key's thumbprint (RFC 7638), by which servers know it: `jkt`.
-    /// - Throws: `SecretProviderError`
     func thumbprint() throws(SecretProviderError) -> String {
         do { return try key.publicKey.thumbprint() } catch { throw SecretProviderError("\(error)") }
     }

@@ -74,25 +74,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .missing(let name): "the server's metadata has no \(name): write it in the configuration"
         case .unusable(let name):
             "the \(name) of the server's metadata is not an https:// URL; http:// needs `allow_plaintext`"
-        case .unreachable, .unusableLink, .server, .noResource, .malformedResource, .otherResource, .noIssuer,
-            .severalIssuers, .unlistedIssuer,
-            .movedIssuer, .noPKCE, .noGrant, .scopesNotAllowed, .clientWanted, .registration, .registeredLately,
-            .clientForgotten, .notEnrolled:
-            enrolmentSentence
-        }
-    }
-}
-
-extension DiscoveryFault {
-    static func moved(from former: String, to new: String) -> DiscoveryFault {
-        .movedIssuer(from: ForeignText.printable(former), to: ForeignText.printable(new))
-    }
-
-    /// Sentences about an API that names its authorization server itself.
-    private var enrolmentSentence: String {
-        switch self {
-        case .unreachable(let link, let address, let error):
-            "\(link.rawValue) at \(address) can't be reached: \(error)"
+        case .unreachable(let link, let address, let error): "\(link.rawValue) at \(address) can't be reached: \(error)"
         case .unusableLink(let name, let address):
             "the \(name) that the API names, \(address), is not an https:// URL; http:// needs `allow_plaintext`"
         case .server(let issuer, let fault): "the authorization server \(issuer), which the API names: \(fault.found)"
@@ -108,8 +90,7 @@ extension DiscoveryFault {
         case .unlistedIssuer(let pinned, let listed):
             "the API's metadata does not name the configured issuer \(pinned), but \(listed.joined(separator: ", "))"
         case .movedIssuer(let former, let named):
-            "the API's authorization server is now \(named), no longer \(former): sign in again, or write "
-                + "`issuer`"
+            "the API's authorization server is now \(named), no longer \(former): sign in again, or write `issuer`"
         case .noPKCE: "the server's metadata does not list PKCE with S256, without which a sign-in is not safe"
         case .noGrant(let type): "the server's metadata does not list the grant type \(type)"
         case .scopesNotAllowed(let names):
@@ -122,8 +103,12 @@ extension DiscoveryFault {
             "a client was registered less than an hour ago: the next registration is allowed in "
                 + "\(max(1, wait.components.seconds / 60)) min"
         case .clientForgotten: "the server no longer knows the client that it registered: sign in again"
-        default: "nobody has signed in yet, so the authorization server is not known"
+        case .notEnrolled: "nobody has signed in yet, so the authorization server is not known"
         }
+    }
+
+    static func moved(from former: String, to new: String) -> DiscoveryFault {
+        .movedIssuer(from: ForeignText.printable(former), to: ForeignText.printable(new))
     }
 
     /// Sentence about a server that is not configured, so that no key of the configuration would help.

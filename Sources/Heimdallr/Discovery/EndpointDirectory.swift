@@ -5,7 +5,7 @@ import Synchronization
 final class EndpointDirectory: Sendable {
     private let configuration: HeimdallrConfiguration
     private let httpClient: any HeimdallrHTTPClient
-    private let clock: HeimdallrClock
+    let clock: HeimdallrClock
     /// Returns the configured issuer, or that of the enrolment.
     let issuer: @Sendable () -> String?
     private let limits: DocumentLimits
@@ -39,6 +39,9 @@ final class EndpointDirectory: Sendable {
         limits = configuration.enrolment == nil ? .configured : .discovered
     }
 
+    /// Limit of one token request's time.
+    var timeout: Duration { configuration.timeout }
+
     /// - Parameter known: the issuer's metadata, if it is known.
     /// - Throws: `DiscoveryFault`; `.missing` also when no issuer is configured.
     func url(_ endpoint: Endpoint, in known: ServerMetadata? = nil) async throws(DiscoveryFault) -> String {
@@ -71,38 +74,21 @@ final class EndpointDirectory: Sendable {
     func metadata(of issuer: String) async throws(DiscoveryFault) -> ServerMetadata {
         let now = clock.now()
         let (task, kept, fault) = state.withLock { state in
-            if state.issuer != issuer {
-                state = State()
-                state.issuer = issuer
-            }
+            if state.issuer != issuer { state = State(issuer: issuer) }
             let isStale = state.isDoubtful || state.fetchedAt.map { now - $0 > state.longevity } ?? true
-            if let task = state.task { return (isStale ? task : nil, state.metadata, nil as DiscoveryFault?) }
-            guard isStale else { return (nil, state.metadata, nil) }
             let pause = state.metadata == nil ? Self.pauses.without : Self.pauses.with
-            if let attempt = state.attempt, now - attempt.at < pause {
-                return (nil, state.metadata, attempt.fault)
-            }
-            let task = Task.detached { [self] in await ask(issuer) }
-            state.task = task
-            return (task, state.metadata, nil)
+            let isEarly = state.attempt.map { now - $0.at < pause } ?? false
+            if isStale, state.task == nil, !isEarly { state.task = Task.detached { [self] in await ask(issuer) } }
+            return (isStale ? state.task : nil, state.metadata, isStale ? state.attempt?.fault : nil)
         }
-        guard let task else {
-            if let kept { return kept }
-            throw fault ?? .malformed
-        }
-        switch await task.value {
-        case .success(let metadata): return metadata
-        case .failure(let fault):
-            // Yesterday's metadata is better than none.
-            if let kept { return kept }
-            throw fault
-        }
+        let result = await task?.value ?? .failure(fault ?? .malformed)
+        // Yesterday's metadata is better than none.
+        if let kept, case .failure = result { return kept }
+        return try result.get()
     }
 
     /// A request to an address of the metadata failed in a way that a moved endpoint would explain.
-    func doubt() {
-        state.withLock { $0.isDoubtful = true }
-    }
+    func doubt() { state.withLock { $0.isDoubtful = true } }
 
     private func ask(_ issuer: String) async -> Result<ServerMetadata, DiscoveryFault> {
         let result = await fetch(issuer)
@@ -110,15 +96,13 @@ final class EndpointDirectory: Sendable {
         state.withLock { state in
             // Another issuer was asked for in the meantime.
             guard state.issuer == issuer else { return }
-            state.task = nil
             switch result {
             case .success(let found):
-                state.metadata = found.metadata
-                state.longevity = found.longevity
-                state.fetchedAt = now
-                state.isDoubtful = false
-                state.attempt = (now, nil)
+                state = State(
+                    issuer: issuer, metadata: found.metadata, longevity: found.longevity, fetchedAt: now,
+                    attempt: (now, nil))
             case .failure(let fault):
+                state.task = nil
                 state.attempt = (now, fault)
             }
         }
@@ -157,7 +141,6 @@ final class EndpointDirectory: Sendable {
         try await response(at: url, within: timeout, credential: credential).body
     }
 
-    /// Fetches a document, with its fields.
     func response(
         at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil
     ) async throws(DiscoveryFault) -> HeimdallrHTTPResponse {
@@ -168,9 +151,7 @@ final class EndpointDirectory: Sendable {
         let response: HeimdallrHTTPResponse
         do {
             response = try await httpClient.send(request)
-        } catch {
-            throw .network(error as? HeimdallrHTTPClientError ?? .other)
-        }
+        } catch { throw .network(error as? HeimdallrHTTPClientError ?? .other) }
         guard (200..<300).contains(response.status) else { throw .status(response.status) }
         return response
     }

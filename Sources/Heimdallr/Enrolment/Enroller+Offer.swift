@@ -1,3 +1,4 @@
+import Synchronization
 internal import WireText
 
 // Finds the authorization server and the client for an API's address.
@@ -12,7 +13,7 @@ extension Enroller {
     ) async throws(DiscoveryFault) -> SignInOffer {
         do throws(DiscoveryFault) {
             let offer = try await walk(directory, grant, redirectURI)
-            keep(offer)
+            state.withLock { ($0.offer, $0.fault) = (offer, nil) }
             return offer
         } catch {
             note(error)
@@ -111,7 +112,7 @@ extension Enroller {
                     metadata: try ResourceMetadata(response.body, for: url), address: address, url: url,
                     challenged: challenge?.metadata,
                     until: clock.now() + DocumentLimits.discovered.longevity(of: response))
-                keep(document)
+                state.withLock { $0.document = document }
                 return document
             } catch {
                 switch error {
@@ -168,16 +169,11 @@ extension Enroller {
     }
 
     private func isUsable(_ client: Enrolment.Client, _ redirectURI: String?) -> Bool {
-        switch client.source {
-        case .configured, .document: return false
-        case .typed: return true
-        case .registered:
-            return !client.isLost(at: clock.wallClock()) && redirectURI.map { client.redirectURIs.contains($0) } ?? true
-        }
+        guard client.source == .registered else { return client.source == .typed }
+        return !client.isLost(at: clock.wallClock()) && redirectURI.map { client.redirectURIs.contains($0) } ?? true
     }
 
     /// Returns the enrolment for an offer. Registers a client if needed.
-    /// - Throws: `DiscoveryFault`
     func enrolment(for offer: SignInOffer, redirectURI: String?) async throws(DiscoveryFault) -> Enrolment {
         let client: Enrolment.Client
         switch offer.client {
@@ -192,9 +188,13 @@ extension Enroller {
         case .registered: client = try await register(offer, redirectURI: redirectURI ?? "")
         case .wanted: throw .clientWanted
         }
-        var new = Enrolment(resource: offer.resource, issuer: offer.issuer, scope: offer.scope, client: client)
-        new.registrations = registrations
-        return new
+        return enrolment(for: offer, client)
+    }
+
+    private func enrolment(for offer: SignInOffer, _ client: Enrolment.Client) -> Enrolment {
+        Enrolment(
+            resource: offer.resource, issuer: offer.issuer, scope: offer.scope, client: client,
+            registrations: registrations)
     }
 
     /// Registers a client (RFC 7591 section 3.1).
@@ -206,17 +206,20 @@ extension Enroller {
         guard wait == 0 else { throw waiting(wait, for: offer.issuer) }
         do throws(DiscoveryFault) {
             let client = try await registered(offer, at: url, redirectURI: redirectURI)
-            noteRegistration { $0.succeeded(at: offer.issuer, replacing: isLost, now: now) }
-            noteRefusal(by: offer.issuer, nil)
+            state.withLock { state in
+                state.registrations.succeeded(at: offer.issuer, replacing: isLost, now: now)
+                state.refusal = nil
+            }
             return client
         } catch {
-            noteRegistration { $0.failed(at: offer.issuer, now: now) }
-            noteRefusal(by: offer.issuer, error)
+            state.withLock { state in
+                state.registrations.failed(at: offer.issuer, now: now)
+                state.refusal = if case .registration(let reason) = error { (offer.issuer, reason) } else { nil }
+            }
             throw error
         }
     }
 
-    /// Sends the request, and reads its response.
     private func registered(
         _ offer: SignInOffer, at url: String, redirectURI: String
     ) async throws(DiscoveryFault) -> Enrolment.Client {
@@ -233,8 +236,7 @@ extension Enroller {
             timeout: DocumentLimits.discovered.time, maxBodyBytes: DocumentLimits.discovered.bytes)
         let response: HeimdallrHTTPResponse
         do { response = try await httpClient.send(request) } catch {
-            throw .unreachable(
-                .registration, ForeignText.printable(url), error as? HeimdallrHTTPClientError ?? .other)
+            throw .unreachable(.registration, ForeignText.printable(url), error as? HeimdallrHTTPClientError ?? .other)
         }
         guard (200..<300).contains(response.status) else {
             let answer = response.content.withSpan { try? JSONParser.parse($0) }
@@ -246,15 +248,10 @@ extension Enroller {
             in: response.content, asked: method, offered: offer.metadata.authMethods, redirectURIs: redirectURIs)
     }
 
-    /// Returns the enrolment for a client that a person has typed in.
     func typed(identifier: String, secret: Secret?, for offer: SignInOffer) -> Enrolment {
-        let method: Enrolment.Method =
-            secret == nil ? .none : ClientRegistration.secretMethod(offered: offer.metadata.authMethods)
-        var new = Enrolment(
-            resource: offer.resource, issuer: offer.issuer, scope: offer.scope,
-            client: Enrolment.Client(
-                identifier: identifier, secret: secret, method: method, source: .typed))
-        new.registrations = registrations
-        return new
+        let method = secret == nil ? .none : ClientRegistration.secretMethod(offered: offer.metadata.authMethods)
+        return enrolment(
+            for: offer,
+            Enrolment.Client(identifier: identifier, secret: secret, method: method, source: .typed))
     }
 }

@@ -10,9 +10,9 @@ final class Enroller: Sendable {
     let allowPlaintext: Bool
     let httpClient: any HeimdallrHTTPClient
     let clock: HeimdallrClock
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
-    private struct State {
+    struct State {
         /// The enrolment of the tokens.
         var enrolment: Enrolment?
         /// Whether requests use the enrolment of the sign-in that has begun.
@@ -42,7 +42,6 @@ final class Enroller: Sendable {
     /// The API's metadata, as fetched.
     struct Document: Sendable {
         var metadata: ResourceMetadata
-        /// Address of the document.
         var address: String
         /// The request's address, and `resource_metadata` of its challenge.
         var url: String
@@ -89,7 +88,6 @@ final class Enroller: Sendable {
         return configuration
     }
 
-    /// Replaces the enrolment.
     func use(_ new: Enrolment?) {
         state.withLock { state in
             state.enrolment = new
@@ -148,13 +146,6 @@ final class Enroller: Sendable {
     /// Recent registrations by this process, and by others on its store.
     var registrations: Registrations { state.withLock { $0.registrations } }
 
-    func noteRegistration(_ note: (inout Registrations) -> Void) { state.withLock { note(&$0.registrations) } }
-
-    /// Notes the end of a registration. `nil`: it succeeded.
-    func noteRefusal(by issuer: String, _ fault: DiscoveryFault?) {
-        state.withLock { $0.refusal = if case .registration(let reason)? = fault { (issuer, reason) } else { nil } }
-    }
-
     /// The fault of a registration that has to wait.
     func waiting(_ seconds: Int64, for issuer: String) -> DiscoveryFault {
         let refusal = state.withLock { $0.refusal }
@@ -162,14 +153,7 @@ final class Enroller: Sendable {
         return .registration("\(refusal.reason) (it is asked again after \(seconds) s)")
     }
 
-    /// Notes a successful sign-in.
-    func signedIn() {
-        state.withLock { state in
-            state.stepUp = StepUp()
-            state.fault = nil
-            state.refused = nil
-        }
-    }
+    func signedIn() { state.withLock { ($0.stepUp, $0.fault, $0.refused) = (StepUp(), nil, nil) } }
 
     // MARK: Challenges
 
@@ -184,26 +168,22 @@ final class Enroller: Sendable {
         }
         let now = clock.now()
         return state.withLock { state in
-            if hadToken, challenge.reason == .token { state.document?.until = now }
-            return Self.note(challenge, &state)
+            let before = state.stepUp
+            switch challenge.reason {
+            case .token:
+                if hadToken { state.document?.until = now }
+                state.challenge = challenge
+            case .scope:
+                let new = (challenge.scope ?? []).filter { !before.scopes.contains($0) }
+                state.stepUp.scopes = Array((before.scopes + new).prefix(Self.maxScopes))
+            case .authentication:
+                state.stepUp.acrValues = challenge.acrValues
+                state.stepUp.maxAge = challenge.maxAge ?? (challenge.acrValues == nil ? 0 : nil)
+                // The API may name other values with each answer.
+                return !before.wantsAuthentication
+            }
+            return state.stepUp != before
         }
-    }
-
-    private static func note(_ challenge: ResourceChallenge, _ state: inout State) -> Bool {
-        let before = state.stepUp
-        switch challenge.reason {
-        case .token: state.challenge = challenge
-        case .scope:
-            let known = state.stepUp.scopes
-            let new = (challenge.scope ?? []).filter { !known.contains($0) }
-            state.stepUp.scopes = Array((known + new).prefix(maxScopes))
-        case .authentication:
-            state.stepUp.acrValues = challenge.acrValues
-            state.stepUp.maxAge = challenge.maxAge ?? (challenge.acrValues == nil ? 0 : nil)
-            // The API may name other values with each answer.
-            return !before.wantsAuthentication
-        }
-        return state.stepUp != before
     }
 
     // MARK: Documents
@@ -215,15 +195,6 @@ final class Enroller: Sendable {
                 now < document.until
             else { return nil }
             return document
-        }
-    }
-
-    func keep(_ document: Document) { state.withLock { $0.document = document } }
-
-    func keep(_ offer: SignInOffer) {
-        state.withLock { state in
-            state.offer = offer
-            state.fault = nil
         }
     }
 
@@ -250,16 +221,12 @@ struct EnrolledCredentials: OAuthClientCredentials {
     let enroller: Enroller
 
     private var inUse: any OAuthClientCredentials {
-        guard let client = enroller.enrolment?.client else { return enroller.configured }
-        switch client.method {
-        case .configured: return enroller.configured
-        case .none: return OAuthClientSecretCredentials(identifier: client.identifier)
-        case .basic, .post:
-            guard let secret = client.secret else { return OAuthClientSecretCredentials(identifier: client.identifier) }
-            return OAuthClientSecretCredentials(
-                identifier: client.identifier, secret: SecretClosureProvider { secret },
-                method: client.method == .post ? .post : .basic(.form))
+        guard let client = enroller.enrolment?.client, client.method != .configured else { return enroller.configured }
+        guard client.method != .none, let secret = client.secret else {
+            return OAuthClientSecretCredentials(identifier: client.identifier)
         }
+        return OAuthClientSecretCredentials(
+            identifier: client.identifier, secret: secret, method: client.method == .post ? .post : .basic(.form))
     }
 
     var identifier: String { inUse.identifier }

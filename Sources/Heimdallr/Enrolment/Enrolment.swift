@@ -10,7 +10,6 @@ struct Enrolment: Sendable, Equatable, Redacted {
     /// Scopes that the last sign-in asked for.
     var scope: [String]
     var client: Client
-    /// Recent registrations at all servers.
     var registrations = Registrations()
     /// Enrolment of a sign-in that has begun, if its server, client or scopes differ; at most one. It replaces this one when the
     /// sign-in succeeds.
@@ -21,7 +20,6 @@ struct Enrolment: Sendable, Equatable, Redacted {
         var secret: Secret?
         var method: Method
         var source: Source
-        /// Redirect URIs of the registration.
         var redirectURIs: [String] = []
         /// `client_secret_expires_at` (RFC 7591 section 3.2.1); 0: never.
         var secretExpiresAt: Int64 = 0
@@ -65,8 +63,10 @@ struct Enrolment: Sendable, Equatable, Redacted {
         TextDigest.make([issuer, client.identifier, client.method.rawValue, resource ?? ""] + scope)
     }
 
-    // MARK: In the store
+}
 
+// In the store.
+extension Enrolment {
     /// The enrolment as JSON, for the record.
     var stored: Secret {
         var bytes: [UInt8] = []
@@ -94,8 +94,7 @@ struct Enrolment: Sendable, Equatable, Redacted {
     init?(stored: Secret) {
         guard let value = stored.withSpan({ try? JSONParser.parse($0) }) else { return nil }
         self.init(value)
-        guard case .array(let begun)? = value["begun"] else { return }
-        self.begun = begun.prefix(1).compactMap { Enrolment($0) }
+        if case .array(let begun)? = value["begun"] { self.begun = begun.prefix(1).compactMap { Enrolment($0) } }
     }
 
     private init?(_ value: JSONValue) {
@@ -107,17 +106,9 @@ struct Enrolment: Sendable, Equatable, Redacted {
             resource: value["resource"]?.string, issuer: issuer, scope: Self.texts(value["scope"]),
             client: Client(
                 identifier: identifier, secret: value["client_secret"]?.string.map { Secret($0) }, method: method,
-                source: source, redirectURIs: Self.texts(value["redirect_uris"])))
-        registrations = Registrations(value["registrations"])
-        client.secretExpiresAt = Self.number(value["secret_expires_at"])
-        client.isRefused = value["refused"] == .bool(true)
-    }
-
-    init(resource: String?, issuer: String, scope: [String], client: Client) {
-        self.resource = resource
-        self.issuer = issuer
-        self.scope = scope
-        self.client = client
+                source: source, redirectURIs: Self.texts(value["redirect_uris"]),
+                secretExpiresAt: Self.number(value["secret_expires_at"]), isRefused: value["refused"] == .bool(true)),
+            registrations: Registrations(value["registrations"]))
     }
 
     // MARK: Sign-ins

@@ -13,9 +13,7 @@ public struct EnrolmentSettings: Sendable, Equatable {
     public var clientName = "heimdallr-proxy"
 
     /// Makes settings for the API at this address.
-    public init(resource: String) {
-        self.resource = resource
-    }
+    public init(resource: String) { self.resource = resource }
 }
 
 /// Plan of a sign-in: the authorization server, the scopes, the client, and the browser's destination. Holds no secret.

@@ -101,13 +101,9 @@ extension Heimdallr {
         guard enroller.begun?.isLike(enrolment) != true else { return }
         let stored = (try? await store.load(client: recordName))?.revision ?? 0
         guard let new = apply({ $0.enrolled(enrolment, over: stored, $1) }) else { throw .stopped }
-        switch await save(new) {
-        case .done: apply { $0.resaved(new, fault: nil, $1) }
-        case .failed(let error): apply { $0.resaved(new, fault: error, $1) }
-        case .superseded(let later):
-            takeUp(later)
-            throw .overtaken
-        }
+        let saved = await save(new)
+        guard !saved.isSuperseded else { throw .overtaken }
+        apply { $0.resaved(new, fault: saved.fault, $1) }
     }
 
     /// Checks before a code is sent that the enrolment is still that of the code. Under `holdingStore` only.

@@ -8,7 +8,6 @@ struct Registrations: Sendable, Equatable {
         var at: Int64
         /// Whether it replaced a lost client less than an hour after the one before.
         var isRenewal = false
-        /// Failed attempts in a row.
         var failures = 0
     }
 
@@ -20,8 +19,6 @@ struct Registrations: Sendable, Equatable {
     static let pause: Int64 = 3600
     /// Seconds after the first failure, doubled by each further one up to `pause`.
     static let pauseAfterFailure: Int64 = 60
-
-    init() {}
 
     // MARK: Waiting
 
@@ -60,22 +57,26 @@ struct Registrations: Sendable, Equatable {
     }
 
     private mutating func put(_ entry: Entry, _ now: Int64) {
-        entries.removeAll { $0.issuer == entry.issuer || Self.rest(of: Self.pause, since: $0.at, now) == 0 }
-        entries.append(entry)
-        if entries.count > Self.maxIssuers { entries.removeFirst(entries.count - Self.maxIssuers) }
+        entries.removeAll { Self.rest(of: Self.pause, since: $0.at, now) == 0 }
+        replace(entry)
+    }
+
+    private mutating func replace(_ entry: Entry) {
+        entries.removeAll { $0.issuer == entry.issuer }
+        entries = (entries + [entry]).suffix(Self.maxIssuers)
     }
 
     /// Adds those of another process. Of two attempts at one issuer the later one counts.
     mutating func add(_ others: Registrations) {
         for other in others.entries where entries.allSatisfy({ $0.issuer != other.issuer || $0.at < other.at }) {
-            entries.removeAll { $0.issuer == other.issuer }
-            entries.append(other)
+            replace(other)
         }
-        if entries.count > Self.maxIssuers { entries.removeFirst(entries.count - Self.maxIssuers) }
     }
 
-    // MARK: In the store
+}
 
+// In the store.
+extension Registrations {
     var json: JSON {
         .array(
             entries.map { entry in

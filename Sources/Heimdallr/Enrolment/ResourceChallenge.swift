@@ -77,7 +77,5 @@ struct ScopeChoice: Sendable {
     }
 
     /// Returns the scope-tokens (RFC 6749 section 3.3) of a text. Leaves out long ones, and those above a limit.
-    static func names(in text: String) -> [String] {
-        GrantedScope.keep([text], askedFor: [], hiding: [])
-    }
+    static func names(in text: String) -> [String] { GrantedScope.keep([text], askedFor: [], hiding: []) }
 }

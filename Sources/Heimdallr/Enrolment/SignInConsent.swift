@@ -59,7 +59,6 @@ extension SignInOffer {
     }
 }
 
-/// Digest of a list of texts.
 enum TextDigest {
     /// Returns the Base64url of the SHA-256 of the texts, each behind its length. `nil`: libcrypto has no memory left.
     static func make(_ texts: [String]) -> String? {

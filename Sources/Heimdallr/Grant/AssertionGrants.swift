@@ -13,19 +13,13 @@ public struct JWTBearerGrant: OAuthAuthorizationGrant {
     }
 
     /// The subject of an assertion that is signed here (RFC 7523 section 3).
-    public var account: String {
-        if case .own(let assertion) = source { assertion.subject ?? "" } else { "" }
-    }
+    public var account: String { if case .own(let assertion) = source { assertion.subject ?? "" } else { "" } }
 
     /// - Parameter assertion: signed here, for each token request.
-    public init(assertion: SignedAssertion) {
-        source = .own(assertion)
-    }
+    public init(assertion: SignedAssertion) { source = .own(assertion) }
 
     /// - Parameter assertion: the JWT, in its compact form. Read before each token request.
-    public init(assertion: any SecretProvider) {
-        source = .made(assertion)
-    }
+    public init(assertion: any SecretProvider) { source = .made(assertion) }
 
     /// Parameters of an assertion from outside.
     public func parameters() async throws -> [FormParameter] {
@@ -52,9 +46,7 @@ public struct SAML2BearerGrant: OAuthAuthorizationGrant {
     private let assertion: any SecretProvider
 
     /// - Parameter assertion: XML, or base64 of it in any form. Read before each token request.
-    public init(assertion: any SecretProvider) {
-        self.assertion = assertion
-    }
+    public init(assertion: any SecretProvider) { self.assertion = assertion }
 
     public func parameters() async throws -> [FormParameter] {
         [FormParameter("assertion", try Self.encoded(try await assertion.secret()))]

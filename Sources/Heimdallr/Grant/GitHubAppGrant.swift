@@ -33,14 +33,14 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
 
     /// It has no form.
     public func parameters() -> [FormParameter] { [] }
-}
 
-extension GitHubAppGrant: OwnRequestGrant {
     /// GitHub's clock may be behind ours, and takes ten minutes at most.
     private static let (early, life) = (60, 540)
 
     var parser: any OAuthAccessTokenParser { GitHubTokenParser() }
 
+    /// Makes the token request, which is no form (RFC 6749), and lists its secrets.
+    /// - Throws: what the provider throws, or `SecretProviderError`.
     func ownRequest(_ request: GrantRequest) async throws -> (message: HeimdallrHTTPRequest, secrets: [Secret]) {
         let (key, algorithm) = try self.key.current(try await source.secret())
         let now = Int(WallClock.now())
@@ -77,7 +77,8 @@ extension GitHubAppGrant: OwnRequestGrant {
         return JSON.object(members).text(.compact, escaping: .required)
     }
 
-    func refusal(in body: JSONValue) -> String? { body["message"]?.string }
+    /// The fault that GitHub's answer names.
+    static func refusal(in body: JSONValue) -> String? { body["message"]?.string }
 }
 
 /// `{"token": …, "expires_at": …}`. Of the rest nothing is kept.

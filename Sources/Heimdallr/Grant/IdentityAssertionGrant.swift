@@ -9,9 +9,7 @@ public struct IdentityAssertionGrant: OAuthAuthorizationGrant {
 
     /// - Parameter provider: returns the client at which the person is signed in, with `openid` in its scope. Called for each
     ///   token request, on any thread.
-    public init(provider: @escaping @Sendable () -> Heimdallr?) {
-        self.provider = provider
-    }
+    public init(provider: @escaping @Sendable () -> Heimdallr?) { self.provider = provider }
 
     /// An assertion is for one server.
     public func parameters() throws -> [FormParameter] {
@@ -33,8 +31,7 @@ extension Heimdallr {
     /// - Throws: `SecretProviderError`
     func identityAssertion(for request: GrantRequest) async throws -> Secret {
         guard let idToken = look({ $0.grant.signIn?.idToken }) else {
-            throw SecretProviderError(
-                "nobody is signed in at the identity provider: heimdallr-proxy login \(name)")
+            throw SecretProviderError("nobody is signed in at the identity provider: heimdallr-proxy login \(name)")
         }
         var answer = try await exchanged(idToken, for: request)
         if case .failure = answer {

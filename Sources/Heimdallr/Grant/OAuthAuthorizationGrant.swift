@@ -65,9 +65,7 @@ public struct PasswordGrant: OAuthAuthorizationGrant {
     private let username: String
     private let password: any SecretProvider
 
-    /// - Parameters:
-    ///   - username: sent as it is.
-    ///   - password: asked for before each token request.
+    /// - Parameter password: asked for before each token request.
     public init(username: String, password: any SecretProvider) {
         self.username = username
         self.password = password
@@ -85,9 +83,7 @@ public struct RefreshTokenGrant: OAuthAuthorizationGrant {
     private let refreshToken: any SecretProvider
 
     /// - Parameter refreshToken: source of the first refresh token.
-    public init(refreshToken: any SecretProvider) {
-        self.refreshToken = refreshToken
-    }
+    public init(refreshToken: any SecretProvider) { self.refreshToken = refreshToken }
 
     public func parameters() async throws -> [FormParameter] {
         [FormParameter("refresh_token", try await refreshToken.secret())]
@@ -156,17 +152,4 @@ public struct GrantRequest: Sendable {
         self.issuer = issuer
         self.client = client
     }
-}
-
-/// A grant whose token request and answer do not have the form of RFC 6749.
-protocol OwnRequestGrant: OAuthAuthorizationGrant {
-    /// Reads its answers.
-    var parser: any OAuthAccessTokenParser { get }
-
-    /// Makes the request, and lists its secrets.
-    /// - Throws: any error when a secret is unavailable. The request is not sent.
-    func ownRequest(_ request: GrantRequest) async throws -> (message: HeimdallrHTTPRequest, secrets: [Secret])
-
-    /// The fault that the server's answer names.
-    func refusal(in body: JSONValue) -> String?
 }

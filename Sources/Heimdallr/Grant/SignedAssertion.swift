@@ -39,15 +39,17 @@ public struct SignedAssertion: Sendable {
         guard let issuer = issuer ?? file.account ?? (request.client.isEmpty ? nil : request.client) else {
             throw SecretProviderError("the assertion has no issuer: set the issuer, or the client_id")
         }
+        let audience = try audience.text(
+            of: "the assertion", tokenEndpoint: request.tokenEndpoint, issuer: request.issuer)
         var header: [JSON.Member] = [.init("typ", "JWT")]
         if let keyID = keyID ?? file.keyID ?? key.identifier { header.append(.init("kid", .string(keyID))) }
-        do {
+        do throws(CryptographyError) {
             let now = Int(WallClock.now())
             var members: [JSON.Member] = [.init("iss", .string(issuer))]
             if let subject = subject ?? (file.account == nil ? issuer : nil) {
                 members.append(.init("sub", .string(subject)))
             }
-            members.append(.init("aud", .string(try aud(request))))
+            members.append(.init("aud", .string(audience)))
             if !scope.isEmpty { members.append(.init("scope", .string(scope.joined(separator: " ")))) }
             let seconds = min(max(1, expiresIn.components.seconds), 3600)
             members += [
@@ -58,20 +60,8 @@ public struct SignedAssertion: Sendable {
                 members.append(.init(name, JSON(value)))
             }
             return try SignedJWT.sign(header: header, claims: members, with: .key(key, algorithm))
-        } catch let error as CryptographyError {
+        } catch {
             throw SecretProviderError("the assertion could not be signed: \(error)")
-        }
-    }
-
-    private func aud(_ request: GrantRequest) throws -> String {
-        switch audience {
-        case .text(let text): return text
-        case .tokenEndpoint: return request.tokenEndpoint
-        case .issuer:
-            guard let issuer = request.issuer else {
-                throw SecretProviderError("the assertion is for the issuer, and none is configured")
-            }
-            return issuer
         }
     }
 }

@@ -6,9 +6,7 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
         public let rawValue: String
 
         /// - Parameter rawValue: a URI.
-        public init(rawValue: String) {
-            self.rawValue = rawValue
-        }
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// An OAuth access token.
         public static let accessToken = TokenType(rawValue: "urn:ietf:params:oauth:token-type:access_token")
@@ -30,9 +28,7 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
         let source: (any SecretProvider)?
         let type: TokenType
 
-        /// - Parameters:
-        ///   - source: read before each token request.
-        ///   - type: the token's type.
+        /// - Parameter source: read before each token request.
         public init(_ source: any SecretProvider, type: TokenType = .accessToken) {
             self.source = source
             self.type = type
@@ -67,15 +63,12 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
     public func parameters() async throws -> [FormParameter] {
         var form = try await Self.form("subject_token", subject)
         if let actor { form += try await Self.form("actor_token", actor) }
-        if let requestedTokenType {
-            form.append(FormParameter("requested_token_type", requestedTokenType.rawValue))
-        }
+        if let requestedTokenType { form.append(FormParameter("requested_token_type", requestedTokenType.rawValue)) }
         return form
     }
 
     var isOfCallers: Bool { subject.source == nil }
 
-    /// The same for one caller's token.
     func exchanging(_ token: any SecretProvider) -> TokenExchangeGrant {
         TokenExchangeGrant(
             subject: Token(token, type: subject.type), actor: actor, requestedTokenType: requestedTokenType)

@@ -35,21 +35,13 @@ public struct HeimdallrHTTPField: Sendable {
     }
 
     /// The value, where it is a secret; else `nil`, and `value` has it.
-    public var secret: Secret? {
-        if case .secret(let secret) = content { secret } else { nil }
-    }
+    public var secret: Secret? { if case .secret(let secret) = content { secret } else { nil } }
 }
 
 /// Compared by name and value; whether the value is a secret makes no difference.
 extension HeimdallrHTTPField: Hashable {
     public static func == (one: HeimdallrHTTPField, other: HeimdallrHTTPField) -> Bool {
-        guard one.name == other.name else { return false }
-        switch (one.content, other.content) {
-        case (.text(let one), .text(let other)): return one == other
-        case (.secret(let secret), .text(let text)), (.text(let text), .secret(let secret)):
-            return secret == Secret(text)
-        case (.secret(let one), .secret(let other)): return one == other
-        }
+        one.name == other.name && (one.secret ?? Secret(one.value)) == (other.secret ?? Secret(other.value))
     }
 
     public func hash(into hasher: inout Hasher) { hasher.combine(name) }
@@ -132,9 +124,7 @@ public struct HeimdallrHTTPResponse: Sendable, Equatable, Redacted {
     }
 
     /// The value of the first field of that name, or `nil`; names compare without case.
-    public func header(_ name: String) -> String? {
-        headers.first { ASCII.equalIgnoringCase($0.name, name) }?.value
-    }
+    public func header(_ name: String) -> String? { headers.first { ASCII.equalIgnoringCase($0.name, name) }?.value }
 
     public var description: String { "HTTP \(status), \(headers.count) headers, \(content.count) bytes" }
 }

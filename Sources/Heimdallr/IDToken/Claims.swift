@@ -10,7 +10,6 @@ struct Claims: Sendable {
 
     init(_ payload: JSONValue) { self.payload = payload }
 
-    /// Required claims of an id token.
     struct Expectation: Sendable {
         var issuer: String
         var client: String
@@ -50,9 +49,7 @@ struct Claims: Sendable {
         }
         guard audiences.contains(client) else { throw .audience }
         let party = payload["azp"]
-        if audiences.count > 1 || party != nil {
-            guard party?.string == client else { throw .audience }
-        }
+        guard audiences.count == 1 && party == nil || party?.string == client else { throw .audience }
     }
 
     /// Whether the access token that came with it belongs to it, where it says so: section 3.1.3.6.
@@ -70,7 +67,6 @@ struct Claims: Sendable {
     /// Name of the signed-in person, for display; without any other name, the server's identifier.
     var name: String? { personalName ?? name(by: ["sub"]) }
 
-    /// A name that people know.
     var personalName: String? { name(by: ["email", "preferred_username", "name"]) }
 
     /// The first claim with a name. An address that the server has not verified proves nothing.

@@ -5,8 +5,6 @@ internal import WireText
 /// Signing keys of an issuer, kept for a day. Fetched again, at most once a minute, when no key fits a signature.
 final class IssuerKeys: Sendable {
     private let directory: EndpointDirectory
-    private let clock: HeimdallrClock
-    private let timeout: Duration
     private let state = Mutex(State())
 
     private struct State {
@@ -21,13 +19,8 @@ final class IssuerKeys: Sendable {
     static let longevity = Duration.seconds(24 * 3600)
     static let pause = Duration.seconds(60)
 
-    init(directory: EndpointDirectory, clock: HeimdallrClock, timeout: Duration) {
-        self.directory = directory
-        self.clock = clock
-        self.timeout = timeout
-    }
+    init(directory: EndpointDirectory) { self.directory = directory }
 
-    /// - Throws: `IDTokenFault`
     func check(_ token: SignedToken) async throws(IDTokenFault) {
         let issuer = directory.issuer()
         state.withLock { if $0.issuer != issuer { $0 = State(issuer: issuer) } }
@@ -41,14 +34,11 @@ final class IssuerKeys: Sendable {
     }
 
     private func accepts(_ token: SignedToken, _ keys: [VerificationKey]) -> Bool {
-        keys.contains { key in
-            let isGood = try? key.accepts(token.signature, of: token.message, by: token.algorithm)
-            return isGood == true
-        }
+        keys.contains { (try? $0.accepts(token.signature, of: token.message, by: token.algorithm)) == true }
     }
 
     private func kept(for token: SignedToken) -> [VerificationKey]? {
-        let now = clock.now()
+        let now = directory.clock.now()
         return state.withLock { state in
             guard let fetchedAt = state.fetchedAt, now - fetchedAt < Self.longevity else { return nil }
             return state.keys?.candidates(for: token)
@@ -57,7 +47,7 @@ final class IssuerKeys: Sendable {
 
     /// A client without keys may ask at any time: a person logs in, and one login runs at a time.
     private func mayAsk() -> Bool {
-        let now = clock.now()
+        let now = directory.clock.now()
         return state.withLock { state in
             if state.keys != nil, let askedAt = state.askedAt, now - askedAt < Self.pause { return false }
             state.askedAt = now
@@ -68,11 +58,8 @@ final class IssuerKeys: Sendable {
     private func fetch() async throws(IDTokenFault) -> KeySet {
         do throws(DiscoveryFault) {
             let keys = try KeySet(try await document(at: try await directory.url(.keys)))
-            let now = clock.now()
-            state.withLock {
-                $0.keys = keys
-                $0.fetchedAt = now
-            }
+            let now = directory.clock.now()
+            state.withLock { ($0.keys, $0.fetchedAt) = (keys, now) }
             return keys
         } catch {
             if case .status(404) = error { directory.doubt() }
@@ -81,7 +68,7 @@ final class IssuerKeys: Sendable {
     }
 
     private func document(at url: String) async throws(DiscoveryFault) -> [UInt8] {
-        do throws(DiscoveryFault) { return try await directory.document(at: url, within: timeout) } catch {
+        do throws(DiscoveryFault) { return try await directory.document(at: url, within: directory.timeout) } catch {
             guard case .network(let fault) = error else { throw error }
             throw .unreachable(.keys, ForeignText.printable(url), fault)
         }

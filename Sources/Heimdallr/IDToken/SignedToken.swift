@@ -58,7 +58,5 @@ struct SignedToken: Sendable {
     }
 
     /// base64url without padding, and no other spelling of the same bytes.
-    static func bytes(_ text: some Sequence<UInt8>) -> [UInt8]? {
-        Base64.decode(Array(text), as: .url)
-    }
+    static func bytes(_ text: some Sequence<UInt8>) -> [UInt8]? { Base64.decode(Array(text), as: .url) }
 }

@@ -3,7 +3,6 @@ internal import WireText
 
 /// Signs JSON Web Tokens: RFC 7519, in the compact form of RFC 7515 section 7.1.
 enum SignedJWT {
-    /// The key that signs a token.
     enum Signer {
         case key(SigningKey, SigningAlgorithm)
         /// HS256, with the bytes of a shared secret (OpenID Connect Core section 9).
@@ -20,7 +19,6 @@ enum SignedJWT {
     /// - Parameters:
     ///   - header: members besides `alg`, which comes first; in this order.
     ///   - claims: in this order.
-    /// - Throws: `CryptographyError`
     static func sign(
         header: [JSON.Member], claims: [JSON.Member], with signer: Signer
     ) throws(CryptographyError) -> Secret {

@@ -60,4 +60,17 @@ public enum JWTAudience: Sendable, Hashable {
     case issuer
     /// This text.
     case text(String)
+
+    /// - Parameter assertion: the assertion in words, for errors.
+    func text(of assertion: String, tokenEndpoint: String?, issuer: String?) throws(SecretProviderError) -> String {
+        switch self {
+        case .text(let text): return text
+        case .tokenEndpoint:
+            if let tokenEndpoint { return tokenEndpoint }
+            throw SecretProviderError("\(assertion) needs the token endpoint, which is not known")
+        case .issuer:
+            if let issuer { return issuer }
+            throw SecretProviderError("\(assertion) is for the issuer, and none is configured")
+        }
+    }
 }

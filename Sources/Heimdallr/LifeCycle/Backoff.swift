@@ -13,13 +13,9 @@ struct Backoff: Sendable {
     static let rejection = Backoff(base: .seconds(4), cap: .seconds(300))
 
     /// - Parameter attempt: 1 for the first failure.
-    func delay(attempt: Int, random: Double) -> Duration {
-        ceiling(attempt: attempt) * random
-    }
+    func delay(attempt: Int, random: Double) -> Duration { ceiling(attempt: attempt) * random }
 
-    func ceiling(attempt: Int) -> Duration {
-        min(cap, base * (1 << min(max(attempt, 1) - 1, 16)))
-    }
+    func ceiling(attempt: Int) -> Duration { min(cap, base * (1 << min(max(attempt, 1) - 1, 24))) }
 }
 
 /// The Retry-After field, RFC 9110 section 10.2.3.

@@ -3,7 +3,7 @@ import Synchronization
 /// Sends each event to every stream. A slow reader loses its oldest events; other readers lose nothing.
 final class EventBroadcast: Sendable {
     private struct State {
-        var nextID: UInt64 = 0
+        var lastID: UInt64 = 0
         var readers: [UInt64: AsyncStream<HeimdallrEvent>.Continuation] = [:]
         var isFinished = false
     }
@@ -11,22 +11,16 @@ final class EventBroadcast: Sendable {
     private let state = Mutex(State())
 
     func stream() -> AsyncStream<HeimdallrEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: HeimdallrEvent.self, bufferingPolicy: .bufferingNewest(256))
-        let id = state.withLock { state -> UInt64? in
-            guard !state.isFinished else { return nil }
-            state.nextID += 1
-            state.readers[state.nextID] = continuation
-            return state.nextID
+        AsyncStream(bufferingPolicy: .bufferingNewest(256)) { reader in
+            let id = state.withLock { state -> UInt64? in
+                guard !state.isFinished else { return nil }
+                state.lastID += 1
+                state.readers[state.lastID] = reader
+                return state.lastID
+            }
+            guard let id else { return reader.finish() }
+            reader.onTermination = { [weak self] _ in self?.state.withLock { $0.readers[id] = nil } }
         }
-        guard let id else {
-            continuation.finish()
-            return stream
-        }
-        continuation.onTermination = { [weak self] _ in
-            self?.remove(id)
-        }
-        return stream
     }
 
     func send(_ event: HeimdallrEvent) {
@@ -40,9 +34,5 @@ final class EventBroadcast: Sendable {
             return Array(state.readers.values)
         }
         for reader in readers { reader.finish() }
-    }
-
-    private func remove(_ id: UInt64) {
-        state.withLock { $0.readers[id] = nil }
     }
 }

@@ -13,8 +13,8 @@ final class ExchangeTrace: Sendable {
 
     var facts: Facts { state.withLock { $0 } }
 
-    func note(_ request: HeimdallrHTTPRequest) {
-        let address = String(request.url.prefix { $0 != "?" })
+    func note(address url: String) {
+        let address = String(url.prefix { $0 != "?" })
         state.withLock { $0.address = address }
     }
 

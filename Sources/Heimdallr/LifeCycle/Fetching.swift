@@ -15,7 +15,6 @@ extension TokenLifeCycle {
             case saving(AfterSave, askedAt: Instant)
         }
 
-        /// The step after the save.
         enum AfterSave: Sendable {
             case publish(AccessToken, refreshed: Bool)
             case fail(TokenEndpointFault)
@@ -45,16 +44,12 @@ struct Fetching: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Fetch = TokenLifeCycle.Fetch
 
-    private enum State: Sendable {
-        case idle
-        case planned(Instant)
-        case underWay(Fetch)
-    }
-
-    private let minInterval: Duration
+    let minInterval: Duration
     /// Time after which an unanswered request is given up.
-    private let patience: Duration
-    private var state = State.idle
+    let patience: Duration
+    /// The request under way. None is planned meanwhile.
+    private(set) var current: Fetch?
+    private(set) var dueAt: Instant?
     private var nextID: TokenLifeCycle.FetchID = 1
     /// Time of the last token request, logins included.
     private var lastAskedAt: Instant?
@@ -64,59 +59,33 @@ struct Fetching: Sendable {
         self.patience = patience
     }
 
-    /// The request under way.
-    var current: Fetch? {
-        if case .underWay(let fetch) = state { fetch } else { nil }
-    }
-
-    /// Time of the planned request.
-    var dueAt: Instant? {
-        if case .planned(let due) = state { due } else { nil }
-    }
-
     var isUnderWay: Bool { current != nil }
 
-    /// Whether nothing is under way or planned.
-    var isIdle: Bool {
-        if case .idle = state { true } else { false }
-    }
+    var isIdle: Bool { current == nil && dueAt == nil }
 
     /// Earliest allowed time from `instant` on.
-    func earliest(from instant: Instant) -> Instant {
-        lastAskedAt.map { max(instant, $0 + minInterval) } ?? instant
-    }
+    func earliest(from instant: Instant) -> Instant { lastAskedAt.map { max(instant, $0 + minInterval) } ?? instant }
 
     // MARK: Beginning
 
     /// Plans a request from `instant` on. An earlier plan stays.
     mutating func plan(from instant: Instant) {
         let due = earliest(from: instant)
-        switch state {
-        case .idle: state = .planned(due)
-        case .planned(let planned): state = .planned(min(planned, due))
-        case .underWay: break
-        }
+        replan(for: min(dueAt ?? due, due))
     }
 
     /// Moves the planned request to `instant`.
-    mutating func replan(for instant: Instant) {
-        guard !isUnderWay else { return }
-        state = .planned(instant)
-    }
+    mutating func replan(for instant: Instant) { if !isUnderWay { dueAt = instant } }
 
-    /// Cancels the planned request.
-    mutating func unplan() {
-        guard !isUnderWay else { return }
-        state = .idle
-    }
+    mutating func unplan() { dueAt = nil }
 
-    /// Whether the planned request is due.
     func isDue(at now: Instant) -> Bool { dueAt.map { $0 <= now } ?? false }
 
     mutating func begin(_ kind: TokenLifeCycle.FetchKind) -> Fetch {
         let fetch = Fetch(id: nextID, kind: kind)
         nextID += 1
-        state = .underWay(fetch)
+        dueAt = nil
+        current = fetch
         return fetch
     }
 
@@ -125,10 +94,9 @@ struct Fetching: Sendable {
     /// The request goes out now, with `seed`, if any.
     /// - Returns: whether to send it.
     mutating func asked(_ id: TokenLifeCycle.FetchID, seed: Secret?, now: Instant) -> Bool {
-        guard case .underWay(var fetch) = state, fetch.id == id else { return false }
-        fetch.seed = seed
-        fetch.phase = .asked(at: now)
-        state = .underWay(fetch)
+        guard current?.id == id else { return false }
+        current?.seed = seed
+        current?.phase = .asked(at: now)
         lastAskedAt = now
         return true
     }
@@ -136,50 +104,36 @@ struct Fetching: Sendable {
     /// The request waits for a slot. This wait does not count towards `patience`.
     /// - Returns: whether to wait.
     mutating func queued(_ id: TokenLifeCycle.FetchID) -> Bool {
-        guard case .underWay(var fetch) = state, fetch.id == id else { return false }
-        fetch.phase = .inLine
-        state = .underWay(fetch)
+        guard current?.id == id else { return false }
+        current?.phase = .inLine
         return true
     }
 
-    /// Changes the kind of the request.
     mutating func change(_ id: TokenLifeCycle.FetchID, to kind: TokenLifeCycle.FetchKind) {
-        guard case .underWay(var fetch) = state, fetch.id == id else { return }
-        fetch.kind = kind
-        state = .underWay(fetch)
+        if current?.id == id { current?.kind = kind }
     }
 
-    /// A login's token request was sent.
     mutating func askedElsewhere(now: Instant) { lastAskedAt = now }
 
     /// The record of an answer is being saved; `after` follows.
     mutating func saves(then after: Fetch.AfterSave, now: Instant) {
-        guard case .underWay(var fetch) = state else { return }
-        fetch.phase = .saving(after, askedAt: fetch.askedAt ?? now)
-        state = .underWay(fetch)
+        let askedAt = current?.askedAt ?? now
+        current?.phase = .saving(after, askedAt: askedAt)
     }
 
+    /// Time at which the unanswered request is given up.
+    private var givenUpAt: Instant? { if case .asked(let at)? = current?.phase { at + patience } else { nil } }
+
     /// The request that has been unanswered for too long.
-    func stuck(at now: Instant) -> TokenLifeCycle.FetchID? {
-        guard let fetch = current, case .asked(let at) = fetch.phase, now >= at + patience else { return nil }
-        return fetch.id
-    }
+    func stuck(at now: Instant) -> TokenLifeCycle.FetchID? { givenUpAt.flatMap { now >= $0 ? current?.id : nil } }
 
     /// - Returns: the request that was under way until now.
     @discardableResult
     mutating func end() -> Fetch? {
-        defer { state = .idle }
+        defer { (current, dueAt) = (nil, nil) }
         return current
     }
 
     /// Time to begin the planned request, or to give up a stuck one.
-    var wake: Instant? {
-        switch state {
-        case .idle: return nil
-        case .planned(let due): return due
-        case .underWay(let fetch):
-            guard case .asked(let at) = fetch.phase else { return nil }
-            return at + patience
-        }
-    }
+    var wake: Instant? { dueAt ?? givenUpAt }
 }

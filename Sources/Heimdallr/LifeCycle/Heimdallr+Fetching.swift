@@ -36,7 +36,9 @@ extension Heimdallr {
         var outcome = await ask(id, kind, lease)
         // The server may have rotated the refresh token, and some repeat a lost answer. Only the owner of the lease asks
         // again, at once.
-        if lease != nil, kind != .grant, outcome?.isAnswerLost == true {
+        if lease != nil, kind != .grant, case .fault(.network(let fault), _) = outcome,
+            [.cut, .timeout].contains(fault)
+        {
             outcome = await ask(id, kind, lease, isRetry: true)
         }
         guard let outcome else { return }
@@ -61,78 +63,54 @@ extension Heimdallr {
     private func ask(
         _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?, isRetry: Bool = false
     ) async -> TokenLifeCycle.Outcome? {
-        let (outcome, report) = await request(id, kind, lease, isRetry)
-        if let report { onTokenRequest?(report) }
-        return outcome
-    }
-
-    private func request(
-        _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?, _ isRetry: Bool
-    ) async -> (TokenLifeCycle.Outcome?, TokenRequestReport?) {
         // The time to read the secrets counts as part of the request.
-        guard apply({ $0.began(id, now: $1.now) }) else { return (nil, nil) }
+        guard apply({ $0.began(id, now: $1.now) }) else { return nil }
         var prepared: TokenExchange.Prepared
         let slot: TokenRequestLimiter.Slot?
         do {
             prepared = try await exchange.prepare(kind)
             // The refresh token of a retry may be spent, so `drain(within:)` waits for it.
-            guard isRetry || apply({ life, _ in life.queued(id) }) else { return (nil, nil) }
+            guard isRetry || apply({ life, _ in life.queued(id) }) else { return nil }
             slot = try await exchange.slot(for: &prepared)
         } catch {
             let outcome = TokenLifeCycle.Outcome.fault(error, retryAfter: nil)
-            return (
-                outcome, report(kind == .grant ? exchange.grant.type : "refresh_token", outcome, since: clock.now())
-            )
+            report(outcome, kind == .grant ? exchange.grant.type : "refresh_token", since: clock.now())
+            return outcome
         }
-        guard let slot else { return (nil, nil) }
+        guard let slot else { return nil }
         defer { exchange.httpClient.release(slot) }
         let (spent, secrets) = look { ($0.spentRefreshToken, $0.secretsToHide) }
-        if let seed = prepared.seed, seed == spent { return (.seedSpent, nil) }
+        if let seed = prepared.seed, seed == spent { return .seedSpent }
         let enrolment = prepared.enrolment
         if let fault = look({ $0.misfit(of: kind, at: enrolment) }) {
-            return (.fault(.discovery(fault), retryAfter: nil), nil)
+            return .fault(.discovery(fault), retryAfter: nil)
         }
         if look({ $0.spends(kind) }), let lease, await !lease.isHeld() {
-            if await adoptNewer(id, kind) { return (nil, nil) }
+            if await adoptNewer(id, kind) { return nil }
             let error = TokenStoreError("the store gave this client to another process meanwhile", kind: .busy)
-            return (.fault(.store(error), retryAfter: nil), nil)
+            return .fault(.store(error), retryAfter: nil)
         }
-        guard apply({ $0.began(id, seed: prepared.seed, now: $1.now) }) else { return (nil, nil) }
+        guard apply({ $0.began(id, seed: prepared.seed, now: $1.now) }) else { return nil }
         let begin = clock.now()
         let outcome = await exchange.perform(prepared, hiding: secrets, wallClock: clock.wallClock)
-        return (outcome, report(prepared.grantType, outcome, since: begin))
+        report(outcome, prepared.grantType, since: begin)
+        return outcome
     }
 
     func finish(_ id: UInt64, _ outcome: TokenLifeCycle.Outcome) async {
         let record = apply { $0.answered(id, outcome, $1) }
         guard let record else { return }
-        let fault: TokenStoreError?
-        switch await save(record) {
-        case .done: fault = nil
-        case .failed(let error): fault = error
-        case .superseded(let later): return takeUp(later)
-        }
-        apply { $0.saved(id, record, fault: fault, $1) }
+        let saved = await save(record)
+        if !saved.isSuperseded { apply { $0.saved(id, record, fault: saved.fault, $1) } }
     }
 
-    func report(
-        _ grantType: String, _ outcome: TokenLifeCycle.Outcome, since begin: ContinuousClock.Instant
-    ) -> TokenRequestReport {
+    func report(_ outcome: TokenLifeCycle.Outcome, _ grantType: String, since begin: ContinuousClock.Instant) {
         let now = clock.now()
         let policy = look { $0.settings.policy }
-        return TokenRequestReport(
-            client: name, grantType: grantType,
-            result: TokenRequestReport.Result(outcome, by: policy, askedAt: begin, now: now),
-            duration: begin.duration(to: now))
-    }
-}
-
-extension TokenLifeCycle.Outcome {
-    /// Whether the request was probably sent and its answer was lost.
-    fileprivate var isAnswerLost: Bool {
-        switch self {
-        case .fault(.network(.cut), _), .fault(.network(.timeout), _): true
-        default: false
-        }
+        onTokenRequest?(
+            TokenRequestReport(
+                client: name, grantType: grantType,
+                result: TokenRequestReport.Result(outcome, by: policy, askedAt: begin, now: now),
+                duration: begin.duration(to: now)))
     }
 }

@@ -13,7 +13,6 @@ struct HeldGrant: Sendable {
     private(set) var refreshToken: Secret?
     /// `nil`: there is no refresh token, or the server has not said how long it lives.
     private(set) var life: RefreshLife?
-    /// The person who signed in.
     private(set) var signIn: SignIn?
     /// The server and the client that the tokens belong to; `nil`: the configured ones.
     private(set) var enrolment: Enrolment?
@@ -35,7 +34,6 @@ struct HeldGrant: Sendable {
 
     // MARK: Getting and losing it
 
-    /// Takes the record of the store.
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         hold(record.refreshToken, record.refreshTokenLife.map { RefreshLife($0, moment) })
         signIn = record.signIn
@@ -45,7 +43,6 @@ struct HeldGrant: Sendable {
     /// Takes the enrolment of a sign-in that begins, or that has succeeded.
     mutating func enrol(_ new: Enrolment) { enrolment = new }
 
-    /// Takes the result of a login.
     mutating func replace(_ refreshToken: Secret?, _ life: RefreshLife?, _ signIn: SignIn?) {
         hold(refreshToken, life)
         self.signIn = signIn

@@ -20,9 +20,7 @@ struct HeldToken: Sendable {
         refreshAt = token.expiresAt - early * (0.5 + 0.5 * moment.random())
     }
 
-    mutating func noteUse(at now: Instant) {
-        if firstUsedAt == nil { firstUsedAt = now }
-    }
+    mutating func noteUse(at now: Instant) { if firstUsedAt == nil { firstUsedAt = now } }
 
     mutating func noteInvalid() { isInvalid = true }
 
@@ -32,7 +30,6 @@ struct HeldToken: Sendable {
         !token.isExpired(at: now) && firstUsedAt != nil && (now < refreshAt || !refreshes)
     }
 
-    /// Whether a refresh is due.
     func wantsRefresh(at now: Instant) -> Bool { firstUsedAt != nil && now >= refreshAt }
 
     /// Whether no resource has accepted it yet, and its first use is recent.

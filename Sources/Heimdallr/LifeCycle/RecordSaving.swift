@@ -20,7 +20,6 @@ struct RecordSaving: Sendable {
     private var rereading: (reading: Reading, at: Instant?, failures: Int)?
     /// Revision of the newest record. Grows with every change.
     private(set) var revision: UInt64 = 0
-    /// Fault of the store.
     private(set) var fault: TokenStoreError?
     /// Whether the store has only a record of this name for another server or account.
     private(set) var hasForeignRecord = false
@@ -87,7 +86,6 @@ struct RecordSaving: Sendable {
         )
     }
 
-    /// Begins the reading that is due.
     mutating func beginReading(now: Instant) -> Reading? {
         guard let due = rereading?.at, due <= now else { return nil }
         rereading?.at = nil
@@ -105,7 +103,6 @@ struct RecordSaving: Sendable {
         fault = fault ?? TokenStoreError("the newest record is not saved yet")
     }
 
-    /// Takes the inherited record.
     mutating func takeInherited() -> TokenRecord? {
         guard case .inherited(let record) = save else { return nil }
         save = .done
@@ -135,10 +132,8 @@ struct RecordSaving: Sendable {
         }
     }
 
-    /// Drops the unsaved record.
     mutating func giveUp() { save = .done }
 
-    /// Begins the save that is due.
     mutating func begin(now: Instant) -> TokenRecord? {
         guard case .planned(let record, let due) = save, due <= now else { return nil }
         save = .underWay(record)

@@ -1,4 +1,3 @@
-/// Life of a refresh token.
 struct RefreshLife: Sendable, Equatable {
     typealias Instant = ContinuousClock.Instant
 

@@ -33,14 +33,12 @@ struct RequestQueue: Sendable {
         return nextID
     }
 
-    /// Adds a waiting request.
     /// - Parameter deadline: end of the wait; `nil`: none.
     mutating func enter(_ id: ID, _ requester: Requester, until deadline: Instant? = nil) {
         lines[requester, default: []].append(id)
         waiting[id] = (requester, deadline)
     }
 
-    /// Removes a waiting request.
     /// - Returns: whether it was waiting.
     mutating func leave(_ id: ID) -> Bool {
         guard let requester = waiting.removeValue(forKey: id)?.requester else { return false }
@@ -49,7 +47,6 @@ struct RequestQueue: Sendable {
         return true
     }
 
-    /// Gives back the slot of a request.
     mutating func finish(_ id: ID) {
         guard let requester = underWay.removeValue(forKey: id)?.requester else { return }
         Self.decrement(&atEndpoint, requester.endpoint)

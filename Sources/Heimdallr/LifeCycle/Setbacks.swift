@@ -11,7 +11,6 @@ struct Setbacks: Sendable {
 
         var kind: Kind
         var at: Instant
-        /// Time of the next attempt.
         var retryAt: Instant
         /// Earliest time that the server asked for, bounded.
         var serverWants: Instant?
@@ -37,7 +36,6 @@ struct Setbacks: Sendable {
         lastSuccessAt = now
     }
 
-    /// Forgets all failures.
     mutating func forget() {
         forgetFailure()
         lastFault = nil

@@ -9,9 +9,7 @@ struct Suspicions: Sendable {
     private struct Record {
         /// Token that was refused while a new one is fetched.
         var suspect: Generation?
-        /// Newest accepted token.
         var accepted: Generation?
-        /// Newest refused token.
         var refused: Generation?
         /// Time until which its 401s start no token request.
         var quietUntil: Instant?
@@ -29,9 +27,7 @@ struct Suspicions: Sendable {
     private var newestSuspect: Generation?
 
     /// The first pause; each further one is twice as long.
-    static let pause = Duration.seconds(4)
-    /// Pause for tokens that a resource never accepted: a wrong audience must not cause a token request per request.
-    static let invalidBackoff = Backoff.rejection
+    private static let pause = Duration.seconds(4)
 
     /// A token was refused at `resource`.
     struct Refusal {
@@ -59,7 +55,8 @@ struct Suspicions: Sendable {
             record.invalid = (0, nil)
         } else if isNew, refusal.saysInvalid, !refusal.isStored {
             let count = record.invalid.count + 1
-            let pause = count < 2 ? .zero : Self.invalidBackoff.ceiling(attempt: count - 1)
+            // A wrong audience must not cause a token request per request.
+            let pause = count < 2 ? .zero : Backoff.rejection.ceiling(attempt: count - 1)
             record.invalid = (count, now + pause)
         }
         if refusal.isReplay {
@@ -67,11 +64,8 @@ struct Suspicions: Sendable {
             return false
         }
         if record.suspect == refusal.generation { return true }
-        if let until = record.quietUntil, now < until {
-            guard refusal.saysInvalid, !wasAccepted, record.invalid.until.map({ now >= $0 }) ?? true else {
-                return false
-            }
-        }
+        let mayDoubt = refusal.saysInvalid && !wasAccepted && record.invalid.until.map { now >= $0 } ?? true
+        if let until = record.quietUntil, now < until, !mayDoubt { return false }
         record.suspect = refusal.generation
         newestSuspect = refusal.generation
         // Without replays there may never be a verdict.
@@ -85,7 +79,6 @@ struct Suspicions: Sendable {
         guard isNew || record.isOpen else { return }
         record.suspect = nil
         if refusal.isStored {
-            // A stored token may have been useless for long.
             record.quietUntil = nil
         } else if record.isOpen {
             record.quietUntil = now + Self.length(record.doubts, refusal.life)
@@ -103,7 +96,7 @@ struct Suspicions: Sendable {
     }
 
     private static func length(_ doubts: Int, _ life: Duration) -> Duration {
-        min(max(life, .seconds(1)), pause * (1 << min(max(doubts, 1) - 1, 24)))
+        Backoff(base: pause, cap: max(life, .seconds(1))).ceiling(attempt: doubts)
     }
 
     /// A resource accepted the token.
@@ -121,8 +114,9 @@ struct Suspicions: Sendable {
     }
 
     /// Whether a request to `resource` should wait for the next token.
-    func isSuspect(_ generation: Generation, at resource: String) -> Bool {
-        newestSuspect == generation && records[resource]?.suspect == generation
+    func isSuspect(_ generation: Generation, at resource: String?) -> Bool {
+        guard newestSuspect == generation, let resource else { return false }
+        return records[resource]?.suspect == generation
     }
 
     /// No new token came: all resources go on with the old one.

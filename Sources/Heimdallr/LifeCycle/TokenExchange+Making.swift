@@ -6,7 +6,7 @@ extension TokenExchange {
     ) {
         settings = configuration
         self.grant = grant
-        self.parser = (grant as? any OwnRequestGrant)?.parser ?? parser
+        self.parser = (grant as? GitHubAppGrant)?.parser ?? parser
         self.httpClient = httpClient
         binding = configuration.dpop.map { DPoPBinding($0, wallClock: clock.wallClock) }
         let enroller = configuration.enrolment.map {

@@ -2,7 +2,6 @@ internal import WireText
 
 /// Builds the token requests of one client, and reads their answers.
 struct TokenExchange: Sendable {
-    /// The configured values.
     let settings: HeimdallrConfiguration
     let credentials: any OAuthClientCredentials
     var grant: any OAuthAuthorizationGrant
@@ -18,7 +17,6 @@ struct TokenExchange: Sendable {
     /// The settings, with the current enrolment applied.
     var configuration: HeimdallrConfiguration { enroller?.applied(to: settings) ?? settings }
 
-    /// A request that is ready to be sent.
     struct Prepared: Sendable {
         var request: HeimdallrHTTPRequest
         var secrets: [Secret]
@@ -43,15 +41,13 @@ struct TokenExchange: Sendable {
         try await enrol(for: kind)
         switch kind {
         case .grant:
-            var found = known
-            if found == nil { found = try await tokenEndpoint() }
-            let endpoint = found ?? ""
+            let endpoint = try await tokenEndpoint(known)
             let configuration = configuration
             var request = GrantRequest(
                 tokenEndpoint: endpoint, issuer: configuration.issuer, client: credentials.identifier)
             request.resource = configuration.resource
             request.scope = configuration.scope
-            if let grant = grant as? any OwnRequestGrant { return try await prepare(grant, request) }
+            if let grant = grant as? GitHubAppGrant { return try await prepare(grant, request) }
             let form = try await readingSecrets { try await grant.parameters(for: request) }
             var prepared = try await prepare(grantType: grant.type, form, sendsScope: true, to: endpoint)
             if grant.needs == .freshSeed {
@@ -70,7 +66,7 @@ struct TokenExchange: Sendable {
 
     /// Builds a request that is no form; the grant authenticates the client.
     private func prepare(
-        _ grant: any OwnRequestGrant, _ request: GrantRequest
+        _ grant: GitHubAppGrant, _ request: GrantRequest
     ) async throws(TokenEndpointFault) -> Prepared {
         let (own, secrets) = try await readingSecrets { try await grant.ownRequest(request) }
         var message = own
@@ -89,10 +85,9 @@ struct TokenExchange: Sendable {
         grantType: String, _ form: [FormParameter], sendsScope: Bool, to endpoint: String? = nil
     ) async throws(TokenEndpointFault) -> Prepared {
         let own = [FormParameter("grant_type", grantType)] + form.filter { $0.name != "grant_type" }
-        var url = endpoint
-        if url == nil { url = try await tokenEndpoint() }
         return try await prepare(
-            own + fixedParameters(beside: own, sendsScope: sendsScope), to: url ?? "", grantType: grantType)
+            own + fixedParameters(beside: own, sendsScope: sendsScope), to: try await tokenEndpoint(endpoint),
+            grantType: grantType)
     }
 
     /// - Parameter form: all but the client's authentication.
@@ -116,7 +111,8 @@ struct TokenExchange: Sendable {
         return prepared
     }
 
-    private func tokenEndpoint() async throws(TokenEndpointFault) -> String {
+    private func tokenEndpoint(_ known: String? = nil) async throws(TokenEndpointFault) -> String {
+        if let known { return known }
         do throws(DiscoveryFault) { return try await directory.url(.token) } catch { throw .discovery(error) }
     }
 
@@ -151,7 +147,6 @@ struct TokenExchange: Sendable {
         }
     }
 
-    /// HTTP message of a request.
     func message(_ ready: TokenRequest, to url: String) -> HeimdallrHTTPRequest {
         var request = ready
         request.headers.append(HeimdallrHTTPField(name: "Content-Type", value: "application/x-www-form-urlencoded"))
@@ -165,14 +160,12 @@ struct TokenExchange: Sendable {
 
     /// Parameters of the configuration. They replace no other parameter.
     func fixedParameters(beside own: [FormParameter], sendsScope: Bool) -> [FormParameter] {
-        var fixed: [FormParameter] = []
-        if !configuration.scope.isEmpty, sendsScope {
-            fixed.append(FormParameter("scope", configuration.scope.joined(separator: " ")))
-        }
-        if let audience = configuration.audience { fixed.append(FormParameter("audience", audience)) }
-        if let details = configuration.authorizationDetailsText {
-            fixed.append(FormParameter("authorization_details", details))
-        }
+        let configuration = configuration
+        let scope = sendsScope && !configuration.scope.isEmpty ? configuration.scope.joined(separator: " ") : nil
+        let fixed = [
+            ("scope", scope), ("audience", configuration.audience),
+            ("authorization_details", configuration.authorizationDetailsText),
+        ].compactMap { name, value in value.map { FormParameter(name, $0) } }
         let taken = Set((own + fixed).map(\.name))
         return fixed.filter { parameter in !own.contains { $0.name == parameter.name } }
             + configuration.resource.map { FormParameter("resource", $0) }
@@ -199,7 +192,7 @@ struct TokenExchange: Sendable {
         -> TokenLifeCycle.Outcome
     {
         var prepared = prepared
-        trace.note(prepared.request)
+        trace.note(address: prepared.request.url)
         // Read before the connection is made, so that no token counts as one of a later certificate.
         var certificate = configuration.certificate?()
         do {
@@ -212,9 +205,7 @@ struct TokenExchange: Sendable {
                     // Nothing was spent (RFC 9449 section 8): repeat with new one-time credentials.
                     do throws(TokenEndpointFault) {
                         prepared = try await remake()
-                    } catch {
-                        return .fault(error, retryAfter: nil)
-                    }
+                    } catch { return .fault(error, retryAfter: nil) }
                     certificate = configuration.certificate?()
                     response = try await httpClient.inner.send(prepared.request)
                     binding.note(response, from: prepared.request.url)
@@ -239,48 +230,58 @@ struct TokenExchange: Sendable {
     }
 
     private func isNonceWanted(_ response: HeimdallrHTTPResponse) -> Bool {
-        (400..<500).contains(response.status)
-            && refusal(in: response, hiding: [])?.code.rawValue == DPoPNonce.error
+        (400..<500).contains(response.status) && refusal(in: response, hiding: [])?.code.rawValue == DPoPNonce.error
     }
 
     /// Reads the status and the body; the content type is ignored.
     func read(_ response: HeimdallrHTTPResponse, hiding secrets: [Secret], wallClock: Int64) -> TokenLifeCycle.Outcome {
         let retryAfter = RetryAfter.duration(in: response, wallClock: wallClock)
-        switch response.status {
-        case 200..<300:
-            do {
-                var answer = try parser.parse(response.content)
-                answer.requestSecrets = secrets
-                if !grant.usesRefreshToken, let unused = answer.refreshToken {
-                    answer.requestSecrets.append(unused)
-                    (answer.refreshToken, answer.refreshTokenExpiresIn) = (nil, nil)
-                }
-                return .response(answer)
-            } catch {
-                if error == .noAccessToken, let refusal = refusal(in: response, hiding: secrets) {
-                    return .fault(.refused(refusal), retryAfter: retryAfter)
-                }
-                return .fault(.answer(error), retryAfter: retryAfter)
+        if let fault = fault(of: response, hiding: secrets) { return .fault(fault, retryAfter: retryAfter) }
+        do {
+            var answer = try parser.parse(response.content)
+            answer.requestSecrets = secrets
+            if !grant.usesRefreshToken, let unused = answer.refreshToken {
+                answer.requestSecrets.append(unused)
+                (answer.refreshToken, answer.refreshTokenExpiresIn) = (nil, nil)
             }
-        case 300..<400:
-            return .fault(.redirect(response.status), retryAfter: retryAfter)
-        default:
-            if let refusal = refusal(in: response, hiding: secrets) {
-                return .fault(.refused(refusal), retryAfter: retryAfter)
-            }
-            return .fault(.status(response.status), retryAfter: retryAfter)
+            return .response(answer)
+        } catch {
+            let refusal = error == .noAccessToken ? refusal(in: response, hiding: secrets) : nil
+            return .fault(refusal.map { .refused($0) } ?? .answer(error), retryAfter: retryAfter)
         }
+    }
+
+    /// Fault that an answer's status tells; `nil`: success.
+    private func fault(of response: HeimdallrHTTPResponse, hiding secrets: [Secret]) -> TokenEndpointFault? {
+        switch response.status {
+        case 200..<300: nil
+        case 300..<400: .redirect(response.status)
+        default: refusal(in: response, hiding: secrets).map { .refused($0) } ?? .status(response.status)
+        }
+    }
+
+    /// Sends a request to another endpoint than the token endpoint.
+    func answer(
+        to request: TokenRequest, at url: String, hiding secrets: [Secret]
+    ) async throws(TokenEndpointFault) -> HeimdallrHTTPResponse {
+        let response: HeimdallrHTTPResponse
+        do { response = try await httpClient.send(message(request, to: url)) } catch {
+            directory.doubt()
+            throw .network(error as? HeimdallrHTTPClientError ?? .other)
+        }
+        if response.status == 404 { directory.doubt() }
+        if let fault = fault(of: response, hiding: secrets + request.secrets) { throw fault }
+        return response
     }
 
     func refusal(in response: HeimdallrHTTPResponse, hiding secrets: [Secret]) -> OAuthError? {
         guard let body = response.content.withSpan({ try? JSONParser.parse($0) }),
-            let code = body["error"]?.string ?? (grant as? any OwnRequestGrant)?.refusal(in: body), !code.isEmpty
+            let code = body["error"]?.string ?? (grant is GitHubAppGrant ? GitHubAppGrant.refusal(in: body) : nil),
+            !code.isEmpty
         else {
             return nil
         }
-        func shown(_ name: String) -> String? {
-            body[name]?.string.map { ServerText.sanitize($0, hiding: secrets) }
-        }
+        func shown(_ name: String) -> String? { body[name]?.string.map { ServerText.sanitize($0, hiding: secrets) } }
         return OAuthError(
             status: response.status, code: OAuthError.Code(rawValue: ServerText.sanitize(code, hiding: secrets)),
             detail: shown("error_description"), uri: shown("error_uri"))

@@ -2,33 +2,25 @@
 extension TokenLifeCycle {
     /// Remembers the fault, plans the next attempt, and resumes the callers that it does not help.
     mutating func fail(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
-        let permanent = fault.looksPermanent
-        remember(
-            permanent ? .refused(fault) : .unavailable(fault), backoff: permanent ? .permanent : .transient,
-            retryAfter: retryAfter, moment)
+        remember(fault.looksPermanent ? .refused(fault) : .unavailable(fault), retryAfter: retryAfter, moment)
     }
 
     /// Announces that only a login helps. Tries again later: the configured refresh token may change.
     mutating func failAuthentication(_ moment: Moment) {
-        remember(.needsAuthentication, backoff: .permanent, retryAfter: nil, moment)
+        remember(.needsAuthentication, retryAfter: nil, moment)
         needAuthentication()
     }
 
+    /// - Parameter planned: time of the next attempt, for which callers stay; `nil`: by the backoff of this kind of failure.
     private mutating func remember(
-        _ kind: Setbacks.Failure.Kind, backoff: Backoff, retryAfter: Duration?, _ moment: Moment
-    ) {
-        let retryAt = moment.now + backoff.delay(attempt: setbacks.inARow + 1, random: moment.random())
-        let keepsWaiters = if case .unavailable = kind { true } else { false }
-        remember(kind, retryAt: retryAt, retryAfter: retryAfter, now: moment.now, keepsWaiters: keepsWaiters)
-    }
-
-    /// - Parameter keepsWaiters: whether callers stay whose deadline is after the retry.
-    private mutating func remember(
-        _ kind: Setbacks.Failure.Kind, retryAt earliest: Instant, retryAfter: Duration?, now: Instant,
-        keepsWaiters: Bool
+        _ kind: Setbacks.Failure.Kind, retryAt planned: Instant? = nil, retryAfter: Duration?, _ moment: Moment
     ) {
         settle()
-        var retryAt = fetching.earliest(from: earliest)
+        let now = moment.now
+        let isPassing = if case .unavailable = kind { true } else { false }
+        let backoff = isPassing ? Backoff.transient : .permanent
+        let next = planned ?? now + backoff.delay(attempt: setbacks.inARow + 1, random: moment.random())
+        var retryAt = fetching.earliest(from: next)
         let serverWants = retryAfter.map { now + min(max($0, .zero), Self.maxRetryAfter) }
         if let serverWants { retryAt = max(retryAt, serverWants) }
         let failure = Setbacks.Failure(kind: kind, at: now, retryAt: retryAt, serverWants: serverWants)
@@ -37,7 +29,7 @@ extension TokenLifeCycle {
         let error = error(for: failure, now: now)
         if kind != .needsAuthentication { act(.emit(.tokenFailed(error))) }
         if !isRefusalInDoubt { resumeReplacing(error) }
-        if keepsWaiters {
+        if isPassing || planned != nil {
             // A server that hands out expired tokens is asked once for each request.
             let isFutile = kind == .unavailable(.answer(.alreadyExpired))
             resume(waiters.removeAll { isFutile || $0.deadline < retryAt }, .failure(error))
@@ -54,22 +46,18 @@ extension TokenLifeCycle {
     /// login.
     mutating func needAuthentication() {
         settle()
-        if awaitsStore, let away = saving.away {
-            if !fetching.isUnderWay {
-                suspicions.giveUp()
-                resumeAll(.failure(.tokenEndpointUnavailable(.store(away), retryAfter: Self.storePause)))
-            }
-            return
-        }
-        announceNeed()
-        if !fetching.isUnderWay {
-            suspicions.giveUp()
-            resumeAll(.failure(.needsAuthentication))
-        }
+        let error = errorWithoutGrant
+        if error == .needsAuthentication { announceNeed() }
+        guard !fetching.isUnderWay else { return }
+        suspicions.giveUp()
+        resumeAll(.failure(error))
     }
 
-    /// `Retry-After` of an unreachable store.
-    static let storePause = Duration.seconds(5)
+    /// Error of a client that can send no token request.
+    var errorWithoutGrant: HeimdallrError {
+        guard awaitsStore, let away = saving.away else { return .needsAuthentication }
+        return .tokenEndpointUnavailable(.store(away), retryAfter: .seconds(5))
+    }
 
     enum Verdict {
         case grantGone
@@ -96,7 +84,7 @@ extension TokenLifeCycle {
     /// long intervals.
     mutating func refreshRefused(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         if let retryAt = grant.refused(at: moment.now) {
-            remember(.refused(fault), retryAt: retryAt, retryAfter: retryAfter, now: moment.now, keepsWaiters: true)
+            remember(.refused(fault), retryAt: retryAt, retryAfter: retryAfter, moment)
         } else if settings.needs == .person || grant.lastAttemptWasGrant {
             failAuthentication(moment)
         } else {

@@ -4,7 +4,6 @@ extension TokenLifeCycle {
     /// Kind of the next fetch; `nil`: only a login helps.
     var nextKind: FetchKind? { grant.nextKind(settings.needs) }
 
-    /// Plans a fetch for the earliest allowed time.
     mutating func wantToken(now: Instant) {
         guard stage == .running, !fetching.isUnderWay else { return }
         guard !isYielding else { return resumeAll(.failure(Self.hasYielded)) }
@@ -96,16 +95,13 @@ extension TokenLifeCycle {
     mutating func answered(_ id: FetchID, _ outcome: Outcome, _ moment: Moment) -> TokenRecord? {
         guard let fetch, fetch.id == id, stage == .running else { return nil }
         switch outcome {
-        case .response(let response):
-            return accept(response, fetch, moment)
+        case .response(let response): return accept(response, fetch, moment)
         case .fault(let fault, let retryAfter):
             fetching.end()
             setbacks.note(fault, at: moment.now)
             switch (fetch.kind, Self.verdict(on: fault)) {
-            case (.refresh(let spent), .grantGone):
-                return loseRefreshToken(spent, moment)
-            case (.refresh, .refused):
-                refreshRefused(fault, retryAfter: retryAfter, moment)
+            case (.refresh(let spent), .grantGone): return loseRefreshToken(spent, moment)
+            case (.refresh, .refused): refreshRefused(fault, retryAfter: retryAfter, moment)
             case (.grant, .grantGone) where settings.needs == .freshSeed,
                 (.grant, .refused) where settings.needs == .freshSeed && awaitsStore:
                 // The seed was probably spent for the unreadable record. It is tried once.
@@ -113,8 +109,7 @@ extension TokenLifeCycle {
                 failAuthentication(moment)
             case (.grant, .refused) where settings.needs == .freshSeed:
                 refreshRefused(fault, retryAfter: retryAfter, moment)
-            default:
-                fail(fault, retryAfter: retryAfter, moment)
+            default: fail(fault, retryAfter: retryAfter, moment)
             }
         case .adopted(let record):
             fetching.end()
@@ -180,8 +175,7 @@ extension TokenLifeCycle {
                             ? .tokenRefreshed(expiresIn: expiresIn)
                             : .tokenAcquired(expiresIn: expiresIn, stored: false)))
             }
-        case .fail(let fault):
-            fail(fault, retryAfter: nil, moment)
+        case .fail(let fault): fail(fault, retryAfter: nil, moment)
         }
         tick(moment)
     }

@@ -2,7 +2,6 @@
 extension TokenLifeCycle {
     typealias LoginID = UInt64
 
-    /// A login's token request goes out now.
     mutating func askedForLogin(now: Instant) { fetching.askedElsewhere(now: now) }
 
     /// Handles the enrolment of a sign-in that begins. The tokens keep theirs until the sign-in succeeds.

@@ -1,13 +1,8 @@
 extension TokenLifeCycle {
     /// Waits for a newer token until `deadline`. The outcome is that of the request under way, or of one that begins now.
     mutating func waitForRefresh(_ id: WaiterID, until deadline: Instant, _ moment: Moment) {
-        switch stage {
-        case .stopped: return act(.resume(id, .failure(.stopped)))
-        case .new:
-            stage = .loading
-            act(.read(.start))
-        case .loading, .running: break
-        }
+        guard stage != .stopped else { return act(.resume(id, .failure(.stopped))) }
+        load()
         if stage == .running, !fetching.isUnderWay, logins.pending == nil, nextKind == nil {
             return act(.resume(id, .failure(.needsAuthentication)))
         }

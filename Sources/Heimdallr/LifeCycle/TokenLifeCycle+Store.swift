@@ -21,7 +21,6 @@ extension TokenLifeCycle {
     /// The store has a record of this client for another server or account only.
     mutating func foundForeignRecord() { saving.noteForeignRecord() }
 
-    /// Other processes use the store.
     mutating func shareStore() { saving.share() }
 
     mutating func loaded(_ record: TokenRecord?, fault: TokenStoreError?, _ moment: Moment) {
@@ -64,7 +63,6 @@ extension TokenLifeCycle {
         tick(moment)
     }
 
-    /// Uses the store's record.
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         saving.takeUp(record.revision)
         let isEnrolled = grant.enrolment != nil
@@ -131,15 +129,8 @@ extension TokenLifeCycle {
     mutating func readAhead(_ record: TokenRecord, _ moment: Moment) {
         // A request under way looks at the store itself.
         guard fetch?.askedAt == nil else { return }
-        switch stage {
-        case .new:
-            stage = .loading
-            act(.read(.start))
-            loaded(record, fault: nil, moment)
-        case .loading: loaded(record, fault: nil, moment)
-        case .running: noticed(record, moment)
-        case .stopped: break
-        }
+        load()
+        if stage == .loading { loaded(record, fault: nil, moment) } else { noticed(record, moment) }
     }
 
     /// Judges the store's record, read under the lease, before a request of this kind.

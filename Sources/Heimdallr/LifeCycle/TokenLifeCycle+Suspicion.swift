@@ -40,29 +40,6 @@ extension TokenLifeCycle {
     /// Whether `askForPerson` was about the token in use.
     var isTokenInvalid: Bool { held?.isInvalid ?? false }
 
-    /// Returns the token unless it is suspect at this resource. No effect.
-    func tokenInUse(for resource: String, now: Instant) -> AccessToken? {
-        guard let token = tokenInUse(now: now), !suspicions.isSuspect(token.generation, at: resource) else {
-            return nil
-        }
-        return token
-    }
-
-    /// Does the same with the effects of `use`.
-    mutating func use(for resource: String, _ moment: Moment) -> AccessToken? {
-        guard let token = use(moment), !suspicions.isSuspect(token.generation, at: resource) else { return nil }
-        return token
-    }
-
-    /// Waits for a token that is not suspect at `resource` and is newer than `refused`.
-    mutating func wait(
-        _ id: WaiterID, for resource: String, insteadOf refused: UInt64?, until deadline: Instant, _ moment: Moment
-    ) {
-        var unwanted = refused
-        if let token, suspicions.isSuspect(token.generation, at: resource) { unwanted = token.generation }
-        wait(id, insteadOf: unwanted, until: deadline, moment)
-    }
-
     /// Resumes the callers that wait for another token than the one in use.
     mutating func resumeReplacing(_ error: HeimdallrError) {
         suspicions.giveUp()

@@ -1,7 +1,14 @@
 extension TokenLifeCycle {
     /// Waits for a token until `deadline`. Resumed exactly once, perhaps at once.
-    /// - Parameter unwanted: only a newer generation than this one is useful.
-    mutating func wait(_ id: WaiterID, insteadOf unwanted: UInt64? = nil, until deadline: Instant, _ moment: Moment) {
+    /// - Parameters:
+    ///   - resource: the token may not be suspect there.
+    ///   - refused: only a newer generation than this one is useful.
+    mutating func wait(
+        _ id: WaiterID, for resource: String? = nil, insteadOf refused: UInt64? = nil, until deadline: Instant,
+        _ moment: Moment
+    ) {
+        let isSuspect = token.map { suspicions.isSuspect($0.generation, at: resource) } ?? false
+        let unwanted = isSuspect ? token?.generation : refused
         if let token = use(moment), unwanted.map({ token.generation > $0 }) ?? true {
             act(.resume(id, .success(token)))
             return
@@ -15,13 +22,8 @@ extension TokenLifeCycle {
             return
         }
         waiters.add(id, until: deadline, insteadOf: unwanted)
-        switch stage {
-        case .new:
-            stage = .loading
-            act(.read(.start))
-        case .running: wantToken(now: moment.now)
-        case .loading, .stopped: break
-        }
+        load()
+        wantToken(now: moment.now)
         tick(moment)
     }
 
@@ -41,11 +43,7 @@ extension TokenLifeCycle {
         if let rejectedUntil, rejectedUntil > now {
             return .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))
         }
-        guard nextKind == nil else { return nil }
-        if awaitsStore, let away = saving.away {
-            return .tokenEndpointUnavailable(.store(away), retryAfter: Self.storePause)
-        }
-        return .needsAuthentication
+        return nextKind == nil ? errorWithoutGrant : nil
     }
 
     func error(for failure: Setbacks.Failure, now: Instant) -> HeimdallrError {
@@ -63,7 +61,6 @@ extension TokenLifeCycle {
         for id in ids { act(.resume(id, result)) }
     }
 
-    /// Resumes callers after their deadline.
     mutating func resumeOverdue(now: Instant) {
         let overdue = waiters.removeOverdue(at: now)
         guard !overdue.isEmpty else { return }

@@ -28,7 +28,6 @@ struct TokenLifeCycle: Sendable {
         case refresh(Secret)
     }
 
-    /// Reason for reading the store.
     enum Reading: Sendable {
         case start
         /// No reading has succeeded yet: a repaired store needs no restart.
@@ -54,7 +53,6 @@ struct TokenLifeCycle: Sendable {
         case emit(HeimdallrEvent.Kind)
     }
 
-    /// How a fetch ended.
     enum Outcome: Sendable {
         case response(TokenResponse)
         case fault(TokenEndpointFault, retryAfter: Duration?)
@@ -87,7 +85,6 @@ struct TokenLifeCycle: Sendable {
     private(set) var isYielding = false
     private var firstOutcome = FirstOutcome.open
 
-    /// The token in use.
     private(set) var held: HeldToken?
     /// Resources that doubt the token.
     var suspicions = Suspicions()
@@ -131,8 +128,8 @@ struct TokenLifeCycle: Sendable {
 
     // MARK: Using the token
 
-    /// Returns a valid token. Begins the background refresh when it is due. Hot path.
-    mutating func use(_ moment: Moment) -> AccessToken? {
+    /// Returns a valid token that is not suspect at this resource. Begins the background refresh when it is due. Hot path.
+    mutating func use(for resource: String? = nil, _ moment: Moment) -> AccessToken? {
         guard let held, stage == .running else { return nil }
         guard !held.token.isExpired(at: moment.now) else {
             tick(moment)
@@ -140,12 +137,14 @@ struct TokenLifeCycle: Sendable {
         }
         self.held?.noteUse(at: moment.now)
         if moment.now >= held.refreshAt, !fetching.isUnderWay { tick(moment) }
-        return held.token
+        return suspicions.isSuspect(held.token.generation, at: resource) ? nil : held.token
     }
 
     /// Returns the token that `use` would return without an effect; `nil` where `use` has one.
-    func tokenInUse(now: Instant) -> AccessToken? {
-        guard stage == .running, let held, held.serves(at: now, refreshes: fetching.isIdle) else { return nil }
+    func tokenInUse(for resource: String? = nil, now: Instant) -> AccessToken? {
+        guard stage == .running, let held, held.serves(at: now, refreshes: fetching.isIdle),
+            !suspicions.isSuspect(held.token.generation, at: resource)
+        else { return nil }
         return held.token
     }
 
@@ -203,14 +202,16 @@ struct TokenLifeCycle: Sendable {
     /// Begins to keep a token, from the store or the server.
     mutating func start(_ moment: Moment) {
         isWarm = true
-        switch stage {
-        case .new:
-            stage = .loading
-            act(.read(.start))
-        case .running where token == nil: wantToken(now: moment.now)
-        case .running, .loading, .stopped: break
-        }
+        load()
+        if token == nil { wantToken(now: moment.now) }
         tick(moment)
+    }
+
+    /// Reads the store first of all.
+    mutating func load() {
+        guard stage == .new else { return }
+        stage = .loading
+        act(.read(.start))
     }
 
     /// Prepares the hand-over of the record, or the end of the process. A request under way goes on, and its record is saved.
@@ -237,9 +238,7 @@ struct TokenLifeCycle: Sendable {
     }
 
     /// Cancels the fetch, under way or planned.
-    mutating func cancelFetch() {
-        if let fetch = fetching.end() { act(.cancelFetch(fetch.id)) }
-    }
+    mutating func cancelFetch() { if let fetch = fetching.end() { act(.cancelFetch(fetch.id)) } }
 
     /// Begins to use the token.
     mutating func publish(_ new: AccessToken, isStored: Bool = false, _ moment: Moment) {

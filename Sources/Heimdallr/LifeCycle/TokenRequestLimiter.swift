@@ -24,9 +24,7 @@ public final class TokenRequestLimiter: Sendable {
     private let state: Mutex<State>
     let clock: HeimdallrClock
 
-    /// - Parameters:
-    ///   - limits: numbers of requests under way.
-    ///   - clock: the clock of the clients that share it.
+    /// - Parameter clock: the clock of the clients that share it.
     public init(_ limits: TokenRequestLimits = TokenRequestLimits(), clock: HeimdallrClock = .system) {
         self.clock = clock
         state = Mutex(State(queue: RequestQueue(limits)))
@@ -34,7 +32,6 @@ public final class TokenRequestLimiter: Sendable {
 
     deinit { state.withLock { $0.alarm?.task.cancel() } }
 
-    /// Number of requests that wait for a slot.
     var waiting: Int { state.withLock { $0.continuations.count } }
 
     /// Returns an identifier for the share of one client.

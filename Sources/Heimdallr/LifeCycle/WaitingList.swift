@@ -25,16 +25,8 @@ struct WaitingList: Sendable {
     /// - Returns: whether the caller was there.
     mutating func remove(_ id: ID) -> Bool { waiters.removeValue(forKey: id) != nil }
 
-    mutating func removeAll() -> [ID] {
-        defer {
-            waiters = [:]
-            earliestDeadline = nil
-        }
-        return Array(waiters.keys)
-    }
-
     /// Removes the waiters that fulfil the condition.
-    mutating func removeAll(where isMeant: (Waiter) -> Bool) -> [ID] {
+    mutating func removeAll(where isMeant: (Waiter) -> Bool = { _ in true }) -> [ID] {
         let leaving = waiters.filter { isMeant($0.value) }.map(\.key)
         for id in leaving { waiters[id] = nil }
         earliestDeadline = waiters.values.map(\.deadline).min()

@@ -9,10 +9,6 @@ struct DeviceAuthorization: Sendable {
     var expiresIn: Duration
     var interval: Duration
 
-    static let defaultInterval = Duration.seconds(5)
-    static let defaultLife = Duration.seconds(600)
-    static let longestLife = Duration.seconds(24 * 3600)
-
     /// `nil`: the body has another form, or holds an unsafe address.
     init?(_ body: [UInt8]) {
         guard let value = try? JSONParser.parse(body), let code = value["device_code"]?.string, !code.isEmpty,
@@ -26,11 +22,9 @@ struct DeviceAuthorization: Sendable {
         verificationURI = uri
         verificationURIComplete = value["verification_uri_complete"]?.string.flatMap { Self.isAddress($0) ? $0 : nil }
         let life = value["expires_in"].flatMap(OAuthAccessTokenDefaultParser.seconds)
-        expiresIn =
-            life.map { .seconds(min(max($0, 0), Double(Self.longestLife.components.seconds))) }
-            ?? Self.defaultLife
+        expiresIn = .seconds(min(max(life ?? 600, 0), 24 * 3600))
         let pause = value["interval"].flatMap(OAuthAccessTokenDefaultParser.seconds)
-        interval = pause.map { .seconds(min(max($0, 1), 300)) } ?? Self.defaultInterval
+        interval = .seconds(min(max(pause ?? 5, 1), 300))
     }
 
     /// A web page; not a script, and nothing that could end a line on a terminal.

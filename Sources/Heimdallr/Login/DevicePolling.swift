@@ -12,31 +12,19 @@ struct DevicePolling: Sendable {
 
     static let longestPause = Duration.seconds(60)
 
-    init(interval: Duration) {
-        self.interval = interval
-    }
+    init(interval: Duration) { self.interval = interval }
 
     /// Meaning of an answer. `wait` is not checked against the codes' end: the caller knows the time.
     mutating func next(_ outcome: TokenLifeCycle.Outcome) -> Step {
         switch outcome {
         case .response(let response): return .done(response)
-        case .fault(.refused(let error), let retryAfter):
-            switch error.code {
-            case .authorizationPending:
-                faultsInARow = 0
-                return .wait(max(interval, retryAfter ?? .zero))
-            case .slowDown:
-                faultsInARow = 0
-                interval += .seconds(5)
-                return .wait(max(interval, retryAfter ?? .zero))
-            case .expiredToken: return .fail(.expired)
-            default:
-                guard TokenEndpointFault.refused(error).looksPermanent else { return backOff(retryAfter) }
-                return .fail(.refused(error))
-            }
+        case .fault(.refused(let error), let retryAfter) where [.authorizationPending, .slowDown].contains(error.code):
+            faultsInARow = 0
+            if error.code == .slowDown { interval += .seconds(5) }
+            return .wait(max(interval, retryAfter ?? .zero))
+        case .fault(.refused(let error), _) where error.code == .expiredToken: return .fail(.expired)
         case .fault(let fault, let retryAfter):
-            guard fault.looksPermanent else { return backOff(retryAfter) }
-            return .fail(.endpoint(fault))
+            return fault.looksPermanent ? .fail(LoginError(fault)) : backOff(retryAfter)
         // Not what a device's question can bring.
         case .adopted, .seedSpent: return .wait(interval)
         }

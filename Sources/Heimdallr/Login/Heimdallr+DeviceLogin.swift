@@ -44,7 +44,9 @@ extension Heimdallr {
             // Another process that polls for the same login was faster.
             if begins, hasAdopted { return }
             guard clock.now() < login.expiresAt else { throw .expired }
-            guard let next = try await poll(login, &polling) else { return }
+            let next: Duration?
+            (polling, next) = try await poll(login, polling)
+            guard let next else { return }
             pause = next
         }
     }
@@ -54,26 +56,21 @@ extension Heimdallr {
 
     /// Polls once.
     /// - Returns: time until the next poll; `nil`: the token is in use.
-    private func poll(_ login: DeviceLogin, _ polling: inout DevicePolling) async throws(LoginError) -> Duration? {
-        let before = polling
-        let (after, pause): (DevicePolling, Duration?)
+    private func poll(
+        _ login: DeviceLogin, _ polling: DevicePolling
+    ) async throws(LoginError) -> (DevicePolling, pause: Duration?) {
         do throws(LoginError) {
-            (after, pause) = try await holdingStore { () async throws(LoginError) -> (DevicePolling, Duration?) in
-                var polling = before
-                let pause = try await self.askForDevice(login, &polling)
-                return (polling, pause)
-            }
+            return try await holdingStore { () async throws(LoginError) in try await self.askForDevice(login, polling) }
         } catch LoginError.endpoint(.store) {
             // Another process works with the record: nothing was asked.
-            return polling.interval
+            return (polling, polling.interval)
         }
-        polling = after
-        return pause
     }
 
     private func askForDevice(
-        _ login: DeviceLogin, _ polling: inout DevicePolling
-    ) async throws(LoginError) -> Duration? {
+        _ login: DeviceLogin, _ before: DevicePolling
+    ) async throws(LoginError) -> (DevicePolling, pause: Duration?) {
+        var polling = before
         let outcome: TokenLifeCycle.Outcome
         let askedAt: ContinuousClock.Instant
         do throws(LoginError) {
@@ -82,18 +79,17 @@ extension Heimdallr {
                 to: nil)
         } catch LoginError.discovery {
             // The token endpoint is not known just now.
-            return polling.interval
+            return (polling, polling.interval)
         }
         switch polling.next(outcome) {
-        case .wait(let pause): return pause
+        case .wait(let pause): return (polling, pause)
         case .fail(let error):
             report(outcome, Self.deviceGrant, since: askedAt)
             throw error
         case .done(let response):
             report(outcome, Self.deviceGrant, since: askedAt)
-            let signIn = try await signIn(from: response, nonce: nil, isRequired: false)
-            try await takeUp(response, as: signIn, askedAt: askedAt)
-            return nil
+            try await takeUp(response, askedAt: askedAt)
+            return (polling, nil)
         }
     }
 }

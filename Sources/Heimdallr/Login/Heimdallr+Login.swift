@@ -95,8 +95,7 @@ extension Heimdallr {
             let response = heard
             let askedAt = clock.now()
             try await holdingStore { () async throws(LoginError) in
-                let signIn = try await self.signIn(from: response, nonce: expectation.nonce, isRequired: false)
-                try await self.takeUp(response, as: signIn, askedAt: askedAt)
+                try await self.takeUp(response, askedAt: askedAt, nonce: expectation.nonce)
             }
             return
         }
@@ -107,8 +106,7 @@ extension Heimdallr {
             func exchangeCode() async throws(LoginError) {
                 let (response, askedAt) = try await self.token(
                     form, grantType: "authorization_code", sendsScope: false, to: expectation.tokenEndpoint)
-                let signIn = try await self.signIn(from: response, nonce: expectation.nonce, isRequired: true)
-                try await self.takeUp(response, as: signIn, askedAt: askedAt)
+                try await self.takeUp(response, askedAt: askedAt, nonce: expectation.nonce, needsIDToken: true)
             }
             guard let enroller = self.exchange.enroller else { return try await exchangeCode() }
             try await self.checkEnrolment(expectation.enrolment)
@@ -126,17 +124,14 @@ extension Heimdallr {
         try await telling { () async throws(LoginError) in
             try await holdingStore { () async throws(LoginError) in
                 let (response, askedAt) = try await self.token(form, grantType: "password", sendsScope: true, to: nil)
-                let signIn = try await self.signIn(from: response, nonce: nil, isRequired: false)
-                try await self.takeUp(response, as: signIn, askedAt: askedAt)
+                try await self.takeUp(response, askedAt: askedAt)
             }
         }
     }
 
     /// Fetches a new token now, at least a second after the last request and after the server's `Retry-After`. No effect on a
     /// client that needs a login. Returns at once.
-    public func refreshNow() {
-        apply { $0.refreshNow($1) }
-    }
+    public func refreshNow() { apply { $0.refreshNow($1) } }
 
     /// Does the same, and waits for the outcome or for a request under way, at most for `limit`.
     /// - Throws: `HeimdallrError`; the former token stays.
@@ -148,37 +143,16 @@ extension Heimdallr {
 
     /// Sends a request to another endpoint than the token endpoint. These endpoints want `client_id` in the form.
     func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HeimdallrHTTPResponse {
-        var request: TokenRequest
         do throws(TokenEndpointFault) {
-            request = try await exchange.authenticated(form)
-        } catch {
-            throw LoginError(error)
-        }
-        request.set(FormParameter("client_id", exchange.credentials.identifier))
-        let message = exchange.message(request, to: url)
-        exchange.trace.note(message)
-        let response: HeimdallrHTTPResponse
-        do {
-            response = try await exchange.httpClient.send(message)
-        } catch {
-            exchange.directory.doubt()
-            throw .endpoint(.network(error as? HeimdallrHTTPClientError ?? .other))
-        }
-        guard (200..<300).contains(response.status) else {
-            if response.status == 404 { exchange.directory.doubt() }
-            if let refusal = exchange.refusal(in: response, hiding: request.secrets + liveSecrets) {
-                throw .refused(refusal)
-            }
-            throw .endpoint(
-                (300..<400).contains(response.status) ? .redirect(response.status) : .status(response.status))
-        }
-        return response
+            var request = try await exchange.authenticated(form)
+            request.set(FormParameter("client_id", exchange.credentials.identifier))
+            exchange.trace.note(address: url)
+            return try await exchange.answer(to: request, at: url, hiding: liveSecrets)
+        } catch { throw LoginError(error) }
     }
 
     /// Fetches the issuer's metadata, if there is an issuer.
-    package func findMetadata() async throws(DiscoveryFault) {
-        _ = try await exchange.directory.metadata()
-    }
+    package func findMetadata() async throws(DiscoveryFault) { _ = try await exchange.directory.metadata() }
 
     /// Returns the endpoints for a first token, by their names in metadata. The token endpoint is last, if there is one.
     /// - Throws: `LoginError`, for the first endpoint without an address.
@@ -190,7 +164,7 @@ extension Heimdallr {
 
     private func neededEndpoints() async -> [Endpoint] {
         switch loginMethod {
-        // The code grant alone insists on an id token: `signIn(from:nonce:isRequired:)`.
+        // The code grant alone insists on an id token: `takeUp(_:askedAt:nonce:needsIDToken:)`.
         case .browser: [.authorization] + (await pushingEndpoints()) + (wantsIDToken ? [.keys] : []) + [.token]
         case .implicit: [.authorization] + (await pushingEndpoints())
         case .device: [.deviceAuthorization, .token]

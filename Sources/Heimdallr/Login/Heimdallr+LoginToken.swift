@@ -30,9 +30,7 @@ extension Heimdallr {
         AuthorizationResponse.refusalWithoutState(in: answer, hiding: secrets)
     }
 
-    func checkRunning() throws(LoginError) {
-        if look({ $0.stage == .stopped || $0.isYielding }) { throw .stopped }
-    }
+    func checkRunning() throws(LoginError) { if look({ $0.stage == .stopped || $0.isYielding }) { throw .stopped } }
 
     /// - Parameter metadata: the server's metadata, if it is known.
     func url(_ endpoint: Endpoint, in metadata: ServerMetadata? = nil) async throws(LoginError) -> String {
@@ -55,9 +53,7 @@ extension Heimdallr {
     }
 
     /// Whether an id token is expected. It can be checked only with an issuer.
-    var wantsIDToken: Bool {
-        exchange.configuration.issuer != nil && exchange.configuration.scope.contains("openid")
-    }
+    var wantsIDToken: Bool { exchange.configuration.issuer != nil && exchange.configuration.scope.contains("openid") }
 
     /// Runs `body` under the gate and the lease of the record. Not cancelled with the caller: a one-time credential may be used.
     func holdingStore<Value: Sendable>(
@@ -124,13 +120,11 @@ extension Heimdallr {
         return (outcome, askedAt)
     }
 
-    func report(_ outcome: TokenLifeCycle.Outcome, _ grantType: String, since askedAt: ContinuousClock.Instant) {
-        onTokenRequest?(report(grantType, outcome, since: askedAt))
-    }
-
     /// The signed-in person by the id token, if one is wanted.
     /// - Throws: `LoginError.idToken`
-    func signIn(from response: TokenResponse, nonce: String?, isRequired: Bool) async throws(LoginError) -> SignIn? {
+    private func signIn(from response: TokenResponse, nonce: String?, isRequired: Bool) async throws(LoginError)
+        -> SignIn?
+    {
         guard wantsIDToken, let issuer = exchange.configuration.issuer else { return nil }
         guard let idToken = response.idToken else {
             let isGranted = response.scope?.contains("openid") ?? true
@@ -153,10 +147,11 @@ extension Heimdallr {
         }
     }
 
-    /// Makes a login's token durable, then uses it. Under `holdingStore` only.
+    /// Verifies the id token of a login's answer, makes the token durable, then uses it. Under `holdingStore` only.
     func takeUp(
-        _ response: TokenResponse, as signIn: SignIn?, askedAt: ContinuousClock.Instant
+        _ response: TokenResponse, askedAt: ContinuousClock.Instant, nonce: String? = nil, needsIDToken: Bool = false
     ) async throws(LoginError) {
+        let signIn = try await signIn(from: response, nonce: nonce, isRequired: needsIDToken)
         let stored = (try? await store.load(client: recordName))?.revision ?? 0
         let taken = apply { life, moment in
             Result { () throws(TokenResponseError) in
@@ -167,17 +162,9 @@ extension Heimdallr {
         case .failure(let error): throw .endpoint(.answer(error))
         case .success(nil): throw .stopped
         case .success(let login?):
-            let fault: TokenStoreError?
-            switch await save(login.record) {
-            case .done: fault = nil
-            case .failed(let error): fault = error
-            case .superseded(let later):
-                takeUp(later)
-                throw .overtaken
-            }
-            let isUsed = apply {
-                $0.loginSaved(login.id, login.record, fault: fault, $1)
-            }
+            let saved = await save(login.record)
+            guard !saved.isSuperseded else { throw .overtaken }
+            let isUsed = apply { $0.loginSaved(login.id, login.record, fault: saved.fault, $1) }
             guard isUsed else {
                 try checkRunning()
                 throw .overtaken

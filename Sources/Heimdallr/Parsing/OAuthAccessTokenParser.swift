@@ -24,15 +24,10 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
     /// It has no settings.
     public init() {}
 
-    public func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse {
-        try Self.parse(body.span)
-    }
+    public func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse { try Self.parse(body.span) }
 
     public func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
-        let result = content.withSpan { span -> Result<TokenResponse, TokenResponseError> in
-            do throws(TokenResponseError) { return .success(try Self.parse(span)) } catch { return .failure(error) }
-        }
-        return try result.get()
+        try content.withSpan { span in Result { () throws(TokenResponseError) in try Self.parse(span) } }.get()
     }
 
     private static func parse(_ body: Span<UInt8>) throws(TokenResponseError) -> TokenResponse {
@@ -90,14 +85,7 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
         }
         let trimmed = text.utf8.filter { $0 != 0x20 }
         guard !trimmed.isEmpty, trimmed.count <= 64,
-            trimmed.allSatisfy({ byte in
-                switch byte {
-                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "+"),
-                    UInt8(ascii: "e"), UInt8(ascii: "E"):
-                    true
-                default: false
-                }
-            }),
+            trimmed.allSatisfy({ ASCII.isDigit($0) || ".-+eE".utf8.contains($0) }),
             let seconds = Double(String(decoding: trimmed, as: UTF8.self)), seconds.isFinite
         else { return nil }
         return seconds

@@ -8,9 +8,7 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         public let rawValue: String
 
         /// - Parameter rawValue: any text, to compare with what a server sent.
-        public init(rawValue: String) {
-            self.rawValue = rawValue
-        }
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// A parameter is missing, repeated or malformed: RFC 6749 section 5.2.
         public static let invalidRequest = Code(rawValue: "invalid_request")

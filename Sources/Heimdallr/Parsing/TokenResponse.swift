@@ -1,5 +1,5 @@
 /// A successful answer of a token endpoint, as sent: RFC 6749 section 5.1. Prints as `<redacted>`.
-public struct TokenResponse: Sendable, Redacted {
+public struct TokenResponse: Sendable, Equatable, Redacted {
     /// `access_token`. Later refused unless it is one or more bytes from 0x21 to 0x7E.
     public var accessToken: Secret
     /// `token_type`; only Bearer is used, and what `HeimdallrConfiguration.treatAsBearer` names.
@@ -21,15 +21,15 @@ public struct TokenResponse: Sendable, Redacted {
     }
     var members: SecretMembers
     /// The key of the request's DPoP proof.
-    var binding: DPoPKey?
+    @Uncompared var binding: DPoPKey?
     /// Number of the client certificate of the request's connection, where tokens are bound to it.
-    var certificate: UInt64?
+    @Uncompared var certificate: UInt64?
     /// The server and the client of the request, where an API's documents named them.
-    var enrolment: Enrolment?
+    @Uncompared var enrolment: Enrolment?
     /// The token is not used from this instant on, whatever `expiresIn` says.
-    var endsAt: ContinuousClock.Instant?
+    @Uncompared var endsAt: ContinuousClock.Instant?
     /// Secrets of the request, and of the client at that time.
-    var requestSecrets: [Secret] = []
+    @Uncompared var requestSecrets: [Secret] = []
 
     /// For a parser of your own: the parameters are the properties of the same names.
     public init(
@@ -45,15 +45,6 @@ public struct TokenResponse: Sendable, Redacted {
         members = SecretMembers(extra)
         self.refreshTokenExpiresIn = refreshTokenExpiresIn
         self.idToken = idToken
-    }
-}
-
-/// Answers with the same content are equal, whatever key their request was proved with.
-extension TokenResponse: Equatable {
-    public static func == (one: TokenResponse, other: TokenResponse) -> Bool {
-        one.accessToken == other.accessToken && one.tokenType == other.tokenType && one.expiresIn == other.expiresIn
-            && one.refreshToken == other.refreshToken && one.refreshTokenExpiresIn == other.refreshTokenExpiresIn
-            && one.idToken == other.idToken && one.scope == other.scope && one.members == other.members
     }
 }
 

@@ -13,7 +13,7 @@ extension Heimdallr {
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
     ) async throws -> HeimdallrHTTPResponse {
-        try await withToken(for: Self.resource(ofURL: request.url), waiting: limit) { token in
+        try await withToken(for: TokenEndpointURL.origin(of: request.url), waiting: limit) { token in
             var signed = request
             put(token, on: &signed)
             let answer = try await send(signed)
@@ -64,13 +64,13 @@ extension Heimdallr {
         send: nonisolated(nonsending) (Request) async throws -> Answer,
         challenges: (Answer) -> [String]?
     ) async throws -> Answer {
-        try await withCredential(for: resource, waiting: limit) { credential in
-            var request = request
-            put(credential, &request)
-            return try await send(request)
-        } challenges: {
-            challenges($0)
-        }
+        try await withCredential(
+            for: resource, waiting: limit,
+            send: { credential in
+                var request = request
+                put(credential, &request)
+                return try await send(request)
+            }, challenges: challenges)
     }
 
     /// Does the same for callers that make the request: `send` gets only the credential.
@@ -85,11 +85,9 @@ extension Heimdallr {
         send: nonisolated(nonsending) (RequestCredential) async throws -> Answer,
         challenges: (Answer) -> [String]?
     ) async throws -> Answer {
-        try await withToken(for: resource, waiting: limit) { token in
-            try await send(authenticator.credential(for: token))
-        } challenges: {
-            challenges($0)
-        }
+        try await withToken(
+            for: resource, waiting: limit, send: { try await send(authenticator.credential(for: $0)) },
+            challenges: challenges)
     }
 
     nonisolated(nonsending) private func withToken<Answer>(
@@ -124,8 +122,7 @@ extension Heimdallr {
     /// - Parameter challenges: those of a 401; `nil`: it was none.
     /// - Returns: whether to try again.
     private func judge(_ challenges: [String]?, of token: AccessToken, at resource: String, isReplay: Bool) -> Bool {
-        let values = challenges.map { $0.map { Array($0.utf8) } }
-        guard let values else {
+        guard let values = challenges?.map({ Array($0.utf8) }) else {
             accepted(token, by: resource, isReplay: isReplay)
             return false
         }
@@ -134,12 +131,5 @@ extension Heimdallr {
         guard Challenge.refuseToken(values, of: scheme) else { return false }
         return refused(
             token, by: resource, saysInvalid: Challenge.sayInvalidToken(values, of: scheme), isReplay: isReplay)
-    }
-
-    /// Scheme and authority of an absolute URL.
-    static func resource(ofURL url: String) -> String {
-        guard let colon = url.firstRange(of: "://") else { return "" }
-        return url[..<colon.upperBound].lowercased()
-            + url[colon.upperBound...].prefix { !["/", "?", "#"].contains($0) }.lowercased()
     }
 }

@@ -15,15 +15,23 @@ extension RequestCredential {
         case .header(let name, let value):
             request.headers.removeAll { ASCII.equalIgnoringCase($0.name, name) }
             request.headers.append(HeimdallrHTTPField(name: name, secret: value))
-        case .query:
-            request.url = put(inURL: request.url)
+        case .query: request.url = put(inURL: request.url)
         }
     }
 
-    /// Returns `url` (or path and query) with the credential in its query; unchanged for a header field.
+    /// Returns `url` (or path and query) with the credential in its query, and all else byte for byte; unchanged for a header
+    /// field.
     public func put(inURL url: String) -> String {
         guard case .query(let name, let value) = self else { return url }
-        return QueryParameter.set(name, to: value, in: url)
+        let hash = url.firstIndex(of: "#") ?? url.endIndex
+        let (rest, fragment) = (url[..<hash], url[hash...])
+        let encodedName = PercentEncoding.uri.encode(name)
+        let pair = "\(encodedName)=\(PercentEncoding.uri.encode(value.revealedBytes))"
+        guard let mark = rest.firstIndex(of: "?") else { return "\(rest)?\(pair)\(fragment)" }
+        var kept = rest[rest.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
+            .filter { $0.prefix { $0 != "=" } != encodedName && $0.prefix { $0 != "=" } != name }
+        if kept == [""] { kept = [] }
+        return "\(rest[..<mark])?\((kept + [pair[...]]).joined(separator: "&"))\(fragment)"
     }
 }
 
@@ -47,9 +55,7 @@ public struct ResourceRequestAuthenticatorHTTPHeader: ResourceRequestAuthenticat
     /// Word before the token, with a space between them. `nil`: the token stands alone.
     public let scheme: String?
 
-    /// - Parameters:
-    ///   - name: the field's name, a token of RFC 9110 section 5.6.2.
-    ///   - scheme: word before the token, such a token, too; `nil`: none.
+    /// Name and scheme are tokens of RFC 9110 section 5.6.2.
     public init(name: String = "Authorization", scheme: String? = "Bearer") {
         self.name = name
         self.scheme = scheme
@@ -70,32 +76,8 @@ public struct ResourceRequestAuthenticatorQueryParameter: ResourceRequestAuthent
     public let name: String
 
     /// - Parameter name: the query parameter's name, not escaped.
-    public init(name: String = "access_token") {
-        self.name = name
-    }
+    public init(name: String = "access_token") { self.name = name }
 
     /// The query parameter with the token.
-    public func credential(for token: AccessToken) -> RequestCredential {
-        .query(name: name, value: token.value)
-    }
-}
-
-/// One parameter in a URL's query; everything else stays byte for byte.
-enum QueryParameter {
-    static func set(_ name: String, to value: Secret, in url: String) -> String {
-        var rest = url[...]
-        var fragment = ""[...]
-        if let hash = rest.firstIndex(of: "#") {
-            fragment = rest[hash...]
-            rest = rest[..<hash]
-        }
-        let encodedName = PercentEncoding.uri.encode(name)
-        let encodedValue = PercentEncoding.uri.encode(value.revealedBytes)
-        let pair = "\(encodedName)=\(encodedValue)"
-        guard let mark = rest.firstIndex(of: "?") else { return "\(rest)?\(pair)\(fragment)" }
-        var kept = rest[rest.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
-            .filter { $0.prefix { $0 != "=" } != encodedName && $0.prefix { $0 != "=" } != name }
-        if kept == [""] { kept = [] }
-        return "\(rest[..<mark])?\((kept + [pair[...]]).joined(separator: "&"))\(fragment)"
-    }
+    public func credential(for token: AccessToken) -> RequestCredential { .query(name: name, value: token.value) }
 }

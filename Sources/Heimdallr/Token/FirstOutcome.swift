@@ -35,6 +35,19 @@ package final class FirstOutcome<Value: Sendable>: Sendable {
         if let early { continuation.resume(with: early) }
     }
 
+    /// Waits for the outcome that `begin` brings about, or for that of `alarm`.
+    package static func wait(
+        _ alarm: @escaping @Sendable () async -> Result<Value, any Error>, begin: (FirstOutcome) -> Void
+    ) async throws -> Value {
+        let outcome = FirstOutcome()
+        let timer = Task.detached { outcome.end(await alarm()) }
+        defer { timer.cancel() }
+        return try await withCheckedThrowingContinuation { continuation in
+            outcome.await(continuation)
+            begin(outcome)
+        }
+    }
+
     /// - Returns: whether it was the first.
     @discardableResult
     package func end(_ result: Result<Value, any Error>) -> Bool {
@@ -51,5 +64,20 @@ package final class FirstOutcome<Value: Sendable>: Sendable {
         }
         continuation?.resume(with: result)
         return isFirst
+    }
+}
+
+/// Waits for `work`, but no longer than `limit`; it goes on by itself then.
+package func waitBriefly(
+    atMost limit: Duration, on clock: HeimdallrClock = .system, for work: @escaping @Sendable () async -> Void
+) async {
+    try? await FirstOutcome<Void>.wait {
+        try? await clock.sleep(clock.now() + limit)
+        return .success(())
+    } begin: { outcome in
+        Task {
+            await work()
+            outcome.end(.success(()))
+        }
     }
 }

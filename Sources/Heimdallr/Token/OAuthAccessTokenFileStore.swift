@@ -55,8 +55,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     /// Makes and checks the directory, so that a fault shows at the start. Keeps `store move` away while this object lives.
     /// - Throws: `TokenStoreError`; its kind is `.misconfigured` where waiting does not help.
     public func prepare() async throws {
-        try await FileStoreClient("prepare", on: machine).perform(within: diskPatience) { [self] in
-            let folder = try PrivateDirectory(path: directory)
+        try await onDisk(FileStoreClient("prepare", on: machine)) { [self] folder in
             // On a disk that can only be read there is nothing to move.
             let lock = try? folder.tryLock(Self.useName, isShared: true)
             use.withLock { $0.lock = lock }
@@ -82,9 +81,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
 
     public func load(client name: String) async throws -> TokenRecord? {
         let client = try client(name)
-        return try await client.perform(within: diskPatience) { [self] in
-            try read(client, in: PrivateDirectory(path: directory))?.record(machine: machine)
-        }
+        return try await onDisk(client) { [self] in try read(client, in: $0)?.record(machine: machine) }
     }
 
     public func save(_ record: TokenRecord, client name: String) async throws {
@@ -107,8 +104,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         let client = try client(name)
         let lock: FileLock
         if let held = client.lock { lock = held } else { lock = try await self.lock(client) }
-        try await client.perform(within: diskPatience) { [self] in
-            let folder = try PrivateDirectory(path: directory)
+        try await onDisk(client) { [self] folder in
             // An empty record tells the processes that still have its tokens. A full disk has no room for one.
             do { try empty(client, in: folder) } catch { try folder.remove(client.recordName) }
             withExtendedLifetime(lock) {}
@@ -123,7 +119,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     }
 
     public func names(of client: String) async throws -> [String] {
-        guard let prefix = FileStoreName.file(for: client) else { return [] }
+        guard let prefix = FileStoreClient.file(for: client) else { return [] }
         return try await self.client(client).perform(within: diskPatience) { [self] in
             let names = FileSystem.names(in: directory).filter { $0.hasSuffix(".token") }.map { String($0.dropLast(6)) }
                 .filter { RecordName.client(of: $0) == prefix }.map { client + $0.suffix(17) }
@@ -134,6 +130,13 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     }
 
     // MARK: How
+
+    /// Runs work in the directory, which is made when it is missing.
+    private func onDisk<Value: Sendable>(
+        _ client: FileStoreClient, _ work: @escaping @Sendable (PrivateDirectory) throws -> Value
+    ) async throws -> Value {
+        try await client.perform(within: diskPatience) { [directory] in try work(PrivateDirectory(path: directory)) }
+    }
 
     private func client(_ name: String) throws(TokenStoreError) -> FileStoreClient {
         try clients.withLock { clients throws(TokenStoreError) in
@@ -150,8 +153,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         let deadline = clock.now() + lockPatience
         var pause = Duration.milliseconds(4)
         while true {
-            let lock = try await client.perform(within: diskPatience) { [self] in
-                let folder = try PrivateDirectory(path: directory)
+            let lock = try await onDisk(client) { [self] folder in
                 let lock = try folder.tryLock(client.lockName)
                 if !use.withLock({ $0.isMoving }), let location = try Self.newLocation(in: folder) {
                     throw MovedStore.late(self.location, movedTo: location)
@@ -174,8 +176,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     private func write(
         _ new: StoredRecord, _ client: FileStoreClient, _ lock: FileLock, underLease: Bool
     ) async throws {
-        try await client.perform(within: diskPatience) { [self] in
-            let folder = try PrivateDirectory(path: directory)
+        try await onDisk(client) { [self] folder in
             var new = new
             if let old = try read(client, in: folder), old.record.revision > new.record.revision {
                 // Under a lease this record is the later one. A later retry has no lease: another process's record then stays.
@@ -229,22 +230,19 @@ extension OAuthAccessTokenFileStore: MovableTokenStore {
     package var location: String { "the files in \(directory)" }
 
     package func prepareMove(alone: Bool) async throws {
-        try await FileStoreClient("move", on: machine).perform(within: diskPatience) { [self] in
-            let lock = try PrivateDirectory(path: directory).tryLock(Self.useName, isShared: !alone)
+        try await onDisk(FileStoreClient("move", on: machine)) { [self] folder in
+            let lock = try folder.tryLock(Self.useName, isShared: !alone)
             if lock == nil { throw MovedStore.inUse(location) }
             use.withLock { $0 = Use(lock: lock, isMoving: true) }
         }
     }
 
     package func newLocation() async throws -> String? {
-        try await FileStoreClient("move", on: machine).perform(within: diskPatience) { [directory] in
-            try Self.newLocation(in: PrivateDirectory(path: directory))
-        }
+        try await onDisk(FileStoreClient("move", on: machine)) { try Self.newLocation(in: $0) }
     }
 
     package func setNewLocation(_ location: String?) async throws {
-        try await FileStoreClient("move", on: machine).perform(within: diskPatience) { [directory] in
-            let folder = try PrivateDirectory(path: directory)
+        try await onDisk(FileStoreClient("move", on: machine)) { folder in
             guard let location else { return try folder.remove(Self.noteName) }
             try folder.replace(Self.noteName, with: Array(location.utf8.prefix(MovedStore.longestNote)))
         }
@@ -262,9 +260,7 @@ public struct TokenStoreKey: Sendable, Redacted {
 
     /// - Parameter text: 32 bytes, or base64 of 32 bytes; `heimdallr-proxy keygen` makes one.
     /// - Throws: `TokenStoreError` of the kind `.misconfigured` when it is anything else.
-    public init(_ text: Secret) throws(TokenStoreError) {
-        try self.init(text.bytes, from: "the key")
-    }
+    public init(_ text: Secret) throws(TokenStoreError) { try self.init(text.bytes, from: "the key") }
 
     /// Reads it from a file. Blocks the thread for as long as the disk takes.
     /// - Parameter path: a file that holds 32 bytes, or base64 of 32 bytes.
@@ -273,9 +269,7 @@ public struct TokenStoreKey: Sendable, Redacted {
         let bytes: SecretBytes
         do throws(CryptographyError) {
             bytes = try SecretFile.read(path: path, trimsLineEnd: false)
-        } catch {
-            throw TokenStoreError("the token store's key: \(error)", kind: .misconfigured)
-        }
+        } catch { throw TokenStoreError("the token store's key: \(error)", kind: .misconfigured) }
         try self.init(bytes, from: path)
     }
 

@@ -1,6 +1,7 @@
 internal import Cryptography
 import Dispatch
 import Synchronization
+internal import WireText
 
 /// State of one client of the file store in this process.
 final class FileStoreClient: Sendable {
@@ -22,7 +23,7 @@ final class FileStoreClient: Sendable {
 
     /// - Throws: `TokenStoreError` when no file can be named after it.
     init(_ name: String, on machine: FileStoreMachine = .system) throws(TokenStoreError) {
-        guard let file = FileStoreName.file(for: name) else {
+        guard let file = Self.file(for: name) else {
             throw TokenStoreError("the token store needs client names of 1 to 80 characters", kind: .misconfigured)
         }
         self.name = name
@@ -30,6 +31,16 @@ final class FileStoreClient: Sendable {
         recordName = file + ".token"
         lockName = file + ".lock"
         queue = DispatchQueue(label: "token store", target: .global())
+    }
+
+    /// A file name has 255 bytes at most, and the longest suffix, `.token.new`, has 10.
+    private static let longest = 240
+
+    /// Unique for each client, and of letters, digits, `-`, `_` and `%` only: no name leads out of the directory or hides.
+    /// `nil`: the name is empty or too long.
+    static func file(for client: String) -> String? {
+        let name = PercentEncoding.fileName.encode(client)
+        return name.isEmpty || name.utf8.count > longest ? nil : name
     }
 
     /// Lock of the lease, or of a record that is owed.
@@ -56,30 +67,19 @@ final class FileStoreClient: Sendable {
     func perform<Value: Sendable>(
         within limit: Duration, _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
-        let outcome = FirstOutcome<Value>()
-        let alarm = Task.detached { [clock = machine.clock] in
+        try await FirstOutcome.wait { [clock = machine.clock] in
             // Two times: a process that was stopped finds the first one over, and gives the disk the second.
-            do { for _ in 0..<2 { try await clock.sleep(clock.now() + limit / 2) } } catch {
-                outcome.end(.failure(error))
-                return
-            }
-            outcome.end(.failure(TokenStoreError("the disk of the token store does not answer: it was given \(limit)")))
-        }
-        defer { alarm.cancel() }
-        return try await withCheckedThrowingContinuation { continuation in
-            outcome.await(continuation)
+            do { for _ in 0..<2 { try await clock.sleep(clock.now() + limit / 2) } } catch { return .failure(error) }
+            return .failure(TokenStoreError("the disk of the token store does not answer: it was given \(limit)"))
+        } begin: { outcome in
             let carryOut = machine.carryOut ?? { [queue] work in queue.async(execute: work) }
             carryOut {
                 // Nobody waits for it any more, and it has not begun.
                 guard !outcome.hasEnded else { return }
-                outcome.end(Result { try work() }.mapError(Self.sentence))
+                outcome.end(
+                    Result { try work() }.mapError { ($0 as? CryptographyError).map(TokenStoreError.init) ?? $0 })
             }
         }
-    }
-
-    private static func sentence(for error: any Error) -> any Error {
-        guard let error = error as? CryptographyError else { return error }
-        return TokenStoreError(error)
     }
 }
 

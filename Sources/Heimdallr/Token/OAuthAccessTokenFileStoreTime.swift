@@ -12,9 +12,7 @@ package struct TimeStamp: Sendable, Equatable {
     var isSynchronized: Bool
 
     /// By a wall clock alone, which another machine may not believe.
-    package init(wall: Int64) { self.init(wall: wall, sinceBoot: 0, boot: nil, isSynchronized: false) }
-
-    package init(wall: Int64, sinceBoot: Int64, boot: [UInt8]?, isSynchronized: Bool) {
+    package init(wall: Int64, sinceBoot: Int64 = 0, boot: [UInt8]? = nil, isSynchronized: Bool = false) {
         self.wall = wall
         self.sinceBoot = sinceBoot
         self.boot = boot

@@ -87,17 +87,12 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
     /// The remedy, if it is known; the description ends with it.
     package var advice: String?
 
-    /// - Parameters:
-    ///   - description: says what to do; never what the record holds.
-    ///   - kind: what a client shall do about it.
+    /// - Parameter description: says what to do; never what the record holds.
     public init(_ description: String, kind: Kind = .fault) {
         self.description = description
         self.kind = kind
     }
 
-    /// - Parameters:
-    ///   - fault: the fault.
-    ///   - advice: the remedy.
     package init(_ fault: String, advice: String, kind: Kind) {
         self.init("\(fault): \(advice)", kind: kind)
         self.advice = advice
@@ -114,17 +109,11 @@ public final class OAuthAccessTokenMemoryStore: OAuthAccessTokenStore {
     /// An empty store.
     public init() {}
 
-    public func load(client: String) -> TokenRecord? {
-        records.withLock { $0[client] }
-    }
+    public func load(client: String) -> TokenRecord? { records.withLock { $0[client] } }
 
-    public func save(_ record: TokenRecord, client: String) {
-        records.withLock { $0[client] = record }
-    }
+    public func save(_ record: TokenRecord, client: String) { records.withLock { $0[client] = record } }
 
-    public func remove(client: String) {
-        records.withLock { $0[client] = nil }
-    }
+    public func remove(client: String) { records.withLock { $0[client] = nil } }
 
     public func names(of client: String) -> [String] {
         records.withLock { records in records.keys.filter { RecordName.client(of: $0) == client } }

@@ -21,9 +21,7 @@ struct RecordWriter {
 
     mutating func byte(_ byte: UInt8) { bytes.append(byte) }
 
-    mutating func integer(_ value: UInt64) {
-        bytes += value.bigEndianBytes
-    }
+    mutating func integer(_ value: UInt64) { bytes += value.bigEndianBytes }
 
     mutating func secret(_ secret: Secret) {
         integer(UInt64(secret.count))
@@ -89,8 +87,7 @@ struct RecordReader {
         for _ in 0..<(try size(span)) { record.scope.append(try text(span)) }
         guard case .object(let extra) = try value(span, depth: 0) else { throw Unreadable() }
         record.extra = extra
-        var stamp = TimeStamp(
-            wall: Int64(bitPattern: try integer(span)), sinceBoot: 0, boot: nil, isSynchronized: false)
+        var stamp = TimeStamp(wall: Int64(bitPattern: try integer(span)))
         stamp.sinceBoot = Int64(bitPattern: try integer(span))
         if try flag(span) {
             var boot: [UInt8] = []

@@ -19,25 +19,22 @@ struct TokenPolicy: Sendable {
         guard response.accessToken.isVisible else { throw .badAccessToken }
         guard let type = response.tokenType ?? defaultTokenType else { throw .noTokenType }
         let isBound = response.binding != nil
-        guard
-            isBound
-                ? ASCII.equalIgnoringCase(type, "DPoP")
-                : ASCII.equalIgnoringCase(type, "Bearer")
-                    || treatAsBearer.contains(where: { ASCII.equalIgnoringCase($0, type) })
-        else {
+        let accepted = isBound ? ["DPoP"] : ["Bearer"] + treatAsBearer
+        guard accepted.contains(where: { ASCII.equalIgnoringCase($0, type) }) else {
             if ASCII.equalIgnoringCase(type, "N_A") { throw .notAnAccessToken }
             if isBound { throw .notBound }
             throw .unknownTokenType(ServerText.sanitize(type, hiding: Self.secrets(of: response)))
         }
         let expiresAt = askedAt + lifetime(response.expiresIn)
         return AccessToken(
-            value: response.accessToken, type: isBound ? "DPoP" : "Bearer", issuedAt: askedAt,
-            expiresAt: response.endsAt.map { min($0, expiresAt) } ?? expiresAt,
-            refreshToken: response.refreshToken ?? refreshToken,
-            scope: response.scope.map {
-                GrantedScope.keep($0, askedFor: requestedScope, hiding: Self.secrets(of: response))
-            } ?? requestedScope,
-            members: response.members, binding: response.binding, certificate: response.certificate)
+            AccessToken.Content(
+                value: response.accessToken, type: isBound ? "DPoP" : "Bearer", issuedAt: askedAt,
+                expiresAt: response.endsAt.map { min($0, expiresAt) } ?? expiresAt,
+                refreshToken: response.refreshToken ?? refreshToken,
+                scope: response.scope.map {
+                    GrantedScope.keep($0, askedFor: requestedScope, hiding: Self.secrets(of: response))
+                } ?? requestedScope,
+                members: response.members, binding: response.binding, certificate: response.certificate))
     }
 
     /// Secrets that a server could repeat in its messages.

@@ -5,9 +5,7 @@ public struct SignIn: Sendable, Equatable, Redacted {
     /// A name out of the id token's claims, for people. Printable, at most 256 characters.
     public var name: String?
 
-    /// - Parameters:
-    ///   - idToken: a verified one.
-    ///   - name: a printable name.
+    /// The parameters are the properties.
     public init(idToken: Secret? = nil, name: String? = nil) {
         self.idToken = idToken
         self.name = name
@@ -42,41 +40,28 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public var dpopKey: Secret?
     /// The thumbprint of the key that the access token is bound to (RFC 7638); `nil`: it is a Bearer token.
     public var keyThumbprint: String?
-    private var bound = Bound()
+    /// The key with the thumbprint `keyThumbprint`, ready for use: stored in the record, or kept elsewhere.
+    @Uncompared var binding: DPoPKey?
+    /// Number of the client certificate that the token is bound to (RFC 8705 section 3). Stored as `keyThumbprint`.
+    @Uncompared var certificate: UInt64?
     /// The server and the client that the tokens belong to, where an API's documents named them.
     package var enrolment: Secret?
-
-    /// Times of the token by the clock of its process, for stores that keep more than whole seconds.
-    package var measured: Moments?
-    /// The same as a store has reckoned it, without any wall clock; then these count.
-    package var reckoned: Moments?
-
-    /// Key and certificate of the access token, ready for use.
-    private struct Bound: Sendable {
-        var key: DPoPKey?
-        var certificate: UInt64?
-    }
-
-    /// The key with the thumbprint `keyThumbprint`: stored in the record, or kept elsewhere.
-    var binding: DPoPKey? {
-        get { bound.key }
-        set { bound.key = newValue }
-    }
-
-    /// Number of the client certificate that the token is bound to (RFC 8705 section 3). Stored as `keyThumbprint`.
-    var certificate: UInt64? {
-        get { bound.certificate }
-        set { bound.certificate = newValue }
-    }
+    /// Times of the token without any wall clock, for stores that keep more than whole seconds.
+    @Uncompared package var moments: Moments?
 
     /// Times by the monotonic clock of this process.
     package struct Moments: Sendable {
         package var issuedAt: ContinuousClock.Instant
         package var expiresAt: ContinuousClock.Instant
+        /// Whether a store has computed them from its own clock; then they count.
+        package var isReckoned: Bool
 
-        package init(issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant) {
+        package init(
+            issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant, isReckoned: Bool = false
+        ) {
             self.issuedAt = issuedAt
             self.expiresAt = expiresAt
+            self.isReckoned = isReckoned
         }
     }
 
@@ -87,9 +72,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         /// When it expires, in seconds since 1970.
         public var expiresAt: Int64
 
-        /// - Parameters:
-        ///   - issuedAt: in seconds since 1970.
-        ///   - expiresAt: in seconds since 1970.
+        /// The parameters are the properties.
         public init(issuedAt: Int64, expiresAt: Int64) {
             self.issuedAt = issuedAt
             self.expiresAt = expiresAt
@@ -129,21 +112,22 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         members = token.members
         binding = token.binding
         certificate = token.certificate
-        measured = Moments(issuedAt: token.issuedAt, expiresAt: token.expiresAt)
+        moments = Moments(issuedAt: token.issuedAt, expiresAt: token.expiresAt)
     }
 
     /// The token now; `nil` after its end, and while the wall clock is before its issue, because its age is unknown then.
     func accessToken(at moment: Moment) -> AccessToken? {
         guard let accessToken, accessToken.isVisible, let life = life(at: moment) else { return nil }
         return AccessToken(
-            value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: life.issuedAt,
-            expiresAt: min(life.expiresAt, moment.now + TokenPolicy.maxLifetime), refreshToken: refreshToken,
-            scope: scope, members: members, binding: binding, certificate: certificate)
+            AccessToken.Content(
+                value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: life.issuedAt,
+                expiresAt: min(life.expiresAt, moment.now + TokenPolicy.maxLifetime), refreshToken: refreshToken,
+                scope: scope, members: members, binding: binding, certificate: certificate))
     }
 
     private func life(at moment: Moment) -> Moments? {
         let (now, wallClock) = (moment.now, moment.wallClock)
-        if let reckoned { return reckoned.issuedAt <= now && now < reckoned.expiresAt ? reckoned : nil }
+        if let moments, moments.isReckoned { return moments.issuedAt <= now && now < moments.expiresAt ? moments : nil }
         guard issuedAt <= wallClock, wallClock < expiresAt else { return nil }
         func bounded(_ seconds: Int64) -> Duration { min(.seconds(seconds), TokenPolicy.maxLifetime) }
         return Moments(
@@ -156,16 +140,5 @@ extension Int64 {
     fileprivate func subtractingSaturated(_ other: Int64) -> Int64 {
         let (value, overflow) = subtractingReportingOverflow(other)
         return overflow ? (self < other ? .min : .max) : value
-    }
-}
-
-/// Records with the same content are equal; a key that is ready for use adds nothing to it.
-extension TokenRecord {
-    public static func == (one: TokenRecord, other: TokenRecord) -> Bool {
-        one.revision == other.revision && one.accessToken == other.accessToken && one.issuedAt == other.issuedAt
-            && one.expiresAt == other.expiresAt && one.refreshToken == other.refreshToken && one.scope == other.scope
-            && one.members == other.members && one.signIn == other.signIn
-            && one.refreshTokenLife == other.refreshTokenLife && one.dpopKey == other.dpopKey
-            && one.keyThumbprint == other.keyThumbprint && one.enrolment == other.enrolment
     }
 }
