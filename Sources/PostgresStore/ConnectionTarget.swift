@@ -6,7 +6,6 @@ import Heimdallr
 /// Servers and options of a libpq connection string. The environment, ~/.pgpass, ~/.postgresql and service files do not count.
 /// https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
 struct ConnectionTarget: Sendable {
-    /// One server of the string.
     struct Host: Sendable, Equatable {
         /// A name, an address, or the folder of a Unix socket.
         var name: String
@@ -21,7 +20,6 @@ struct ConnectionTarget: Sendable {
     /// All other options by libpq's names.
     private let options: [String: String]
     let password: Secret?
-    /// Time for one server to answer.
     let connectTimeout: Duration
 
     /// A path that can't exist, so that libpq reads no file.

@@ -96,25 +96,15 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
 
     // MARK: The store
 
-    public func load(client: String) async throws -> TokenRecord? {
-        try check(client)
-        return try await records.load(client: client)
-    }
+    public func load(client: String) async throws -> TokenRecord? { try await records.load(client: client) }
 
     public func save(_ record: TokenRecord, client: String) async throws {
-        try check(client)
         try await records.save(record, client: client)
     }
 
-    public func remove(client: String) async throws {
-        try check(client)
-        try await records.remove(client: client)
-    }
+    public func remove(client: String) async throws { try await records.remove(client: client) }
 
-    public func lease(client: String) async throws -> (any TokenStoreLease)? {
-        try check(client)
-        return try await records.lease(client: client)
-    }
+    public func lease(client: String) async throws -> (any TokenStoreLease)? { try await records.lease(client: client) }
 
     public func names(of client: String) async throws -> [String] {
         try await judging {
@@ -124,19 +114,10 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     }
 
     public func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)? {
-        try check(client)
-        return try await records.lease(client: client, unlessLaterThan: revision)
+        try await records.lease(client: client, unlessLaterThan: revision)
     }
 
     public func changes(client: String) -> AsyncStream<Void>? { records.changes(client: client) }
-
-    // MARK: Checks
-
-    private func check(_ client: String) throws(TokenStoreError) {
-        guard (1...240).contains(client.utf8.count), !client.utf8.contains(0) else {
-            throw TokenStoreError("the token store needs client names of 1 to 240 bytes", kind: .misconfigured)
-        }
-    }
 
     func run(_ statement: String, _ values: [PostgresLink.Value] = []) async throws -> PostgresRows {
         try await session.run(statement, values, within: settings.answerTime).rows
@@ -145,7 +126,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
 
 /// Settings of a store in PostgreSQL.
 public struct PostgresStoreSettings: Sendable {
-    /// A connection string of libpq, as keywords or as a URI.
+    /// A connection string of libpq, as keywords or as a URI. The environment and files that it does not name do not count.
     public var connection: Secret
     /// Name of this installation in the database.
     public var space: String
@@ -162,10 +143,7 @@ public struct PostgresStoreSettings: Sendable {
     /// The store's name for people.
     var location: String { "space \(space) in PostgreSQL" }
 
-    /// - Parameters:
-    ///   - connection: libpq's connection string. The environment and files that it does not name do not count.
-    ///   - space: 1 to 80 bytes.
-    ///   - keys: the current key, then earlier ones.
+    /// - Parameter space: 1 to 80 bytes.
     public init(connection: Secret, space: String = "default", keys: [TokenStoreKey]) {
         self.connection = connection
         self.space = space

@@ -31,7 +31,8 @@ final class PostgresEngine: SharedRecordEngine {
     // MARK: The contract
 
     func read(client: String) async throws -> SharedRow {
-        try await judging {
+        try check(client)
+        return try await judging {
             let answer = try await run(Statements.read, [.text(settings.space), .text(client)])
             var row = row(answer, of: client)
             if case .others(let left) = row.mark, left <= .zero { row.mark = .none }
@@ -40,6 +41,7 @@ final class PostgresEngine: SharedRecordEngine {
     }
 
     func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow {
+        try check(client)
         let values: [PostgresLink.Value] = [
             .text(settings.space), .text(client), revision.map { .integer(Int64(clamping: $0)) } ?? .null,
             .text(owner), .integer(time.microseconds), .integer(session.isInGrace ? 0 : 1),
@@ -67,6 +69,7 @@ final class PostgresEngine: SharedRecordEngine {
     }
 
     func swap(client: String, revision: UInt64, for record: TokenRecord?) async throws -> UInt64? {
+        try check(client)
         guard revision < UInt64(Int64.max) - 1 else {
             throw TokenStoreError("the revision of the record of \(client) is too large", kind: .unreadable)
         }
@@ -99,16 +102,20 @@ final class PostgresEngine: SharedRecordEngine {
 
     // MARK: Details
 
-    /// Limit of a record.
     private static let maxBytes = 4 << 20
     /// Time for which a reading of the database's clock counts.
     private static let readingTime = Duration.seconds(60)
+
+    private func check(_ client: String) throws(TokenStoreError) {
+        guard (1...240).contains(client.utf8.count), !client.utf8.contains(0) else {
+            throw TokenStoreError("the token store needs client names of 1 to 240 bytes", kind: .misconfigured)
+        }
+    }
 
     private func run(_ statement: String, _ values: [PostgresLink.Value]) async throws -> PostgresSession.Answer {
         try await session.run(statement, values, within: settings.answerTime)
     }
 
-    /// A mark needs a row.
     private func make(_ client: String) async throws {
         _ = try await run(Statements.make, [.text(settings.space), .text(client)])
     }
@@ -150,7 +157,5 @@ final class PostgresEngine: SharedRecordEngine {
 func judging<Value>(isStart: Bool = false, _ body: () async throws -> Value) async throws -> Value {
     do {
         return try await body()
-    } catch let fault as PostgresFault {
-        throw isStart ? fault.storeError : fault.lateError
-    }
+    } catch let fault as PostgresFault { throw isStart ? fault.storeError : fault.lateError }
 }

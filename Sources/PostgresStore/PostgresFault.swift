@@ -14,25 +14,19 @@ struct PostgresFault: Error, Sendable, Equatable {
 
     static func lost(_ text: String) -> PostgresFault { PostgresFault(kind: .lost, text: text) }
 
-    /// https://www.postgresql.org/docs/current/errcodes-appendix.html
-    var sqlState: String? {
-        if case .refused(let code) = kind { return code }
-        return nil
-    }
-
     /// Advice for faults that do not pass by themselves.
+    /// https://www.postgresql.org/docs/current/errcodes-appendix.html
     var advice: String? {
-        guard let code = sqlState else { return nil }
-        switch code {
-        case "42P01", "3F000", "42703", "42883":
-            return
-                "there are no tables of this version: run `heimdallr-proxy store init`, or give the output of "
+        switch kind {
+        case .refused("42P01"), .refused("3F000"), .refused("42703"), .refused("42883"):
+            "there are no tables of this version: run `heimdallr-proxy store init`, or give the output of "
                 + "`store init --sql` to the database's administrator"
-        case "42501":
-            return "this role may not do it: `heimdallr-proxy store init --sql --role NAME` prints what grants it"
-        case "28P01", "28000": return "correct user and password in `store.connection`, or pg_hba.conf of the server"
-        case "3D000": return "create the database, or name another one in `store.connection`"
-        default: return nil
+        case .refused("42501"):
+            "this role may not do it: `heimdallr-proxy store init --sql --role NAME` prints what grants it"
+        case .refused("28P01"), .refused("28000"):
+            "correct user and password in `store.connection`, or pg_hba.conf of the server"
+        case .refused("3D000"): "create the database, or name another one in `store.connection`"
+        default: nil
         }
     }
 

@@ -147,14 +147,14 @@ import Reactor
     func run(_ statement: String, _ values: [Value] = [], by deadline: Instant) throws(PostgresFault) -> PostgresRows {
         try unsafe perform(by: deadline) { connection in
             var bytes: [UInt8] = []
-            var places: [(offset: Int, count: Int)?] = []
+            var ranges: [(offset: Int, count: Int)?] = []
             var formats: [Int32] = []
             for value in values {
                 let offset = bytes.count
                 formats.append(0)
                 switch value {
                 case .null:
-                    places.append(nil)
+                    ranges.append(nil)
                     continue
                 case .text(let text): bytes += Array(text.utf8.filter { $0 != 0 })
                 case .integer(let number): bytes += Array("\(number)".utf8)
@@ -162,22 +162,19 @@ import Reactor
                     bytes += raw
                     formats[formats.count - 1] = 1
                 }
-                places.append((offset, bytes.count - offset))
+                ranges.append((offset, bytes.count - offset))
                 bytes.append(0)
             }
             return unsafe bytes.withUnsafeBytes { raw in
                 let base = unsafe raw.bindMemory(to: CChar.self).baseAddress
-                let pointers = unsafe places.map { place in
-                    unsafe place.flatMap { unsafe base?.advanced(by: $0.offset) }
-                }
-                let lengths = places.map { Int32(clamping: $0?.count ?? 0) }
+                let pointers = unsafe ranges.map { unsafe $0.flatMap { unsafe base?.advanced(by: $0.offset) } }
+                let lengths = ranges.map { Int32(clamping: $0?.count ?? 0) }
                 return unsafe libpq.call.PQsendQueryParams(
                     connection, statement, Int32(values.count), nil, pointers, lengths, formats, 1)
             }
         }
     }
 
-    /// Runs several statements at once.
     func run(script: String, by deadline: Instant) throws(PostgresFault) {
         _ = try unsafe perform(by: deadline) { connection in unsafe libpq.call.PQsendQuery(connection, script) }
     }

@@ -12,7 +12,6 @@ struct PostgresRows {
 
     init() {}
 
-    /// Copies libpq's result.
     init(_ result: OpaquePointer, _ libpq: Libpq.Table) throws(PostgresFault) {
         var size = 0
         let (count, width) = (unsafe libpq.call.PQntuples(result), unsafe libpq.call.PQnfields(result))
@@ -49,9 +48,7 @@ struct PostgresRows {
         return value
     }
 
-    func text(_ row: Int, _ column: Int) -> String? {
-        bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
-    }
+    func text(_ row: Int, _ column: Int) -> String? { bytes(row, column).map { String(decoding: $0, as: UTF8.self) } }
 
     func flag(_ row: Int, _ column: Int) -> Bool { bytes(row, column) == [1] }
 }

@@ -88,14 +88,10 @@ final class PostgresSession: Sendable {
     func perform<Value: Sendable>(
         within limit: Duration, _ work: @escaping @Sendable (PostgresLink, _ deadline: Instant) throws -> Value
     ) async throws -> Value {
-        let outcome = FirstOutcome<Value>()
-        let alarm = Task.detached {
-            do { try await Task.sleep(for: limit) } catch { return }
-            outcome.end(.failure(PostgresFault.lost("no answer within \(limit)")))
-        }
-        defer { alarm.cancel() }
-        return try await withCheckedThrowingContinuation { continuation in
-            outcome.await(continuation)
+        try await FirstOutcome.wait {
+            try? await Task.sleep(for: limit)
+            return .failure(PostgresFault.lost("no answer within \(limit)"))
+        } begin: { outcome in
             let isTaken = post { [self] link in
                 // The caller has given up.
                 guard !outcome.hasEnded else { return }
@@ -193,7 +189,7 @@ final class PostgresSession: Sendable {
         let interval = isPolling ? Self.pollInterval * Double.random(in: 0.85...1) : Self.heartbeat
         state.withLock { $0.pollAt = .now + interval }
         guard !isPolling || !clients.isEmpty else { return }
-        let values: [PostgresLink.Value] = [.text(space), .text(PostgresArray.text(clients.sorted()))]
+        let values: [PostgresLink.Value] = [.text(space), .text(Self.array(clients.sorted()))]
         guard let rows = try? link.run(Statements.revisions, values, by: .now + .seconds(5)) else {
             return link.close()
         }
@@ -208,11 +204,9 @@ final class PostgresSession: Sendable {
         guard !marks.isEmpty else { return }
         changes.tell { marks.contains(names.mark(for: $0)) }
     }
-}
 
-enum PostgresArray {
     /// https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
-    static func text(_ elements: [String]) -> String {
+    private static func array(_ elements: [String]) -> String {
         let quoted = elements.map { element in
             "\"" + element.reduce(into: "") { $0 += $1 == "\"" || $1 == "\\" ? "\\\($1)" : String($1) } + "\""
         }

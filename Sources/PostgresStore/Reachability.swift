@@ -16,11 +16,9 @@ struct Reachability: Sendable {
     static let longestPause = Duration.seconds(1)
     /// Grace period after the database returns. A replica with an unsaved record saves it in this time; other replicas do not
     /// replace a mark that has ended until it is over.
-    let grace: Duration
+    static let grace = Duration.seconds(5)
     /// A connection broke, and none has been made since.
     private var isBroken = false
-
-    init(grace: Duration = .seconds(5)) { self.grace = grace }
     private static let longestTry = Duration.seconds(30)
 
     /// - Returns: whether the caller may try now. It then has to report the outcome.
@@ -31,20 +29,12 @@ struct Reachability: Sendable {
         return true
     }
 
-    /// Whether calls fail at once.
     func isKnownAway(now: Instant) -> Bool {
         guard let retryAt else { return false }
         return now < retryAt || now < triedUntil ?? now
     }
 
-    mutating func succeeded(now: Instant) {
-        if isBroken { backSince = now }
-        isBroken = false
-        fault = nil
-        failures = 0
-        retryAt = nil
-        triedUntil = nil
-    }
+    mutating func succeeded(now: Instant) { self = Reachability(backSince: isBroken ? now : backSince) }
 
     mutating func failed(_ fault: PostgresFault, now: Instant, random: Double) {
         self.fault = fault
@@ -58,9 +48,8 @@ struct Reachability: Sendable {
     /// Notes that the server or the network ended a connection.
     mutating func broke() { isBroken = true }
 
-    /// Whether marks that have ended are respected. Their holders may not have reached the database either.
-    func isInGrace(now: Instant) -> Bool { isBroken || backSince.map { now < $0 + grace } ?? false }
+    /// Whether marks that have ended are respected. Their owners may not have reached the database either.
+    func isInGrace(now: Instant) -> Bool { isBroken || backSince.map { now < $0 + Self.grace } ?? false }
 
-    /// Time of the next attempt.
     func nextTry(now: Instant) -> Instant { max(retryAt ?? now, triedUntil ?? now) }
 }

@@ -12,7 +12,7 @@ enum Statements {
         "(extract(epoch FROM clock_timestamp() - \(column)) * 1000000)::bigint"
     }
 
-    /// Marks the row. $1 space, $2 client, $3 its revision or null, $4 the holder, $5 the time in microseconds, $6 whether a mark
+    /// Marks the row. $1 space, $2 client, $3 its revision or null, $4 the owner, $5 the time in microseconds, $6 whether a mark
     /// that has ended may be replaced: 1 or 0, $7 whether a note of a move is ignored: 1 or 0. For some seconds after the
     /// server's start, marks that have ended stand.
     /// - Returns: the columns of `read`, and the new location of moved records.
@@ -38,7 +38,7 @@ enum Statements {
         WHERE token.space = $1::text AND token.client = $2::text
         """
 
-    /// Removes a holder's mark. $1 space, $2 client, $3 the holder, $4 channel, $5 the notification.
+    /// Removes an owner's mark. $1 space, $2 client, $3 the owner, $4 channel, $5 the notification.
     static let unmark = """
         WITH taken AS (
             UPDATE heimdallr.token SET holder = NULL, held_until = NULL
@@ -138,7 +138,7 @@ enum Statements {
             SELECT slot, sealed FROM heimdallr.pending
             WHERE space = $1::text AND key = $2::bytea AND expires_at > clock_timestamp() FOR UPDATE
         )
-        UPDATE heimdallr.pending AS place SET key = NULL, sealed = NULL FROM taken
-        WHERE place.slot = taken.slot RETURNING taken.sealed
+        UPDATE heimdallr.pending AS login SET key = NULL, sealed = NULL FROM taken
+        WHERE login.slot = taken.slot RETURNING taken.sealed
         """
 }

@@ -51,7 +51,7 @@ import Testing
         reach.broke()
         #expect(reach.isInGrace(now: start + .seconds(60)), "nobody knows what others could save")
         reach.succeeded(now: start + .seconds(60))
-        #expect(reach.isInGrace(now: start + .seconds(60) + reach.grace - .milliseconds(1)))
-        #expect(!reach.isInGrace(now: start + .seconds(60) + reach.grace))
+        #expect(reach.isInGrace(now: start + .seconds(60) + Reachability.grace - .milliseconds(1)))
+        #expect(!reach.isInGrace(now: start + .seconds(60) + Reachability.grace))
     }
 }
