@@ -23,7 +23,7 @@ import Testing
 
     /// A client of one process whose only slot is taken, with the lease of an expired record.
     private struct Waiting {
-        let place: Postgres
+        let database: Postgres
         let ahead = Ahead()
         let endpoint: TokenEndpoint
         let limiter: TokenRequestLimiter
@@ -33,7 +33,7 @@ import Testing
         var events: AsyncStream<HeimdallrEvent>.AsyncIterator
 
         init() async throws {
-            place = try await Postgres()
+            database = try await Postgres()
             endpoint = try TokenEndpoint([.token("answered", refreshToken: "R2")])
             limiter = TokenRequestLimiter(.one)
             slot = try #require(await limiter.acquire())
@@ -45,15 +45,15 @@ import Testing
             name =
                 RecordName(client: "billing", configuration: configuration, credentials: credentials, grant: grant)
                 .description
-            let store = try await place.store(clock: ahead.clock)
+            let store = try await database.store(clock: ahead.clock)
             try await store.save(record(1, "R1", age: 7200), client: name)
             client = try Heimdallr(
                 name: "billing", configuration: configuration, credentials: credentials, grant: grant,
                 httpClient: try CurlHTTPClient(), store: store, limiter: limiter)
             events = client.events().makeAsyncIterator()
             client.start()
-            let (place, name) = (place, name)
-            try await eventually("it has the lease") { try await place.holds(name) }
+            let (database, name) = (database, name)
+            try await eventually("it has the lease") { try await database.holds(name) }
         }
 
         /// Past the time in which a request may begin.
@@ -68,15 +68,15 @@ import Testing
         #expect(event?.name == "token_refreshed")
         #expect(waiting.client.currentToken()?.value == Secret("answered"))
         #expect(waiting.endpoint.requests.map { $0["refresh_token"] } == ["R1"])
-        let (place, name) = (waiting.place, waiting.name)
-        #expect(try await !place.holds(name), "the save has taken the mark away")
+        let (database, name) = (waiting.database, waiting.name)
+        #expect(try await !database.holds(name), "the save has taken the mark away")
     }
 
     @Test func `a record that another process has saved instead is used, and nothing is sent`() async throws {
         var waiting = try await Waiting()
         waiting.outlast()
-        try await waiting.place.change("holder = NULL, held_until = NULL", waiting.name)
-        let other = try await waiting.place.store()
+        try await waiting.database.change("holder = NULL, held_until = NULL", waiting.name)
+        let other = try await waiting.database.store()
         let lease = try await other.lease(client: waiting.name)
         try await other.save(record(2, "R2"), client: waiting.name)
         await lease?.release()
@@ -87,20 +87,20 @@ import Testing
     }
 
     @Test func `a lease that another process has taken is not renewed`() async throws {
-        let (place, ahead) = (try await Postgres(), Ahead())
-        let store = try await place.store(clock: ahead.clock)
+        let (database, ahead) = (try await Postgres(), Ahead())
+        let store = try await database.store(clock: ahead.clock)
         try await store.save(record(1, "R1"), client: "billing")
         let lease = try #require(try await store.lease(client: "billing"))
         ahead.advance(by: .seconds(11))
         #expect(await lease.isHeld())
         ahead.advance(by: .seconds(11))
-        try await place.change("holder = 'another'")
+        try await database.change("holder = 'another'")
         #expect(await !lease.isHeld())
-        try await place.change("holder = NULL, held_until = NULL, revision = 2")
+        try await database.change("holder = NULL, held_until = NULL, revision = 2")
         #expect(await !lease.isHeld())
         await lease.release()
         #expect(await !lease.isHeld())
-        #expect(try await !place.holds("billing"))
+        #expect(try await !database.holds("billing"))
     }
 }
 

@@ -4,12 +4,11 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A kind of store, with places to keep records in. Whoever writes another one adds it to `all`; then it has to pass the
-/// contract.
+/// A kind of store. Each kind in `all` has to pass the contract.
 struct StoreKind: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// Makes an empty place for records. Each call of the result opens a store in it, as another process would.
-    let place: @Sendable () async throws -> @Sendable () async throws -> any OAuthAccessTokenStore
+    /// Makes empty storage. Each call of the result opens a store on it, as another process would.
+    let storage: @Sendable () async throws -> @Sendable () async throws -> any OAuthAccessTokenStore
 
     static let all = [memory, file, postgres]
 
@@ -31,8 +30,8 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
     }
 
     static let postgres = StoreKind(testDescription: "PostgreSQL") {
-        let place = try await Postgres()
-        return { try await place.store() }
+        let database = try await Postgres()
+        return { try await database.store() }
     }
 }
 
@@ -48,7 +47,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
 
     @Test("all records of one client are named, and no other's", arguments: StoreKind.all)
     func names(kind: StoreKind) async throws {
-        let make = try await kind.place()
+        let make = try await kind.storage()
         let (one, other) = ("bill.ing-0123456789abcdef", "bill.ing-fedcba9876543210")
         for name in [one, other, "bill.ing", "bill.ing-x-0123456789abcdef"] {
             try await make().save(Self.full, client: name)
@@ -61,7 +60,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
 
     @Test("what was saved comes back whole, and its times within two seconds", arguments: StoreKind.all)
     func roundTrip(kind: StoreKind) async throws {
-        let make = try await kind.place()
+        let make = try await kind.storage()
         try await make().save(Self.full, client: "billing")
         var loaded = try #require(try await make().load(client: "billing"))
         #expect((-2...0).contains(loaded.expiresAt - Self.full.expiresAt))
@@ -77,7 +76,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
 
     @Test("an access token that has ended is not given back as one that has not", arguments: StoreKind.all)
     func ended(kind: StoreKind) async throws {
-        let store = try await kind.place()()
+        let store = try await kind.storage()()
         try await store.save(record(1, "R", age: 100, life: 100), client: "billing")
         let loaded = try #require(try await store.load(client: "billing"))
         #expect(loaded.accessToken == nil || loaded.expiresAt <= now())
@@ -86,7 +85,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
 
     @Test("clients don't share, whatever they are called", arguments: StoreKind.all)
     func apart(kind: StoreKind) async throws {
-        let store = try await kind.place()()
+        let store = try await kind.storage()()
         let names = ["a", "A", "a'b\"", "../a", "a,b", "{a}", "\\", "\u{1F600}", "a\nb"]
         for name in names { try await store.save(record(1, "R \(name)"), client: name) }
         try await store.remove(client: "a")
@@ -97,7 +96,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
 
     @Test("what was removed is gone for everybody, again too, and makes room", arguments: StoreKind.all)
     func removal(kind: StoreKind) async throws {
-        let make = try await kind.place()
+        let make = try await kind.storage()
         let (one, other) = (try await make(), try await make())
         try await one.save(record(5, "R5"), client: "billing")
         for _ in 0..<2 {
@@ -113,7 +112,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
     @Test(
         "under a lease the record that is saved wins, whatever its number, and numbers grow", arguments: StoreKind.all)
     func underLease(kind: StoreKind) async throws {
-        let store = try await kind.place()()
+        let store = try await kind.storage()()
         try await store.save(record(8, "R8"), client: "billing")
         guard let lease = try await store.lease(client: "billing") else { return }
         #expect(try await store.load(client: "billing")?.revision == 8)
@@ -127,7 +126,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
 
     @Test("a lease keeps others out until it is released, or let go of", arguments: StoreKind.all)
     func leases(kind: StoreKind) async throws {
-        let make = try await kind.place()
+        let make = try await kind.storage()
         let (one, other) = (try await make(), try await make())
         guard var lease = try await one.lease(client: "billing") else { return }
         await #expect("another's lease") { _ = try await other.lease(client: "billing") } throws: { isBusy($0) }
@@ -148,7 +147,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
 
     @Test("who waits for a lease gets it in the end, and leaves when it is cancelled", arguments: StoreKind.all)
     func waiting(kind: StoreKind) async throws {
-        let make = try await kind.place()
+        let make = try await kind.storage()
         let (one, other) = (try await make(), try await make())
         guard let lease = try await one.lease(client: "billing") else { return }
         let waiter = Task { try await other.lease(client: "billing") }
@@ -164,7 +163,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         "the late try of an earlier record does not replace what another process has stored since",
         arguments: StoreKind.all)
     func superseded(kind: StoreKind) async throws {
-        let make = try await kind.place()
+        let make = try await kind.storage()
         let (one, other) = (try await make(), try await make())
         guard let lease = try await one.lease(client: "billing") else { return }
         try await one.save(record(5, "R5"), client: "billing")
@@ -180,7 +179,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
 
     @Test("many at once on one client: each turn sees the turn before", arguments: StoreKind.all)
     func turns(kind: StoreKind) async throws {
-        let make = try await kind.place()
+        let make = try await kind.storage()
         guard let lease = try await make().lease(client: "count") else { return }
         await lease.release()
         try await withThrowingTaskGroup(of: Void.self) { group in

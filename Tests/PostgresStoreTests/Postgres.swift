@@ -78,13 +78,5 @@ struct Postgres: Sendable {
 func storeFault(
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
 ) async -> TokenStoreError? {
-    do {
-        try await body()
-        Issue.record("it did not fail", sourceLocation: sourceLocation)
-    } catch let error as TokenStoreError {
-        return error
-    } catch {
-        Issue.record("\(error)", sourceLocation: sourceLocation)
-    }
-    return nil
+    await #expect(throws: TokenStoreError.self, sourceLocation: sourceLocation) { try await body() }
 }

@@ -7,17 +7,17 @@ import Testing
 @testable import PostgresStore
 
 @Suite struct `The store in PostgreSQL, when something goes wrong` {
-    // MARK: Holders
+    // MARK: Owners of marks
 
     @Test(
-        "the row of a holder that was killed is free when its mark ends, and as it was",
+        "the row of an owner that was killed is free when its mark ends, and as it was",
         arguments: ["lease-got", "before-update"])
     func killed(point: String) async throws {
-        let place = try await Postgres()
-        let store = try await place.store { $0.patience = .seconds(20) }
+        let database = try await Postgres()
+        let store = try await database.store { $0.patience = .seconds(20) }
         try await store.save(record(1, "R1"), client: "billing")
-        let holder = try place.contender("R2", fault: "\(point):kill")
-        #expect(try await holder.ended() == .signalled(SIGKILL), "\(holder.transcript)")
+        let owner = try database.contender("R2", fault: "\(point):kill")
+        #expect(try await owner.ended() == .signalled(SIGKILL), "\(owner.transcript)")
         let start = ContinuousClock.now
         let lease = try await store.lease(client: "billing")
         #expect(.now - start < .seconds(15))
@@ -25,49 +25,49 @@ import Testing
         await lease?.release()
     }
 
-    @Test("what was committed is there, although its holder did not live to hear it")
+    @Test("what was committed is there, although its owner did not live to hear it")
     func killedAfterCommit() async throws {
-        let place = try await Postgres()
-        let holder = try place.contender("R2", fault: "after-commit:kill")
-        #expect(try await holder.ended() == .signalled(SIGKILL))
-        #expect(try await place.store().load(client: "billing")?.refreshToken == Secret("R2"))
+        let database = try await Postgres()
+        let owner = try database.contender("R2", fault: "after-commit:kill")
+        #expect(try await owner.ended() == .signalled(SIGKILL))
+        #expect(try await database.store().load(client: "billing")?.refreshToken == Secret("R2"))
     }
 
     @Test(
-        "a holder that stands still loses its lease after the time for it, and its late write yields to a later record")
+        "an owner that stands still loses its lease after the time for it, and its late write yields to a later record")
     func stopped() async throws {
-        let place = try await Postgres()
-        let store = try await place.store { $0.patience = .seconds(20) }
-        let holder = try place.contender("late", fault: "before-update:stop")
-        try await eventually("the holder stands") { holder.output.contains("fault before-update") }
+        let database = try await Postgres()
+        let store = try await database.store { $0.patience = .seconds(20) }
+        let owner = try database.contender("late", fault: "before-update:stop")
+        try await eventually("the owner stands") { owner.output.contains("fault before-update") }
         let lease = try #require(try await store.lease(client: "billing"))
         try await store.save(record(1, "R2"), client: "billing")
         await lease.release()
-        holder.signal(SIGCONT)
-        #expect(try await holder.ended() == .exited(0), "\(holder.transcript)")
-        #expect(holder.output.contains("failed superseded"), "\(holder.transcript)")
+        owner.signal(SIGCONT)
+        #expect(try await owner.ended() == .exited(0), "\(owner.transcript)")
+        #expect(owner.output.contains("failed superseded"), "\(owner.transcript)")
         #expect(try await store.load(client: "billing")?.refreshToken == Secret("R2"))
     }
 
     @Test("a late write that nobody has overtaken goes in")
     func lateButAlone() async throws {
-        let place = try await Postgres()
-        let store = try await place.store { $0.leaseTime = .milliseconds(300) }
+        let database = try await Postgres()
+        let store = try await database.store { $0.leaseTime = .milliseconds(300) }
         try await store.save(record(1, "R1"), client: "billing")
         let lease = try await store.lease(client: "billing")
         try await Task.sleep(for: .milliseconds(600))
         try await store.save(record(2, "R2"), client: "billing")
         await lease?.release()
-        #expect(try await place.store().load(client: "billing")?.refreshToken == Secret("R2"))
+        #expect(try await database.store().load(client: "billing")?.refreshToken == Secret("R2"))
     }
 
-    @Test("a lease outlives its connections: others wait, and its holder saves over new ones")
+    @Test("a lease outlives its connections: others wait, and its owner saves over new ones")
     func terminated() async throws {
-        let place = try await Postgres(try await PostgresServer())
-        let (store, other) = (try await place.store(), try await place.store())
+        let database = try await Postgres(try await PostgresServer())
+        let (store, other) = (try await database.store(), try await database.store())
         try await store.save(record(1, "R1"), client: "billing")
         let lease = try #require(try await store.lease(client: "billing"))
-        try await place.server.sql(
+        try await database.server.sql(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'heimdallr-proxy'")
         #expect(await lease.isHeld())
         #expect(await storeFault { _ = try await other.lease(client: "billing") }?.kind == .busy)
@@ -87,8 +87,8 @@ import Testing
     @Test("kill -9 of the database: the fault is said at once and again, and all goes on when it is back")
     func crash() async throws {
         let server = try await PostgresServer()
-        let place = try await Postgres(server)
-        let store = try await place.store {
+        let database = try await Postgres(server)
+        let store = try await database.store {
             $0.patience = .seconds(1)
             $0.leaseTime = .seconds(2)
         }
@@ -110,12 +110,12 @@ import Testing
         try await eventually("it is back") { (try? await store.load(client: "billing")) != nil }
         // The retry of what could not be saved.
         try await store.save(record(2, "R2"), client: "billing")
-        #expect(try await place.store().load(client: "billing")?.refreshToken == Secret("R2"))
+        #expect(try await database.store().load(client: "billing")?.refreshToken == Secret("R2"))
         try await eventually("who listens is told to look") { !heard.all.isEmpty }
         listening.cancel()
 
         // A commit that is carried out, and whose answer is late: it is looked up, and not written twice.
-        let slow = try await place.store {
+        let slow = try await database.store {
             $0.answerTime = .milliseconds(700)
             $0.patience = .seconds(15)
         }
@@ -141,15 +141,15 @@ import Testing
         try await server.sql("SELECT pg_reload_conf()")
         try await saving.value
         await again?.release()
-        #expect(try await place.row().hasPrefix("3|"))
-        #expect(try await place.store().load(client: "billing")?.refreshToken == Secret("R3"))
+        #expect(try await database.row().hasPrefix("3|"))
+        #expect(try await database.store().load(client: "billing")?.refreshToken == Secret("R3"))
     }
 
     @Test("a server that never answers costs its callers the time that was said, and then none")
     func silence() async throws {
-        let place = try await Postgres()
+        let database = try await Postgres()
         let listener = try RawListener()
-        var settings = try place.settings(
+        var settings = try database.settings(
             "host=127.0.0.1 port=\(listener.port) user=x sslmode=disable connect_timeout=1")
         settings.answerTime = .seconds(2)
         let store = try OAuthAccessTokenPostgresStore(settings)
@@ -167,8 +167,8 @@ import Testing
     @Test("a process of the server that stands still holds nobody up: another one takes the record")
     func hung() async throws {
         let server = try await PostgresServer()
-        let place = try await Postgres(server)
-        let store = try await place.store {
+        let database = try await Postgres(server)
+        let store = try await database.store {
             $0.answerTime = .milliseconds(500)
             $0.patience = .seconds(15)
         }
@@ -179,23 +179,23 @@ import Testing
         defer { kill(process, SIGCONT) }
         try await store.save(record(1, "R1"), client: "billing")
         await lease?.release()
-        #expect(try await place.store().load(client: "billing")?.refreshToken == Secret("R1"))
-        #expect(try await place.row().hasPrefix("1|"))
+        #expect(try await database.store().load(client: "billing")?.refreshToken == Secret("R1"))
+        #expect(try await database.row().hasPrefix("1|"))
     }
 
     @Test("nobody there: said at once, with where, and the start is not stopped by it")
     func refused() async throws {
-        let place = try await Postgres()
+        let database = try await Postgres()
         let port = try freePort()
         let fault = await storeFault {
-            _ = try await place.store(
-                "host=127.0.0.1,\(place.server.folder.path) port=\(port) user=postgres password=hunter22")
+            _ = try await database.store(
+                "host=127.0.0.1,\(database.server.folder.path) port=\(port) user=postgres password=hunter22")
         }
         #expect(fault?.kind == .unreachable)
         #expect(fault?.description.contains("\(port)") == true)
         // Of several, the next is taken.
-        let store = try await place.store(
-            "host=127.0.0.1,\(place.server.folder.path) port=\(port),\(place.server.port) user=postgres")
+        let store = try await database.store(
+            "host=127.0.0.1,\(database.server.folder.path) port=\(port),\(database.server.port) user=postgres")
         #expect(try await store.load(client: "nobody") == nil)
     }
 
@@ -203,33 +203,35 @@ import Testing
 
     @Test("no tables, no rights, a wrong password, another version: each says what to do, and none says the password")
     func misconfigured() async throws {
-        let place = try await Postgres()
+        let database = try await Postgres()
         func start(_ connection: String) async -> TokenStoreError? {
-            await storeFault { _ = try await place.store(connection) }
+            await storeFault { _ = try await database.store(connection) }
         }
-        let tcp = "host=127.0.0.1 port=\(place.server.port) sslmode=require"
+        let tcp = "host=127.0.0.1 port=\(database.server.port) sslmode=require"
         let wrong = await start("\(tcp) user=limited dbname=postgres password='pass word wrong'")
         #expect(wrong?.kind == .misconfigured)
         #expect(wrong?.description.contains("password authentication failed") == true)
         #expect(wrong?.description.contains("pass word wrong") == false)
-        let missing = await start("\(place.server.connection) dbname=nowhere")
+        let missing = await start("\(database.server.connection) dbname=nowhere")
         #expect(missing?.kind == .misconfigured)
         #expect(missing?.description.contains("database") == true)
-        let tables = await start("\(place.server.connection) dbname=template1")
+        let tables = await start("\(database.server.connection) dbname=template1")
         #expect(tables?.kind == .misconfigured)
         #expect(tables?.description.contains("store init") == true)
-        try await place.server.sql("CREATE ROLE \"nobody\(place.space)\" LOGIN")
-        let rights = await start("\(place.server.connection) user='nobody\(place.space)'")
+        try await database.server.sql("CREATE ROLE \"nobody\(database.space)\" LOGIN")
+        let rights = await start("\(database.server.connection) user='nobody\(database.space)'")
         #expect(rights?.kind == .misconfigured)
         #expect(rights?.description.contains("grant") == true)
     }
 
     @Test("a role that may read, add and change rows is enough, over TLS with a password that needs quotes")
     func limited() async throws {
-        let place = try await Postgres()
+        let database = try await Postgres()
         let quoted = PostgresServer.password.replacing("\\", with: "\\\\").replacing("'", with: "\\'")
-        let connection = "host=localhost port=\(place.server.port) user=limited dbname=postgres password='\(quoted)'"
-        let store = try await place.store(connection) { $0.trustAnchorsFile = place.server.authority.certificateFile }
+        let connection = "host=localhost port=\(database.server.port) user=limited dbname=postgres password='\(quoted)'"
+        let store = try await database.store(connection) {
+            $0.trustAnchorsFile = database.server.authority.certificateFile
+        }
         let lease = try await store.lease(client: "billing")
         try await store.save(record(1, "R1"), client: "billing")
         await lease?.release()
@@ -239,28 +241,28 @@ import Testing
         #expect(try await store.load(client: "billing")?.refreshToken == nil)
         // The same as a URI.
         let password = PostgresServer.password.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
-        let uri = "postgresql://limited:\(password)@localhost:\(place.server.port)/postgres"
-        _ = try await place.store(uri) { $0.trustAnchorsFile = place.server.authority.certificateFile }
+        let uri = "postgresql://limited:\(password)@localhost:\(database.server.port)/postgres"
+        _ = try await database.store(uri) { $0.trustAnchorsFile = database.server.authority.certificateFile }
     }
 
     @Test("a certificate for another name, or of nobody that is trusted, is refused, without a word about sslmode")
     func certificates() async throws {
-        let place = try await Postgres()
-        let anchors = place.server.authority.certificateFile
-        let user = "port=\(place.server.port) user=postgres dbname=postgres"
+        let database = try await Postgres()
+        let anchors = database.server.authority.certificateFile
+        let user = "port=\(database.server.port) user=postgres dbname=postgres"
         for (connection, anchors) in [("host=127.0.0.1 \(user)", anchors), ("host=localhost \(user)", nil)] {
             let fault = await storeFault {
-                _ = try await place.store(connection) { $0.trustAnchorsFile = anchors }
+                _ = try await database.store(connection) { $0.trustAnchorsFile = anchors }
             }
             #expect(fault != nil, "\(connection)")
             #expect(fault?.description.contains("certificate") == true, "\(fault?.description ?? "")")
         }
-        _ = try await place.store("host=localhost \(user) hostaddr=127.0.0.1 sslrootcert=\(anchors)")
+        _ = try await database.store("host=localhost \(user) hostaddr=127.0.0.1 sslrootcert=\(anchors)")
     }
 
     @Test("variables of the environment, a service and ~/.pgpass don't count")
     func environment() async throws {
-        let place = try await Postgres()
+        let database = try await Postgres()
         let home = try TemporaryDirectory()
         let nonsense: [String: String?] = [
             "PGHOST": "nowhere.invalid", "PGHOSTADDR": "192.0.2.1", "PGPORT": "1", "PGDATABASE": "nowhere",
@@ -272,23 +274,23 @@ import Testing
             "PGSSLMINPROTOCOLVERSION": "nonsense", "PGREQUIREPEER": "nobody", "HOME": home.path,
         ]
         for connection in [
-            place.server.connection, place.server.plainConnection,
-            "host=\(place.server.folder.path) port=\(place.server.port) user=postgres",
+            database.server.connection, database.server.plainConnection,
+            "host=\(database.server.folder.path) port=\(database.server.port) user=postgres",
         ] {
             var environment = nonsense
             environment["CONNECTION"] = connection
-            let contender = try place.contender("R", environment: environment)
+            let contender = try database.contender("R", environment: environment)
             #expect(try await contender.ended() == .exited(0))
             #expect(contender.output.contains("saved"), "\(contender.transcript)")
         }
         // The password in ~/.pgpass would be right.
         try home.write("*:*:*:limited:\(PostgresServer.password.replacing("\\", with: "\\\\"))\n", to: ".pgpass")
-        let contender = try place.contender(
+        let contender = try database.contender(
             "R",
             environment: [
                 "HOME": home.path,
                 "CONNECTION":
-                    "host=127.0.0.1 port=\(place.server.port) user=limited dbname=postgres sslmode=require",
+                    "host=127.0.0.1 port=\(database.server.port) user=limited dbname=postgres sslmode=require",
             ])
         try await contender.ended()
         #expect(contender.output.contains("failed misconfigured"), "\(contender.transcript)")
@@ -311,16 +313,16 @@ import Testing
 
     @Test("the report says what there is, who holds what, and no secret")
     func report() async throws {
-        let place = try await Postgres()
-        try await place.store(keys: [1]).save(record(3, "R"), client: "old")
-        let store = try await place.store(keys: [2, 1])
+        let database = try await Postgres()
+        try await database.store(keys: [1]).save(record(3, "R"), client: "old")
+        let store = try await database.store(keys: [2, 1])
         try await store.save(record(1, "R"), client: "new")
-        let lease = try await store.lease(client: "held \(place.space)")
-        let report = try await place.store(keys: [2, 1]).report()
-        #expect(report.rows.map(\.client) == ["held \(place.space)", "new", "old"])
+        let lease = try await store.lease(client: "held \(database.space)")
+        let report = try await database.store(keys: [2, 1]).report()
+        #expect(report.rows.map(\.client) == ["held \(database.space)", "new", "old"])
         #expect(report.rows.map(\.key) == [nil, 1, 2])
         #expect(report.rows.map(\.revision) == [0, 1, 3])
-        #expect(report.leases.map(\.client) == ["held \(place.space)"])
+        #expect(report.leases.map(\.client) == ["held \(database.space)"])
         #expect(report.leases.allSatisfy { $0.owner.contains(":\(getpid()):") && $0.left > .seconds(1) })
         #expect(!report.isPooled)
         await lease?.release()

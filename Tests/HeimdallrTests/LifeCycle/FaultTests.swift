@@ -51,6 +51,8 @@ import Testing
         Case(
             "200, two access tokens",
             .json(#"{"access_token":"T1","access_token":"T2","token_type":"Bearer"}"#), .answer(.notJSON)),
+        Case("200, an empty token", .token(""), .answer(.noAccessToken)),
+        Case("200, no type", .token("T1", type: nil), .answer(.noTokenType)),
         Case("200, an unknown type", .token("T1", type: "mac"), .answer(.unknownTokenType("mac"))),
         Case("200, expired", .token("T1", expiresIn: "0"), .answer(.alreadyExpired)),
         Case("200, expired long ago", .token("T1", expiresIn: "-1000000000000000000"), .answer(.alreadyExpired)),

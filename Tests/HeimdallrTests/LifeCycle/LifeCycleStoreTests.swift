@@ -3,56 +3,6 @@ import Testing
 @testable import Heimdallr
 
 @Suite struct `The life cycle and its store` {
-    @Test("[19] a token is in use only after its record was saved")
-    func durableBeforeUse() throws {
-        var cycle = DrivenLifeCycle()
-        let id = cycle.wait()
-        cycle.load()
-        let answer = cycle.answerWithoutSaving(DrivenLifeCycle.token("T1", refreshToken: "R1"))
-        let record = try #require(answer)
-        #expect(record.accessToken == Secret("T1"))
-        #expect(record.refreshToken == Secret("R1"))
-        #expect(cycle.use() == nil)
-        #expect(cycle.outcomes[id] == nil)
-        cycle.saved(record)
-        #expect(cycle.use() == "T1")
-        #expect(cycle.outcomes[id]?.token == "T1")
-    }
-
-    @Test("a save that fails does not stop traffic: the token serves from memory, and saving is retried")
-    func failingSave() {
-        var cycle = DrivenLifeCycle()
-        cycle.start()
-        let record = cycle.answer(DrivenLifeCycle.token("T1", refreshToken: "R1"), saving: "disk full")
-        #expect(cycle.use() == "T1")
-        #expect(cycle.life.saving.fault == "disk full")
-        for attempt in 1...3 {
-            while cycle.resaves.count < attempt { cycle.pass(1) }
-            #expect(cycle.resaves.last == record)
-            let fault: TokenStoreError? = attempt == 3 ? nil : "disk full"
-            cycle.life.resaved(cycle.resaves[attempt - 1], fault: fault, cycle.moment)
-            cycle.collect()
-        }
-        #expect(cycle.life.saving.fault == nil)
-        cycle.pass(100)
-        #expect(cycle.resaves.count == 3)
-    }
-
-    @Test("the retry of an old record says nothing about a newer one")
-    func staleResave() {
-        var cycle = DrivenLifeCycle()
-        cycle.start()
-        cycle.answer(DrivenLifeCycle.token("T1", refreshToken: "R1"), saving: "disk full")
-        while cycle.resaves.isEmpty { cycle.pass(1) }
-        cycle.reject()
-        cycle.pass(1)
-        cycle.answer(DrivenLifeCycle.token("T2", refreshToken: "R2"), saving: "disk full")
-        cycle.life.resaved(cycle.resaves[0], fault: nil, cycle.moment)
-        #expect(cycle.life.saving.fault == "disk full")
-        while cycle.resaves.count < 2 { cycle.pass(1) }
-        #expect(cycle.resaves[1].refreshToken == Secret("R2"))
-    }
-
     @Test("while a retry is still writing, no alarm rings for the next one")
     func slowResave() {
         var cycle = DrivenLifeCycle()

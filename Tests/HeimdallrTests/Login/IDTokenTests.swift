@@ -41,6 +41,19 @@ struct SignedIDToken {
         return claims
     }
 
+    /// A login of a client that exists. Its answer has an id token signed by a new key.
+    private func logIn(
+        _ client: Heimdallr, at server: LoginServer, forgery: String? = nil, more: [String: String] = [:],
+        publishing: Bool = true
+    ) async throws {
+        let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+        let claims = Self.claims(server, nonce: attempt.expectation.nonce, ["exp": Self.now + 100_000])
+        let signed = try await SignedIDToken(forgery: forgery, claims: claims, more: more)
+        if publishing { server["/keys"] = .json(signed.keys) }
+        server.giveToken(more: #""id_token":"\#(signed.token)""#)
+        try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
+    }
+
     /// A login whose answer has this id token.
     /// - Returns: who is signed in.
     private func logIn(
@@ -274,13 +287,7 @@ struct SignedIDToken {
         let clock = ManualClock()
         let client = try server.client(clock: clock.clock) { $0.scope = ["openid"] }
         func attempt(_ keys: Bool) async throws {
-            let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
-            var claims = Self.claims(server, nonce: attempt.expectation.nonce)
-            claims["exp"] = Self.now + 100_000
-            let signed = try await SignedIDToken(forgery: "kid", claims: claims, more: ["kid": keys ? "first" : "x"])
-            if keys { server["/keys"] = .json(signed.keys) }
-            server.giveToken(more: #""id_token":"\#(signed.token)""#)
-            try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
+            try await logIn(client, at: server, forgery: "kid", more: ["kid": keys ? "first" : "x"], publishing: keys)
         }
         try await attempt(true)
         #expect(server.requests("/keys").count == 1)
@@ -298,20 +305,12 @@ struct SignedIDToken {
         let server = try LoginServer()
         let clock = ManualClock()
         let client = try server.client(clock: clock.clock) { $0.scope = ["openid"] }
-        func logIn() async throws {
-            let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
-            var claims = Self.claims(server, nonce: attempt.expectation.nonce)
-            claims["exp"] = Self.now + 100_000
-            // Each has its own key.
-            let signed = try await SignedIDToken(forgery: "no kid", claims: claims)
-            server["/keys"] = .json(signed.keys)
-            server.giveToken(more: #""id_token":"\#(signed.token)""#)
-            try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
+        try await logIn(client, at: server, forgery: "no kid")
+        await #expect(throws: LoginError.idToken(.signature)) {
+            try await logIn(client, at: server, forgery: "no kid")
         }
-        try await logIn()
-        await #expect(throws: LoginError.idToken(.signature)) { try await logIn() }
         clock.advance(by: .seconds(60))
-        try await logIn()
+        try await logIn(client, at: server, forgery: "no kid")
         #expect(server.requests("/keys").count == 2)
     }
 
@@ -320,16 +319,8 @@ struct SignedIDToken {
         let clock = ManualClock()
         let server = try LoginServer()
         let client = try server.client(clock: clock.clock) { $0.scope = ["openid"] }
-        /// Each token is signed by its own key. All of these keys have the same name.
-        func attempt(publishing: Bool) async throws {
-            let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
-            var claims = Self.claims(server, nonce: attempt.expectation.nonce)
-            claims["exp"] = Self.now + 3600
-            let signed = try await SignedIDToken(claims: claims)
-            if publishing { server["/keys"] = .json(signed.keys) }
-            server.giveToken(more: #""id_token":"\#(signed.token)""#)
-            try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
-        }
+        // All keys have the same name.
+        func attempt(publishing: Bool) async throws { try await logIn(client, at: server, publishing: publishing) }
         try await attempt(publishing: true)
         #expect(server.requests("/keys").count == 1)
         for _ in 0..<2 {

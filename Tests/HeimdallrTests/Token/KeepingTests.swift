@@ -136,23 +136,6 @@ import Testing
         try await eventually("no fault") { client.status().storeFault == nil }
     }
 
-    @Test("tokens of the last run are used without a token request")
-    func nextRun() async throws {
-        let endpoint = try TokenEndpoint([.token("T1", refreshToken: "R1")])
-        let store = RecordingStore()
-        let clock = ManualClock()
-        let first = try makeClient(endpoint, store: store, clock: clock.clock)
-        _ = try await first.accessToken()
-        first.shutdown()
-        clock.advance(by: .seconds(1000))
-        let second = try makeClient(endpoint, store: store, clock: clock.clock)
-        let token = try await second.accessToken()
-        #expect(token.value == Secret("T1"))
-        #expect(token.refreshToken == Secret("R1"))
-        #expect(clock.now.duration(to: token.expiresAt) == .seconds(2600))
-        #expect(endpoint.requests.count == 1)
-    }
-
     @Test("the wall clock may jump: deadlines do not move, and nothing is asked", arguments: [3600, -3600] as [Int64])
     func wallClockJumps(seconds: Int64) async throws {
         let endpoint = try TokenEndpoint([.token("T1"), .token("T2")])
@@ -165,68 +148,5 @@ import Testing
         #expect(endpoint.requests.count == 1)
         clock.advance(by: .seconds(100))
         #expect(client.currentToken()?.value != Secret("T1"))
-    }
-
-    @Test("two processes on one store never spend the same refresh token twice")
-    func sharedStore() async throws {
-        let spent = Mutex<[String]>([])
-        let endpoint = try TokenEndpoint { request, number in
-            let token = request["refresh_token"] ?? ""
-            let isFirst = spent.withLock { spent in
-                defer { spent.append(token) }
-                return !spent.contains(token)
-            }
-            // Reuse kills the chain, as some servers have it.
-            guard isFirst else { return .error("invalid_grant") }
-            return .token("T\(number)", expiresIn: "60", refreshToken: "R\(number)", delay: .milliseconds(20))
-        }
-        let store = LeasedStore([
-            "billing": TokenRecord(
-                revision: 1, accessToken: nil, issuedAt: 0, expiresAt: 0, refreshToken: Secret("seed"))
-        ])
-        let clock = ManualClock()
-        let clients = try (0..<4).map { _ in
-            try makeClient(endpoint, grant: InteractiveGrant(), store: store, clock: clock.clock)
-        }
-        for round in 1...10 {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for client in clients { group.addTask { _ = try await client.accessToken() } }
-                try await group.waitForAll()
-            }
-            #expect(endpoint.requests.count == round)
-            clock.advance(by: .seconds(61))
-        }
-        #expect(spent.withLock { Set($0).count == $0.count })
-    }
-}
-
-/// A store that several clients have open, as processes share a folder.
-actor LeasedStore: OAuthAccessTokenStore {
-    private var records: [String: TokenRecord]
-    private var isLeased = false
-    private var line: [CheckedContinuation<Void, Never>] = []
-
-    init(_ records: [String: TokenRecord]) { self.records = records }
-
-    func load(client: String) -> TokenRecord? { records[Self.key(client)] }
-    func save(_ record: TokenRecord, client: String) { records[Self.key(client)] = record }
-    func remove(client: String) { records[Self.key(client)] = nil }
-
-    /// Tests find records by the client's name alone.
-    private static func key(_ name: String) -> String { RecordName.client(of: name) ?? name }
-
-    func lease(client: String) async -> (any TokenStoreLease)? {
-        if isLeased { await withCheckedContinuation { line.append($0) } }
-        isLeased = true
-        return Lease(store: self)
-    }
-
-    private func giveBack() {
-        if line.isEmpty { isLeased = false } else { line.removeFirst().resume() }
-    }
-
-    private struct Lease: TokenStoreLease {
-        let store: LeasedStore
-        func release() async { await store.giveBack() }
     }
 }
