@@ -166,7 +166,7 @@ let package = Package(
                 "HeimdallrProxy", "Reactor", "Reports", "TestSupport", "WireText",
             ],
             swiftSettings: strict),
-        .testTarget(name: "PlaygroundTests", dependencies: ["Playground"], swiftSettings: strict),
+        .testTarget(name: "PlaygroundTests", dependencies: ["Playground", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "HeimdallrProxyTests",
             dependencies: [

@@ -54,8 +54,10 @@ struct FormParameters: Sendable {
     }
 
     /// `nil` as well for an empty value, which counts as absent (RFC 6749, section 3.2).
-    subscript(name: String) -> String? {
-        guard let value = values[name], !value.isEmpty else { return nil }
+    subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
+
+    func required(_ name: String) throws(OAuthError) -> String {
+        guard let value = self[name] else { throw .invalidRequest("The parameter \(name) is missing.") }
         return value
     }
 }

@@ -46,46 +46,38 @@ struct OAuthError: Error, Equatable {
     static let expiredToken = OAuthError(
         code: "expired_token", sentence: "The device code is unknown, used or expired.")
 
-    var json: JSON { .object([.init("error", .string(code)), .init("error_description", .string(sentence))]) }
+    var json: JSON { ["error": .string(code), "error_description": .string(sentence)] }
 }
 
 /// The authorization server's metadata (RFC 8414).
 enum ServerMetadata {
     static func json(issuer: String) -> JSON {
-        .object([
-            .init("issuer", .string(issuer)),
-            .init("authorization_endpoint", .string(issuer + "/authorize")),
-            .init("token_endpoint", .string(issuer + "/token")),
-            .init("device_authorization_endpoint", .string(issuer + "/device_authorization")),
-            .init("revocation_endpoint", .string(issuer + "/revoke")),
-            .init("registration_endpoint", .string(issuer + "/register")),
-            .init("response_types_supported", .array(["code"])),
-            .init(
-                "grant_types_supported",
-                .array([
-                    "client_credentials", "authorization_code", "urn:ietf:params:oauth:grant-type:device_code",
-                    "password",
-                    "refresh_token",
-                ])
-            ),
-            .init("scopes_supported", .array(AuthorizationServer.scopes.sorted().map { .string($0) })),
-            .init("code_challenge_methods_supported", .array(["S256"])),
-            .init(
-                "token_endpoint_auth_methods_supported", .array(["client_secret_basic", "client_secret_post", "none"])),
-            .init("authorization_response_iss_parameter_supported", .bool(true)),
-        ])
+        [
+            "issuer": .string(issuer), "authorization_endpoint": .string(issuer + "/authorize"),
+            "token_endpoint": .string(issuer + "/token"),
+            "device_authorization_endpoint": .string(issuer + "/device_authorization"),
+            "revocation_endpoint": .string(issuer + "/revoke"), "registration_endpoint": .string(issuer + "/register"),
+            "response_types_supported": ["code"],
+            "grant_types_supported": [
+                "client_credentials", "authorization_code", "urn:ietf:params:oauth:grant-type:device_code", "password",
+                "refresh_token",
+            ],
+            "scopes_supported": JSON(AuthorizationServer.scopes), "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "none"],
+            "authorization_response_iss_parameter_supported": true,
+        ]
     }
 }
 
 extension SignInGrants.DeviceCodes {
     /// RFC 8628, section 3.2.
     func json(issuer: String) -> JSON {
-        .object([
-            .init("device_code", .string(deviceCode)), .init("user_code", .string(userCode)),
-            .init("verification_uri", .string(issuer + "/device")),
-            .init("verification_uri_complete", .string("\(issuer)/device?user_code=\(userCode)")),
-            .init("expires_in", .number(Int(SignInGrants.deviceLifetime.components.seconds))),
-            .init("interval", .number(Int(SignInGrants.pollInterval.components.seconds))),
-        ])
+        [
+            "device_code": .string(deviceCode), "user_code": .string(userCode),
+            "verification_uri": .string(issuer + "/device"),
+            "verification_uri_complete": .string("\(issuer)/device?user_code=\(userCode)"),
+            "expires_in": .number(Int(SignInGrants.deviceLifetime.components.seconds)),
+            "interval": .number(Int(SignInGrants.pollInterval.components.seconds)),
+        ]
     }
 }

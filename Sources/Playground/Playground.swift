@@ -30,15 +30,10 @@ public final class Playground: Sendable {
     }
 
     /// Starts both servers and returns once they accept connections.
-    /// - Parameters:
-    ///   - credentials: accepted by the authorization server.
-    ///   - tokenLifetime: lifetime of access tokens, in whole seconds; refresh tokens live for an hour.
+    /// - Parameter credentials: accepted by the authorization server.
     /// - Throws: `SystemError` without a free port or thread.
-    public static func start(
-        credentials: PlaygroundCredentials = PlaygroundCredentials(), tokenLifetime: Duration = .seconds(20)
-    ) async throws -> Playground {
-        let server = SharedAuthorizationServer(
-            AuthorizationServer(credentials: credentials, tokenLifetime: tokenLifetime))
+    public static func start(credentials: PlaygroundCredentials = PlaygroundCredentials()) async throws -> Playground {
+        let server = SharedAuthorizationServer(AuthorizationServer(credentials: credentials))
         let loop = try EventLoop.start(name: "playground")
         do {
             let router = TokenEndpoint.router(server: server)

@@ -5,7 +5,7 @@ import WireText
 /// device code (RFC 8628). No I/O, no clock. Its memory is bounded.
 struct SignInGrants: Sendable {
     /// A client's request to the person.
-    struct Question: Sendable, Equatable {
+    struct Question: Sendable {
         let client: String
         let redirectURI: String
         let state: String?
@@ -24,10 +24,10 @@ struct SignInGrants: Sendable {
 
         let scope: String
         var decision = Decision.none
-        var askedAt: ContinuousClock.Instant?
+        var askedAt: Instant?
     }
 
-    struct DeviceCodes: Sendable, Equatable {
+    struct DeviceCodes: Sendable {
         let deviceCode: String
         let userCode: String
     }
@@ -42,7 +42,7 @@ struct SignInGrants: Sendable {
     /// Device codes by user code.
     var deviceCodes = TokenTable<String>(lifetime: deviceLifetime, capacity: 1000)
 
-    mutating func beginDevice(scope: String, now: ContinuousClock.Instant) -> DeviceCodes {
+    mutating func beginDevice(scope: String, now: Instant) -> DeviceCodes {
         let codes = DeviceCodes(deviceCode: RandomText.make(), userCode: Self.userCode())
         devices.insert(codes.deviceCode, Device(scope: scope), now: now)
         deviceCodes.insert(Self.folded(codes.userCode), codes.deviceCode, now: now)
@@ -50,7 +50,7 @@ struct SignInGrants: Sendable {
     }
 
     /// - Returns: `false` when no device waits with that code.
-    mutating func decide(userCode: String, allowed: Bool, now: ContinuousClock.Instant) -> Bool {
+    mutating func decide(userCode: String, allowed: Bool, now: Instant) -> Bool {
         let code = Self.folded(userCode)
         guard let device = deviceCodes.grant(for: code, now: now), devices.grant(for: device, now: now) != nil else {
             return false
@@ -61,22 +61,17 @@ struct SignInGrants: Sendable {
     }
 
     /// The scope that the person agreed to. A device code can be exchanged once.
-    mutating func exchangeDevice(
-        _ deviceCode: String, now: ContinuousClock.Instant
-    ) -> Result<String, OAuthError> {
-        guard let device = devices.grant(for: deviceCode, now: now) else { return .failure(.expiredToken) }
+    mutating func exchangeDevice(_ deviceCode: String, now: Instant) throws(OAuthError) -> String {
+        guard let device = devices.grant(for: deviceCode, now: now) else { throw .expiredToken }
         switch device.decision {
         case .allowed:
             devices.remove(deviceCode)
-            return .success(device.scope)
-        case .denied:
-            return .failure(.accessDenied)
+            return device.scope
+        case .denied: throw .accessDenied
         case .none:
             devices.update(deviceCode) { $0.askedAt = now }
-            guard let before = device.askedAt, now - before < Self.pollInterval else {
-                return .failure(.authorizationPending)
-            }
-            return .failure(.slowDown)
+            guard let before = device.askedAt, now - before < Self.pollInterval else { throw .authorizationPending }
+            throw .slowDown
         }
     }
 
@@ -94,7 +89,5 @@ struct SignInGrants: Sendable {
         return String(text[..<4]) + "-" + String(text[4...])
     }
 
-    private static func folded(_ code: String) -> String {
-        code.uppercased().filter { $0.isASCII && $0.isLetter }
-    }
+    private static func folded(_ code: String) -> String { code.uppercased().filter { $0.isASCII && $0.isLetter } }
 }

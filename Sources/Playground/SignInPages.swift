@@ -4,10 +4,7 @@ import WireText
 
 /// The pages on which a person agrees. Functions from a request's parameters to an answer.
 enum SignInPages {
-    private typealias Page =
-        @Sendable (
-            FormParameters, _ issuer: String, inout AuthorizationServer, ContinuousClock.Instant
-        ) -> ServerResponse
+    private typealias Page = @Sendable (FormParameters, _ issuer: String, inout AuthorizationServer) -> ServerResponse
 
     static func add(to router: inout Router, _ server: SharedAuthorizationServer) {
         func on(_ method: String, _ path: String, _ answer: @escaping Page) {
@@ -18,27 +15,24 @@ enum SignInPages {
                         400, "This address is malformed", "<p>A parameter stands in it twice, or is not UTF-8.</p>")
                 }
                 let issuer = TokenEndpoint.issuer(of: request)
-                return server.withServer { answer(parameters, issuer, &$0, .now) }
+                return server.withServer { answer(parameters, issuer, &$0) }
             }
         }
         on("GET", "/authorize", consent)
         on("POST", "/authorize", decided)
-        on("GET", "/device") { parameters, _, _, _ in device(parameters["user_code"] ?? "", nil) }
+        on("GET", "/device") { parameters, _, _ in device(parameters["user_code"] ?? "", nil) }
         on("POST", "/device", deviceDecided)
     }
 
-    // MARK: Authorization code
-
     private static func consent(
-        _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer,
-        _ now: ContinuousClock.Instant
+        _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer
     ) -> ServerResponse {
         // Redirects only to addresses that the client may have (RFC 6749, section 4.1.2.1).
-        guard let id = parameters["client_id"], server.knows(client: id, now: now) else {
+        guard let id = parameters["client_id"], server.knows(client: id, now: .now) else {
             return page(400, "This client is not known here", "<p>The address names another client_id.</p>")
         }
         guard let redirectURI = parameters["redirect_uri"], isLoopback(redirectURI),
-            server.permits(redirectURI, client: id, now: now)
+            server.permits(redirectURI, client: id, now: .now)
         else {
             return page(
                 400, "This sign-in would lead elsewhere",
@@ -62,9 +56,9 @@ enum SignInPages {
         server.signIns.questions.insert(
             ticket,
             SignInGrants.Question(
-                client: id, redirectURI: redirectURI, state: state, challenge: challenge, scope: scope), now: now)
+                client: id, redirectURI: redirectURI, state: state, challenge: challenge, scope: scope), now: .now)
         return page(
-            200, "May \(server.name(ofClient: id, now: now)) act for you?",
+            200, "May \(server.name(ofClient: id, now: .now)) act for you?",
             """
             <p>You are <b>guest</b> here: the playground is a demonstration, and knows nobody else.
             The program asks for <b>\(scope)</b>.</p>
@@ -77,10 +71,9 @@ enum SignInPages {
     }
 
     private static func decided(
-        _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer,
-        _ now: ContinuousClock.Instant
+        _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer
     ) -> ServerResponse {
-        guard let ticket = parameters["ticket"], let question = server.signIns.questions.grant(for: ticket, now: now)
+        guard let ticket = parameters["ticket"], let question = server.signIns.questions.grant(for: ticket, now: .now)
         else {
             return page(
                 400, "This page was answered already",
@@ -96,11 +89,9 @@ enum SignInPages {
                 ])
         }
         let code = RandomText.make()
-        server.signIns.codes.insert(code, SignInGrants.Code(question: question), now: now)
+        server.signIns.codes.insert(code, SignInGrants.Code(question: question), now: .now)
         return redirect(question.redirectURI, [("code", code), ("state", question.state), ("iss", issuer)])
     }
-
-    // MARK: Device code
 
     private static func device(_ code: String, _ problem: String?) -> ServerResponse {
         let complaint: HTML = if let problem { "<p><b>\(problem)</b></p>" } else { "" }
@@ -118,20 +109,17 @@ enum SignInPages {
     }
 
     private static func deviceDecided(
-        _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer,
-        _ now: ContinuousClock.Instant
+        _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer
     ) -> ServerResponse {
         let code = parameters["user_code"] ?? ""
         let allowed = parameters["decision"] == "allow"
-        guard server.signIns.decide(userCode: code, allowed: allowed, now: now) else {
+        guard server.signIns.decide(userCode: code, allowed: allowed, now: .now) else {
             return device(code, "No program waits with this code, or it has expired.")
         }
         return page(
             200, allowed ? "You are signed in" : "You denied it",
             "<p>The program knows in a moment. You may close this page.</p>")
     }
-
-    // MARK: Answers
 
     /// Whether the URI leads to this machine (RFC 8252, section 7.3), on any port.
     static func isLoopback(_ uri: String) -> Bool {

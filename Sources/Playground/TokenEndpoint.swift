@@ -6,13 +6,11 @@ import WireText
 final class SharedAuthorizationServer: Sendable {
     private let server: Mutex<AuthorizationServer>
 
-    init(_ server: AuthorizationServer) {
-        self.server = Mutex(server)
-    }
+    init(_ server: AuthorizationServer) { self.server = Mutex(server) }
 
-    func withServer<Answer: Sendable>(_ body: (inout AuthorizationServer) -> Answer) -> Answer {
-        server.withLock { body(&$0) }
-    }
+    func withServer<Answer: Sendable, Failure>(
+        _ body: (inout AuthorizationServer) throws(Failure) -> Answer
+    ) throws(Failure) -> Answer { try server.withLock { server throws(Failure) in try body(&server) } }
 }
 
 /// The authorization server's endpoints over HTTP.
@@ -23,29 +21,26 @@ enum TokenEndpoint {
     static func router(server: SharedAuthorizationServer) -> Router {
         var router = Router()
         router.on("POST", "/token") { request, _ in
-            answer(request) { form, client in
-                response(server.withServer { $0.token(form: form, client: client, now: .now).map(\.json) })
+            answer(request, server) { server, form, client throws(OAuthError) in
+                try server.token(form: form, client: client, now: .now).json
             }
         }
         router.on("POST", "/revoke") { request, _ in
-            answer(request) { form, client in
-                server.withServer { $0.revoke(form: form, client: client, now: .now) }.map(response)
-                    ?? .json(200, .object([]))
-            }
-        }
-        router.on("POST", "/register") { request, _ in
-            switch server.withServer({ $0.registrations.register(request.body, now: .now) }) {
-            case .success(let client): .json(201, client)
-            case .failure(let error): response(error)
+            answer(request, server) { server, form, client throws(OAuthError) in
+                try server.revoke(form: form, client: client, now: .now)
+                return [:]
             }
         }
         router.on("POST", "/device_authorization") { request, _ in
-            let issuer = issuer(of: request)
-            return answer(request) { form, client in
-                response(
-                    server.withServer { server in
-                        server.beginDevice(form: form, client: client, now: .now).map { $0.json(issuer: issuer) }
-                    })
+            answer(request, server) { server, form, client throws(OAuthError) in
+                try server.beginDevice(form: form, client: client, now: .now).json(issuer: issuer(of: request))
+            }
+        }
+        router.on("POST", "/register") { request, _ in
+            response(201) { () throws(OAuthError) in
+                try server.withServer { server throws(OAuthError) in
+                    try server.registrations.register(request.body, now: .now)
+                }
             }
         }
         for name in ["oauth-authorization-server", "openid-configuration"] {
@@ -62,29 +57,28 @@ enum TokenEndpoint {
     }
 
     private static func answer(
-        _ request: ServerRequest, _ decide: (FormParameters, ClientAuthentication) -> ServerResponse
+        _ request: ServerRequest, _ server: SharedAuthorizationServer,
+        _ decide: (inout AuthorizationServer, FormParameters, ClientAuthentication) throws(OAuthError) -> JSON
     ) -> ServerResponse {
-        let mediaType = request.value("Content-Type")?.prefix { $0 != ";" && $0 != " " }.lowercased()
-        guard mediaType == "application/x-www-form-urlencoded" else {
-            return response(.invalidRequest("The body must be application/x-www-form-urlencoded."))
-        }
-        guard let form = FormParameters(request.body) else {
-            return response(.invalidRequest("The body is malformed, or a parameter is given twice."))
-        }
-        return decide(form, ClientAuthentication(authorization: request.values("Authorization"), form: form))
-    }
-
-    private static func response(_ outcome: Result<JSON, OAuthError>) -> ServerResponse {
-        switch outcome {
-        case .success(let json): .json(200, json)
-        case .failure(let error): response(error)
+        response(200) { () throws(OAuthError) in
+            let mediaType = request.value("Content-Type")?.prefix { $0 != ";" && $0 != " " }.lowercased()
+            guard mediaType == "application/x-www-form-urlencoded" else {
+                throw .invalidRequest("The body must be application/x-www-form-urlencoded.")
+            }
+            guard let form = FormParameters(request.body) else {
+                throw .invalidRequest("The body is malformed, or a parameter is given twice.")
+            }
+            let client = ClientAuthentication(authorization: request.values("Authorization"), form: form)
+            return try server.withServer { server throws(OAuthError) in try decide(&server, form, client) }
         }
     }
 
-    private static func response(_ error: OAuthError) -> ServerResponse {
-        var response = ServerResponse.json(error.status, error.json)
-        if error.wantsChallenge { response.set("WWW-Authenticate", "Basic realm=\"playground\"") }
-        return response
+    private static func response(_ status: Int, _ outcome: () throws(OAuthError) -> JSON) -> ServerResponse {
+        do throws(OAuthError) { return .json(status, try outcome()) } catch {
+            var response = ServerResponse.json(error.status, error.json)
+            if error.wantsChallenge { response.set("WWW-Authenticate", "Basic realm=\"playground\"") }
+            return response
+        }
     }
 }
 

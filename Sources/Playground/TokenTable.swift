@@ -3,7 +3,7 @@
 struct TokenTable<Grant: Sendable>: Sendable {
     private struct Entry: Sendable {
         var grant: Grant
-        let expiresAt: ContinuousClock.Instant
+        let expiresAt: Instant
     }
 
     let lifetime: Duration
@@ -19,7 +19,7 @@ struct TokenTable<Grant: Sendable>: Sendable {
 
     var count: Int { entries.count }
 
-    mutating func insert(_ token: String, _ grant: Grant, now: ContinuousClock.Instant) {
+    mutating func insert(_ token: String, _ grant: Grant, now: Instant) {
         while let oldest = order.first {
             if let entry = entries[oldest] {
                 guard entry.expiresAt <= now || entries.count >= capacity else { break }
@@ -32,9 +32,8 @@ struct TokenTable<Grant: Sendable>: Sendable {
     }
 
     /// `nil` for a token that was never issued, has expired or was removed.
-    func grant(for token: String, now: ContinuousClock.Instant) -> Grant? {
-        guard let entry = entries[token], now < entry.expiresAt else { return nil }
-        return entry.grant
+    func grant(for token: String, now: Instant) -> Grant? {
+        entries[token].flatMap { now < $0.expiresAt ? $0.grant : nil }
     }
 
     mutating func update(_ token: String, _ change: (inout Grant) -> Void) {
@@ -45,7 +44,5 @@ struct TokenTable<Grant: Sendable>: Sendable {
 
     mutating func remove(_ token: String) { entries[token] = nil }
 
-    mutating func remove(where condition: (Grant) -> Bool) {
-        entries = entries.filter { !condition($0.value.grant) }
-    }
+    mutating func remove(where condition: (Grant) -> Bool) { entries = entries.filter { !condition($0.value.grant) } }
 }

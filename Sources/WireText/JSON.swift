@@ -24,6 +24,8 @@ public enum JSON: Sendable, Equatable {
     /// `nil` becomes `null`.
     public init(_ text: String?) { self = text.map { .string($0) } ?? .null }
 
+    public init(_ texts: [String]) { self = .array(texts.map { .string($0) }) }
+
     /// Seconds; `nil` becomes `null`.
     public init(_ duration: Duration?) { self = duration.map { .decimal($0 / .seconds(1)) } ?? .null }
 
@@ -113,4 +115,10 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Express
     public init(stringLiteral value: String) { self = .string(value) }
     public init(integerLiteral value: Int) { self = .number(value) }
     public init(booleanLiteral value: Bool) { self = .bool(value) }
+}
+
+extension JSON: ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral {
+    public init(arrayLiteral elements: JSON...) { self = .array(elements) }
+    /// Keeps the order of the members.
+    public init(dictionaryLiteral members: (String, JSON)...) { self = .object(members.map { Member($0, $1) }) }
 }

@@ -1,26 +1,16 @@
 import Foundation
 import Playground
+import TestSupport
 import Testing
 
-/// Over real sockets, with curl as the browser: what a person agrees to.
+/// Over real sockets: what a person agrees to.
 @Suite struct SignInTests {
     private static let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
     /// Of RFC 7636, appendix B.
     private static let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
     private static let callback = "http://127.0.0.1:9/callback"
 
-    private func withPlayground(_ body: (Playground) async throws -> Void) async throws {
-        let playground = try await Playground.start()
-        do { try await body(playground) } catch {
-            await playground.stop()
-            throw error
-        }
-        await playground.stop()
-    }
-
-    private func authorize(
-        _ playground: Playground, _ changes: [String: String] = [:]
-    ) async throws -> PlainAnswer {
+    private func authorize(_ playground: Playground, _ changes: [String: String] = [:]) async throws -> RawResponse {
         var parameters = [
             "response_type": "code", "client_id": playground.credentials.clientID, "redirect_uri": Self.callback,
             "scope": "read write", "state": "s t&te", "code_challenge": Self.challenge, "code_challenge_method": "S256",
@@ -28,25 +18,16 @@ import Testing
         parameters.merge(changes) { $1 }
         var address = URLComponents(string: playground.authorizationServer + "/authorize")
         address?.queryItems = parameters.map { URLQueryItem(name: $0, value: $1) }
-        return try await PlainClient.send("GET", try #require(address?.string))
+        return try await playground.send("GET", try #require(address?.string))
     }
 
-    private func send(_ playground: Playground, _ path: String, _ form: String) async throws -> PlainAnswer {
-        try await PlainClient.send(
-            "POST", playground.authorizationServer + path,
-            fields: ["Content-Type": "application/x-www-form-urlencoded"], body: form)
+    private func send(_ playground: Playground, _ path: String, _ form: String) async throws -> RawResponse {
+        try await playground.post(path, form, secret: nil)
     }
 
     private func token(_ playground: Playground, _ form: String) async throws -> (status: Int, json: [String: Any]) {
-        let pair = Data("\(playground.credentials.clientID):\(playground.credentials.clientSecret)".utf8)
-        let answer = try await PlainClient.send(
-            "POST", playground.authorizationServer + "/token",
-            fields: [
-                "Content-Type": "application/x-www-form-urlencoded",
-                "Authorization": "Basic \(pair.base64EncodedString())",
-            ], body: form)
-        let json = try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any]
-        return (answer.status, try #require(json))
+        let answer = try await playground.post("token", form)
+        return (answer.status, try answer.json)
     }
 
     private func decide(_ playground: Playground, _ decision: String) async throws -> [String: String] {
@@ -55,10 +36,10 @@ import Testing
         #expect(page.field("Content-Type")?.hasPrefix("text/html") == true)
         #expect(page.text.contains("<main>"))
         let ticket = try #require(try /name="ticket" value="([^"]+)"/.firstMatch(in: page.text)?.1)
-        let answer = try await send(playground, "/authorize", "ticket=\(ticket)&decision=\(decision)")
+        let answer = try await send(playground, "authorize", "ticket=\(ticket)&decision=\(decision)")
         #expect(answer.status == 303)
         // The page was answered, and can't be answered again.
-        #expect(try await send(playground, "/authorize", "ticket=\(ticket)&decision=allow").status == 400)
+        #expect(try await send(playground, "authorize", "ticket=\(ticket)&decision=allow").status == 400)
         let location = try #require(answer.field("Location"))
         #expect(location.hasPrefix(Self.callback + "?"))
         let items = URLComponents(string: location)?.queryItems ?? []
@@ -128,37 +109,28 @@ import Testing
 
     @Test func `a device waits until its code is allowed on the page, and has one exchange`() async throws {
         try await withPlayground { playground in
-            let pair = Data("\(playground.credentials.clientID):\(playground.credentials.clientSecret)".utf8)
             func begin() async throws -> (device: String, user: String) {
-                let answer = try await PlainClient.send(
-                    "POST", playground.authorizationServer + "/device_authorization",
-                    fields: [
-                        "Content-Type": "application/x-www-form-urlencoded",
-                        "Authorization": "Basic \(pair.base64EncodedString())",
-                    ], body: "scope=read")
-                let json = try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any]
-                #expect(json?["verification_uri"] as? String == playground.authorizationServer + "/device")
-                return (
-                    try #require(json?["device_code"] as? String), try #require(json?["user_code"] as? String)
-                )
+                let json = try await playground.post("device_authorization", "scope=read").json
+                #expect(json["verification_uri"] as? String == playground.authorizationServer + "/device")
+                return (try #require(json["device_code"] as? String), try #require(json["user_code"] as? String))
             }
             let (device, user) = try await begin()
             let poll = "grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code=\(device)"
             #expect(try await token(playground, poll).json["error"] as? String == "authorization_pending")
             #expect(try await token(playground, poll).json["error"] as? String == "slow_down")
-            let page = try await PlainClient.send(
+            let page = try await playground.send(
                 "GET", "\(playground.authorizationServer)/device?user_code=%22%3E%3Cb%3E\(user)")
             #expect(page.text.contains("&quot;&gt;&lt;b&gt;\(user)"))
-            #expect(try await send(playground, "/device", "user_code=WRONG-CODE&decision=allow").status == 400)
+            #expect(try await send(playground, "device", "user_code=WRONG-CODE&decision=allow").status == 400)
             let typed = user.lowercased().replacing("-", with: " ").replacing(" ", with: "+")
-            #expect(try await send(playground, "/device", "user_code=\(typed)&decision=allow").status == 200)
+            #expect(try await send(playground, "device", "user_code=\(typed)&decision=allow").status == 200)
             let (status, json) = try await token(playground, poll)
             #expect(status == 200)
             #expect(json["refresh_token"] as? String != nil)
             #expect(try await token(playground, poll).json["error"] as? String == "expired_token")
 
             let (denied, code) = try await begin()
-            #expect(try await send(playground, "/device", "user_code=\(code)&decision=deny").status == 200)
+            #expect(try await send(playground, "device", "user_code=\(code)&decision=deny").status == 200)
             let outcome = try await token(
                 playground, "grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code=\(denied)")
             #expect(outcome.json["error"] as? String == "access_denied")
@@ -168,11 +140,10 @@ import Testing
     @Test(arguments: ["oauth-authorization-server", "openid-configuration"])
     func `it says where everything is`(name: String) async throws {
         try await withPlayground { playground in
-            let answer = try await PlainClient.send("GET", "\(playground.authorizationServer)/.well-known/\(name)")
-            let json = try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any]
-            #expect(json?["issuer"] as? String == playground.authorizationServer)
-            #expect(json?["authorization_endpoint"] as? String == playground.authorizationServer + "/authorize")
-            #expect(json?["code_challenge_methods_supported"] as? [String] == ["S256"])
+            let json = try await playground.send("GET", "\(playground.authorizationServer)/.well-known/\(name)").json
+            #expect(json["issuer"] as? String == playground.authorizationServer)
+            #expect(json["authorization_endpoint"] as? String == playground.authorizationServer + "/authorize")
+            #expect(json["code_challenge_methods_supported"] as? [String] == ["S256"])
         }
     }
 }
