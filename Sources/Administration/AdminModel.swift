@@ -120,14 +120,10 @@ final class AdminModel: Sendable {
         }
     }
 
-    private var ownLoop: LoopReport? {
+    private var ownLoop: (name: String, lag: Histogram)? {
         get async {
-            guard let loop = loop.withLock({ $0 }) else { return nil }
-            let lag = try? await loop.run { loop.lag }
-            return lag.map {
-                let lag = Histogram(nanoseconds: LoopLag.bounds, counts: $0.counts, sum: $0.nanoseconds)
-                return LoopReport(name: loop.name, lag: lag)
-            }
+            guard let loop = loop.withLock({ $0 }), let lag = try? await loop.run({ loop.lag }) else { return nil }
+            return (loop.name, Histogram(nanoseconds: LoopLag.bounds, counts: lag.counts, sum: lag.nanoseconds))
         }
     }
 

@@ -122,14 +122,9 @@ final class ProxyShard {
         rules.addCounts(to: &report)
         var counted: Set<ObjectIdentifier> = []
         for rules in [rules] + retiring { rules.addConnections(to: &report, counted: &counted) }
-        if let server {
-            report.clients = ClientConnections(open: server.count, limit: server.settings.maxConnections)
-        }
-        report.loops = [
-            LoopReport(
-                name: loop.name,
-                lag: Histogram(nanoseconds: LoopLag.bounds, counts: loop.lag.counts, sum: loop.lag.nanoseconds))
-        ]
+        if let server { report.clients = (server.count, server.settings.maxConnections) }
+        let lag = Histogram(nanoseconds: LoopLag.bounds, counts: loop.lag.counts, sum: loop.lag.nanoseconds)
+        report.loops = [(loop.name, lag)]
         return report
     }
 

@@ -30,28 +30,3 @@ public struct ConnectionUse: Sendable, Equatable {
         certificateEnd = [certificateEnd, other.certificateEnd].compactMap(\.self).min()
     }
 }
-
-/// Connections of programs.
-public struct ClientConnections: Sendable, Equatable {
-    public var open = 0
-    /// Limit. Above it, connections wait to be accepted.
-    public var limit = 0
-
-    public init(open: Int = 0, limit: Int = 0) {
-        self.open = open
-        self.limit = limit
-    }
-}
-
-/// One event loop.
-public struct LoopReport: Sendable, Equatable {
-    /// Name of its thread.
-    public var name: String
-    /// Delays of the loop in seconds.
-    public var lag: Histogram
-
-    public init(name: String, lag: Histogram) {
-        self.name = name
-        self.lag = lag
-    }
-}

@@ -3,9 +3,10 @@ public struct TrafficReport: Sendable {
     /// Upstreams with the same host and client are merged.
     public var upstreams: [UpstreamTraffic]
     public var inFlight: Int
-    public var clients = ClientConnections()
-    /// The proxy's event loops.
-    public var loops: [LoopReport] = []
+    /// Connections of programs. Above the limit, they wait to be accepted.
+    public var clients: (open: Int, limit: Int) = (0, 0)
+    /// Delays of the proxy's event loops in seconds, by the name of the thread.
+    public var loops: [(name: String, lag: Histogram)] = []
 
     public init(upstreams: [UpstreamTraffic], inFlight: Int = 0) {
         self.upstreams = upstreams
