@@ -72,7 +72,5 @@ public enum FileSystem {
     /// Removes a file or an empty folder.
     /// - Returns: `false` when remove(3) fails, also for a missing file.
     @discardableResult
-    public static func remove(_ path: String) -> Bool {
-        unsafe !path.utf8.contains(0) && Glibc.remove(path) == 0
-    }
+    public static func remove(_ path: String) -> Bool { unsafe !path.utf8.contains(0) && Glibc.remove(path) == 0 }
 }

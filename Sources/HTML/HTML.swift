@@ -70,9 +70,7 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
         }
 
         /// Appends a number.
-        public mutating func appendInterpolation(_ number: some BinaryInteger) {
-            appendInterpolation(String(number))
-        }
+        public mutating func appendInterpolation(_ number: some BinaryInteger) { appendInterpolation(String(number)) }
 
         /// Appends a finished piece, between tags; nothing for `nil`.
         public mutating func appendInterpolation(alreadyHTML piece: HTML?) {

@@ -111,7 +111,5 @@ struct HTMLContext {
         attribute = ""
     }
 
-    private mutating func endTag(isEnd: Bool) {
-        state = !isEnd && Self.rawElements.contains(element) ? .raw : .text
-    }
+    private mutating func endTag(isEnd: Bool) { state = !isEnd && Self.rawElements.contains(element) ? .raw : .text }
 }
