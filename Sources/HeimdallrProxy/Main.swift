@@ -31,9 +31,7 @@ enum Main {
                     try command.run()
                 }
             }
-        } catch {
-            end(with: error, words)
-        }
+        } catch { end(with: error, words) }
         ProcessHygiene.end(ExitStatus.success.rawValue)
     }
 

@@ -7,7 +7,12 @@ struct CommandLineTests {
     @Test func `--help explains itself to a stranger`() async throws {
         let help = try await RunningProxy.run(["--help"])
         #expect(help.ending == .exited(0))
-        for word in ["http_proxy", "demo", "check", "--config", "OAuth"] { #expect(help.output.contains(word)) }
+        for word in [
+            "http_proxy=", "serve", "demo", "check", "--config", "--version", "OAuth", "78", "HEIMDALLR_UPSTREAM",
+            "CONNECT",
+        ] {
+            #expect(help.output.contains(word), "\(word)")
+        }
         #expect(help.errors.isEmpty)
     }
 
@@ -17,7 +22,9 @@ struct CommandLineTests {
         #expect(version.output.wholeMatch(of: /heimdallr-proxy \d+\.\d+\.\d+\n/) != nil)
     }
 
-    @Test(arguments: [["--no-such-option"], ["no-such-verb"], ["check", "--config"], ["demo", "extra"]])
+    @Test(arguments: [
+        ["--no-such-option"], ["no-such-verb"], ["check", "--config"], ["demo", "extra"], ["serve", "extra"],
+    ])
     func `wrong usage is exit code 2`(arguments: [String]) async throws {
         let run = try await RunningProxy.run(arguments)
         #expect(run.ending == .exited(2))
@@ -92,6 +99,9 @@ struct CommandLineTests {
     @Test func `the repository's own configuration is valid`() async throws {
         let run = try await RunningProxy.run(["check", "--config", Repository.root + "/config.yaml"])
         #expect(run.ending == .exited(0))
+        for word in ["127.0.0.1:8080", "api.playground.test", "client playground"] {
+            #expect(run.output.contains(word))
+        }
     }
 
     @Test func `the README's configuration is valid`() async throws {

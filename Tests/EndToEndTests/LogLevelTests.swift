@@ -77,6 +77,7 @@ struct LogLevelTests {
         (["warn"], "did you mean \"warning\"?"),
         (["debug", "--for", "soon"], "--for soon: write a duration such as 500ms, 30s, 5m or 1h"),
         (["debug", "--for", "2d"], "--for 2d: write a duration such as"),
+        (["debug", "--for", "0s"], "--for 0s: write a duration from 1s to 24h"),
         (["debug", "--for", "48h"], "--for 48h: write a duration from 1s to 24h"),
         (["--for", "10m"], "--for wants a level: log-level debug --for 10m"),
     ])

@@ -30,8 +30,7 @@ struct FileSystemTests {
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
         #expect(FileStatus(ofLinkAt: link)?.kind == .link)
         #expect(FileStatus(of: link) == status)
-        try FileManager.default.createSymbolicLink(
-            atPath: folder.path(of: "dangling"), withDestinationPath: "nowhere")
+        try FileManager.default.createSymbolicLink(atPath: folder.path(of: "dangling"), withDestinationPath: "nowhere")
         #expect(!FileSystem.exists(folder.path(of: "dangling")))
     }
 

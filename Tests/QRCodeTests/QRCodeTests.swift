@@ -58,12 +58,8 @@ struct QRCodeTests {
     }
 
     @Test("is refused for what no camera could read", arguments: ["", "a\u{0}b", String(repeating: "x", count: 513)])
-    func refused(text: String) {
-        #expect(QRCode(text) == nil)
-    }
+    func refused(text: String) { #expect(QRCode(text) == nil) }
 
     @Test("holds a long URL")
-    func long() throws {
-        #expect(try #require(QRCode(String(repeating: "x", count: 512))).width > 60)
-    }
+    func long() throws { #expect(try #require(QRCode(String(repeating: "x", count: 512))).width > 60) }
 }

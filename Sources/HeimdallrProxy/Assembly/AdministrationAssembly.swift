@@ -68,13 +68,13 @@ struct AdministrationAssembly {
         }
         sources.reloads = shared.reloads
         sources.reload = { [queue = shared.reloadQueue] in await queue.reload() }
-        if let freshness = shared.freshness {
+        if let freshness = shared.app.freshness {
             sources.hasConfigurationChanged = { await BlockingWork.run { freshness.hasChanged() } }
         }
         sources.untrusting = { [programs = shared.watch.untrusting] in programs.current }
         sources.audit = { [audit = shared.audit] in audit.counts }
-        sources.quit = configuration.admin?.quits == true ? shared.quit : nil
-        sources.logLevel = { [level = shared.logLevel] in level.answer($0) }
+        sources.quit = configuration.admin?.quits == true ? shared.app.quit : nil
+        sources.logLevel = { [log = shared.app.log] in log.level.answer($0, log.logger) }
         sources.spans = { [traces = shared.traces] in traces.report }
         sources.users = configuration.proxy.users.keys.sorted()
         sources.rules = UpstreamExamples(configuration, addresses: server.addresses.map { $0.description }).rules

@@ -10,10 +10,12 @@ import Reactor
 struct App {
     let configuration: Configuration
     let log: LogSetUp
+    /// Reads the configuration again.
+    let read: @Sendable () throws(ConfigurationError) -> ReadConfiguration
     /// Stops the process, as SIGTERM does.
     var quit: @Sendable () -> Void = {}
     /// The service manager that started the process, and its sockets.
-    var manager = ServiceManager.none
+    var manager = ServiceManager()
     /// Of the file that `configuration` was read from.
     var freshness: ConfigurationFreshness?
     /// For `exec --serve`: no other process looks for this one's files.
@@ -22,11 +24,7 @@ struct App {
     private var logger: Logger { log.logger }
 
     /// Starts everything: clients fetch their tokens, and the listeners accept.
-    /// - Parameter read: reads the configuration again on request.
-    /// - Throws: when a listener can't be opened, or a client can't work.
-    func start(
-        reading read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration
-    ) async throws -> RunningApp {
+    func start() async throws -> RunningApp {
         let shared = try await SharedObjects(self)
         let assembled = try await shared.assemble(configuration, former: nil)
         await shared.use(assembled)
@@ -56,7 +54,7 @@ struct App {
         for client in assembled.clients { client.heimdallr.start() }
         logStart(server, administration)
         let running = RunningApp(
-            shared: shared, server: server, administration: administration, read: read,
+            shared: shared, server: server, administration: administration,
             current: .init(configuration: configuration, clients: assembled.clients))
         shared.reloadQueue.set(running)
         return running
@@ -84,15 +82,10 @@ struct App {
     private static let settleTime = Duration.seconds(2)
 
     /// Runs until `stops` has an element, then lets requests finish. A second signal ends them at once.
-    /// - Parameters:
-    ///   - reloads: has an element for each request to read the configuration again.
-    ///   - onListening: called once the proxy accepts.
     func run(
-        until stops: AsyncStream<Void>, reloading reloads: AsyncStream<Void>,
-        reading read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration,
-        onListening: (RunningApp) throws -> Void
+        until stops: AsyncStream<Void>, reloading reloads: AsyncStream<Void>, onListening: (RunningApp) throws -> Void
     ) async throws {
-        let running = try await start(reading: read)
+        let running = try await start()
         do { try onListening(running) } catch {
             await running.stop()
             throw error
@@ -104,7 +97,6 @@ struct App {
             StartPages.release()
         }
         let reloading = Task { for await _ in reloads { _ = await running.shared.reloadQueue.reload() } }
-        running.shared.reloadQueue.set(manager)
         // Signals that came during the start are waiting here.
         for await _ in stops { break }
         manager.isStopping()

@@ -6,33 +6,16 @@ import Proxy
 import Reactor
 
 struct ClientAssembly {
-    private let settings: ClientSettings
-    private let trustAnchors: String?
-    private let privateNetworks: [AddressBlock]
-    private let secrets: SecretCache
-    private let material: TLSMaterial?
-    private let counts: ConnectionCounts?
-    private let registry: ClientRegistry
-
-    init(
-        _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretCache,
-        material: TLSMaterial? = nil, counts: ConnectionCounts? = nil, registry: ClientRegistry = ClientRegistry()
-    ) {
-        self.registry = registry
-        self.material = material
-        self.counts = counts
-        self.settings = settings
-        self.secrets = secrets
-        trustAnchors = configuration.trustAnchorsFile
-        privateNetworks = configuration.discoveryNetworks
-    }
+    let settings: ClientSettings
+    let configuration: Configuration
+    let secrets: SecretCache
+    var material: TLSMaterial?
+    var counts: ConnectionCounts?
+    var registry = ClientRegistry()
 
     /// - Parameters:
-    ///   - loop: the loop of its token requests.
-    ///   - store: the token store, shared by all clients.
     ///   - last: notes the URL and the failure of each request.
     ///   - tap: receives a copy of the answers.
-    ///   - onTokenRequest: called after each token request.
     func make(
         on loop: EventLoop, store: any OAuthAccessTokenStore, last: TokenRequestNotes, tap: Tap? = nil,
         onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
@@ -44,11 +27,11 @@ struct ClientAssembly {
             onTokenRequest: onTokenRequest)
     }
 
-    /// Sends the client's requests.
     func httpClient(on loop: EventLoop, last: TokenRequestNotes) -> any HeimdallrHTTPClient {
         if let auto = settings.auto {
             return Self.enrolling(
-                auto, poolOptions, anchors: trustAnchors, privateNetworks: privateNetworks,
+                auto, poolOptions, anchors: configuration.trustAnchorsFile,
+                privateNetworks: configuration.discoveryNetworks,
                 listeners: registry.listeners, on: loop, last: last)
         }
         return CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)) { last.failed($0) }
@@ -107,9 +90,7 @@ struct ClientAssembly {
         return configuration
     }
 
-    private var parameters: [FormParameter] {
-        settings.params.map { FormParameter($0.name, $0.value) }
-    }
+    private var parameters: [FormParameter] { settings.params.map { FormParameter($0.name, $0.value) } }
 
     private var credentials: any OAuthClientCredentials {
         let audience = JWTAudience(settings.clientAssertionAudience)
@@ -208,7 +189,7 @@ struct ClientAssembly {
         // A request with a slot never waits for a connection.
         var options = PoolOptions(
             connectTimeout: settings.timeout, maxConnections: TokenRequestLimits().client, settings.tls,
-            anchors: trustAnchors, material)
+            anchors: configuration.trustAnchorsFile, material)
         options.nextProxy = PoolOptions.NextProxy(settings.proxy)
         options.counts = counts
         return options
@@ -217,7 +198,6 @@ struct ClientAssembly {
 
 extension PoolOptions {
     /// Connections for requests of the proxy itself.
-    /// - Parameter anchors: trust anchors in addition to the system's.
     init(
         connectTimeout: Duration, maxConnections: Int, _ tls: TLSSettings, anchors: String?,
         _ material: TLSMaterial? = nil

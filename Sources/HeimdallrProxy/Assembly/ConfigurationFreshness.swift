@@ -10,9 +10,7 @@ final class ConfigurationFreshness: Sendable {
     /// Hash of the file's content when it was read.
     private let hash = Mutex<Int?>(nil)
 
-    init(_ source: ConfigurationSource) {
-        path = if case .file(let path) = source { path } else { nil }
-    }
+    init(_ source: ConfigurationSource) { path = source.file }
 
     /// To be called before each reading: a change in between is one that the proxy may not know. Blocks.
     func note() {
@@ -20,7 +18,6 @@ final class ConfigurationFreshness: Sendable {
         hash.withLock { $0 = now }
     }
 
-    /// Blocks.
     func hasChanged() -> Bool {
         guard path != nil, let noted = hash.withLock({ $0 }) else { return false }
         return current() != noted

@@ -18,7 +18,6 @@ final class FreshFiles: Sendable {
         self.logger = logger
     }
 
-    /// Watches the files that are in use now.
     func update() {
         let files = tls.files.union(secrets.files).union(listeners.files)
         watch.withLock { watch in

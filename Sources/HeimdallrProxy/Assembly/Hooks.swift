@@ -49,8 +49,6 @@ struct Hooks: Sendable {
         if !settings.command.isEmpty { await run(body, notice) }
     }
 
-    // MARK: What they are told
-
     struct Notice: Equatable {
         var event: String
         var client: String
@@ -105,8 +103,6 @@ struct Hooks: Sendable {
         }
     }
 
-    // MARK: How
-
     private func post(_ body: [UInt8], to url: String, _ notice: Notice) async {
         let request = HeimdallrHTTPRequest(
             method: "POST", url: url,
@@ -122,9 +118,7 @@ struct Hooks: Sendable {
                 if (200..<300).contains(answer.status) { return }
                 failure = "it answered \(answer.status)"
                 guard answer.status >= 500 || answer.status == 429 || answer.status == 408 else { break }
-            } catch {
-                failure = (error as? HeimdallrHTTPClientError)?.description ?? "the exchange failed"
-            }
+            } catch { failure = (error as? HeimdallrHTTPClientError)?.description ?? "the exchange failed" }
         }
         log("the webhook could not be told", notice, failure)
     }
@@ -138,9 +132,7 @@ struct Hooks: Sendable {
         let program: ChildProgram
         do throws(SystemCallError) {
             program = try ChildProgram(settings.command, environment: environment, input: body)
-        } catch {
-            return log("the hook's command could not be run", notice, error.sentence)
-        }
+        } catch { return log("the hook's command could not be run", notice, error.sentence) }
         let ending = await end(of: program)
         if ending != .exited(0) { log("the hook's command failed", notice, ending.inWords) }
     }

@@ -23,7 +23,6 @@ final class InterceptionKeeper: Sendable {
     private let logger: Logger
     private let state = Mutex(State())
 
-    /// - Parameter isForOneProgram: whether no other process needs to find the files.
     init(isForOneProgram: Bool = false, secrets: SecretCache, logger: Logger) {
         self.isForOneProgram = isForOneProgram
         self.secrets = secrets
@@ -41,16 +40,14 @@ final class InterceptionKeeper: Sendable {
         do {
             var kept: (path: String, key: SealingKey)?
             if let store {
-                let text = try await StoreAssembly(configuration, secrets).secret(store.key, "interception.key")
+                let text = try await StoreAssembly(configuration: configuration, secrets: secrets).secret(
+                    store.key, "interception.key")
                 kept = (store.directory, try TokenStoreKey(text).sealing)
             }
             return try await BlockingWork.run { [kept] in
-                Result { () throws(CryptographyError) -> Interception in
-                    var store: AuthorityStore?
-                    if let kept { store = try AuthorityStore(path: kept.path, key: kept.key) }
-                    return try AuthorityStore.authorities(for: names, current: current, in: store)
-                }
-            }.get()
+                let store = try kept.map { try AuthorityStore(path: $0.path, key: $0.key) }
+                return try AuthorityStore.authorities(for: names, current: current, in: store)
+            }
         } catch {
             var problem = configuration.keyUses.opened["interception"] ?? .init(file: "interception", message: "")
             problem.message = "interception: \(error)"
@@ -75,12 +72,10 @@ final class InterceptionKeeper: Sendable {
             let path = try folder(configuration)
             guard former?.roots != interception.roots || path != trust?.files.folder else { return }
             let made = try await BlockingWork.run {
-                Result { () throws(TrustFiles.Fault) -> TrustFolder in
-                    let made = try TrustFolder(roots: Array(interception.rootsPEM.utf8), folder: path)
-                    if trust == nil { made.removeAbandoned() }
-                    return made
-                }
-            }.get()
+                let made = try TrustFolder(roots: Array(interception.rootsPEM.utf8), folder: path)
+                if trust == nil { made.removeAbandoned() }
+                return made
+            }
             if trust?.files.folder != path { await end() }
             state.withLock { $0.trust = made }
             var fields: Logger.Metadata = [
@@ -136,7 +131,7 @@ extension TrustFiles {
         if let name = configuration.trustName {
             let folders = AdminSocket.candidates(
                 port: name.port, kind: name.kind, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
-            for folder in [systemFolder(port: name.port, kind: name.kind)].compactMap({ $0 }) + folders {
+            for folder in [systemFolder(port: name.port, kind: name.kind)].compactMap(\.self) + folders {
                 if let files = try written(in: folder) { return files }
             }
         }

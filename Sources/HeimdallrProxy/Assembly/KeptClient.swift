@@ -52,7 +52,7 @@ struct KeptClient: Sendable {
         connections = ConnectionCounts()
         store = ClientStore(shared.stores.tokens, isHeld: isHeld)
         heimdallr = try ClientAssembly(
-            settings, configuration, shared.secrets,
+            settings: settings, configuration: configuration, secrets: shared.secrets,
             material: shared.files.tls.material(settings.tls, extra: trustAnchors), counts: connections,
             registry: shared.registry
         ).make(

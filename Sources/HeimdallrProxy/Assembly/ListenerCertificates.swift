@@ -33,14 +33,14 @@ final class ListenerCertificates: Sendable {
     func add(_ configuration: Configuration) async throws {
         let wanted = configuration.allServerTLS.filter { tls in readings.withLock { $0[tls] == nil } }
         guard !wanted.isEmpty else { return }
-        let found = await BlockingWork.run {
-            Result { () throws(ConfigurationError) in
-                try wanted.map { tls throws(ConfigurationError) in
-                    do throws(UnusableFile) { return (tls, try Self.read(tls)) } catch { throw error.problem }
+        let found = try await BlockingWork.run {
+            try wanted.map { tls in
+                do throws(UnusableFile) { return (tls, try Self.read(tls)) } catch {
+                    throw ConfigurationError(problems: [error.problem])
                 }
             }
         }
-        for (tls, reading) in try found.get() {
+        for (tls, reading) in found {
             for path in tls.files { counts.expect(.file(path)) }
             readings.withLock { $0[tls] = reading }
         }
@@ -87,10 +87,8 @@ final class ListenerCertificates: Sendable {
 
     /// - Returns: the fault of a listener's files; `nil` for none. Blocks for the disk.
     static func fault(of tls: ListenerTLS) -> ConfigurationError.Problem? {
-        do throws(UnusableFile) {
-            _ = try read(tls)
-            return nil
-        } catch { return error.problem.problems.first }
+        do throws(UnusableFile) { _ = try read(tls) } catch { return error.problem }
+        return nil
     }
 
     private static func read(_ tls: ListenerTLS) throws(UnusableFile) -> Reading {
@@ -117,9 +115,7 @@ final class ListenerCertificates: Sendable {
             let context = try TLSServerContext(
                 certificates: chain, key: key, session: Array("certificate \(tls.certFile)".utf8), clients: clients)
             return Reading(content: FileContents([chainText, keyText, anchorText]), context: context, ends: ends)
-        } catch {
-            throw UnusableFile(file: tls.certFile, reason: "\(error)")
-        }
+        } catch { throw UnusableFile(file: tls.certFile, reason: "\(error)") }
     }
 
     /// DER of a PEM file's certificates.
@@ -127,15 +123,13 @@ final class ListenerCertificates: Sendable {
         do throws(CryptographyError) {
             let all = try X509Certificate.all(pem: pem.withSpan { [UInt8](copying: $0) })
             return try all.map { certificate throws(CryptographyError) in try certificate.der() }
-        } catch {
-            throw UnusableFile(file: path, reason: "\(error)")
-        }
+        } catch { throw UnusableFile(file: path, reason: "\(error)") }
     }
 }
 
 extension UnusableFile {
-    fileprivate var problem: ConfigurationError {
-        ConfigurationError(problems: [.init(file: file, message: "TLS with programs can't use it: \(reason)")])
+    fileprivate var problem: ConfigurationError.Problem {
+        .init(file: file, message: "TLS with programs can't use it: \(reason)")
     }
 }
 

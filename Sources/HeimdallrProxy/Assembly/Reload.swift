@@ -15,21 +15,16 @@ final class ReloadQueue: Sendable {
         weak var running: RunningApp?
         var isClosed = false
         var last: Task<ReloadAnswer, Never>?
-        var manager = ServiceManager.none
     }
 
     private let state = Mutex(State())
 
     func set(_ running: RunningApp) { state.withLock { $0.running = running } }
 
-    /// Sets the service manager, which is notified of each reading.
-    func set(_ manager: ServiceManager) { state.withLock { $0.manager = manager } }
-
-    /// - Returns: after the configuration is in use, or refused.
     func reload() async -> ReloadAnswer {
         let task = state.withLock { state -> Task<ReloadAnswer, Never>? in
             guard let running = state.running, !state.isClosed else { return nil }
-            let task = Task { [last = state.last, manager = state.manager] in
+            let task = Task { [last = state.last, manager = running.shared.app.manager] in
                 _ = await last?.value
                 manager.isReloading()
                 let answer = await running.readAgain()
@@ -56,14 +51,13 @@ final class ReloadQueue: Sendable {
 
 extension RunningApp {
     fileprivate func readAgain() async -> ReloadAnswer {
-        // Runs on another thread: files are read, and a name may be resolved.
-        let reading = await BlockingWork.run { [read, audit = shared.audit] in
-            // After the audit file was moved away, a new one is opened even if the configuration is refused.
-            audit.reopen()
-            return Result { () throws(ConfigurationError) in try read() }
-        }
         do {
-            let (configuration, warnings) = try reading.get()
+            let (configuration, warnings) = try await BlockingWork.run {
+                [read = shared.app.read, audit = shared.audit] in
+                // After the audit file was moved away, a new one is opened even if the configuration is refused.
+                audit.reopen()
+                return try read()
+            }
             let faults = ReloadLimits.faults(from: self.configuration, to: configuration)
             guard faults.isEmpty else { return refused(faults.map { .init(file: "configuration", message: $0) }) }
             let summary = try await take(configuration)
@@ -73,16 +67,12 @@ extension RunningApp {
             return ReloadAnswer(isGood: true, text: warnings.map { "warning: \($0)\n" }.joined() + summary.text)
         } catch let error as ConfigurationError {
             return refused(error.problems)
-        } catch {
-            return refused([.init(file: "configuration", message: "\(error)")])
-        }
+        } catch { return refused([.init(file: "configuration", message: "\(error)")]) }
     }
 
     private func refused(_ problems: [ConfigurationError.Problem]) -> ReloadAnswer {
         shared.reloads.recordConfiguration(problems: problems.map(\.description))
-        for problem in problems {
-            log(problem, "the configuration is wrong; the one before it stays in use", .error)
-        }
+        for problem in problems { log(problem, "the configuration is wrong; the one before it stays in use", .error) }
         return ReloadAnswer(
             isGood: false,
             text: problems.map { "error: \($0)\n" }.joined()
@@ -97,7 +87,7 @@ extension RunningApp {
     /// All or nothing: the steps that can fail come first.
     private func take(_ next: Configuration) async throws -> ReloadSummary {
         let before = current.withLock { $0 }
-        let addresses = Set(addresses)
+        let former = Set(addresses)
         let assembled = try await shared.assemble(next, former: before)
         let clients = assembled.clients
         let over: Task<Void, Never>
@@ -138,10 +128,10 @@ extension RunningApp {
             for client in gone + made { await client.beginning.end() }
             await self.release(gone, after: over)
         }
-        let level = shared.logLevel.level
+        let level = shared.app.log.level
         return ReloadSummary(
             kept: clients.count - made.count, made: made.count, gone: gone.count, upstreams: next.upstreams.count,
-            before: addresses, after: Set(self.addresses),
+            opened: Set(addresses).subtracting(former).sorted(), closed: former.subtracting(addresses).sorted(),
             logLevel: level.current == next.log.level && before.configuration.log.level == next.log.level
                 ? nil : level.sentence)
     }
@@ -200,17 +190,17 @@ private struct ReloadSummary {
     var made: Int
     var gone: Int
     var upstreams: Int
-    var before: Set<String>
-    var after: Set<String>
+    /// Addresses of listeners.
+    var opened: [String]
+    var closed: [String]
     /// Set when the level changed, or differs from the configured one.
     var logLevel: String?
 
     var text: String {
-        var text =
-            "The configuration is in use: \(upstreams.counted("upstream")); clients: \(kept) kept, "
+        var text = "The configuration is in use: \(upstreams.counted("upstream")); clients: \(kept) kept, "
         text += "\(made) made, \(gone) gone.\n"
-        for address in after.subtracting(before).sorted() { text += "Listening on \(address).\n" }
-        for address in before.subtracting(after).sorted() { text += "No longer listening on \(address).\n" }
+        for address in opened { text += "Listening on \(address).\n" }
+        for address in closed { text += "No longer listening on \(address).\n" }
         if let logLevel { text += "The log's level is \(logLevel).\n" }
         return text
     }
@@ -220,10 +210,9 @@ private struct ReloadSummary {
             "upstreams": .stringConvertible(upstreams), "clients_kept": .stringConvertible(kept),
             "clients_made": .stringConvertible(made), "clients_gone": .stringConvertible(gone),
         ]
-        let (opened, closed) = (after.subtracting(before), before.subtracting(after))
-        if !opened.isEmpty { fields["listening"] = "\(opened.sorted().joined(separator: " "))" }
+        if !opened.isEmpty { fields["listening"] = "\(opened.joined(separator: " "))" }
         if let logLevel { fields["log_level"] = "\(logLevel)" }
-        if !closed.isEmpty { fields["closed"] = "\(closed.sorted().joined(separator: " "))" }
+        if !closed.isEmpty { fields["closed"] = "\(closed.joined(separator: " "))" }
         return fields
     }
 }

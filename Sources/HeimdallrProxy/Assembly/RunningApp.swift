@@ -6,7 +6,6 @@ import Proxy
 import Reactor
 import Synchronization
 
-/// A running proxy that accepts requests.
 final class RunningApp: Sendable {
     /// The objects that a new configuration replaces.
     struct Current: Sendable {
@@ -21,17 +20,12 @@ final class RunningApp: Sendable {
     let shared: SharedObjects
     let server: ProxyServer
     let administration: Administration?
-    let read: @Sendable () throws(ConfigurationError) -> ReadConfiguration
     let current: Mutex<Current>
 
-    init(
-        shared: SharedObjects, server: ProxyServer, administration: Administration?,
-        read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration, current: Current
-    ) {
+    init(shared: SharedObjects, server: ProxyServer, administration: Administration?, current: Current) {
         self.shared = shared
         self.server = server
         self.administration = administration
-        self.read = read
         self.current = Mutex(current)
     }
 
@@ -77,7 +71,5 @@ final class RunningApp: Sendable {
 }
 
 extension [KeptClient] {
-    var byName: [String: Heimdallr] {
-        reduce(into: [:]) { $0[$1.settings.name] = $1.heimdallr }
-    }
+    var byName: [String: Heimdallr] { reduce(into: [:]) { $0[$1.settings.name] = $1.heimdallr } }
 }

@@ -25,7 +25,6 @@ final class SecretCache: Sendable {
         self.logger = logger
     }
 
-    /// Updates the environment for commands of the next configuration.
     func change(to configuration: Configuration) {
         environment.withLock { $0 = ChildEnvironment.of(ProcessEnvironment.all, configuration) }
     }
@@ -56,7 +55,6 @@ final class SecretCache: Sendable {
         sources.withLock { $0.compactMap { source, weak in weak.secret.map { (source, $0) } } }
     }
 
-    /// Files of the secrets that are in use now.
     var files: Set<String> {
         Set(all.compactMap { source, _ in if case .file(let path) = source { path } else { nil } })
     }

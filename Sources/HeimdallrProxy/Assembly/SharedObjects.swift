@@ -7,8 +7,7 @@ import Reactor
 
 /// The objects of the process that no reload replaces.
 struct SharedObjects: Sendable {
-    let logger: Logger
-    let logLevel: LogLevelControl
+    let app: App
     let loops: [EventLoop]
     let files: FreshFiles
     let stores: StoreAssembly.Assembled
@@ -20,32 +19,27 @@ struct SharedObjects: Sendable {
     let reloads: ReloadCounts
     let reloadQueue = ReloadQueue()
     let registry = ClientRegistry()
-    let freshness: ConfigurationFreshness?
-    /// Stops the process, as SIGTERM does.
-    let quit: @Sendable () -> Void
 
+    var logger: Logger { app.log.logger }
     var secrets: SecretCache { files.secrets }
 
     init(_ app: App) async throws {
         let configuration = app.configuration
-        logger = app.log.logger
-        logLevel = LogLevelControl(level: app.log.level, logger: logger)
+        self.app = app
+        let logger = app.log.logger
         loops = try (0..<configuration.proxy.threads).map { try EventLoop.start(name: "loop \($0)") }
         reloads = ReloadCounts()
         let secrets = SecretCache(configuration, counts: reloads, logger: logger)
         let tls = TLSFileCache(counts: reloads, logger: logger)
         let listeners = ListenerCertificates(counts: reloads, logger: logger)
         files = FreshFiles(secrets: secrets, tls: tls, listeners: listeners, logger: logger)
-        stores = try await StoreAssembly(configuration, secrets, logger: logger).make()
+        stores = try await StoreAssembly(configuration: configuration, secrets: secrets, logger: logger).make()
         watch = Watch(logger: logger, logWriter: app.log.writer)
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)
-        interception = InterceptionKeeper(
-            isForOneProgram: app.isForOneProgram, secrets: secrets, logger: logger)
+        interception = InterceptionKeeper(isForOneProgram: app.isForOneProgram, secrets: secrets, logger: logger)
         // Only an admin port shows them.
         tokens = configuration.admin.map { _ in TokenMetrics(clients: configuration.grantTypes) }
-        freshness = app.freshness
-        quit = app.quit
     }
 
     /// The objects of one configuration. They are not in use yet.
@@ -77,18 +71,11 @@ struct SharedObjects: Sendable {
         }
         // One slow secret delays no other client's requests, and no probe.
         await waitBriefly(atMost: .seconds(1)) { [secrets] in await secrets.prime() }
-        let stream = try await BlockingWork.run { [audit] in
-            Result { () throws(AuditFault) in try audit.prepare(configuration.audit) }
-        }.get()
-        let tracing: Traces.Plan
-        do { tracing = try traces.prepare(configuration) } catch {
-            await BlockingWork.run { [audit] in audit.discard(stream) }
-            throw error
-        }
-        let opened: Interception?
-        do { opened = try await interception.prepare(configuration) } catch {
+        let opened = try await interception.prepare(configuration)
+        let tracing = try traces.prepare(configuration)
+        let stream: AuditStream?
+        do { stream = try await BlockingWork.run { [audit] in try audit.prepare(configuration.audit) } } catch {
             traces.discard(tracing)
-            await BlockingWork.run { [audit] in audit.discard(stream) }
             throw error
         }
         let users = configuration.proxy.users.mapValues { secrets.accessSecret($0) }
@@ -110,7 +97,7 @@ struct SharedObjects: Sendable {
         await BlockingWork.run { [audit] in audit.install(assembled.audit) }
         traces.use(assembled.tracing)
         registry.set(assembled.clients.map(\.heimdallr))
-        logLevel.level.configure(configuration.log.level)
+        app.log.level.configure(configuration.log.level)
         files.tls.keep(configuration)
         files.listeners.keep(configuration)
         files.update()

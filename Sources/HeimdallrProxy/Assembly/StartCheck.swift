@@ -10,67 +10,49 @@ import Reactor
 struct StartCheck {
     let configuration: Configuration
     let passed: [PassedSocket]
-    let secrets: SecretCache
     /// For faults whose position in the file is unknown.
     let file: String
 
     typealias Problem = ConfigurationError.Problem
-
-    init(_ configuration: Configuration, file: String, passed: [PassedSocket]) {
-        self.configuration = configuration
-        self.file = file
-        self.passed = passed
-        secrets = SecretCache(configuration)
-    }
+    typealias Faults = (problems: [Problem], warnings: [Problem])
 
     /// Errors and warnings of a start, in its own words. Blocks for names and the disk.
-    func faults() async -> (problems: [Problem], warnings: [Problem]) {
-        var (problems, warnings): ([Problem], [Problem]) = ([], [])
+    func faults() async -> Faults {
+        var faults: Faults = ([], [])
+        /// - Parameters:
+        ///   - name: as in `KeyUses.opened`.
+        ///   - mayPass: a unit may give the proxy what the user who runs this lacks.
+        func note(_ error: any Error, _ name: String?, mayPass: Bool = false) {
+            var problem = name.flatMap { configuration.keyUses.opened[$0] } ?? Problem(file: file, message: "")
+            problem.message = "\(error)"
+            if mayPass { faults.warnings.append(problem) } else { faults.problems.append(problem) }
+        }
         do throws(TokenStoreError) {
-            try await StoreAssembly(configuration, secrets).check()
+            try await StoreAssembly(configuration: configuration, secrets: SecretCache(configuration)).check()
         } catch {
-            var isLasting = error.kind == .misconfigured
-            if case .file(let directory, _) = configuration.store, Self.isMadeByUnit(directory) { isLasting = false }
-            if isLasting { problems.append(problem(error, "store")) } else { warnings.append(problem(error, "store")) }
+            let directory = if case .file(let directory, _) = configuration.store { directory } else { String?.none }
+            note(error, "store", mayPass: error.kind != .misconfigured || Self.isMadeByUnit(directory))
         }
-        do { try AuditStream.check(configuration.audit) } catch { problems.append(problem(error, "audit")) }
+        do { try AuditStream.check(configuration.audit) } catch { note(error, "audit") }
         do { try AuthorityStore.check(configuration) } catch {
-            let isMade = configuration.interception?.store.map { Self.isMadeByUnit($0.directory) } ?? false
-            if isMade {
-                warnings.append(problem(error, "interception"))
-            } else {
-                problems.append(problem(error, "interception"))
-            }
+            note(error, "interception", mayPass: Self.isMadeByUnit(configuration.interception?.store?.directory))
         }
-        problems += configuration.allServerTLS.compactMap(ListenerCertificates.fault)
+        faults.problems += configuration.allServerTLS.compactMap(ListenerCertificates.fault)
         for error in ProxyServer.check(configuration, passed: passed) {
-            // A unit may give the port, or the right to it, to the proxy and not to the user who runs this.
-            let fault = problem(error, error.listener?.description)
-            if error.isForbidden { warnings.append(fault) } else { problems.append(fault) }
+            note(error, error.listener?.description, mayPass: error.isForbidden)
         }
         do {
             try AdministrationAssembly.addresses(configuration, passed).map(Administration.check)
-        } catch {
-            let isMade = configuration.admin?.socket.map(Self.isMadeByUnit) ?? false
-            if isMade { warnings.append(problem(error, "admin")) } else { problems.append(problem(error, "admin")) }
-        }
-        return (problems, warnings)
-    }
-
-    /// - Parameter name: as in `KeyUses.opened`.
-    private func problem(_ error: any Error, _ name: String?) -> Problem {
-        var problem = name.flatMap { configuration.keyUses.opened[$0] } ?? Problem(file: file, message: "")
-        problem.message = "\(error)"
-        return problem
+        } catch { note(error, "admin", mayPass: Self.isMadeByUnit(configuration.admin?.socket)) }
+        return faults
     }
 
     /// Whether `path` lies in a folder that a unit makes at the start (RuntimeDirectory=, StateDirectory=, systemd.exec(5))
     /// and that is missing now.
-    private static func isMadeByUnit(_ path: String) -> Bool {
-        for parent in ["/run/", "/var/lib/"] where path.hasPrefix(parent) {
-            guard let name = path.dropFirst(parent.count).split(separator: "/").first else { continue }
-            return !FileSystem.exists(parent + name)
-        }
-        return false
+    private static func isMadeByUnit(_ path: String?) -> Bool {
+        guard let path, let parent = ["/run/", "/var/lib/"].first(where: path.hasPrefix),
+            let name = path.dropFirst(parent.count).split(separator: "/").first
+        else { return false }
+        return !FileSystem.exists(parent + name)
     }
 }

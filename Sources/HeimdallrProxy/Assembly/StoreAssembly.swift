@@ -7,24 +7,10 @@ import Synchronization
 
 /// Makes the token store from its settings.
 struct StoreAssembly {
-    private let settings: StoreSettings
-    private let secrets: SecretCache
-    private let logger: Logger
-    private let trustAnchors: String?
-    /// The longest timeout of all clients' token requests.
-    private let longestTimeout: Duration
-
-    /// - Parameter logger: logs nothing when the caller reports faults.
-    init(
-        _ configuration: Configuration, _ secrets: SecretCache,
-        logger: Logger = Logger(label: "store") { _ in SwiftLogNoOpLogHandler() }
-    ) {
-        settings = configuration.store
-        self.secrets = secrets
-        self.logger = logger
-        trustAnchors = configuration.trustAnchorsFile
-        longestTimeout = configuration.clients.map(\.timeout).max() ?? .zero
-    }
+    let configuration: Configuration
+    let secrets: SecretCache
+    /// Logs nothing when the caller reports faults.
+    var logger = Logger(label: "store") { _ in SwiftLogNoOpLogHandler() }
 
     struct Assembled {
         var tokens: any OAuthAccessTokenStore
@@ -35,14 +21,14 @@ struct StoreAssembly {
     /// - Throws: `TokenStoreError` for a lasting fault. A disk or a database with a temporary fault does not prevent
     ///   the start: tokens are then kept in memory.
     func make() async throws(TokenStoreError) -> Assembled {
-        switch settings {
+        switch configuration.store {
         case .memory: return Assembled(tokens: OAuthAccessTokenMemoryStore())
-        case .file:
-            let store = try await fileStore()
+        case .file(let directory, let source):
+            let store = try await fileStore(directory, source)
             try await prepare { try await store.prepare() }
             return Assembled(tokens: LoggedTokenStore(store, logger: logger))
-        case .postgres:
-            let store = try await postgresStore()
+        case .postgres(let settings):
+            let store = try await postgresStore(settings)
             try await prepare { try await store.prepare() }
             return Assembled(tokens: LoggedTokenStore(store, logger: logger), pendingLogins: store)
         }
@@ -51,14 +37,14 @@ struct StoreAssembly {
     /// Finds what `make` would refuse or warn of, as far as it shows without making a folder, reaching for a database or
     /// running a command.
     func check() async throws(TokenStoreError) {
-        switch settings {
+        switch configuration.store {
         case .memory: break
         case .file(let directory, let source):
             if case .command = source {} else { _ = try await key(from: source) }
             try OAuthAccessTokenFileStore.check(directory: directory)
         case .postgres(let settings):
             for source in [settings.connection] + settings.keys { if case .command = source { return } }
-            _ = try await postgresStore()
+            _ = try await postgresStore(settings)
         }
     }
 
@@ -67,32 +53,27 @@ struct StoreAssembly {
             try await prepare()
         } catch let error as TokenStoreError where error.kind == .misconfigured {
             throw error
-        } catch {
-            logger.warning("the token store is out of order", metadata: ["reason": "\(error)"])
-        }
+        } catch { logger.warning("the token store is out of order", metadata: ["reason": "\(error)"]) }
     }
 
-    /// Opens nothing yet.
-    func fileStore() async throws(TokenStoreError) -> OAuthAccessTokenFileStore {
-        guard case .file(let directory, let source) = settings else { throw Self.wrongKind("file") }
-        return OAuthAccessTokenFileStore(directory: directory, key: try await key(from: source))
+    func fileStore(_ directory: String, _ key: SecretSource) async throws(TokenStoreError) -> OAuthAccessTokenFileStore
+    {
+        OAuthAccessTokenFileStore(directory: directory, key: try await self.key(from: key))
     }
 
     /// Opens nothing yet, but loads libpq.
-    func postgresStore() async throws(TokenStoreError) -> OAuthAccessTokenPostgresStore {
-        guard case .postgres(let settings) = settings else { throw Self.wrongKind("postgres") }
+    func postgresStore(
+        _ settings: PostgresSettings
+    ) async throws(TokenStoreError) -> OAuthAccessTokenPostgresStore {
         var keys: [TokenStoreKey] = []
         for source in settings.keys { keys.append(try await key(from: source)) }
         var prepared = PostgresStoreSettings(
             connection: try await secret(settings.connection, "store.connection"), space: settings.space, keys: keys)
-        prepared.trustAnchorsFile = trustAnchors
+        prepared.trustAnchorsFile = configuration.trustAnchorsFile
         // A replica may send one more request at once when an answer was lost.
-        prepared.leaseTime = max(.seconds(30), longestTimeout * 2 + .seconds(10))
+        let timeout = configuration.clients.map(\.timeout).max() ?? .zero
+        prepared.leaseTime = max(.seconds(30), timeout * 2 + .seconds(10))
         return try OAuthAccessTokenPostgresStore(prepared)
-    }
-
-    private static func wrongKind(_ kind: String) -> TokenStoreError {
-        TokenStoreError("`store` is not of `kind: \(kind)`", kind: .misconfigured)
     }
 
     private func key(from source: SecretSource) async throws(TokenStoreError) -> TokenStoreKey {
@@ -135,9 +116,7 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
         try await watch(client) { try await store.save(record, client: client) }
     }
 
-    func remove(client: String) async throws {
-        try await watch(client) { try await store.remove(client: client) }
-    }
+    func remove(client: String) async throws { try await watch(client) { try await store.remove(client: client) } }
 
     /// Not logged: the fault shows when the record is saved.
     func lease(client: String) async throws -> (any TokenStoreLease)? { try await store.lease(client: client) }

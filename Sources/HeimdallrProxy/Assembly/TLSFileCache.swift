@@ -55,7 +55,6 @@ final class TLSFileCache: Sendable {
         ends.withLock { ends in ends = ends.filter { named.contains($0.key.path) } }
     }
 
-    /// - Parameter extra: trust anchors in addition to the system's.
     func material(_ tls: TLSSettings, extra: String?) -> TLSMaterial? {
         materials.withLock { $0[TLSMaterial.Files(tls, extra: extra)] }
     }
@@ -156,7 +155,6 @@ final class TLSFileCache: Sendable {
         ends.withLock { $0[CertificateFile(kind: kind, path: path)] = found }
     }
 
-    /// Notes that the files are good again.
     private func recovered(_ files: TLSMaterial.Files) {
         for file in files.all where faults.withLock({ $0.removeValue(forKey: file) }) != nil {
             counts.record(.file(file), isGood: true)
@@ -171,9 +169,7 @@ final class TLSFileCache: Sendable {
             let files = try parts.map { part in try part.map { try $0.withSpan { try MemoryFile($0) } } }
             let pair = try parts[0]?.withSpan { try Fingerprint($0) }.number ?? 0
             return { material.replace(certificate: files[0], key: files[1], anchors: files[2], pair: pair) }
-        } catch {
-            throw UnusableFile(file: material.files.all.first ?? "", reason: "\(error)")
-        }
+        } catch { throw UnusableFile(file: material.files.all.first ?? "", reason: "\(error)") }
     }
 }
 
@@ -192,9 +188,7 @@ struct UnusableFile: Error {
     static func read(_ path: String) throws(UnusableFile) -> SecretBytes {
         do throws(CryptographyError) {
             return try SecretFile.read(path: path, limit: 4 << 20, trimsLineEnd: false)
-        } catch {
-            throw UnusableFile(file: path, reason: "\(error)")
-        }
+        } catch { throw UnusableFile(file: path, reason: "\(error)") }
     }
 }
 

@@ -13,17 +13,15 @@ struct UpstreamExamples {
     /// - Parameter addresses: the proxy's bound addresses in the same order, for ports chosen by the system.
     init(_ configuration: Configuration, addresses: [String]) {
         self.configuration = configuration
-        let wanted =
-            configuration.proxy.listen.map { ($0, -1) }
-            + configuration.upstreams.enumerated().compactMap { index, upstream in upstream.listen.map { ($0, index) } }
         var forward: [String] = []
         var own: [Int: String] = [:]
+        let wanted = configuration.listeners
         for (position, (address, index)) in wanted.enumerated() {
             // A name may stand for several addresses. The lists then differ in length.
             let real = addresses.count == wanted.count ? addresses[position] : address.description
-            let tls = configuration.tls(of: address, upstream: index < 0 ? nil : index)
-            let text = Self.reachable(address, real, tls == nil ? "http" : "https")
-            if index < 0 { forward.append(text) } else { own[index] = text }
+            let scheme = configuration.tls(of: address, upstream: index) == nil ? "http" : "https"
+            let text = Self.reachable(address, real, scheme)
+            if let index { own[index] = text } else { forward.append(text) }
         }
         self.forward = forward
         self.own = own

@@ -28,11 +28,12 @@ final class Watch: Sendable {
         self.logWriter = logWriter
     }
 
-    /// - Parameter audit: the stream that `configuration.audit` selects.
     func observer(_ configuration: Configuration, audit: AuditStream?) -> ProxyObserver {
         var observer = ProxyObserver()
         observer.signIn = { [signIns] in signIns.hint(for: $0) }
-        if configuration.log.access { observer.accessLog = AccessLog(writer: logWriter).sink }
+        if configuration.log.access {
+            observer.accessLog = { [logWriter] in logWriter.write(AccessLog.line($0, logWriter.format)) }
+        }
         if let audit { observer.audit = { audit.write($0) } }
         observer.upstreamFailed = { [logger, failures] failure in
             failures.note(failure)

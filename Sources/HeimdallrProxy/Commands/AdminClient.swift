@@ -30,7 +30,6 @@ struct AdminOptions: ParsableArguments {
         if answer.isBadSign, !exitZero { throw ExitStatus.unwell.error }
     }
 
-    /// - Parameter type: of the body.
     /// - Throws: `ExitStatus.failure`, when there is no running proxy or it gives no answer.
     func ask(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws -> AdminClient.Answer {
         let paths = try candidates()
@@ -50,21 +49,18 @@ struct AdminOptions: ParsableArguments {
             }
         }
         let sockets = paths.isEmpty ? "" : " at \(paths.joined(separator: " or "))"
-        var text = "no running proxy answers\(sockets); start one, or give --socket"
-        if socket == nil {
-            text +=
-                ". If admin.listen or admin.socket has changed, the running proxy still listens at its former address: "
-            text += "write that one, or restart the proxy"
-        }
-        throw ExitStatus.failure.error(text)
+        let former =
+            ". If admin.listen or admin.socket has changed, the running proxy still listens at its former address: write "
+            + "that one, or restart the proxy"
+        throw ExitStatus.failure.error(
+            "no running proxy answers\(sockets); start one, or give --socket\(socket == nil ? former : "")")
     }
 
     /// Does the same as `ask`. In a file that is no longer valid it guesses the socket.
     func askTheOldOne(_ method: String, _ target: String) throws -> AdminClient.Answer {
         guard socket == nil else { return try ask(method, target) }
-        let (source, environment) = try options.named.choose()
-        do throws(ConfigurationError) { _ = try source.admin(environment) } catch {
-            guard case .file(let file) = source else { return try ask(method, target) }
+        let (source, environment) = try options.choose()
+        if let file = source.file, (try? source.admin(environment)) == nil {
             let paths = AdminGuess.sockets(file: file, environment: environment)
             if let answer = AdminClient.first(of: paths, method, target) { return answer }
         }
@@ -75,7 +71,7 @@ struct AdminOptions: ParsableArguments {
     /// Possible paths of the running proxy's socket, the likeliest first. Prints faults of the configuration.
     func candidates() throws -> [String] {
         if let socket { return [socket] }
-        let (source, environment) = try options.named.choose()
+        let (source, environment) = try options.choose()
         let settings: AdminSettings?
         do throws(ConfigurationError) { settings = try source.admin(environment) } catch {
             for problem in error.problems { Complaint.error("\(problem)") }
@@ -93,7 +89,6 @@ struct AdminOptions: ParsableArguments {
         return Self.sockets(of: admin, environment: environment)
     }
 
-    /// Possible paths of the admin socket with these settings, the likeliest first.
     static func sockets(of admin: AdminSettings, environment: [String: String]) -> [String] {
         if let socket = admin.socket { return [socket] }
         guard case .tcp(_, let port) = admin.listen else { return [] }
@@ -103,14 +98,32 @@ struct AdminOptions: ParsableArguments {
 
 /// A minimal HTTP/1.1 client for our own server, on its Unix socket or its port.
 struct AdminClient {
-    struct Answer: Equatable {
-        var status: Int
-        var body: [UInt8]
-        /// The field `Heimdallr-Verdict`: the state is degraded, or the request would be refused.
-        var isBadSign = false
+    struct Answer {
+        let status: Int
+        /// The status line, then the fields.
+        let head: [Substring]
+        let body: [UInt8]
+
+        init?(_ bytes: [UInt8]) {
+            guard let end = bytes.firstRange(of: "\r\n\r\n".utf8) else { return nil }
+            head = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n")
+            body = Array(bytes[end.upperBound...])
+            let words = head.first?.split(separator: " ") ?? []
+            guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else { return nil }
+            self.status = status
+        }
+
+        private func value(_ name: String) -> Substring? {
+            let field = head.dropFirst().first { $0.lowercased().hasPrefix(name.lowercased() + ":") }
+            return field?.dropFirst(name.count + 1).drop { $0 == " " }
+        }
+
+        fileprivate var isWhole: Bool { value("Content-Length").flatMap { Int($0) } == body.count }
+        /// The state is degraded, or the request would be refused.
+        var isBadSign: Bool { value(AdminVerdict.field).map { $0 == AdminVerdict.bad } ?? false }
     }
 
-    enum Failure: Error, Equatable {
+    enum Failure: Error {
         /// With the cause, as the system says it.
         case nobodyThere(String)
         /// Another user listens there, or could.
@@ -121,7 +134,6 @@ struct AdminClient {
     let address: ListenAddress
     /// In seconds. Enough for the two token requests of a logout.
     var timeout = 120
-    private static let maxAnswer = 16 << 20
 
     /// The first answer at one of these paths; `nil`: none. Blocks.
     static func first(of paths: [String], _ method: String, _ target: String, timeout: Int = 120) -> Answer? {
@@ -135,9 +147,7 @@ struct AdminClient {
     /// Sends one request on a new connection. Blocks.
     func send(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws(Failure) -> Answer {
         let connection: SocketConnection
-        do throws(SystemCallError) {
-            connection = try SocketConnection(to: address, timeout: timeout)
-        } catch {
+        do throws(SystemCallError) { connection = try SocketConnection(to: address, timeout: timeout) } catch {
             throw error.isNobodyThere ? .nobodyThere(error.sentence) : .other(error.sentence)
         }
         if case .unix(let path, _) = address {
@@ -153,10 +163,10 @@ struct AdminClient {
         guard connection.send(Array((head + "Connection: close\r\n\r\n").utf8) + body) else {
             throw .other("it closed the connection")
         }
-        guard let bytes = connection.receiveAll(limit: Self.maxAnswer, within: .seconds(timeout)) else {
+        guard let bytes = connection.receiveAll(limit: 16 << 20, within: .seconds(timeout)) else {
             throw .other("it did not answer within \(timeout) s")
         }
-        guard let answer = Self.parse(bytes) else {
+        guard let answer = Answer(bytes), answer.isWhole else {
             throw .other(
                 bytes.isEmpty ? "it closed the connection; it may belong to another user" : "its answer is cut")
         }
@@ -169,31 +179,6 @@ struct AdminClient {
         guard peer != user, peer != 0 else { return nil }
         return
             "user \(peer) listens there, not user \(user) or root; if that is your proxy, run this command as user \(peer)"
-    }
-
-    static func parse(_ bytes: [UInt8]) -> Answer? {
-        let end = Array("\r\n\r\n".utf8)
-        guard bytes.count >= end.count,
-            let split = (0...bytes.count - end.count).first(where: { bytes[$0..<$0 + end.count].elementsEqual(end) })
-        else { return nil }
-        let lines = String(decoding: bytes[..<split], as: UTF8.self).split(separator: "\r\n")
-        let words = lines.first?.split(separator: " ") ?? []
-        guard words.count >= 2, words[0] == "HTTP/1.1", let status = Int(words[1]) else { return nil }
-        let body = bytes[(split + end.count)...]
-        var isBadSign = false
-        var length: Int?
-        for line in lines.dropFirst() {
-            let parts = line.split(separator: ":", maxSplits: 1)
-            guard parts.count == 2 else { continue }
-            let value = parts[1].drop { $0 == " " }
-            switch parts[0].lowercased() {
-            case "content-length": length = Int(value)
-            case AdminVerdict.field.lowercased(): isBadSign = value == AdminVerdict.bad
-            default: continue
-            }
-        }
-        guard let length, length >= 0, length <= body.count else { return nil }
-        return Answer(status: status, body: Array(body.prefix(length)), isBadSign: isBadSign)
     }
 }
 
@@ -210,8 +195,12 @@ enum AdminGuess {
         return AdminSocket.candidates(port: port(section), runtimeDirectory: environment["XDG_RUNTIME_DIR"])
     }
 
-    /// The admin port; `nil` without an admin section.
-    static func port(file: String) -> UInt16? { section(file).map(port) }
+    /// The admin port and its sockets; empty without an admin section.
+    static func addresses(file: String, environment: [String: String]) -> [ListenAddress] {
+        guard let section = section(file) else { return [] }
+        return [.tcp(host: "127.0.0.1", port: port(section))]
+            + sockets(file: file, environment: environment).map { .unix(path: $0, mode: nil) }
+    }
 
     private static func port(_ section: String) -> UInt16 {
         value(of: "listen", in: section)?.split(separator: ":").last.flatMap { UInt16($0) } ?? 8081

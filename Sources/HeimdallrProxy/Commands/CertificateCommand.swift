@@ -24,8 +24,7 @@ struct CertificateCommand: AsyncParsableCommand {
         @OptionGroup var options: ConfigurationOptions
 
         func run() async throws {
-            let (source, environment) = try options.named.chooseWithoutPlayground()
-            let settings = try source.load(environment: environment)
+            let (settings, environment) = try options.load()
             guard !settings.interceptedNames.isEmpty else {
                 throw ExitStatus.failure.error(
                     settings.opensTLS
@@ -41,9 +40,7 @@ struct CertificateCommand: AsyncParsableCommand {
                 } else {
                     roots = String(decoding: try TrustFiles.written(for: settings, environment).rootsPEM, as: UTF8.self)
                 }
-            } catch {
-                throw ExitStatus.failure.error("\(error)")
-            }
+            } catch { throw ExitStatus.failure.error("\(error)") }
             guard OutputDescriptor.standardOutput.write(roots) else { throw ExitStatus.failure.error }
         }
     }

@@ -21,7 +21,7 @@ struct CheckCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        let (source, environment) = try options.named.chooseWithoutPlayground()
+        let (source, environment) = try options.chooseWithoutPlayground()
         let passed = try ServiceManager.take().passed
         if json {
             let report = try await Self.report(source, environment, passed)
@@ -29,7 +29,12 @@ struct CheckCommand: AsyncParsableCommand {
             return
         }
         let settings = try source.load(environment: environment, passed: passed)
-        try await source.checkStart(settings, passed: passed)
+        let (problems, warnings) = await source.startFaults(settings, passed: passed)
+        for warning in warnings { ConfigurationReport.plain.warn(warning) }
+        guard problems.isEmpty else {
+            ConfigurationReport.plain.fail(problems)
+            throw ExitStatus.badConfiguration.error
+        }
         let keys = KeyCheck(settings, environment: environment)
         OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.findings.map(\.message)))
     }
@@ -56,12 +61,10 @@ struct CheckCommand: AsyncParsableCommand {
     static func report(_ settings: Configuration, source: ConfigurationSource, keys: [String] = []) -> String {
         let name = source == .environment ? "The environment" : source.name
         var text = "\(name) is good.\n\nListening on:\n"
-        for address in settings.proxy.listen {
-            text += "  \(shown(address, settings.tls(of: address, upstream: nil)))\n"
-        }
-        for upstream in settings.upstreams {
-            guard let address = upstream.listen else { continue }
-            text += "  \(shown(address, upstream.listenerTLS))  (every request is for \(upstream.host))\n"
+        for (address, index) in settings.listeners {
+            let scheme = settings.tls(of: address, upstream: index) == nil ? "" : "https://"
+            let rule = index.map { "  (every request is for \(settings.upstreams[$0].host))" } ?? ""
+            text += "  \(scheme)\(address)\(rule)\n"
         }
         let users = settings.proxy.users.keys.sorted()
         if !users.isEmpty { text += "  for users only: \(users.joined(separator: ", "))\n" }
@@ -80,16 +83,12 @@ struct CheckCommand: AsyncParsableCommand {
         return text
     }
 
-    private static func shown(_ address: ListenAddress, _ tls: ListenerTLS?) -> String {
-        tls == nil ? "\(address)" : "https://\(address)"
-    }
-
     /// The redirect URIs to register at the authorization servers before the first sign-in.
     private static func redirectURIs(_ settings: Configuration) -> String {
-        let lines = settings.redirectURIs.map { "  \($0.client): \($0.uri)\n" }
+        let lines = settings.redirectURIs.map { "  \($0.client): \($0.uri)\n" }.joined()
         guard !lines.isEmpty else { return "" }
-        return "\nRedirect URIs to register at the authorization servers:\n" + lines.joined()
-            + (settings.redirectURIs.contains { $0.uri.contains(":PORT/") }
+        return "\nRedirect URIs to register at the authorization servers:\n" + lines
+            + (lines.contains(":PORT/")
                 ? "  (PORT is another one at each start: write a port into admin.listen)\n" : "")
     }
 }
@@ -103,71 +102,61 @@ struct CheckReport {
 
     var json: JSON {
         let listing = RouteListing(settings)
-        return .object([
-            .init("good", .bool(true)), .init("configuration", .string(source.name)), .init("problems", .array([])),
-            .init("warnings", .array(warnings.map(Self.json))),
-            .init("listeners", .array(listeners)),
-            .init("users", Self.strings(settings.proxy.users.keys.sorted())),
-            .init("administration", JSON(settings.admin.map { "\($0.listen)" })),
-            .init("routes", .array(listing.routes.map(Self.json))),
-            .init("other_hosts", .string(listing.forwardsOthers ? "forwarded unsigned" : "rejected")),
-            .init(
-                "tunnels",
-                Self.strings(settings.proxy.connect == .tunnel ? listing.tunnels.map(\.description) : [])),
-            .init("keys", .array(keys.findings.map(Self.json))),
-            .init(
-                "redirect_uris",
-                .object(settings.redirectURIs.map { .init($0.client, .string($0.uri)) })),
-        ])
+        return [
+            "good": true, "configuration": .string(source.name), "problems": [],
+            "warnings": .array(warnings.map(Self.json)), "listeners": .array(listeners),
+            "users": JSON(settings.proxy.users.keys.sorted()),
+            "administration": JSON(settings.admin.map { "\($0.listen)" }),
+            "routes": .array(listing.routes.map(Self.json)),
+            "other_hosts": .string(listing.forwardsOthers ? "forwarded unsigned" : "rejected"),
+            "tunnels": JSON(settings.proxy.connect == .tunnel ? listing.tunnels.map(\.description) : []),
+            "keys": .array(keys.findings.map(Self.json)),
+            "redirect_uris": .object(settings.redirectURIs.map { .init($0.client, .string($0.uri)) }),
+        ]
     }
 
     /// A configuration that can't be used.
     static func json(of error: ConfigurationError, in source: ConfigurationSource) -> JSON {
-        .object([
-            .init("good", .bool(false)), .init("configuration", .string(source.name)),
-            .init("problems", .array(error.problems.map(json))),
-            .init("warnings", .array(error.warnings.map(json))),
-        ])
+        [
+            "good": false, "configuration": .string(source.name), "problems": .array(error.problems.map(json)),
+            "warnings": .array(error.warnings.map(json)),
+        ]
     }
 
     private var listeners: [JSON] {
-        settings.proxy.listen.map {
-            Self.listener($0, upstream: nil, settings.tls(of: $0, upstream: nil))
+        settings.listeners.map { address, index in
+            [
+                "address": .string("\(address)"),
+                "upstream": JSON(index.map { settings.upstreams[$0].host.description }),
+                "tls": .bool(settings.tls(of: address, upstream: index) != nil),
+            ]
         }
-            + settings.upstreams.compactMap { upstream in
-                upstream.listen.map {
-                    Self.listener($0, upstream: upstream.host.description, upstream.listenerTLS)
-                }
-            }
     }
-
-    private static func listener(_ address: ListenAddress, upstream: String?, _ tls: ListenerTLS?) -> JSON {
-        .object([
-            .init("address", .string("\(address)")), .init("upstream", JSON(upstream)), .init("tls", .bool(tls != nil)),
-        ])
-    }
-
-    private static func strings(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }
 
     private static func json(_ route: ResolvedRoute) -> JSON {
-        .object([
-            .init("host", .string(route.host)), .init("path", .string(route.path)),
-            .init("methods", .string(route.methods)), .init("fields", .string(route.fields)),
-            .init("callers", .string(route.callers)),
-            .init("destination", .string(route.destination)), .init("client", .string(route.client)),
-            .init("put_on_as", .string(route.injection)),
-        ])
+        [
+            "host": .string(route.host), "path": .string(route.path), "methods": .string(route.methods),
+            "fields": .string(route.fields), "callers": .string(route.callers),
+            "destination": .string(route.destination), "client": .string(route.client),
+            "put_on_as": .string(route.injection),
+        ]
     }
 
     private static func json(_ problem: ConfigurationError.Problem) -> JSON {
-        .object([
-            .init("file", .string(problem.file)), .init("line", problem.line.map { .number($0) } ?? .null),
-            .init("column", problem.column.map { .number($0) } ?? .null), .init("message", .string(problem.message)),
-        ])
+        [
+            "file": .string(problem.file), "line": problem.line.map { .number($0) } ?? .null,
+            "column": problem.column.map { .number($0) } ?? .null, "message": .string(problem.message),
+        ]
     }
 }
 
 extension Configuration {
+    /// The listeners for programs: those of `proxy.listen`, then the upstreams' own with the index of the upstream.
+    var listeners: [(address: ListenAddress, upstream: Int?)] {
+        proxy.listen.map { ($0, nil) }
+            + upstreams.enumerated().compactMap { index, one in one.listen.map { ($0, index) } }
+    }
+
     /// Redirect URIs to register at the authorization servers, by client.
     var redirectURIs: [(client: String, uri: String)] {
         guard case .tcp = admin?.listen else { return [] }

@@ -23,8 +23,7 @@ struct ClientDocumentCommand: ParsableCommand {
     var jwksURI: String?
 
     func run() throws {
-        let (source, environment) = try options.named.chooseWithoutPlayground()
-        let settings = try source.load(environment: environment)
+        let settings = try options.load().settings
         let named = settings.clients.filter { client in
             client.auto?.clientDocument.map { address == nil || address == $0 } ?? false
         }

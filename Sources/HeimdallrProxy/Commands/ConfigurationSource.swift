@@ -17,8 +17,7 @@ enum ConfigurationSource: Sendable, Equatable {
 
     /// - Throws: a usage error with advice, when there is none.
     static func choose(
-        named: String?, environment: [String: String],
-        fileExists: (String) -> Bool = { FileSystem.exists($0) }
+        named: String?, environment: [String: String], fileExists: (String) -> Bool = FileSystem.exists
     ) throws(ValidationError) -> ConfigurationSource {
         if let named { return .file(named) }
         if fileExists(defaultFile) { return .file(defaultFile) }
@@ -34,12 +33,10 @@ enum ConfigurationSource: Sendable, Equatable {
             """)
     }
 
-    var wantsPlayground: Bool {
-        switch self {
-        case .file(let path): Configuration.wantsPlayground(file: path)
-        case .environment: false
-        }
-    }
+    var file: String? { if case .file(let path) = self { path } else { nil } }
+    /// The file's path, or `environment`.
+    var name: String { file ?? "environment" }
+    var wantsPlayground: Bool { file.map { Configuration.wantsPlayground(file: $0) } ?? false }
 
     /// Reads and checks the configuration. Prints its problems and warnings to standard error.
     /// - Parameters:
@@ -62,20 +59,9 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
-    /// Prints the faults that a start with this configuration would have on this machine.
-    func checkStart(_ configuration: Configuration, passed: [PassedSocket]) async throws {
-        let (problems, warnings) = await startFaults(configuration, passed: passed)
-        for warning in warnings { ConfigurationReport.plain.warn(warning) }
-        guard !problems.isEmpty else { return }
-        ConfigurationReport.plain.fail(problems)
-        throw ExitStatus.badConfiguration.error
-    }
-
     /// Faults that a start with this configuration would have on this machine.
-    func startFaults(
-        _ configuration: Configuration, passed: [PassedSocket]
-    ) async -> (problems: [ConfigurationError.Problem], warnings: [ConfigurationError.Problem]) {
-        await StartCheck(configuration, file: name, passed: passed).faults()
+    func startFaults(_ configuration: Configuration, passed: [PassedSocket]) async -> StartCheck.Faults {
+        await StartCheck(configuration: configuration, passed: passed, file: name).faults()
     }
 
     /// Environment variables that would make libcurl write secrets to files.
@@ -113,39 +99,24 @@ enum ConfigurationSource: Sendable, Equatable {
 
     /// The addresses of the administration. Checks nothing else, so that the caller needs none of the secrets.
     func admin(_ environment: [String: String]) throws(ConfigurationError) -> AdminSettings? {
-        switch self {
-        case .file(let path): try Configuration.adminSettings(file: path, environment: environment)
-        case .environment: try read(environment).configuration.admin
-        }
+        guard let file else { return try read(environment).configuration.admin }
+        return try Configuration.adminSettings(file: file, environment: environment)
     }
 
     /// The listeners for programs. Checks nothing else.
     func listeners(_ environment: [String: String]) throws(ConfigurationError) -> [ListenAddress] {
-        switch self {
-        case .file(let path): try Configuration.proxyListeners(file: path, environment: environment)
-        case .environment: try read(environment).configuration.proxy.listen
-        }
-    }
-
-    /// The file's path, or `environment`.
-    var name: String {
-        switch self {
-        case .file(let path): path
-        case .environment: "environment"
-        }
+        guard let file else { return try read(environment).configuration.proxy.listen }
+        return try Configuration.proxyListeners(file: file, environment: environment)
     }
 
     private func read(_ environment: [String: String]) throws(ConfigurationError) -> ReadConfiguration {
-        switch self {
-        case .file(let path): return try Configuration.load(file: path, environment: environment)
-        case .environment:
-            guard let found = try Configuration.fromEnvironment(environment) else {
-                throw ConfigurationError(problems: [
-                    .init(file: "HEIMDALLR_UPSTREAM", message: "not set: give the API's URL")
-                ])
-            }
-            return found
+        if let file { return try Configuration.load(file: file, environment: environment) }
+        guard let found = try Configuration.fromEnvironment(environment) else {
+            throw ConfigurationError(problems: [
+                .init(file: "HEIMDALLR_UPSTREAM", message: "not set: give the API's URL")
+            ])
         }
+        return found
     }
 }
 
@@ -182,20 +153,16 @@ struct ConfigurationReport {
 
     static let plain = ConfigurationReport(isJSON: false)
 
-    func warn(_ problem: ConfigurationError.Problem) {
-        if isJSON { write(problem, .warning) } else { Complaint.warning("\(problem)") }
-    }
+    func warn(_ problem: ConfigurationError.Problem) { write(problem, .warning) }
 
     func fail(_ problems: [ConfigurationError.Problem]) {
-        guard isJSON else {
-            for problem in problems { Complaint.error("\(problem)") }
-            Complaint.write(.error, "\(problems.count.counted("problem")) in the configuration; nothing was started.")
-            return
-        }
         for problem in problems { write(problem, .error) }
+        guard !isJSON else { return }
+        Complaint.write(.error, "\(problems.count.counted("problem")) in the configuration; nothing was started.")
     }
 
     private func write(_ problem: ConfigurationError.Problem, _ level: Logger.Level) {
+        guard isJSON else { return Complaint.write(level, "\(level): \(problem)") }
         let line = LogLine.bytes(.json, time: .now, level: level, message: problem.message, fields: problem.fields)
         OutputDescriptor.standardError.write(Array(Journal.mark(level).utf8) + line)
     }

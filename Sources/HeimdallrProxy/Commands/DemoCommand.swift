@@ -19,25 +19,17 @@ struct DemoCommand: AsyncParsableCommand {
         let playground = try await PlaygroundVariables.start(addingTo: &environment)
         let (settings, _) = try Configuration.parse(yaml: Self.settings, file: "demo", environment: environment)
         let log = LogSetUp.bootstrap(settings.log)
-        let app = try await App(configuration: settings, log: log).start { (settings, []) }
+        let app = try await App(configuration: settings, log: log, read: { (settings, []) }).start()
 
-        let outcome: Result<Bool, any Error>
+        var fault: String? = "see the answers above."
         do {
-            outcome = .success(try await Self.compare(api: playground.apiAuthority, proxy: app.addresses.first ?? ""))
-        } catch {
-            outcome = .failure(error)
-        }
+            if try await Self.compare(api: playground.apiAuthority, proxy: app.addresses.first ?? "") { fault = nil }
+        } catch { fault = "\(error)" }
         await app.stop()
         await playground.stop()
         log.writer.flush()
-
-        switch outcome {
-        case .success(true): return
-        case .success(false):
-            OutputDescriptor.standardError.write("The demo failed: see the answers above.\n")
-        case .failure(let error):
-            OutputDescriptor.standardError.write("The demo failed: \(error)\n")
-        }
+        guard let fault else { return }
+        OutputDescriptor.standardError.write("The demo failed: \(fault)\n")
         throw ExitStatus.failure.error
     }
 
@@ -45,15 +37,13 @@ struct DemoCommand: AsyncParsableCommand {
     private static func compare(api: String, proxy: String) async throws -> Bool {
         let output = OutputDescriptor.standardOutput
         output.write("An API on this machine wants an OAuth token. A program that has none asks it:\n\n")
-        let direct = DemoRequest(connectTo: api, target: "/hello", host: PlaygroundHint.host)
         output.write("1. without the proxy:  curl http://\(api)/hello\n\n")
-        let refused = try await direct.send()
-        output.write(refused.shown + "\n")
+        let refused = try await answer(of: api, to: "/hello")
+        output.write(shown(refused) + "\n")
 
-        let proxied = DemoRequest(connectTo: proxy, target: PlaygroundHint.url, host: PlaygroundHint.host)
         output.write("2. the same request, through heimdallr-proxy:  \(PlaygroundHint.command(proxy: proxy))\n\n")
-        let answered = try await proxied.send()
-        output.write(answered.shown + "\n")
+        let answered = try await answer(of: proxy, to: PlaygroundHint.url)
+        output.write(shown(answered) + "\n")
 
         guard refused.status == 401, answered.status == 200 else { return false }
         output.write(
@@ -87,65 +77,42 @@ struct DemoCommand: AsyncParsableCommand {
             client: playground
             allow_plaintext: true
         """
-}
 
-/// One request of a simple program: bytes over a connection, without any code of the proxy.
-struct DemoRequest: Sendable {
-    /// `127.0.0.1:PORT`.
-    let connectTo: String
-    /// A path, or for a proxy a whole URL (RFC 9112, section 3.2).
-    let target: String
-    let host: String
-
-    func send() async throws -> DemoAnswer {
-        try await BlockingWork.run { Result { try exchange() } }.get()
-    }
-
-    private func exchange() throws(DemoError) -> DemoAnswer {
-        guard let port = connectTo.split(separator: ":").last.flatMap({ UInt16($0) }) else {
-            throw DemoError(description: "\(connectTo) is not an address and port of this machine")
+    /// Sends one request of a simple program: bytes over a connection, without any code of the proxy.
+    /// - Parameters:
+    ///   - authority: `127.0.0.1:PORT`.
+    ///   - target: a path, or for a proxy a whole URL (RFC 9112, section 3.2).
+    static func answer(of authority: String, to target: String) async throws -> AdminClient.Answer {
+        guard let port = authority.split(separator: ":").last.flatMap({ UInt16($0) }) else {
+            throw DemoError(description: "\(authority) is not an address and port of this machine")
         }
         let peer = "port \(port) of this machine"
-        let request = "GET \(target) HTTP/1.1\r\nHost: \(host)\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
-        let connection: SocketConnection
-        do throws(SystemCallError) {
-            connection = try SocketConnection(to: .tcp(host: "127.0.0.1", port: port), timeout: 10)
-        } catch {
-            throw DemoError(description: "no connection to \(peer) (errno \(error.number))")
+        let head = "GET \(target) HTTP/1.1\r\nHost: \(PlaygroundHint.host)\r\nAccept: application/json\r\n"
+        return try await BlockingWork.run { () throws(DemoError) in
+            let connection: SocketConnection
+            do throws(SystemCallError) {
+                connection = try SocketConnection(to: .tcp(host: "127.0.0.1", port: port), timeout: 10)
+            } catch { throw DemoError(description: "no connection to \(peer) (errno \(error.number))") }
+            guard connection.send(Array((head + "Connection: close\r\n\r\n").utf8)),
+                let bytes = connection.receiveAll(limit: 1 << 20, within: .seconds(10))
+            else { throw DemoError(description: "\(peer) did not answer within 10 seconds") }
+            guard let answer = AdminClient.Answer(bytes) else {
+                throw DemoError(description: "\(peer) answered with something that is not HTTP")
+            }
+            return answer
         }
-        guard connection.send(Array(request.utf8)),
-            let bytes = connection.receiveAll(limit: 1 << 20, within: .seconds(10))
-        else { throw DemoError(description: "\(peer) did not answer within 10 seconds") }
-        guard let answer = DemoAnswer(bytes) else {
-            throw DemoError(description: "\(peer) answered with something that is not HTTP")
-        }
-        return answer
     }
-}
 
-struct DemoAnswer: Sendable {
-    let status: Int
     /// The status line, the fields that matter here, and the body; indented.
-    let shown: String
-
-    init?(_ bytes: [UInt8]) {
-        let text = String(decoding: bytes, as: UTF8.self)
-        guard let end = text.firstRange(of: "\r\n\r\n") else { return nil }
-        let lines = text[..<end.lowerBound].split(separator: "\r\n")
-        let words = lines.first?.split(separator: " ") ?? []
-        guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else { return nil }
-        self.status = status
+    static func shown(_ answer: AdminClient.Answer) -> String {
         let telling = ["www-authenticate:", "proxy-status:", "content-type:"]
-        var shown = lines.prefix(1).map(String.init)
-        shown += lines.dropFirst().filter { line in telling.contains { line.lowercased().hasPrefix($0) } }.map(
-            String.init)
-        shown.append("")
-        shown += text[end.upperBound...].split(separator: "\n").map(String.init)
-        self.shown = shown.map { $0.isEmpty ? "\n" : "     \(ForeignText.printable($0, most: 1000))\n" }.joined()
+        let fields = answer.head.dropFirst().filter { line in telling.contains { line.lowercased().hasPrefix($0) } }
+        let body = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
+        let lines = answer.head[..<1] + fields + [""] + body
+        return lines.map { $0.isEmpty ? "\n" : "     \(ForeignText.printable($0, most: 1000))\n" }.joined()
     }
 }
 
-/// A fault between the demo and its servers.
 struct DemoError: Error, CustomStringConvertible {
     let description: String
 }

@@ -34,25 +34,25 @@ struct DoctorCommand: AsyncParsableCommand {
     var asksForNoToken = false
 
     func run() async throws {
-        let (source, environment, playground) = try await options.named.chooseWithPlayground()
+        let (source, environment, playground) = try await options.chooseWithPlayground()
         let settings = try source.load(environment: environment)
+        let known = settings.clients.map(\.name) + settings.upstreams.map(\.host.description)
+        for name in names where !known.contains(name) {
+            let meant = Suggestion.phrase(Suggestion.nearest(to: name, among: known))
+            throw ValidationError("there is no client or upstream \"\(name)\"\(meant)")
+        }
         var diagnoses: [Diagnosis]
         do {
             let doctor = Doctor(configuration: settings, names: names, asksForTokens: !asksForNoToken)
             diagnoses = try await doctor.diagnoses { done, all in
-                Self.show("Looking: \(done) of \(all) done …")
+                Terminal.showProgress("Looking: \(done) of \(all) done …")
             }
-        } catch Doctor.Fault.unknown(let name, let known) {
-            let meant = Suggestion.phrase(Suggestion.nearest(to: name, among: known))
-            throw ValidationError("there is no client or upstream \"\(name)\"\(meant)")
-        } catch {
-            throw ExitStatus.failure.error("nothing can be looked at: \(error)")
-        }
-        Self.show("")
+        } catch { throw ExitStatus.failure.error("nothing can be looked at: \(error)") }
+        Terminal.showProgress("")
         await playground?.stop()
         if names.isEmpty {
             let surroundings = SurroundingsCheck(source: source, configuration: settings)
-            diagnoses[0].groups[0].findings += await BlockingWork.run { surroundings.findings }
+            diagnoses[0].findings += await BlockingWork.run { surroundings.findings }
         }
         let findings = diagnoses.flatMap(\.findings)
         let failed = findings.count { $0.outcome == .failed }
@@ -62,23 +62,18 @@ struct DoctorCommand: AsyncParsableCommand {
         if failed > 0 { throw ExitStatus.failure.error }
     }
 
-    /// Replaces the line that shows the progress at a terminal.
-    private static func show(_ progress: String) {
-        if Terminal.showsErrors { OutputDescriptor.standardError.write("\r\u{1B}[K\(progress)") }
-    }
-
     private static func text(_ diagnoses: [Diagnosis], _ failed: Int, _ warnings: Int) -> String {
-        var text = diagnoses.map(\.text).joined(separator: "\n")
-        text += "\n"
+        var text = diagnoses.map(\.text).joined(separator: "\n") + "\n"
         text += failed == 0 ? "Nothing is wrong" : failed == 1 ? "One thing is wrong" : "\(failed) things are wrong"
         if warnings > 0 { text += "; \(warnings.counted("warning"))" }
         return text + ".\n"
     }
 
     private static func json(_ diagnoses: [Diagnosis], _ failed: Int, _ warnings: Int) -> String {
-        JSON.object([
-            .init("ok", .bool(failed == 0)), .init("failed", .number(failed)), .init("warnings", .number(warnings)),
-            .init("subjects", .array(diagnoses.map(\.json))),
-        ]).document
+        let json: JSON = [
+            "ok": .bool(failed == 0), "failed": .number(failed), "warnings": .number(warnings),
+            "subjects": .array(diagnoses.map(\.json)),
+        ]
+        return json.document
     }
 }

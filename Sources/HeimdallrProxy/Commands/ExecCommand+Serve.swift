@@ -5,12 +5,11 @@ import Playground
 
 extension ExecCommand {
     /// Runs the program beside a proxy of its own in this process, and ends the process with the program's exit code.
-    /// - Throws: when the proxy can't start, or the program.
     func runServed(_ start: StartState) async throws {
-        let (source, environment, playground) = try await options.named.chooseWithPlayground()
+        let (source, environment, playground) = try await options.chooseWithPlayground()
         let freshness = ConfigurationFreshness(source)
         freshness.note()
-        let level = try logLevel.map { try LogLevelControl.read($0, for: nil).level }
+        let level = try logLevel.map { try LogLevel.read($0, for: nil).level }
         let settings = try source.load(environment: environment, logs: true).forOneProgram(level)
         let credentials = try credentials(settings, environment)
         let log = LogSetUp.bootstrap(settings.log)
@@ -18,15 +17,13 @@ extension ExecCommand {
         let served = ServedProgram()
         do {
             let app = App(
-                configuration: settings, log: log, quit: served.terminate, freshness: freshness, isForOneProgram: true)
-            try await app.run(
-                until: served.stops, reloading: AsyncStream { $0.finish() },
-                reading: { [environment] () throws(ConfigurationError) in
+                configuration: settings, log: log,
+                read: { [environment] () throws(ConfigurationError) in
                     freshness.note()
                     let (settings, warnings) = try source.readAgain(environment: environment, passed: [])
                     return (settings.forOneProgram(level), warnings)
-                }
-            ) { running in
+                }, quit: served.terminate, freshness: freshness, isForOneProgram: true)
+            try await app.run(until: served.stops, reloading: AsyncStream { $0.finish() }) { running in
                 var known = settings
                 known.proxy.listen = [.tcp(host: "127.0.0.1", port: running.port)]
                 served.start(
@@ -45,9 +42,7 @@ extension ExecCommand {
         log.writer.flush()
         do throws(SystemCallError) {
             ProcessHygiene.end(try served.exitCode())
-        } catch {
-            throw exitCode(of: error)
-        }
+        } catch { throw exitCode(of: error) }
     }
 }
 

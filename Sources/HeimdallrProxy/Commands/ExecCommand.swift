@@ -64,7 +64,7 @@ struct ExecCommand: ParsableCommand {
         }
         if let logLevel {
             guard serve else { throw ValidationError("--log-level is for the proxy of --serve") }
-            do throws(LogLevelControl.Fault) { _ = try LogLevelControl.read(logLevel, for: nil) } catch {
+            do throws(LogLevel.Fault) { _ = try LogLevel.read(logLevel, for: nil) } catch {
                 throw ValidationError(error.sentence)
             }
         }
@@ -74,8 +74,7 @@ struct ExecCommand: ParsableCommand {
     var program: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
 
     func run() throws {
-        let (source, environment) = try options.named.chooseWithoutPlayground()
-        let settings = try source.load(environment: environment)
+        let (settings, environment) = try options.load()
         guard let authority = Self.authority(settings) else { throw Self.lackOfAuthority(settings) }
         let failure = ProgramExecution.replaceProcess(
             program,
@@ -85,9 +84,7 @@ struct ExecCommand: ParsableCommand {
         throw exitCode(of: failure)
     }
 
-    /// - Parameters:
-    ///   - proxy: the proxy's authority.
-    ///   - trust: the running proxy's trust files; `nil`: those at the usual path.
+    /// - Parameter trust: the running proxy's trust files; `nil`: those at the usual path.
     static func variables(
         proxy: String, _ settings: Configuration, _ environment: [String: String], trust: TrustFiles? = nil
     ) throws -> [String: String] {
@@ -110,9 +107,7 @@ struct ExecCommand: ParsableCommand {
         do {
             let trust = try trust ?? .written(for: settings, environment)
             return variables.merging(try trust.variables(for: environment)) { $1 }
-        } catch {
-            throw ExitStatus.failure.error("the proxy's certificates: \(error)")
-        }
+        } catch { throw ExitStatus.failure.error("the proxy's certificates: \(error)") }
     }
 
     /// The exit code for a program that can't be run. Prints the fault.
@@ -143,9 +138,7 @@ struct ExecCommand: ParsableCommand {
             } else {
                 secret = try source.value(environment)?.withSpan { [UInt8](copying: $0) } ?? []
             }
-        } catch {
-            throw ExitStatus.failure.error("proxy.users: \(error)")
-        }
+        } catch { throw ExitStatus.failure.error("proxy.users: \(error)") }
         return "\(PercentEncoding.uri.encode(user)):\(PercentEncoding.uri.encode(secret))@"
     }
 
@@ -199,8 +192,8 @@ struct NoProxyList {
         if !wanted.contains(where: { if case .ipv4(let address) = $0 { address >> 24 == 127 } else { false } }) {
             add("127.0.0.0/8")
         }
-        let listeners = settings.proxy.listen + settings.upstreams.compactMap(\.listen)
-        for case .tcp(let host, let port) in listeners where port != 0 && host != "0.0.0.0" && host != "::" {
+        for case (.tcp(let host, let port), _) in settings.listeners
+        where port != 0 && host != "0.0.0.0" && host != "::" {
             let text = host.contains(":") ? "[\(host)]" : host
             add(Self.isWanted(text, wanted) ? "\(text):\(port)" : host)
         }
@@ -208,7 +201,6 @@ struct NoProxyList {
 
     var value: String { entries.joined(separator: ",") }
 
-    /// Whether `no_proxy` excludes all hosts.
     var takesEverything: Bool { entries.contains("*") }
 
     private mutating func add(_ entry: String) {

@@ -32,22 +32,17 @@ struct HealthCommand: ParsableCommand {
             "Ask again until the answer is good, for this time at most: 1 to 3600.", valueName: "seconds"))
     var wait: Int?
 
-    enum Question: EnumerableFlag {
-        case live, ready, strict
+    /// What to ask, and the address of its answer.
+    enum Question: String, EnumerableFlag {
+        case live = "/livez"
+        case ready = "/readyz"
+        case strict = "/readyz?strict"
 
         static func help(for value: Question) -> ArgumentHelp? {
             switch value {
             case .live: "Whether its loops turn."
             case .ready: "Also whether each client that needs nobody to sign in has had its first answer."
             case .strict: "Also whether nothing is degraded: each client has a token, the store can be written."
-            }
-        }
-
-        var target: String {
-            switch self {
-            case .live: "/livez"
-            case .ready: "/readyz"
-            case .strict: "/readyz?strict"
             }
         }
     }
@@ -59,7 +54,6 @@ struct HealthCommand: ParsableCommand {
         }
     }
 
-    /// How long `--wait` rests between two questions.
     private static let pause: UInt32 = 100_000
 
     func run() throws {
@@ -80,45 +74,52 @@ struct HealthCommand: ParsableCommand {
 
     private func outcome(_ timeout: Int) -> HealthOutcome {
         let probe = HealthProbe(timeout: timeout)
-        if let socket = admin.socket { return probe.ask([.unix(path: socket, mode: nil)], (question ?? .ready).target) }
-        guard let (source, environment) = try? admin.options.named.choose() else {
+        let target = (question ?? .ready).rawValue
+        if let socket = admin.socket { return probe.ask([.unix(path: socket, mode: nil)], target) }
+        guard let (source, environment) = try? admin.options.choose() else {
             return .impossible(
                 "no configuration says where the proxy is: give --config PATH or --socket PATH, or set HEIMDALLR_UPSTREAM"
             )
         }
-        switch HealthTargets(source, environment: environment) {
-        case .unknown(let reason): return .bad(reason)
-        case .administration(let targets): return probe.ask(targets, (question ?? .ready).target)
-        case .listeners(let addresses):
+        do throws(ConfigurationError) {
+            if let settings = try source.admin(environment) {
+                // The port comes first: it answers any user of the machine, the socket only the user of the proxy. Port 0
+                // is chosen by the kernel at the start.
+                let ports = if case .tcp(_, port: 0) = settings.listen { [ListenAddress]() } else { [settings.listen] }
+                let sockets = AdminOptions.sockets(of: settings, environment: environment)
+                return probe.ask(ports + sockets.map { .unix(path: $0, mode: nil) }, target)
+            }
+            let listeners = try source.listeners(environment)
             guard question == nil || question == .live else {
                 return .impossible(
                     "the configuration has no admin section, so the proxy can't be asked; write admin: {} into it")
             }
-            return probe.knock(at: addresses)
+            return probe.knock(at: listeners)
+        } catch {
+            // It may have been good when the proxy began.
+            let guess = source.file.map { AdminGuess.addresses(file: $0, environment: environment) } ?? []
+            let reason = error.problems.first.map { "\($0)" } ?? "the configuration can't be read"
+            return guess.isEmpty ? .bad(reason) : probe.ask(guess, target)
         }
     }
 }
 
-/// The result: one line.
-struct HealthOutcome: Equatable {
-    var isGood: Bool
-    var line: String
+struct HealthOutcome {
+    let isGood: Bool
+    let line: String
     /// Whether a later attempt may give another result.
-    var mayChange = true
+    let mayChange: Bool
 
-    static func good(_ text: String) -> HealthOutcome { .init(isGood: true, line: oneLine(text)) }
-    static func bad(_ text: String) -> HealthOutcome { .init(isGood: false, line: oneLine(text)) }
-
+    static func good(_ text: String) -> HealthOutcome { .init(text, isGood: true) }
+    static func bad(_ text: String) -> HealthOutcome { .init(text, isGood: false) }
     /// No later attempt can succeed.
-    static func impossible(_ text: String) -> HealthOutcome {
-        .init(isGood: false, line: oneLine(text), mayChange: false)
-    }
-
-    private static let limit = 400
+    static func impossible(_ text: String) -> HealthOutcome { .init(text, isGood: false, mayChange: false) }
 
     /// Makes foreign text printable and short.
-    private static func oneLine(_ text: String) -> String {
-        let shown = ForeignText.printable(text.split(separator: "\n").joined(separator: "; "), most: limit)
-        return shown.isEmpty ? "the answer is empty" : shown
+    private init(_ text: String, isGood: Bool, mayChange: Bool = true) {
+        let shown = ForeignText.printable(text.split(separator: "\n").joined(separator: "; "), most: 400)
+        line = shown.isEmpty ? "the answer is empty" : shown
+        self.isGood = isGood
+        self.mayChange = mayChange
     }
 }

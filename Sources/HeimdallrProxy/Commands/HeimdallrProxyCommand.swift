@@ -35,7 +35,6 @@ struct HeimdallrProxyCommand: ParsableCommand {
     static let _errorLabel = "error"
 
     /// Refuses `help` of an unknown command, for which the parser shows the help of the whole program.
-    /// - Throws: a usage error, for `help` of an unknown verb.
     static func checkHelp(_ words: [String]) throws(ValidationError) {
         guard words.first == "help" else { return }
         var commands = configuration.subcommands
@@ -95,18 +94,11 @@ struct ConfigurationOptions: ParsableArguments {
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
-    var named: NamedConfiguration { NamedConfiguration(path: config) }
-}
-
-/// The configuration that a command line names; `nil`: none, so it is looked for.
-struct NamedConfiguration {
-    let path: String?
-
     /// The source and this process's environment.
     /// - Throws: a usage error with advice, when there is none.
     func choose() throws(ValidationError) -> (source: ConfigurationSource, environment: [String: String]) {
         let environment = ProcessEnvironment.all
-        return (try ConfigurationSource.choose(named: path, environment: environment), environment)
+        return (try ConfigurationSource.choose(named: config, environment: environment), environment)
     }
 
     /// Does the same as `choose`, and starts the playground where the configuration wants it.
@@ -125,6 +117,12 @@ struct NamedConfiguration {
         var (source, environment) = try choose()
         if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
         return (source, environment)
+    }
+
+    /// The configuration of a command that starts nothing. Prints its problems.
+    func load() throws -> (settings: Configuration, environment: [String: String]) {
+        let (source, environment) = try chooseWithoutPlayground()
+        return (try source.load(environment: environment), environment)
     }
 }
 

@@ -57,9 +57,7 @@ struct KeyCheck {
                 }
                 checkLife(certificates, use)
             }
-        } catch {
-            problems.append(use.problem(error.message))
-        }
+        } catch { problems.append(use.problem(error.message)) }
     }
 
     fileprivate struct Fault: Error {
@@ -78,9 +76,7 @@ struct KeyCheck {
         do throws(CryptographyError) {
             key = try SigningKey(text: unwrapping(text))
             algorithm = try key.algorithm(wanted: wanted.flatMap { SigningAlgorithm(rawValue: $0) })
-        } catch {
-            throw Fault(error)
-        }
+        } catch { throw Fault(error) }
         guard let certificate else { return say("\(key), signs with \(algorithm.rawValue)", use) }
         let all = try certificates(certificate)
         guard let first = all.first, first.belongs(to: key) else { throw Fault(.key(.foreignCertificate), certificate) }
@@ -117,7 +113,6 @@ struct KeyCheck {
         do throws(CryptographyError) { return try X509Certificate.all(pem: bytes) } catch { throw Fault(error, path) }
     }
 
-    /// - Returns: `nil` for the secret of a command.
     private func secret(_ source: SecretSource) throws(Fault) -> SecretBytes? {
         do throws(CryptographyError) { return try source.value(environment) } catch {
             throw Fault(message: error.description)

@@ -33,7 +33,7 @@ struct LogLevelCommand: ParsableCommand {
             guard time == nil else { throw ValidationError("--for wants a level: log-level debug --for 10m") }
             return
         }
-        do throws(LogLevelControl.Fault) { _ = try LogLevelControl.read(level, for: time) } catch {
+        do throws(LogLevel.Fault) { _ = try LogLevel.read(level, for: time) } catch {
             throw ValidationError(error.sentence)
         }
     }

@@ -18,13 +18,13 @@ struct LoginCommand: ParsableCommand {
             The exit code is 0 once the client has its token, else 1. Ctrl-C ends the attempt.
             """)
 
-    @OptionGroup var options: AdminOptions
-
-    @Argument(help: "The client's name in the configuration.")
-    var client: String
+    @OptionGroup var target: ClientOptions
 
     @Flag(help: "Read the address that the browser was sent to from standard input.")
     var paste = false
+
+    private var client: String { target.client }
+    private var options: AdminOptions { target.options }
 
     func run() throws {
         Interruption.watch()
@@ -48,7 +48,6 @@ struct LoginCommand: ParsableCommand {
         for note in notes.compactMap(\.string) { Self.say(note) }
     }
 
-    /// Asks the running proxy. Its answer is JSON.
     private func ask(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws -> JSONValue {
         let answer = try options.ask(method, target, body: body, type: type)
         guard answer.status == 200, let value = try? JSONParser.parse(answer.body) else {
@@ -62,24 +61,23 @@ struct LoginCommand: ParsableCommand {
         return Self.failure("Cancelled; nothing has changed.")
     }
 
-    // MARK: A browser, or another device
-
     private func wait(_ begun: JSONValue, _ attempt: String) throws -> JSONValue {
         let seconds = if case .number(let text)? = begun["expires_in_seconds"] { Double(text) ?? 600 } else { 600.0 }
-        let progress = ProgressLine("Waiting for somebody to sign in", seconds: Int(max(0, min(seconds, 1e9))))
-        defer { progress.end() }
+        let deadline = ContinuousClock.now + .seconds(Int(max(0, min(seconds, 1e9))))
+        defer { Terminal.showProgress("") }
         while true {
-            progress.step()
+            let left = max(0, Int(ContinuousClock.now.duration(to: deadline).components.seconds))
+            Terminal.showProgress("Waiting for somebody to sign in, \(left / 60) min \(left % 60) s left …")
             Terminal.pause(seconds: 1)
             if Interruption.hasCome {
-                progress.end()
+                Terminal.showProgress("")
                 throw cancel(attempt)
             }
             let answer = try ask("GET", attempt)
             switch answer["state"]?.string {
             case "done": return answer
             case "failed", nil:
-                progress.end()
+                Terminal.showProgress("")
                 throw Self.refusal(answer)
             default: continue
             }
@@ -87,7 +85,7 @@ struct LoginCommand: ParsableCommand {
     }
 
     private func showBrowser(_ url: String) {
-        if Browser.open(url) {
+        if Self.openBrowser(url) {
             Self.say("A browser was opened. If none shows, open this address:\n\n    \(url)\n")
         } else {
             Self.say("Open this address in a browser on this machine:\n\n    \(url)\n")
@@ -104,8 +102,6 @@ struct LoginCommand: ParsableCommand {
         }
     }
 
-    // MARK: An address brought back
-
     private func readAddress(_ url: String, _ attempt: String) throws -> JSONValue {
         Self.say("Open this address in a browser, and sign in:\n\n    \(url)\n")
         Self.say(
@@ -116,8 +112,6 @@ struct LoginCommand: ParsableCommand {
         guard answer["state"]?.string == "done" else { throw Self.refusal(answer) }
         return answer
     }
-
-    // MARK: User name and password
 
     private func askForPassword(_ path: String) throws -> JSONValue {
         guard Terminal.givesInput else {
@@ -130,8 +124,6 @@ struct LoginCommand: ParsableCommand {
         let body = "username=\(PercentEncoding.uri.encode(username))&password=\(PercentEncoding.uri.encode(password))"
         return try ask("POST", path, body: Array(body.utf8), type: "application/x-www-form-urlencoded")
     }
-
-    // MARK: Output
 
     /// Writes to standard error. Standard output is for programs.
     private static func say(_ text: String) { OutputDescriptor.standardError.write(text + "\n") }
@@ -150,44 +142,15 @@ struct LoginCommand: ParsableCommand {
         let head = text.drop(while: \.isWhitespace)
         return String(head.reversed().drop(while: \.isWhitespace).reversed())
     }
-}
 
-/// One line with the remaining time, at a terminal only.
-private final class ProgressLine {
-    private let text: String
-    private let deadline: ContinuousClock.Instant
-    private let isShown = Terminal.showsErrors
-    private var isOpen = false
-
-    init(_ text: String, seconds: Int) {
-        self.text = text
-        deadline = .now + .seconds(seconds)
-    }
-
-    func step() {
-        guard isShown else { return }
-        let left = max(0, Int(ContinuousClock.now.duration(to: deadline).components.seconds))
-        isOpen = true
-        OutputDescriptor.standardError.write("\r\u{1B}[K\(text), \(left / 60) min \(left % 60) s left …")
-    }
-
-    func end() {
-        guard isOpen else { return }
-        isOpen = false
-        OutputDescriptor.standardError.write("\r\u{1B}[K")
-    }
-}
-
-/// A browser of the desktop that this terminal belongs to.
-private enum Browser {
+    /// Opens a browser of the desktop that this terminal belongs to.
     /// - Returns: `false` without a desktop, or without a program that opens addresses.
-    static func open(_ url: String) -> Bool {
+    private static func openBrowser(_ url: String) -> Bool {
         let environment = ProcessEnvironment.all
         guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil,
             environment["SSH_CONNECTION"] == nil
         else { return false }
-        return
-            (try? ChildProgram(["xdg-open", url], environment: environment.filter { !$0.key.hasPrefix("HEIMDALLR_") }))
-            != nil
+        let withoutSecrets = environment.filter { !$0.key.hasPrefix("HEIMDALLR_") }
+        return (try? ChildProgram(["xdg-open", url], environment: withoutSecrets)) != nil
     }
 }

@@ -19,25 +19,23 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
-    func run() async throws { try await Self.serve(options.named) }
+    func run() async throws { try await Self.serve(options) }
 
     /// The configuration of the plainest command lines, for which the parser would take a quarter of the time to the
     /// first answer; `nil`: the parser is needed.
-    static func plain(_ words: [String]) -> NamedConfiguration? {
-        var words = words[...]
-        if words.first == "serve" { words = words.dropFirst() }
-        if words.isEmpty { return NamedConfiguration(path: nil) }
-        guard words.count == 2, words.first == "--config", let path = words.last, !path.hasPrefix("-") else {
-            return nil
-        }
-        return NamedConfiguration(path: path)
+    static func plain(_ words: [String]) -> ConfigurationOptions? {
+        let words = words.first == "serve" ? words.dropFirst() : words[...]
+        var options = ConfigurationOptions()
+        options.config = words.last
+        guard !words.isEmpty else { return options }
+        return words.count == 2 && words.first == "--config" && !(words.last ?? "-").hasPrefix("-") ? options : nil
     }
 
-    static func serve(_ configuration: NamedConfiguration) async throws {
+    static func serve(_ options: ConfigurationOptions) async throws {
         // First, because a file opened earlier could take the number of a passed socket.
         let manager = try ServiceManager.take()
         Signals.catchStrays()
-        let (source, environment, playground) = try await configuration.chooseWithPlayground()
+        let (source, environment, playground) = try await options.chooseWithPlayground()
         let freshness = ConfigurationFreshness(source)
         freshness.note()
         let settings = try source.load(environment: environment, passed: manager.passed, logs: true)
@@ -48,14 +46,12 @@ struct ServeCommand: AsyncParsableCommand {
 
         do {
             let app = App(
-                configuration: settings, log: log, quit: signals.stop, manager: manager, freshness: freshness)
-            try await app.run(
-                until: signals.stops, reloading: signals.reloads,
-                reading: { [environment] () throws(ConfigurationError) in
+                configuration: settings, log: log,
+                read: { [environment] () throws(ConfigurationError) in
                     freshness.note()
                     return try source.readAgain(environment: environment, passed: manager.passed)
-                }
-            ) { running in
+                }, quit: signals.stop, manager: manager, freshness: freshness)
+            try await app.run(until: signals.stops, reloading: signals.reloads) { running in
                 guard let playground, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }),
                     PlaygroundHint.leadsThere(settings, api: playground.apiAuthority)
                 else { return }
@@ -94,13 +90,10 @@ enum PlaygroundHint {
 
     /// Whether an upstream of the configuration leads to the playground's API.
     static func leadsThere(_ settings: Configuration, api: String) -> Bool {
-        guard case .upstream(let route) = RouteExplanation(settings, method: "GET", url: url) else {
-            return false
-        }
+        guard case .upstream(let route) = RouteExplanation(settings, method: "GET", url: url) else { return false }
         return route.destination.hasSuffix("//\(api)")
     }
 
-    /// - Parameter users: of `proxy.users`.
     static func command(proxy: String, users: some Collection<String> = []) -> String {
         let user = users.min().map { "--proxy-user \($0):PASSWORD " } ?? ""
         return "curl -x http://\(proxy) \(user)\(url)"
@@ -112,7 +105,6 @@ enum PlaygroundHint {
         return fields
     }
 
-    /// - Parameter page: where the administration listens, if it does.
     static func text(proxy: String, page: String?, _ settings: Configuration) -> String {
         let more = page.map { "The page, with sign-ins to try: http://\($0)/\n\n" } ?? ""
         return """

@@ -29,26 +29,18 @@ struct StatusCommand: ParsableCommand {
     var watch = false
 
     func run() throws {
-        if watch { return try StatusWatch(options: options, asJSON: json).run() }
+        if watch { return try repeatStatus() }
         try options.perform("GET", json ? "/status" : "/status?format=text", exitZero: exitZero)
     }
-}
 
-/// Shows the status of the running proxy once a second.
-struct StatusWatch {
-    let options: AdminOptions
-    let asJSON: Bool
-
-    /// Blocks until Ctrl-C, or until the reader of the output has gone.
-    /// - Throws: as `status` does, without a running proxy at the beginning.
-    func run() throws {
+    /// Shows the status once a second. Blocks until Ctrl-C, or until the reader of the output has gone.
+    /// - Throws: as without `--watch`, without a running proxy at the beginning.
+    private func repeatStatus() throws {
         Interruption.watch()
         _ = try options.ask("GET", "/status")
         let paths = try options.candidates()
-        if Terminal.showsOutput, !asJSON { draw(paths) } else { write(paths) }
+        if Terminal.showsOutput, !json { draw(paths) } else { write(paths) }
     }
-
-    // MARK: A terminal
 
     private func draw(_ paths: [String]) {
         let output = OutputDescriptor.standardOutput
@@ -69,17 +61,15 @@ struct StatusWatch {
 
     private static func lost(_ last: String) -> String { last.hasPrefix(lostLine) ? last : lostLine + last }
 
-    // MARK: A pipe, or a file
-
     private func write(_ paths: [String]) {
         let output = OutputDescriptor.standardOutput
         var change = StatusChange()
         var isFirst = true
         while !Interruption.hasCome {
-            let status = Self.json(paths)
+            let status = Self.status(paths)
             if change.take(status) {
-                let block = asJSON ? Self.line(status) : Self.text(paths) ?? "The proxy does not answer.\n"
-                guard output.write(isFirst || asJSON ? block : "\n" + block) else { return }
+                let block = json ? Self.line(status) : Self.text(paths) ?? "The proxy does not answer.\n"
+                guard output.write(isFirst || json ? block : "\n" + block) else { return }
                 isFirst = false
             }
             Terminal.pause(seconds: 1)
@@ -91,13 +81,11 @@ struct StatusWatch {
         return JSON(status).line + "\n"
     }
 
-    // MARK: Asking
-
     private static func text(_ paths: [String]) -> String? {
         answer(paths, "/status?format=text").map { String(decoding: $0, as: UTF8.self) }
     }
 
-    private static func json(_ paths: [String]) -> JSONValue? {
+    private static func status(_ paths: [String]) -> JSONValue? {
         answer(paths, "/status").flatMap { try? JSONParser.parse($0) }
     }
 
@@ -113,7 +101,6 @@ struct StatusChange {
     /// Remaining lifetime of each client's token, in seconds.
     private var left: [String: Double] = [:]
 
-    /// - Parameter status: the answer of `/status`; `nil`: none.
     /// - Returns: whether to show it. The first one is shown.
     mutating func take(_ status: JSONValue?) -> Bool {
         let plain = status.map(Self.withoutClocks)
@@ -148,7 +135,6 @@ struct StatusChange {
     }
 }
 
-/// A text on a terminal's screen.
 enum ScreenText {
     /// Begins at the upper left corner, cuts long lines, and reports the number of lines without room.
     static func frame(_ text: String, rows: Int, columns: Int) -> String {

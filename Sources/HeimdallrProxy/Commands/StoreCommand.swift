@@ -109,18 +109,20 @@ struct ConfiguredStore {
     private let assembly: StoreAssembly
     private let secrets: SecretCache
 
-    /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
     init(_ options: ConfigurationOptions) throws {
-        let (source, environment) = try options.named.chooseWithoutPlayground()
-        settings = try source.load(environment: environment)
+        settings = try options.load().settings
         secrets = SecretCache(settings)
-        assembly = StoreAssembly(settings, secrets, logger: Logger(label: "heimdallr-proxy"))
+        assembly = StoreAssembly(configuration: settings, secrets: secrets, logger: Logger(label: "heimdallr-proxy"))
     }
 
-    func recordName(of client: ClientSettings) -> String { ClientAssembly(client, settings, secrets).recordName }
+    func recordName(of client: ClientSettings) -> String {
+        ClientAssembly(settings: client, configuration: settings, secrets: secrets).recordName
+    }
 
     func postgres() async throws -> OAuthAccessTokenPostgresStore {
-        if case .postgres = settings.store { return try await Self.reporting { try await assembly.postgresStore() } }
+        if case .postgres(let postgres) = settings.store {
+            return try await Self.reporting { try await assembly.postgresStore(postgres) }
+        }
         let kept =
             if case .file(let directory, _) = settings.store {
                 "keeps its tokens in \(directory), which the proxy makes by itself"
@@ -139,8 +141,8 @@ struct ConfiguredStore {
             switch settings.store {
             case .memory:
                 throw TokenStoreError("a store of `kind: memory` ends with its process, so it has no records to move")
-            case .file: store = try await assembly.fileStore()
-            case .postgres: store = try await assembly.postgresStore()
+            case .file(let directory, let key): store = try await assembly.fileStore(directory, key)
+            case .postgres(let settings): store = try await assembly.postgresStore(settings)
             }
             try await store.prepareMove(alone: alone)
             return store
@@ -158,8 +160,6 @@ struct ConfiguredStore {
 }
 
 extension OAuthAccessTokenPostgresStore.Report {
-    /// For people to read.
-    /// - Parameter known: names of the records that the configuration uses.
     func text(known: Set<String>) -> String {
         var text = """
             PostgreSQL \(ForeignText.printable(server)), tables of version \(schema)

@@ -1,6 +1,18 @@
 import ArgumentParser
 import WireText
 
+/// A client of the running proxy.
+struct ClientOptions: ParsableArguments {
+    @OptionGroup var options: AdminOptions
+
+    @Argument(help: "The client's name in the configuration.")
+    var client: String
+
+    func perform(_ method: String, _ verb: String, query: String = "") throws {
+        try options.perform(method, "/\(verb)/\(PercentEncoding.uri.encode(client))\(query)")
+    }
+}
+
 struct LogoutCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logout",
@@ -11,17 +23,12 @@ struct LogoutCommand: ParsableCommand {
             the tokens anyway. A client that needs no sign-in gets new tokens with its next request.
             """)
 
-    @OptionGroup var options: AdminOptions
-
-    @Argument(help: "The client's name in the configuration.")
-    var client: String
+    @OptionGroup var client: ClientOptions
 
     @Flag(help: "Forget the tokens without asking the server to revoke them.")
     var local = false
 
-    func run() throws {
-        try options.perform("POST", "/logout/\(PercentEncoding.uri.encode(client))\(local ? "?local=true" : "")")
-    }
+    func run() throws { try client.perform("POST", "logout", query: local ? "?local=true" : "") }
 }
 
 struct RefreshCommand: ParsableCommand {
@@ -38,14 +45,9 @@ struct RefreshCommand: ParsableCommand {
             heimdallr-proxy login CLIENT instead.
             """)
 
-    @OptionGroup var options: AdminOptions
+    @OptionGroup var client: ClientOptions
 
-    @Argument(help: "The client's name in the configuration.")
-    var client: String
-
-    func run() throws {
-        try options.perform("POST", "/refresh/\(PercentEncoding.uri.encode(client))")
-    }
+    func run() throws { try client.perform("POST", "refresh") }
 }
 
 struct TokenCommand: ParsableCommand {
@@ -56,14 +58,9 @@ struct TokenCommand: ParsableCommand {
             For experiments: anyone who has the token can use it until it expires. If there is none, waits for one.
             """)
 
-    @OptionGroup var options: AdminOptions
+    @OptionGroup var client: ClientOptions
 
-    @Argument(help: "The client's name in the configuration.")
-    var client: String
-
-    func run() throws {
-        try options.perform("GET", "/token/\(PercentEncoding.uri.encode(client))")
-    }
+    func run() throws { try client.perform("GET", "token") }
 }
 
 struct ReloadCommand: ParsableCommand {

@@ -21,25 +21,23 @@ struct ClientCheck: Sendable {
     var enrolment: EnrolmentCheck?
 
     func diagnosis() async -> Diagnosis {
-        if let enrolment {
-            let findings = await enrolment.findings() + [clock()]
-            client.shutdown()
-            return Diagnosis(
-                kind: .client, name: settings.name, groups: [.init(address: nil, findings: findings)])
-        }
+        let findings = if let enrolment { await enrolment.findings() } else { await findings() }
+        client.shutdown()
+        return Diagnosis(kind: .client, name: settings.name, findings: findings + [clock()])
+    }
+
+    private func findings() async -> [Finding] {
         let fault = await discoveryFault()
         async let token = tokenFindings()
         let servers = servers(tap.document)
-        var groups = await Checks.all(servers) { await check($0) }
+        var connections = await Checks.all(servers) { await check($0) }
         let told = await token
-        for (index, server) in servers.enumerated() where !groups[index].findings.hasFailed {
-            if await wantsTLS(server) { groups[index].findings.append(ConnectionCheck.wantsTLS) }
+        for (index, server) in servers.enumerated() where !connections[index].hasFailed {
+            if await wantsTLS(server) { connections[index].append(ConnectionCheck.wantsTLS) }
         }
-        let failed = groups.flatMap(\.findings).filter { $0.outcome == .failed }
+        let failed = connections.flatMap(\.self).filter { $0.outcome == .failed }
         let own = metadata(fault, hasToken: told.contains { $0.check == "token" && $0.outcome == .good }) + told
-        groups.append(Diagnosis.Group(address: nil, findings: Self.withoutConsequences(own, of: failed) + [clock()]))
-        client.shutdown()
-        return Diagnosis(kind: .client, name: settings.name, groups: groups)
+        return zip(servers, connections).flatMap { $1.at($0.title) } + Self.withoutConsequences(own, of: failed)
     }
 
     /// Skips findings that follow from an earlier fault, so that each fault is told once.
@@ -55,8 +53,6 @@ struct ClientCheck: Sendable {
             return finding
         }
     }
-
-    // MARK: Metadata
 
     private func discoveryFault() async -> DiscoveryFault? {
         guard settings.issuer != nil else { return nil }
@@ -78,14 +74,18 @@ struct ClientCheck: Sendable {
         return MetadataCheck(settings: settings, grant: grant, hasToken: hasToken, document: document).findings
     }
 
-    // MARK: Servers
-
     /// Endpoints at one server.
     private struct Server: Sendable {
         var names: [String]
         /// `nil`: the URL of the endpoint is unusable.
         var origin: Origin?
         var url: String
+
+        var title: String {
+            let names = names.joined(separator: ", ")
+            guard let origin else { return "\(names) \(ForeignText.printable(url.prefix { $0 != "?" }, most: 80))" }
+            return ForeignText.printable("\(names) at \(origin.scheme.rawValue)://\(origin.host):\(origin.port)")
+        }
     }
 
     private func servers(_ document: JSONValue?) -> [Server] {
@@ -104,16 +104,9 @@ struct ClientCheck: Sendable {
         return servers
     }
 
-    private func check(_ server: Server) async -> Diagnosis.Group {
-        let names = server.names.joined(separator: ", ")
-        guard let origin = server.origin else {
-            let url = ForeignText.printable(String(server.url.prefix { $0 != "?" }), most: 80)
-            return Diagnosis.Group(
-                address: "\(names) \(url)",
-                findings: [.failed("address", "this is no http or https address", "write it as https://HOST/PATH")])
-        }
-        let title = ForeignText.printable("\(names) at \(origin.scheme.rawValue)://\(origin.host):\(origin.port)")
-        return Diagnosis.Group(address: title, findings: await connection(origin).findings())
+    private func check(_ server: Server) async -> [Finding] {
+        if let origin = server.origin { return await connection(origin).findings() }
+        return [.failed("address", "this is no http or https address", "write it as https://HOST/PATH")]
     }
 
     private func connection(_ origin: Origin) -> ConnectionCheck {
@@ -128,8 +121,6 @@ struct ClientCheck: Sendable {
         else { return false }
         return await connection(origin).wantsTLS()
     }
-
-    // MARK: The token
 
     private func tokenFindings() async -> [Finding] {
         if let reason = reasonNotToAsk {
@@ -146,9 +137,7 @@ struct ClientCheck: Sendable {
             guard !missing.isEmpty else { return [finding] }
             let advice = "allow it for this client at the server, or leave it out of `scope`"
             return [finding, .warning("scope", "not granted: \(missing.joined(separator: ", "))", advice)]
-        } catch {
-            return [failure(error)]
-        }
+        } catch { return [failure(error)] }
     }
 
     private func failure(_ error: HeimdallrError) -> Finding {

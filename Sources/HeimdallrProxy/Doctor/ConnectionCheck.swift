@@ -74,8 +74,6 @@ struct ConnectionCheck: Sendable {
         await BlockingWork.run { probe.run(reaching: reaching, names: names, within: limit) }
     }
 
-    // MARK: The name
-
     private func lookUp(
         _ host: ConnectionProbe.Host, check: String
     ) async -> (addresses: [NumericAddress], finding: Finding) {
@@ -96,8 +94,7 @@ struct ConnectionCheck: Sendable {
             return (found.compactMap { NumericAddress($0) }, finding)
         } catch {
             let text = "unknown host: \(ForeignText.printable(error.description))"
-            let advice =
-                "check the name for typing errors, and this machine's name servers: getent hosts \(host.name)"
+            let advice = "check the name for typing errors, and this machine's name servers: getent hosts \(host.name)"
             return ([], .failed(check, text, advice))
         }
     }
@@ -113,8 +110,6 @@ struct ConnectionCheck: Sendable {
             "address", "\(shown) is one of this proxy's own listeners: requests would come back to it",
             "write the server's real address; where names are redirected to the proxy, one from outside")
     }
-
-    // MARK: TCP and TLS
 
     private static func tcp(_ facts: ConnectionProbe.Facts, _ address: SocketAddress, hasOther: Bool) -> Finding {
         if let after = facts.connectedAfter { return .good("TCP", "\(address) takes connections", after: after) }

@@ -8,20 +8,13 @@ import Reactor
 struct Doctor {
     let configuration: Configuration
     /// Clients and hosts of upstreams. Empty: all.
-    var names: [String] = []
-    var asksForTokens = true
-
-    enum Fault: Error {
-        /// No client and no upstream has this name.
-        case unknown(String, known: [String])
-    }
+    let names: [String]
+    let asksForTokens: Bool
 
     /// The files come first, then clients and upstreams in the order of the configuration.
     /// - Parameter progress: called with the number of checks that have ended, and of all.
-    /// - Throws: `Fault`; also when there is no event loop, or a client can't work at all.
+    /// - Throws: when there is no event loop, or a client can't work at all.
     func diagnoses(progress: @escaping (_ done: Int, _ all: Int) -> Void) async throws -> [Diagnosis] {
-        let known = configuration.clients.map(\.name) + configuration.upstreams.map(\.host.description)
-        for name in names where !known.contains(name) { throw Fault.unknown(name, known: known) }
         let clients = configuration.clients.filter { names.isEmpty || names.contains($0.name) }
         let loop = try EventLoop.start(name: "doctor")
         defer { loop.stop() }
@@ -33,7 +26,7 @@ struct Doctor {
         var checks: [@Sendable () async -> Diagnosis] = [{ await files.diagnosis() }]
         for settings in clients {
             let (notes, tap) = (TokenRequestNotes(), Tap())
-            let assembly = ClientAssembly(settings, configuration, secrets)
+            let assembly = ClientAssembly(settings: settings, configuration: configuration, secrets: secrets)
             let client = try assembly.make(
                 on: loop, store: OAuthAccessTokenMemoryStore(), last: notes, tap: tap, onTokenRequest: { _ in })
             let enrolment = settings.auto.map {
@@ -71,9 +64,7 @@ struct Doctor {
     /// The addresses that the proxy would listen at. Blocks for names.
     private static func listeners(_ configuration: Configuration) -> OwnListeners {
         let own = OwnListeners()
-        let all =
-            configuration.proxy.listen + configuration.upstreams.compactMap(\.listen)
-            + [configuration.admin?.listen].compactMap(\.self)
+        let all = configuration.listeners.map(\.address) + [configuration.admin?.listen].compactMap(\.self)
         for case .tcp(let host, let port) in all where port != 0 {
             for address in (try? SocketAddress.resolve(host: host, port: port)) ?? [] { own.add(address) }
         }
@@ -84,7 +75,6 @@ struct Doctor {
 /// Runs checks side by side, and bounds the time of one.
 enum Checks {
     /// Returns the results in the order of `items`. At most 16 checks run at a time.
-    /// - Parameter progress: called with the number of checks that have ended.
     static func all<Item: Sendable, Result: Sendable>(
         _ items: [Item], progress: (Int) -> Void = { _ in }, _ check: @escaping @Sendable (Item) async -> Result
     ) async -> [Result] {

@@ -24,8 +24,7 @@ struct EnrolmentCheck: Sendable {
 
     /// Asks the API without a token.
     private func refusal() async -> Finding {
-        let request = HeimdallrHTTPRequest(
-            url: auto.resource, timeout: ConnectionCheck.limit, maxBodyBytes: 1 << 20)
+        let request = HeimdallrHTTPRequest(url: auto.resource, timeout: ConnectionCheck.limit, maxBodyBytes: 1 << 20)
         let response: HeimdallrHTTPResponse
         do { response = try await http.send(request) } catch {
             return .failed(

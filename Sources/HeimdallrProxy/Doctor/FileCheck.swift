@@ -28,11 +28,8 @@ struct FileCheck: Sendable {
             findings += await InterceptionCheck(configuration: configuration, secrets: secrets, loop: loop).findings()
         }
         if findings.isEmpty { findings = [.good("secrets", "there are none")] }
-        return Diagnosis(
-            kind: .configuration, name: "configuration", groups: [Diagnosis.Group(address: nil, findings: findings)])
+        return Diagnosis(kind: .configuration, name: "configuration", findings: findings)
     }
-
-    // MARK: Secrets
 
     /// Each source once, under the name of its first use.
     private var sources: [(name: String, source: SecretSource)] {
@@ -76,8 +73,6 @@ struct FileCheck: Sendable {
             "chmod 600 \(path), owned by the proxy's user")
     }
 
-    // MARK: The store
-
     private func store() async -> [Finding] {
         switch configuration.store {
         case .memory: return [.good("store", "tokens are kept in memory, and are gone with the process")]
@@ -93,7 +88,7 @@ struct FileCheck: Sendable {
         }
     }
 
-    private var assembly: StoreAssembly { StoreAssembly(configuration, secrets) }
+    private var assembly: StoreAssembly { StoreAssembly(configuration: configuration, secrets: secrets) }
 
     private static func failed(_ error: TokenStoreError) -> Finding {
         .failed("store", ForeignText.printable(error.fault), Advice.sentence(for: error))
@@ -105,8 +100,8 @@ struct FileCheck: Sendable {
             var count = 0
             var findings: [Finding] = []
             for client in configuration.clients {
-                let name = ClientAssembly(client, configuration, secrets).recordName
-                if try await store.load(client: name) != nil {
+                let assembly = ClientAssembly(settings: client, configuration: configuration, secrets: secrets)
+                if try await store.load(client: assembly.recordName) != nil {
                     count += 1
                 } else if try await !store.names(of: client.name).isEmpty {
                     let text = "client \(client.name) has no record: \(Advice.foreignRecord)"
@@ -116,9 +111,7 @@ struct FileCheck: Sendable {
             return [.good("store", "\(good); it holds records of \(count.counted("client"))")] + findings
         } catch let error as TokenStoreError {
             return [Self.failed(error)]
-        } catch {
-            return [.failed("store", ForeignText.printable("\(error)"), "check `store` and its key")]
-        }
+        } catch { return [.failed("store", ForeignText.printable("\(error)"), "check `store` and its key")] }
     }
 }
 
@@ -133,7 +126,7 @@ struct SurroundingsCheck {
                 "environment", "\(name) is ignored: it would write the keys of all TLS connections to a file",
                 "unset \(name) where the proxy is started")
         }
-        if case .file = source, let admin = configuration.admin, hasChanged(admin) {
+        if source.file != nil, let admin = configuration.admin, hasChanged(admin) {
             let text = "the running proxy has read another version of the configuration file"
             findings.append(.warning("file", text, "run heimdallr-proxy reload"))
         }

@@ -26,6 +26,8 @@ struct Finding: Sendable {
     var duration: Duration?
     /// Whether another fault of the same servers explains this one.
     var isConsequence = false
+    /// The server that it is about; `nil`: it is about the whole.
+    var address: String?
 
     static func good(_ check: String, _ text: String, after duration: Duration? = nil) -> Finding {
         Finding(check: check, outcome: .good, text: text, duration: duration)
@@ -45,22 +47,23 @@ struct Finding: Sendable {
 
     /// Whether only the times differ.
     func isSame(as other: Finding) -> Bool {
-        check == other.check && outcome == other.outcome && text == other.text
+        check == other.check && outcome == other.outcome && text == other.text && address == other.address
     }
 
-    fileprivate func text(_ margin: String) -> String {
+    fileprivate var line: String {
+        let margin = address == nil ? "  " : "    "
         let name = check + String(repeating: " ", count: max(0, 12 - check.count))
         let time = duration.map { " (\(max(0, Int($0 / .milliseconds(1)))) ms)" } ?? ""
         let remedy = advice.map { "\(margin)                   what to do: \(Self.plain($0))\n" } ?? ""
         return "\(margin)\(outcome.mark) \(name) \(Self.plain(text))\(time)\n\(remedy)"
     }
 
-    fileprivate func json(_ address: String?) -> JSON {
-        .object([
-            .init("check", .string(check)), .init("place", JSON(address)), .init("result", .string(outcome.rawValue)),
-            .init("text", .string(Self.plain(text))), .init("what_to_do", JSON(advice.map(Self.plain))),
-            .init("milliseconds", duration.map { JSON.decimal($0 / .milliseconds(1)) } ?? .null),
-        ])
+    fileprivate var json: JSON {
+        [
+            "check": .string(check), "place": JSON(address), "result": .string(outcome.rawValue),
+            "text": .string(Self.plain(text)), "what_to_do": JSON(advice.map(Self.plain)),
+            "milliseconds": duration.map { .decimal($0 / .milliseconds(1)) } ?? .null,
+        ]
     }
 
     private static func plain(_ text: String) -> String { text.replacing("`", with: "") }
@@ -68,23 +71,24 @@ struct Finding: Sendable {
 
 extension [Finding] {
     var hasFailed: Bool { contains { $0.outcome == .failed } }
+
+    func at(_ address: String) -> [Finding] {
+        map { finding in
+            var finding = finding
+            finding.address = address
+            return finding
+        }
+    }
 }
 
 /// The findings about one client, one upstream, or the files of the configuration.
 struct Diagnosis: Sendable {
     enum Kind: String, Sendable { case configuration, client, upstream }
 
-    struct Group: Sendable {
-        /// `nil`: the findings are about the whole.
-        var address: String?
-        var findings: [Finding]
-    }
-
-    var kind: Kind
+    let kind: Kind
     var name: String
-    var groups: [Group]
-
-    var findings: [Finding] { groups.flatMap(\.findings) }
+    /// Those about one server follow each other.
+    var findings: [Finding]
 
     /// Makes one diagnosis of upstreams with one address and the same faults, under all their names.
     static func joined(_ all: [Diagnosis]) -> [Diagnosis] {
@@ -98,23 +102,21 @@ struct Diagnosis: Sendable {
     }
 
     private func isSame(as other: Diagnosis) -> Bool {
-        kind == other.kind && groups.map(\.address) == other.groups.map(\.address)
-            && findings.elementsEqual(other.findings) { $0.isSame(as: $1) }
+        kind == other.kind && findings.elementsEqual(other.findings) { $0.isSame(as: $1) }
     }
 
     var text: String {
         var text = kind == .configuration ? "Configuration\n" : "\(kind == .client ? "Client" : "Upstream") \(name)\n"
-        for group in groups {
-            if let address = group.address { text += "  \(address)\n" }
-            text += group.findings.map { $0.text(group.address == nil ? "  " : "    ") }.joined()
+        var last: String?
+        for finding in findings {
+            if let address = finding.address, address != last { text += "  \(address)\n" }
+            last = finding.address
+            text += finding.line
         }
         return text
     }
 
     var json: JSON {
-        let checks = groups.flatMap { group in group.findings.map { $0.json(group.address) } }
-        return .object([
-            .init("kind", .string(kind.rawValue)), .init("name", .string(name)), .init("checks", .array(checks)),
-        ])
+        ["kind": .string(kind.rawValue), "name": .string(name), "checks": .array(findings.map(\.json))]
     }
 }

@@ -34,8 +34,6 @@ struct InterceptionCheck: Sendable {
         return findings + (await handshakes(files))
     }
 
-    // MARK: Certificates of the operator
-
     private var own: [Finding] {
         var seen: Set<ListenerTLS> = []
         return configuration.upstreams.flatMap { upstream -> [Finding] in
@@ -67,15 +65,14 @@ struct InterceptionCheck: Sendable {
         return .good(Self.check, "\(host) has the certificate in \(files.certFile)")
     }
 
-    // MARK: The kept authorities
-
     private func kept(in store: InterceptionSettings.Store) async -> Finding {
         do {
-            let text = try await StoreAssembly(configuration, secrets).secret(store.key, "interception.key")
+            let text = try await StoreAssembly(configuration: configuration, secrets: secrets).secret(
+                store.key, "interception.key")
             let key = try TokenStoreKey(text).sealing
             return try await BlockingWork.run { [names = configuration.interceptedNames] in
-                Result { () throws(CryptographyError) in try Self.kept(in: store.directory, key, names) }
-            }.get()
+                try Self.kept(in: store.directory, key, names)
+            }
         } catch {
             return .failed(
                 Self.check, ForeignText.printable("interception: \(error)"),
@@ -99,8 +96,6 @@ struct InterceptionCheck: Sendable {
         return .good(check, "\(directory) holds the authorities of these hosts")
     }
 
-    // MARK: Handshakes
-
     /// A host that a wildcard stands for.
     private static func example(below domain: String) -> String { "heimdallr-proxy-doctor.\(domain)" }
 
@@ -122,8 +117,7 @@ struct InterceptionCheck: Sendable {
         guard configuration.proxy.users.isEmpty else {
             return [.skipped(Self.check, "the proxy requires a user, so no handshake is made")]
         }
-        var options = PoolOptions(
-            connectTimeout: ConnectionCheck.limit, maxConnections: 1, TLSSettings(), anchors: nil)
+        var options = PoolOptions(connectTimeout: ConnectionCheck.limit, maxConnections: 1, TLSSettings(), anchors: nil)
         options.trustAnchors = .only(file: files.rootsFile)
         options.nextProxy = .url("http://\(authority)")
         return await Checks.all(examples) { [options] in await handshake($0, options) }

@@ -15,20 +15,21 @@ struct UpstreamCheck: Sendable {
     let loop: EventLoop
 
     func diagnosis() async -> Diagnosis {
-        var group = Diagnosis.Group(
-            address: nil,
-            findings: [.skipped("address", "a wildcard without `url`: its hosts are known when they are asked for")])
-        if let url = settings.url {
-            let scheme: HTTPMessage.Scheme = url.scheme == .https ? .https : .http
-            let origin = Origin(
-                scheme: url.scheme == .https ? .https : .http, host: url.authority.host.description,
-                port: url.authority.port(for: scheme), serverName: settings.tls.serverName)
-            let connection = ConnectionCheck(origin: origin, options: options, peer: .upstream, own: own)
-            group.address = "\(origin.scheme.rawValue)://\(origin.host):\(origin.port)"
-            group.findings = await connection.findings()
-            if !group.findings.hasFailed { group.findings += await answer(origin, url.path, connection) }
+        Diagnosis(kind: .upstream, name: settings.host.description, findings: await findings())
+    }
+
+    private func findings() async -> [Finding] {
+        guard let url = settings.url else {
+            return [.skipped("address", "a wildcard without `url`: its hosts are known when they are asked for")]
         }
-        return Diagnosis(kind: .upstream, name: settings.host.description, groups: [group])
+        let scheme: HTTPMessage.Scheme = url.scheme == .https ? .https : .http
+        let origin = Origin(
+            scheme: url.scheme == .https ? .https : .http, host: url.authority.host.description,
+            port: url.authority.port(for: scheme), serverName: settings.tls.serverName)
+        let connection = ConnectionCheck(origin: origin, options: options, peer: .upstream, own: own)
+        var findings = await connection.findings()
+        if !findings.hasFailed { findings += await answer(origin, url.path, connection) }
+        return findings.at("\(origin.scheme.rawValue)://\(origin.host):\(origin.port)")
     }
 
     private func answer(_ origin: Origin, _ path: String, _ connection: ConnectionCheck) async -> [Finding] {
@@ -51,9 +52,7 @@ struct UpstreamCheck: Sendable {
                     : .good("HTTP", text, after: taken),
                 .clock(date: value("date"), age: value("age"), now: (before + WallClock.now()) / 2),
             ]
-        } catch {
-            return [await connection.wantsTLS() ? ConnectionCheck.wantsTLS : Self.failure(error)]
-        }
+        } catch { return [await connection.wantsTLS() ? ConnectionCheck.wantsTLS : Self.failure(error)] }
     }
 
     private static func failure(_ failure: BufferedClient.Failure) -> Finding {
@@ -69,10 +68,7 @@ struct UpstreamCheck: Sendable {
 
 extension Finding {
     /// Compares this machine's clock with a server's: tokens and signatures depend on the time.
-    /// - Parameters:
-    ///   - date: the answer's Date field (RFC 9110, section 6.6.1).
-    ///   - age: its Age field: an answer of a cache.
-    ///   - now: its arrival, in seconds since 1970-01-01T00:00:00Z.
+    /// - Parameter now: the answer's arrival, in seconds since 1970-01-01T00:00:00Z.
     static func clock(date: String?, age: String?, now: Int64) -> Finding {
         guard let date else { return .skipped("clock", "the server's answer has no Date field") }
         guard let other = HTTPDate.seconds(Array(date.utf8)) else {

@@ -5,16 +5,9 @@ import Reactor
 /// One line for each request: the request, its result, its duration. Never a query, a field or a body.
 ///
 /// Made on the loop that serves the request, so it is built byte by byte, without a dictionary or a sort.
-struct AccessLog: Sendable {
-    let writer: LogWriter
-
-    var sink: @Sendable (RequestRecord) -> Void {
-        { [writer] record in writer.write(Self.line(record, writer.format)) }
-    }
-
+enum AccessLog {
     static func line(_ record: RequestRecord, _ format: LogLine.Format) -> [UInt8] {
-        var line = LogLine(
-            format, record.startedAt + record.duration, level: "info", message: "request", capacity: 384)
+        var line = LogLine(format, record.startedAt + record.duration, level: "info", message: "request", capacity: 384)
         line.text("method", record.method)
         line.text("host", record.host)
         line.text("path", record.path)

@@ -65,7 +65,6 @@ final class AuditStream: Sendable {
     private let writer: LogWriter
     private let file: AppendedFile?
 
-    /// - Throws: `AuditFault` when the file can't be opened.
     init(_ settings: AuditSettings, logger: Logger) throws(AuditFault) {
         self.settings = settings
         let output: any LineOutput

@@ -56,9 +56,6 @@ enum EventLog {
         }
     }
 
-    /// - Parameters:
-    ///   - client: source of details that the event does not have.
-    ///   - last: the client's last request.
     static func write(
         _ event: HeimdallrEvent, of client: Heimdallr, last: LastTokenRequest?, to logger: Logger,
         signIn: (String) -> SignInHint

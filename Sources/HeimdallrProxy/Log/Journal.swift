@@ -3,16 +3,8 @@ import Logging
 /// systemd's journal. Where standard error leads to it, each line begins with its priority: sd-daemon(3).
 enum Journal {
     /// Whether standard error is the stream of the journal that `JOURNAL_STREAM` names: systemd.exec(5).
-    static let readsErrors = isStream(
-        ProcessEnvironment.value(of: "JOURNAL_STREAM"), OutputDescriptor.standardError.file)
-
-    /// - Parameters:
-    ///   - name: device and inode, `8:1234`.
-    ///   - file: those of a descriptor.
-    static func isStream(_ name: String?, _ file: (device: UInt64, inode: UInt64)?) -> Bool {
-        guard let name, let file else { return false }
-        return name == "\(file.device):\(file.inode)"
-    }
+    static let readsErrors =
+        ProcessEnvironment.value(of: "JOURNAL_STREAM").map { $0 == OutputDescriptor.standardError.file } ?? false
 
     /// The priority where the journal reads standard error; empty elsewhere.
     static func mark(_ level: Logger.Level) -> String { readsErrors ? priority(level) : "" }

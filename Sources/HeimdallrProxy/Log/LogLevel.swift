@@ -6,11 +6,18 @@ import Synchronization
 ///
 /// Each logger of the process reads it, so a change applies to the next line.
 final class LogLevel: Sendable {
+    /// An invalid request, with advice.
+    struct Fault: Error { let sentence: String }
+
     /// A temporary level.
-    struct Change: Sendable, Equatable {
+    struct Change: Sendable {
         var level: LogSettings.Level
         var time: Duration
     }
+
+    /// Default duration. A debug level without an end would fill a disk.
+    private static let time = Duration.seconds(10 * 60)
+    private static let times: ClosedRange<Duration> = .seconds(1) ... .seconds(24 * 60 * 60)
 
     private struct State {
         var configured: LogSettings.Level
@@ -86,5 +93,45 @@ final class LogLevel: Sendable {
             return "\(level) for another \(DurationText.show(ContinuousClock.now.duration(to: end))), "
                 + "then \(state.configured)"
         }
+    }
+
+    /// - Parameter time: in the configuration's notation: `10m`.
+    static func read(_ level: String, for time: String?) throws(Fault) -> Change {
+        let word = level.lowercased()
+        guard let known = LogSettings.Level(rawValue: word) else {
+            let all = LogSettings.Level.allCases.map(\.rawValue)
+            let meant = Suggestion.nearest(to: word, among: all) ?? all.first { word.count > 2 && $0.hasPrefix(word) }
+            let hint = meant.map { "; did you mean \"\($0)\"?" } ?? "."
+            throw Fault(sentence: "there is no level \"\(level)\"\(hint) The levels: \(all.joined(separator: ", "))")
+        }
+        guard let time else { return Change(level: known, time: Self.time) }
+        do throws(DurationText.Fault) {
+            return Change(level: known, time: try DurationText.read(time, times))
+        } catch { throw Fault(sentence: "--for \(time): \(error.sentence)") }
+    }
+
+    /// Handles `heimdallr-proxy log-level` in the running proxy.
+    /// - Parameter wanted: `nil` to show the level only.
+    func answer(_ wanted: (level: String, time: String?)?, _ logger: Logger) -> (isGood: Bool, text: String) {
+        guard let wanted else { return (true, "\(sentence)\n") }
+        let change: Change
+        do throws(Fault) { change = try Self.read(wanted.level, for: wanted.time) } catch {
+            return (false, "error: \(error.sentence)\n")
+        }
+        var fields: Logger.Metadata = ["level": "\(change.level)"]
+        if change.level != configured { fields["for"] = .stringConvertible(LogSeconds(roundingUp: change.time)) }
+        func note() { logger.notice("the log's level was changed by log-level", metadata: fields) }
+        // The line is logged at the more verbose of the two levels, so that it appears in the log.
+        let isLess = Logger.Level(change.level) > Logger.Level(current)
+        if isLess { note() }
+        if change.level == configured {
+            reset()
+        } else {
+            set(change) { level in
+                logger.notice("the log's level is the configuration's again", metadata: ["level": "\(level)"])
+            }
+        }
+        if !isLess { note() }
+        return (true, "The log's level is \(sentence).\n")
     }
 }

@@ -14,13 +14,9 @@ struct LogSetUp {
     static func bootstrap(_ settings: LogSettings) -> LogSetUp {
         let writer = LogWriter(format: format(settings.format), showsPriority: Journal.readsErrors)
         let level = LogLevel(settings.level)
-        LoggingSystem.bootstrap(
-            { label, provider in
-                LineLogHandler(
-                    writer: writer, level: level, atLeast: label == Self.label ? .trace : .warning,
-                    metadataProvider: provider)
-            },
-            metadataProvider: nil)
+        LoggingSystem.bootstrap { label in
+            LineLogHandler(writer: writer, level: level, lowest: label == Self.label ? .trace : .warning)
+        }
         return LogSetUp(writer: writer, logger: Logger(label: label), level: level)
     }
 
@@ -44,26 +40,16 @@ extension Logger.Level {
 /// Passes log messages to a `LogWriter`, one line each.
 struct LineLogHandler: LogHandler {
     let writer: LogWriter
+    let level: LogLevel
+    /// Messages below it are never written, whatever the process's level.
+    var lowest = Logger.Level.trace
+    var own: Logger.Level?
+    var metadata: Logger.Metadata = [:]
+
     /// The process's level, unless this logger has its own.
     var logLevel: Logger.Level {
         get { own ?? max(lowest, Logger.Level(level.current)) }
         set { own = newValue }
-    }
-    private let level: LogLevel
-    private let lowest: Logger.Level
-    private var own: Logger.Level?
-    var metadata: Logger.Metadata = [:]
-    var metadataProvider: Logger.MetadataProvider?
-
-    /// - Parameter lowest: messages below it are never written, whatever the process's level.
-    init(
-        writer: LogWriter, level: LogLevel, atLeast lowest: Logger.Level = .trace,
-        metadataProvider: Logger.MetadataProvider? = nil
-    ) {
-        self.writer = writer
-        self.level = level
-        self.lowest = lowest
-        self.metadataProvider = metadataProvider
     }
 
     subscript(metadataKey key: String) -> Logger.MetadataValue? {
@@ -73,7 +59,6 @@ struct LineLogHandler: LogHandler {
 
     func log(event: LogEvent) {
         var fields = metadata
-        if let provided = metadataProvider?.get() { fields.merge(provided) { $1 } }
         if let own = event.metadata { fields.merge(own) { $1 } }
         if let error = event.error { fields["error"] = "\(error)" }
         writer.write(

@@ -38,10 +38,7 @@ final class LogWriter: Sendable {
     private let wake = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    ///   - format: also of the line that reports dropped lines.
     ///   - output: not closed by the writer.
-    ///   - capacity: of the buffer, in bytes.
-    ///   - showsPriority: whether each line begins with its priority for systemd's journal.
     ///   - notice: makes the line that reports dropped lines; `nil` for one of the log.
     init(
         format: LogLine.Format, output: any LineOutput = OutputDescriptor.standardError, capacity: Int = 1 << 20,

@@ -1,5 +1,4 @@
-// A file's own calls, all in this file: each takes a pointer, which strict memory safety wants marked. Every pointer here
-// lives for the one call it is passed to.
+// Every pointer here lives for the one call it is passed to.
 import Glibc
 import Synchronization
 

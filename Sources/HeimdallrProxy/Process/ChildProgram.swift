@@ -1,5 +1,4 @@
-// Child programs, all in this file: posix_spawn(3) takes pointers, which strict memory safety wants marked. Every pointer
-// here lives for the one call it is passed to, but the buffer of `ChildOutput`, which lives as long as its owner.
+// Every pointer here lives for the one call it is passed to, but the buffer of `ChildOutput`: as long as its owner.
 import CLinux
 import FileSystem
 import Glibc
@@ -9,6 +8,19 @@ struct ChildProgram {
     enum Ending: Equatable {
         case exited(Int32)
         case signalled(Int32)
+
+        /// Of a wait status: waitpid(2).
+        init(status: Int32) {
+            let signal = status & 0x7F
+            self = signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
+        }
+
+        var status: Int32 {
+            switch self {
+            case .exited(let code): code << 8
+            case .signalled(let signal): signal
+            }
+        }
     }
 
     let pid: Int32
@@ -37,34 +49,19 @@ struct ChildProgram {
     init(
         _ arguments: [String], executable: String? = nil, environment: [String: String], input: Int32, output: Int32?
     ) throws(SystemCallError) {
-        var actions = unsafe posix_spawn_file_actions_t()
-        unsafe posix_spawn_file_actions_init(&actions)
-        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        unsafe posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
-        if let output {
-            unsafe posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-        } else {
-            unsafe posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
-        }
-        unsafe posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
-        unsafe posix_spawn_file_actions_addclosefrom_np(&actions, 3)
-
-        var attributes = posix_spawnattr_t()
-        unsafe posix_spawnattr_init(&attributes)
-        defer { unsafe posix_spawnattr_destroy(&attributes) }
-        var everything = sigset_t()
-        unsafe sigfillset(&everything)
-        var nothing = sigset_t()
-        unsafe sigemptyset(&nothing)
-        unsafe posix_spawnattr_setsigdefault(&attributes, &everything)
-        unsafe posix_spawnattr_setsigmask(&attributes, &nothing)
-        unsafe posix_spawnattr_setpgroup(&attributes, 0)
-        unsafe posix_spawnattr_setflags(
-            &attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
-
         var envp: [UnsafeMutablePointer<CChar>?] = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") }
         unsafe envp.append(nil)
-        pid = try unsafe Self.spawn(executable, arguments, &envp, &actions, &attributes)
+        pid = try unsafe Self.spawn(executable, arguments, envp, flags: POSIX_SPAWN_SETPGROUP) { actions, defaults, _ in
+            unsafe posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
+            if let output {
+                unsafe posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+            } else {
+                unsafe posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
+            }
+            unsafe posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+            unsafe posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+            unsafe sigfillset(&defaults)
+        }
     }
 
     /// A program in the place of this process: in its process group, so that the terminal serves both alike, with its
@@ -75,38 +72,43 @@ struct ChildProgram {
     init(
         _ arguments: [String], setting: [String: String], removing: Set<String>, as start: StartState
     ) throws(SystemCallError) {
+        let envp = unsafe ProcessEnvironment.entries(setting: setting, removing: removing)
+        ProcessHygiene.restoreFileLimit()
+        defer { ProcessHygiene.raiseFileLimit() }
+        pid = try unsafe Self.spawn(nil, arguments, envp, flags: 0) { actions, defaults, mask in
+            let end = (start.descriptors.last ?? STDERR_FILENO) + 1
+            for number in (STDERR_FILENO + 1)..<end where !start.descriptors.contains(number) {
+                unsafe posix_spawn_file_actions_addclose(&actions, number)
+            }
+            // Some libraries open descriptors that a child inherits.
+            unsafe posix_spawn_file_actions_addclosefrom_np(&actions, end)
+            for number in [SIGPIPE, SIGXFSZ] { unsafe sigaddset(&defaults, number) }
+            mask = start.mask
+        }
+    }
+
+    /// - Parameters:
+    ///   - environment: a list that ends with `nil`. Its strings are freed here.
+    ///   - prepare: adds to the actions, to the signals with their default effect, and to the mask of signals.
+    private static func spawn(
+        _ executable: String?, _ arguments: [String], _ environment: [UnsafeMutablePointer<CChar>?], flags: Int32,
+        _ prepare: (inout posix_spawn_file_actions_t, inout sigset_t, inout sigset_t) -> Void
+    ) throws(SystemCallError) -> Int32 {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        let end = (start.descriptors.last ?? STDERR_FILENO) + 1
-        for number in (STDERR_FILENO + 1)..<end where !start.descriptors.contains(number) {
-            unsafe posix_spawn_file_actions_addclose(&actions, number)
-        }
-        // Some libraries open descriptors that a child inherits.
-        unsafe posix_spawn_file_actions_addclosefrom_np(&actions, end)
-
+        var (defaults, mask) = (sigset_t(), sigset_t())
+        unsafe sigemptyset(&defaults)
+        unsafe sigemptyset(&mask)
+        unsafe prepare(&actions, &defaults, &mask)
+        // The process group is 0, which makes a new one, if the flags ask for it.
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }
-        var ignoredHere = sigset_t()
-        unsafe sigemptyset(&ignoredHere)
-        for number in [SIGPIPE, SIGXFSZ] { unsafe sigaddset(&ignoredHere, number) }
-        var mask = start.mask
-        unsafe posix_spawnattr_setsigdefault(&attributes, &ignoredHere)
+        unsafe posix_spawnattr_setsigdefault(&attributes, &defaults)
         unsafe posix_spawnattr_setsigmask(&attributes, &mask)
-        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
+        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | flags))
 
-        var envp = unsafe ProcessEnvironment.entries(setting: setting, removing: removing)
-        ProcessHygiene.restoreFileLimit()
-        defer { ProcessHygiene.raiseFileLimit() }
-        pid = try unsafe Self.spawn(nil, arguments, &envp, &actions, &attributes)
-    }
-
-    /// - Parameter environment: a list that ends with `nil`. Its strings are freed here.
-    private static func spawn(
-        _ executable: String?, _ arguments: [String], _ environment: inout [UnsafeMutablePointer<CChar>?],
-        _ actions: inout posix_spawn_file_actions_t, _ attributes: inout posix_spawnattr_t
-    ) throws(SystemCallError) -> Int32 {
         var argv: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) }
         unsafe argv.append(nil)
         defer { unsafe (argv + environment).forEach { unsafe free($0) } }
@@ -121,7 +123,7 @@ struct ChildProgram {
     func ending() -> Ending? {
         var status: Int32 = 0
         guard unsafe waitpid(pid, &status, WNOHANG) == pid else { return nil }
-        return Self.ending(status)
+        return Ending(status: status)
     }
 
     /// Does the same, and reaps the orphans in this process's group, which are its children where it is the first process
@@ -133,13 +135,8 @@ struct ChildProgram {
         while true {
             let found = unsafe waitpid(0, &status, WNOHANG)
             guard found > 0 else { return nil }
-            if found == pid { return Self.ending(status) }
+            if found == pid { return Ending(status: status) }
         }
-    }
-
-    private static func ending(_ status: Int32) -> Ending {
-        let signal = status & 0x7F
-        return signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
     }
 
     /// Does the same, but first kills the rest of its process group, while the group's number is still taken.

@@ -20,23 +20,17 @@ enum CommandKeeper {
         /// The command could not be started: `errno`.
         case notStarted(Int32)
 
+        /// The wait status, or `errno` below zero, in decimal digits.
         var bytes: [UInt8] {
             switch self {
-            case .ended(.exited(let code)): Array("exited \(code)".utf8)
-            case .ended(.signalled(let signal)): Array("signalled \(signal)".utf8)
-            case .notStarted(let number): Array("failed \(number)".utf8)
+            case .ended(let ending): Array("\(ending.status)".utf8)
+            case .notStarted(let number): Array("-\(number)".utf8)
             }
         }
 
         init?(_ bytes: [UInt8]) {
-            let words = String(decoding: bytes, as: UTF8.self).split(separator: " ")
-            guard words.count == 2, let number = Int32(words[1]) else { return nil }
-            switch words[0] {
-            case "exited": self = .ended(.exited(number))
-            case "signalled": self = .ended(.signalled(number))
-            case "failed": self = .notStarted(number)
-            default: return nil
-            }
+            guard let number = Int32(String(decoding: bytes, as: UTF8.self)) else { return nil }
+            self = number < 0 ? .notStarted(0 &- number) : .ended(.init(status: number))
         }
     }
 
@@ -56,9 +50,7 @@ enum CommandKeeper {
             program = try ChildProgram(
                 Array((ProcessArguments.all ?? []).dropFirst()), environment: ProcessEnvironment.all,
                 output: STDOUT_FILENO)
-        } catch {
-            report(.notStarted(error.number))
-        }
+        } catch { report(.notStarted(error.number)) }
         // The end of the output shows when the command has closed it.
         close(STDOUT_FILENO)
         while true {

@@ -19,10 +19,7 @@ struct SecretCommand: Sendable {
     /// The name in messages, without arguments, which may be secret.
     var name: String { "the command \(words.first ?? "")" }
 
-    /// Runs it on a new thread.
-    func secret() async throws -> Secret {
-        try await BlockingWork.run { Result { () throws(SecretProviderError) in try run() } }.get()
-    }
+    func secret() async throws -> Secret { try await BlockingWork.run { try run() } }
 
     /// Blocks until the command has ended by itself, or was killed with all its descendants.
     func run() throws(SecretProviderError) -> Secret {
@@ -57,7 +54,6 @@ struct SecretCommand: Sendable {
         return secret
     }
 
-    /// - Returns: `nil` while it runs.
     private func ended(_ command: borrowing KeptCommand) throws(SecretProviderError) -> ChildProgram.Ending? {
         switch command.report() {
         case nil: return nil
@@ -69,9 +65,7 @@ struct SecretCommand: Sendable {
     private func started<Value: ~Copyable>(
         _ step: () throws(SystemCallError) -> Value
     ) throws(SecretProviderError) -> Value {
-        do throws(SystemCallError) { return try step() } catch {
-            throw couldNotBeRun(error)
-        }
+        do throws(SystemCallError) { return try step() } catch { throw couldNotBeRun(error) }
     }
 
     private func couldNotBeRun(_ error: SystemCallError) -> SecretProviderError {

@@ -53,7 +53,6 @@ final class ServedProgram: Sendable {
     var terminate: @Sendable () -> Void { { [self] in note([(SIGTERM, false)]) } }
 
     /// The exit code of shells: the program's own, or 128 and the number of the signal that ended it.
-    /// - Throws: the reason why it could not be started.
     func exitCode() throws(SystemCallError) -> Int32 {
         switch state.withLock({ $0 }) {
         case .waiting, .running: ExitStatus.failure.rawValue

@@ -5,7 +5,6 @@ import Reactor
 /// The service manager that started the process, such as systemd: its passed listening sockets (sd_listen_fds(3)), and
 /// notifications to it (sd_notify(3)).
 struct ServiceManager: Sendable {
-    static let none = ServiceManager()
     /// The variable that problems with the sockets name.
     static let socketsVariable = "LISTEN_FDS"
 
@@ -33,7 +32,7 @@ struct ServiceManager: Sendable {
         }
     }
 
-    private init() {}
+    init() {}
 
     /// - Parameter adopt: makes a descriptor of that name ours.
     init(
@@ -48,7 +47,8 @@ struct ServiceManager: Sendable {
         guard count.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = Int32(count),
             (0...1024).contains(count)
         else {
-            throw Self.error("it is no number of sockets that systemd passes: \(count.prefix(20))")
+            let message = "it is no number of sockets that systemd passes: \(count.prefix(20))"
+            throw ConfigurationError(problems: [.init(file: Self.socketsVariable, message: message)])
         }
         let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false)
         var problems: [ConfigurationError.Problem] = []
@@ -59,17 +59,11 @@ struct ServiceManager: Sendable {
             do throws(PassedSocket.Fault) {
                 passed.append(try adopt(descriptor, name))
             } catch {
-                problems.append(
-                    .init(
-                        file: Self.socketsVariable,
-                        message: "descriptor \(descriptor) (FileDescriptorName=\(name)) is of no use: \(error)"))
+                let message = "descriptor \(descriptor) (FileDescriptorName=\(name)) is of no use: \(error)"
+                problems.append(.init(file: Self.socketsVariable, message: message))
             }
         }
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
-    }
-
-    private static func error(_ message: String) -> ConfigurationError {
-        ConfigurationError(problems: [.init(file: socketsVariable, message: message)])
     }
 
     /// Half of the time limit. sd_watchdog_enabled(3).

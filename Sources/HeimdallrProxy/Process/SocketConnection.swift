@@ -1,5 +1,4 @@
-// The calls of a blocking client, all in this file: each takes a pointer, which strict memory safety wants marked. Every
-// pointer here lives for the one call it is passed to.
+// Every pointer here lives for the one call it is passed to.
 import CLinux
 import Configuration
 import Glibc

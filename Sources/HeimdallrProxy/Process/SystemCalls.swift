@@ -1,5 +1,4 @@
-// The few calls of the C library that this executable makes itself, all in this file: each takes a pointer, which
-// strict memory safety wants marked. Every pointer here lives for the one call it is passed to.
+// Every pointer here lives for the one call it is passed to.
 import CLinux
 import Glibc
 import Reactor
@@ -55,7 +54,6 @@ enum ProcessHygiene {
     }
 }
 
-/// pipe(7).
 enum SystemPipe {
     /// - Returns: the read end and the write end. No child program inherits them.
     static func open(_ flags: Int32 = 0) throws(SystemCallError) -> (Int32, Int32) {
@@ -148,17 +146,13 @@ enum ProcessEnvironment {
     }
 
     /// Called before the first thread starts: the C library's environment has no lock.
-    static func set(_ name: String, to value: String) {
-        _ = unsafe setenv(name, value, 1)
-    }
+    static func set(_ name: String, to value: String) { _ = unsafe setenv(name, value, 1) }
 
     /// Called before the first thread starts.
     static func remove(_ name: String) { _ = unsafe unsetenv(name) }
 
     /// Needs no lock, because no variable changes once there are threads.
-    static func value(of name: String) -> String? {
-        unsafe getenv(name).map { unsafe String(cString: $0) }
-    }
+    static func value(of name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }
 }
 
 /// The user of this process. geteuid(2).
@@ -173,11 +167,10 @@ struct OutputDescriptor: Sendable {
     static let standardOutput = OutputDescriptor(number: STDOUT_FILENO)
     static let standardError = OutputDescriptor(number: STDERR_FILENO)
 
-    /// Device and inode of the file behind it. fstat(2).
-    var file: (device: UInt64, inode: UInt64)? {
+    /// Device and inode of the file behind it, `8:1234`. fstat(2).
+    var file: String? {
         var status = stat()
-        guard unsafe fstat(number, &status) == 0 else { return nil }
-        return (UInt64(status.st_dev), UInt64(status.st_ino))
+        return unsafe fstat(number, &status) == 0 ? "\(status.st_dev):\(status.st_ino)" : nil
     }
 
     /// Does the same as `put`.

@@ -1,5 +1,4 @@
-// The terminal's own calls, all in this file: each takes a pointer, which strict memory safety wants marked. Every pointer
-// here lives for the one call it is passed to.
+// Every pointer here lives for the one call it is passed to.
 import CLinux
 import Glibc
 import Synchronization
@@ -10,6 +9,11 @@ enum Terminal {
     static var showsErrors: Bool { isatty(STDERR_FILENO) == 1 }
     static var showsOutput: Bool { isatty(STDOUT_FILENO) == 1 }
     static var givesInput: Bool { isatty(STDIN_FILENO) == 1 }
+
+    /// Replaces the line of standard error that shows the progress at a terminal.
+    static func showProgress(_ text: String) {
+        if showsErrors { OutputDescriptor.standardError.write("\r\u{1B}[K\(text)") }
+    }
 
     /// One line of standard input without its end; `nil` at the end of input, or after Ctrl-C.
     static func readLine(limit: Int = 16 * 1024) -> String? {

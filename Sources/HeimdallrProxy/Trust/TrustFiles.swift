@@ -29,10 +29,8 @@ struct TrustFiles: Sendable {
     private static let (readable, secret): (UInt32, UInt32) = (0o644, 0o600)
 
     /// - Parameters:
-    ///   - pem: our root certificates.
     ///   - folder: made if it is missing; root's apt may enter it. Its parent exists.
     ///   - systemBundle: the file of the system's certificates; `nil` without one.
-    /// - Throws: `Fault`
     init(
         roots pem: [UInt8], folder: String, systemBundle: String? = CertificateBundle.systemPath
     ) throws(Fault) {
@@ -65,7 +63,6 @@ struct TrustFiles: Sendable {
     }
 
     /// The files that a running proxy of this user has written; `nil` without them.
-    /// - Throws: `Fault`
     static func written(in folder: String) throws(Fault) -> TrustFiles? {
         guard isOwn(folder), let roots = try? FileSystem.read("\(folder)/\(addition)", limit: settingsLimit) else {
             return nil
@@ -92,8 +89,7 @@ struct TrustFiles: Sendable {
             try write(Array(settings.line(naming: path(Self.bundle)).utf8), to: settings.name)
         }
         if !FileSystem.exists(path(Self.phpFolder)) { FileSystem.makeFolder(path(Self.phpFolder), mode: 0o700) }
-        try write(
-            Array("curl.cainfo=\"\(path(Self.bundle))\"\n".utf8), to: "\(Self.phpFolder)/heimdallr-proxy.ini")
+        try write(Array("curl.cainfo=\"\(path(Self.bundle))\"\n".utf8), to: "\(Self.phpFolder)/heimdallr-proxy.ini")
         // Written last: its presence shows that all files exist.
         try write(roots.pem, to: Self.addition, mode: Self.readable)
     }
@@ -117,8 +113,6 @@ struct TrustFiles: Sendable {
             FileSystem.remove(inner)
         }
     }
-
-    // MARK: One variable
 
     private func value(
         of variable: TrustVariable, _ own: String, _ environment: [String: String]
@@ -166,11 +160,11 @@ struct TrustFiles: Sendable {
     }
 
     private static func defaultPath(of file: SettingsFile, _ environment: [String: String]) -> String? {
-        file.defaultPaths.compactMap { path in environment[path.variable].map { "\($0)/\(path.path)" } }
-            .first(where: FileSystem.exists)
+        file.defaultPaths.compactMap { path in
+            let variable = path.prefix { $0 != "/" }
+            return environment[String(variable)].map { $0 + path.dropFirst(variable.count) }
+        }.first(where: FileSystem.exists)
     }
-
-    // MARK: Files
 
     /// Writes a file with the digest of its content in its name, so that equal files are written once.
     private func writeByContent(_ bytes: [UInt8], name: String, mode: UInt32) throws(Fault) -> String {

@@ -12,8 +12,6 @@ struct TrustFolder: Sendable {
     /// `heimdallr-proxy-8080.127.0.0.1.trust`
     static func folderKind(_ name: String) -> String { name + suffix }
 
-    /// Writes the files.
-    /// - Throws: `TrustFiles.Fault`
     init(roots: [UInt8], folder: String) throws(TrustFiles.Fault) {
         // Until this process holds the folder, another one may take it for abandoned and remove it.
         var fault: TrustFiles.Fault?

@@ -70,17 +70,10 @@ struct TrustVariable: Sendable {
 
 /// A program's configuration file that can name a bundle.
 struct SettingsFile: Sendable, Equatable {
-    /// A path below the folder that a variable names.
-    struct DefaultPath: Sendable, Equatable {
-        let variable: String
-        let path: String
-
-        init(_ variable: String, _ path: String) { (self.variable, self.path) = (variable, path) }
-    }
-
     let name: String
-    /// Files that the program reads without the variable. It uses the first that exists.
-    let defaultPaths: [DefaultPath]
+    /// Files that the program reads without the variable. It uses the first that exists. Each path begins with the variable
+    /// that names a folder.
+    let defaultPaths: [String]
     /// The text in front of the bundle's path.
     let key: String
     /// The text around the path.
@@ -89,15 +82,10 @@ struct SettingsFile: Sendable, Equatable {
 
     /// wget's manual, "Wgetrc Location".
     static let wget = SettingsFile(
-        name: "wgetrc", defaultPaths: [DefaultPath("HOME", ".wgetrc")], key: "ca_certificate", opening: " = ",
-        closing: "")
+        name: "wgetrc", defaultPaths: ["HOME/.wgetrc"], key: "ca_certificate", opening: " = ", closing: "")
     /// wget2(1), "Files".
     static let wget2 = SettingsFile(
-        name: "wget2rc",
-        defaultPaths: [
-            DefaultPath("XDG_CONFIG_HOME", "wget/wget2rc"), DefaultPath("HOME", ".config/wget/wget2rc"),
-            DefaultPath("HOME", ".wget2rc"),
-        ],
+        name: "wget2rc", defaultPaths: ["XDG_CONFIG_HOME/wget/wget2rc", "HOME/.config/wget/wget2rc", "HOME/.wget2rc"],
         key: "ca-certificate", opening: " = ", closing: "")
     /// apt.conf(5), apt-transport-https(1).
     static let apt = SettingsFile(

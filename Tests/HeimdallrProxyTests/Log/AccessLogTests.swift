@@ -43,13 +43,17 @@ import Testing
     }
 
     @Test func `a request is one JSON object`() throws {
-        let object = try object { $0.path = Array("/a\"\\\n".utf8) }
+        let object = try object {
+            $0.path = Array("/a\"\\\n".utf8)
+            $0.wasReplayed = true
+        }
+        #expect(object["replayed"] as? Bool == true)
         #expect(object["message"] as? String == "request")
         #expect(object["path"] as? String == "/a\"\\\n")
         #expect(object["status"] as? Int == 200)
         #expect(object["duration_ms"] as? Double == 12.034)
         #expect(object["client"] as? String == "billing")
-        for name in ["token_wait_ms", "connect_ms", "first_byte_ms", "connection", "replayed", "error"] {
+        for name in ["token_wait_ms", "connect_ms", "first_byte_ms", "connection", "error"] {
             #expect(object[name] == nil)
         }
     }
@@ -57,16 +61,12 @@ import Testing
     @Test func `a caller with a certificate has its name`() throws {
         #expect(
             line(.text) { $0.certificate = "CN=worker,O=Example" }.hasSuffix(" certificate=\"CN=worker,O=Example\"\n"))
-        #expect(
-            try object { $0.certificate = "CN=worker,O=Example" }["certificate"] as? String == "CN=worker,O=Example")
         #expect(try object()["certificate"] == nil)
     }
 
-    @Test func `a recorded request has its trace, as a traceparent field spells it`() throws {
+    @Test func `a recorded request has its trace, as a traceparent field spells it`() {
         let trace = TraceID(high: 0x0AF7_6519_16CD_43DD, low: 0x8448_EB21_1C80_319C)
         #expect(line(.text) { $0.traceID = trace }.hasSuffix(" trace_id=0af7651916cd43dd8448eb211c80319c\n"))
-        let object = try object { $0.traceID = trace }
-        #expect(object["trace_id"] as? String == "0af7651916cd43dd8448eb211c80319c")
         #expect(!line(.text).contains("trace_id"))
     }
 
@@ -90,16 +90,6 @@ import Testing
                 " error=http_response_incomplete upstream=api.example.com client=billing\n"
             ))
         #expect(line(.text) { $0.isReused = true }.contains(" connection=reused "))
-    }
-
-    @Test func `and in JSON`() throws {
-        let object = try object(Self.slow)
-        #expect(object["token_wait_ms"] as? Double == 3)
-        #expect(object["connect_ms"] as? Double == 4.5)
-        #expect(object["first_byte_ms"] as? Double == 0.001)
-        #expect(object["connection"] as? String == "new")
-        #expect(object["replayed"] as? Bool == true)
-        #expect(object["error"] as? String == "http_response_incomplete")
     }
 
     @Test(arguments: ["/a b", "/a=b", "/\n2026", "/\u{1B}[0m", "", "/\""]) func `a path stays one field`(path: String) {

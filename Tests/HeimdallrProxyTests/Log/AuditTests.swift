@@ -123,9 +123,7 @@ import Testing
             do throws(AuditFault) {
                 try AuditStream(.file(path), logger: logger).close()
                 return nil
-            } catch {
-                return error.description
-            }
+            } catch { return error.description }
         }
         for (mode, isRefused) in [(0o640, false), (0o644, false), (0o620, true), (0o602, true), (0o666, true)] {
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)

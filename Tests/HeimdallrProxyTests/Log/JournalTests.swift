@@ -5,15 +5,6 @@ import Testing
 @testable import HeimdallrProxy
 
 @Suite struct JournalTests {
-    @Test func `only the stream that JOURNAL_STREAM names is the journal`() {
-        #expect(Journal.isStream("8:1234", (8, 1234)))
-        #expect(!Journal.isStream("8:1234", (8, 1235)))
-        #expect(!Journal.isStream("9:1234", (8, 1234)))
-        #expect(!Journal.isStream(nil, (8, 1234)))
-        #expect(!Journal.isStream("", (8, 1234)))
-        #expect(!Journal.isStream("8:1234", nil))
-    }
-
     @Test func `a writer for the journal puts its priority before each line`() throws {
         let pipe = Pipe()
         let writer = LogWriter(

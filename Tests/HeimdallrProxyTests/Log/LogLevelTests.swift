@@ -7,13 +7,13 @@ import Testing
 @testable import HeimdallrProxy
 
 @Suite struct LogLevelTests {
-    private func control(_ configured: LogSettings.Level = .info) -> (LogLevel, LogLevelControl) {
-        let level = LogLevel(configured)
-        return (level, LogLevelControl(level: level, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
+    private let level = LogLevel(.info)
+
+    private func answer(_ wanted: (String, String?)?) -> (isGood: Bool, text: String) {
+        level.answer(wanted, Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
     @Test func `a level that was asked for counts for its time, and then the configuration's`() async throws {
-        let (level, _) = control()
         let ended = Mutex<[LogSettings.Level]>([])
         level.set(.init(level: .debug, time: .milliseconds(50))) { level in ended.withLock { $0.append(level) } }
         #expect(level.current == .debug)
@@ -22,7 +22,6 @@ import Testing
     }
 
     @Test func `the last one that was asked for counts`() async throws {
-        let (level, _) = control()
         let ended = Mutex(0)
         level.set(.init(level: .debug, time: .milliseconds(50))) { _ in ended.withLock { $0 += 1 } }
         level.set(.init(level: .error, time: .seconds(60))) { _ in ended.withLock { $0 += 1 } }
@@ -33,45 +32,28 @@ import Testing
     }
 
     @Test func `another configuration's level waits for its turn`() async throws {
-        let (level, control) = control()
         level.set(.init(level: .debug, time: .milliseconds(200)))
         level.configure(.warning)
         #expect(level.current == .debug)
-        #expect(control.answer(nil).text == "debug for another 1s, then warning\n")
+        #expect(answer(nil).text == "debug for another 1s, then warning\n")
         try await eventually("it is over") { level.current == .warning }
         level.configure(.error)
-        #expect(control.answer(nil).text == "error, as the configuration says\n")
+        #expect(answer(nil).text == "error, as the configuration says\n")
     }
 
     @Test func `what was asked for is said`() {
-        let (level, control) = control()
-        #expect(control.answer(("debug", "90m")) == (true, "The log's level is debug for another 1h 30m, then info.\n"))
+        #expect(answer(("debug", "90m")) == (true, "The log's level is debug for another 1h 30m, then info.\n"))
         #expect(level.current == .debug)
-        #expect(control.answer(("DEBUG", nil)) == (true, "The log's level is debug for another 10m, then info.\n"))
-        #expect(control.answer(("info", "5m")) == (true, "The log's level is info, as the configuration says.\n"))
-        #expect(level.current == .info)
-    }
-
-    @Test(arguments: [
-        ("debgu", nil, "did you mean \"debug\"?"), ("", nil, "The levels: trace, debug"),
-        ("debug", "10", "write a duration such as 500ms, 30s, 5m or 1h"),
-        ("debug", "25h", "write a duration from 1s to 24h"), ("debug", "0s", "write a duration from 1s to 24h"),
-        ("debug", "-1m", "write a duration such as"), ("debug", "", "write a duration such as"),
-    ])
-    func `nonsense changes nothing, and is told what to write`(word: String, time: String?, sentence: String) {
-        let (level, control) = control()
-        let answer = control.answer((word, time))
-        #expect(!answer.isGood)
-        #expect(answer.text.contains(sentence), "\(answer.text)")
+        #expect(answer(("DEBUG", nil)) == (true, "The log's level is debug for another 10m, then info.\n"))
+        #expect(answer(("info", "5m")) == (true, "The log's level is info, as the configuration says.\n"))
         #expect(level.current == .info)
     }
 
     @Test func `every logger goes by it, those of libraries from warnings on`() {
         let writer = LogWriter(format: .text)
         defer { writer.close() }
-        let level = LogLevel(.info)
         let ours = LineLogHandler(writer: writer, level: level)
-        let library = LineLogHandler(writer: writer, level: level, atLeast: .warning)
+        let library = LineLogHandler(writer: writer, level: level, lowest: .warning)
         var own = ours
         own.logLevel = .error
         #expect([ours, library, own].map(\.logLevel) == [.info, .warning, .error])

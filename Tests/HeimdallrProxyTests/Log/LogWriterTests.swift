@@ -13,9 +13,7 @@ import Testing
         let pipe = Pipe()
         var output: OutputDescriptor { OutputDescriptor(number: pipe.fileHandleForWriting.fileDescriptor) }
 
-        func available() -> String {
-            String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self)
-        }
+        func available() -> String { String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self) }
 
         func rest() throws -> String {
             try pipe.fileHandleForWriting.close()
@@ -77,17 +75,18 @@ import Testing
         for _ in 0..<sent { writer.write(line) }
         writer.flush(limit: .milliseconds(10))
 
-        let all = Mailbox()
+        let all = Mutex(Data())
         let finished = DispatchSemaphore(value: 0)
         DispatchQueue(label: "reader").async {
-            all.set((try? reader.pipe.fileHandleForReading.readToEnd()) ?? Data())
+            let data = (try? reader.pipe.fileHandleForReading.readToEnd()) ?? Data()
+            all.withLock { $0 = data }
             finished.signal()
         }
         writer.close()
         try reader.pipe.fileHandleForWriting.close()
         finished.wait()
 
-        let lines = String(decoding: all.get(), as: UTF8.self).split(separator: "\n")
+        let lines = String(decoding: all.withLock { $0 }, as: UTF8.self).split(separator: "\n")
         let whole = lines.filter { $0.count == 99 && $0.allSatisfy { $0 == "x" } }
         let notices = lines.filter { $0.contains("log lines dropped") }
         #expect(whole.count + notices.count == lines.count)
@@ -119,11 +118,4 @@ import Testing
         #expect(text.hasSuffix(" warning token request failed client=billing reason=\"timed out\"\n"))
         #expect(text.split(separator: "\n").count == 1)
     }
-}
-
-/// One value between two threads.
-private final class Mailbox: Sendable {
-    private let value = Mutex(Data())
-    func set(_ data: Data) { value.withLock { $0 = data } }
-    func get() -> Data { value.withLock { $0 } }
 }

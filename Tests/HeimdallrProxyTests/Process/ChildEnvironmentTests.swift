@@ -26,18 +26,8 @@ import Testing
 }
 
 @Suite struct UnknownVerbTests {
-    @Test func `a word that is no command gets the one that was meant`() {
-        #expect(HeimdallrProxyCommand.unknownVerb("chek")?.contains("did you mean \"check\"?") == true)
-        #expect(HeimdallrProxyCommand.unknownVerb("statsu")?.contains("did you mean \"status\"?") == true)
-        #expect(HeimdallrProxyCommand.unknownVerb("xyzzy")?.contains("did you mean") == false)
-        #expect(HeimdallrProxyCommand.unknownVerb("xyzzy")?.contains("there is no command \"xyzzy\"") == true)
-        for file in ["config.yaml", "my.yml", "/etc/heimdallr/config"] {
-            #expect(
-                HeimdallrProxyCommand.unknownVerb(file)?.contains("did you mean \"serve --config \(file)\"?") == true)
-        }
-        for known in ["serve", "check", "help", "--nope", "-c"] {
-            #expect(HeimdallrProxyCommand.unknownVerb(known) == nil, "\(known)")
-        }
-        #expect(HeimdallrProxyCommand.unknownVerb(nil) == nil)
+    @Test(arguments: ["config.yaml", "my.yml", "/etc/heimdallr/config"])
+    func `a file is one for serve`(file: String) {
+        #expect(HeimdallrProxyCommand.unknownVerb(file)?.contains("did you mean \"serve --config \(file)\"?") == true)
     }
 }

@@ -20,9 +20,7 @@ struct ServiceManagerTests {
     @Test func `nothing, or nothing for this process`() throws {
         for environment in [
             [:], ["LISTEN_FDS": "2"], ["LISTEN_FDS": "2", "LISTEN_PID": "41"], ["LISTEN_FDS": "0", "LISTEN_PID": "42"],
-        ] {
-            #expect(try read(environment).passed.isEmpty)
-        }
+        ] { #expect(try read(environment).passed.isEmpty) }
     }
 
     @Test func `each of no use is named`() {
@@ -41,9 +39,7 @@ struct ServiceManagerTests {
         #expect(try read(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "42"]).watchdog == .seconds(15))
         for environment in [
             ["WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"], ["WATCHDOG_USEC": "0"], ["WATCHDOG_USEC": "x"],
-        ] {
-            #expect(try read(environment).watchdog == nil)
-        }
+        ] { #expect(try read(environment).watchdog == nil) }
         #expect(try read(["NOTIFY_SOCKET": "vsock:2:1"]).notify == nil)
         #expect(try read(["NOTIFY_SOCKET": "@x"]).notify != nil)
     }

@@ -143,20 +143,6 @@ struct TrustedProgramsTests {
         server.serve_forever()
         """
 
-    /// Servers with certificates of our root, of the system's, and of an unknown one.
-    private struct Servers {
-        let ours: TLSServerProcess
-        let system: TLSServerProcess
-        let unknown: TLSServerProcess
-
-        init() async throws {
-            let command = ["python3", "-c", TrustedProgramsTests.server]
-            ours = try await TLSServerProcess(command)
-            system = try await TLSServerProcess(command)
-            unknown = try await TLSServerProcess(command)
-        }
-    }
-
     /// No variable of the tests' own environment leads anywhere.
     private static var clean: [String: String?] {
         var clean: [String: String?] = ["SSL_CERT_DIR": nil, "http_proxy": nil, "https_proxy": nil, "no_proxy": "*"]
@@ -165,13 +151,18 @@ struct TrustedProgramsTests {
     }
 
     private let directory: TemporaryDirectory
-    private let servers: Servers
+    /// Servers with certificates of our root, of the system's, and of an unknown one.
+    private let servers: (ours: TLSServerProcess, system: TLSServerProcess, unknown: TLSServerProcess)
 
     init() async throws {
         directory = try TemporaryDirectory()
         // For the user `_apt`.
         try FileManager.default.setAttributes([.posixPermissions: 0o711], ofItemAtPath: directory.path)
-        servers = try await Servers()
+        let command = ["python3", "-c", Self.server]
+        servers = (
+            try await TLSServerProcess(command), try await TLSServerProcess(command),
+            try await TLSServerProcess(command)
+        )
         try directory.write(
             """
             public class Get {
