@@ -101,7 +101,7 @@ final class EventFeed: Sendable {
             members += [.init("expires_in_seconds", JSON(expiresIn)), .init("stored", .bool(stored))]
         case .tokenRefreshed(let expiresIn):
             members.append(.init("expires_in_seconds", JSON(expiresIn)))
-        case .tokenLost(let reason): members.append(.init("reason", .string(reason.word)))
+        case .tokenLost(let reason): members.append(.init("reason", .string(reason.rawValue)))
         case .tokenFailed(let error):
             members += [
                 .init("message", .string(error.description)),
@@ -115,16 +115,5 @@ final class EventFeed: Sendable {
             ]
         }
         return .object(members)
-    }
-}
-
-extension HeimdallrEvent.LossReason {
-    var word: String {
-        switch self {
-        case .expired: "expired"
-        case .rejected: "rejected"
-        case .discarded: "discarded"
-        case .grantGone: "grant_gone"
-        }
     }
 }

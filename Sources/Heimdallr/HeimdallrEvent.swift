@@ -27,7 +27,7 @@ public struct HeimdallrEvent: Sendable, Equatable {
     }
 
     /// Reason for the loss of a token.
-    public enum LossReason: Sendable, Hashable {
+    public enum LossReason: String, Sendable, Hashable {
         /// The token expired before a new one arrived.
         case expired
         /// The resource refused the token: `Heimdallr.reject(_:)`.
@@ -35,7 +35,7 @@ public struct HeimdallrEvent: Sendable, Equatable {
         /// `invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)` was called, or its client certificate was replaced.
         case discarded
         /// The server no longer accepts the refresh token.
-        case grantGone
+        case grantGone = "grant_gone"
     }
 
     /// An event for a test of your own code.

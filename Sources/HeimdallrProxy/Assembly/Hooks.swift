@@ -88,19 +88,10 @@ struct Hooks: Sendable {
         case .tokenLost(let reason):
             // An unused token expires without a refresh. No problem.
             if reason == .expired, client.status().lastError == nil { return nil }
-            notice.reason = Self.word(reason)
+            notice.reason = reason.rawValue
         case .tokenAcquired, .tokenRefreshed, .tokenFailed, .loginFailed: return nil
         }
         return notice
-    }
-
-    private static func word(_ reason: HeimdallrEvent.LossReason) -> String {
-        switch reason {
-        case .expired: "expired"
-        case .rejected: "rejected"
-        case .discarded: "discarded"
-        case .grantGone: "grant_gone"
-        }
     }
 
     private func post(_ body: [UInt8], to url: String, _ notice: Notice) async {
