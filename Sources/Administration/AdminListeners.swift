@@ -77,7 +77,7 @@ struct AdminListeners: Sendable {
 
     private static func port(_ settings: AdministrationSettings) throws(AdministrationError) -> Target {
         Target(address: try address(settings), name: settings.passedNames.port) {
-            .listen(address: settings.shown, reason: SystemErrorText.text(of: $0.code))
+            .listen(address: settings.shown, reason: reason($0))
         }
     }
 
@@ -99,8 +99,20 @@ struct AdminListeners: Sendable {
             switch error.code {
             case EADDRINUSE: .socket(path: path, reason: "another process listens on it")
             case EEXIST: .socket(path: path, reason: "there is a file of that name that is no socket")
-            default: .socket(path: path, reason: SystemErrorText.text(of: error.code))
+            default: .socket(path: path, reason: reason(error))
             }
+        }
+    }
+
+    /// Usual reasons why listening fails, with advice.
+    private static func reason(_ error: SystemError) -> String {
+        switch error.code {
+        case EADDRINUSE: "the address is in use: end the process that listens there, or write another address"
+        case EADDRNOTAVAIL: "this machine has no such address"
+        case EACCES, EPERM: "permission denied"
+        case ENOENT: "its folder does not exist"
+        case ENOTDIR: "its folder is not a folder"
+        default: "system error \(error.code)"
         }
     }
 
@@ -113,19 +125,5 @@ struct AdminListeners: Sendable {
             guard let socket = passed.claim(target.address, name: target.name) else { return try open(target.address) }
             return try socket.listeningSocket()
         } catch { throw target.failure(error) }
-    }
-}
-
-/// Usual reasons why listening fails, with advice.
-enum SystemErrorText {
-    static func text(of number: Int32) -> String {
-        switch number {
-        case EADDRINUSE: "the address is in use: end the process that listens there, or write another address"
-        case EADDRNOTAVAIL: "this machine has no such address"
-        case EACCES, EPERM: "permission denied"
-        case ENOENT: "its folder does not exist"
-        case ENOTDIR: "its folder is not a folder"
-        default: "system error \(number)"
-        }
     }
 }

@@ -25,7 +25,6 @@ final class AdminModel: Sendable {
     private let quitting = Atomic(false)
     private let statusRendering = SharedRendering<StatusTexts>()
     private let metricsRendering = SharedRendering<String>()
-    /// The administration's event loop.
     private let loop = Mutex<EventLoop?>(nil)
 
     init(

@@ -16,7 +16,10 @@ extension ServerRequest {
     var sites: [String] { values("Sec-Fetch-Site") }
 
     /// Address of the client, for the log and the limits.
-    var caller: String { peerAddress.map { $0.hostWithoutMapping } ?? "a local socket" }
+    /// An IPv4 address that was mapped to IPv6 has its own form.
+    var caller: String {
+        peerAddress.map { NumericAddress($0)?.socketAddress(port: 0).host ?? $0.host } ?? "a local socket"
+    }
 
     /// A browser opens the page as a document, neither in a frame nor by a script (Fetch Metadata).
     var isNavigation: Bool {
@@ -26,11 +29,7 @@ extension ServerRequest {
 
     /// The first parameter of this name in the query.
     func parameter(_ name: String) -> String? {
-        for pair in (query ?? "").split(separator: "&") {
-            let parameter = FormText.pair(pair.utf8)
-            if parameter.name == name { return parameter.value }
-        }
-        return nil
+        (query ?? "").split(separator: "&").lazy.map { FormText.pair($0.utf8) }.first { $0.name == name }?.value
     }
 
     /// Whether the query has this word, as `?word`, `?word=` or `?word=true`.
@@ -41,16 +40,10 @@ extension ServerRequest {
 
     /// By name. Of two with one name the first counts, which has the longer path (RFC 6265 section 5.4).
     var cookies: [String: String] {
-        var cookies: [String: String] = [:]
-        for line in values("Cookie") {
-            for pair in line.split(separator: ";") {
-                let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-                guard parts.count == 2 else { continue }
-                let name = String(parts[0].drop { $0 == " " })
-                if cookies[name] == nil { cookies[name] = String(parts[1]) }
-            }
+        let pairs = values("Cookie").flatMap { $0.split(separator: ";") }.compactMap { pair in
+            pair.firstIndex(of: "=").map { (pair[..<$0].drop { $0 == " " }, pair[$0...].dropFirst()) }
         }
-        return cookies
+        return Dictionary(pairs.map { (String($0), String($1)) }) { first, _ in first }
     }
 
     var wantsPlainText: Bool { value("Accept") == "text/plain" }
@@ -64,7 +57,6 @@ extension ServerRequest {
         return Secret(String(parts[1]))
     }
 
-    /// The body as text.
     var text: String { String(decoding: body, as: UTF8.self) }
 
     /// The fields of a form (application/x-www-form-urlencoded); `nil` for another body, or with a repeated field.
@@ -74,11 +66,6 @@ extension ServerRequest {
         else { return nil }
         return FormText.fields(text.utf8)
     }
-}
-
-extension SocketAddress {
-    /// Without the prefix of an IPv4 address that was mapped to IPv6.
-    fileprivate var hostWithoutMapping: String { NumericAddress(self)?.socketAddress(port: 0).host ?? host }
 }
 
 extension ServerResponse {

@@ -132,7 +132,6 @@ struct MetricsPage {
             (certificates + shown).map { .init(["kind": $0.kind.rawValue, "name": $0.name], $0.at) })
     }
 
-    /// The audit stream and the spans.
     private func writeRecords(_ output: inout PrometheusText) {
         if let audit {
             output.family(

@@ -10,13 +10,12 @@ struct OriginPolicy: Sendable {
     enum Refusal: Error, Equatable {
         case noHost
         case foreignHost
-        case foreignOrigin
-        case foreignSite
+        case foreignPage
 
         var problem: AdminProblem {
             switch self {
             case .noHost, .foreignHost: .foreignHost
-            case .foreignOrigin, .foreignSite: .foreignPage
+            case .foreignPage: .foreignPage
             }
         }
 
@@ -25,7 +24,7 @@ struct OriginPolicy: Sendable {
             case .noHost: "The request has no Host field, or more than one."
             case .foreignHost:
                 "This listener does not answer to that host. Ask for localhost, or list the name in admin.hosts."
-            case .foreignOrigin, .foreignSite: "Another site's page may not read this."
+            case .foreignPage: "Another site's page may not read this."
             }
         }
     }
@@ -35,9 +34,9 @@ struct OriginPolicy: Sendable {
     ///   - own: the connection's local address.
     func check(hosts: [String], origins: [String], sites: [String], own: SocketAddress?) throws(Refusal) {
         let host = try checkHost(hosts, own: own)
-        for origin in origins where !Self.isSame(origin: origin, host: host) { throw .foreignOrigin }
+        for origin in origins where !Self.isSame(origin: origin, host: host) { throw .foreignPage }
         // `none` is the address bar. `same-site` is not enough, because all ports of localhost are one site.
-        for site in sites where site != "same-origin" && site != "none" { throw .foreignSite }
+        for site in sites where site != "same-origin" && site != "none" { throw .foreignPage }
     }
 
     /// - Returns: the only Host.

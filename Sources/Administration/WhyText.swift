@@ -1,7 +1,6 @@
 import Heimdallr
 import Reports
 
-/// The answer of `why`.
 struct WhyText {
     let model: AdminModel
 
@@ -63,7 +62,6 @@ struct WhyText {
         }
     }
 
-    /// The client's last fault, with advice.
     private func trouble(_ status: HeimdallrStatus, _ client: AdministrationSources.Client) -> String {
         let signIn = model.signIn(of: client)
         var text = ""

@@ -57,17 +57,17 @@ struct OriginPolicyTests {
             "http://localhost:8081.evil.example", "http://evil.example/http://localhost:8081", "localhost:8081",
             "file://", "http://localhost:8081/",
         ] {
-            #expect(try check(host, origin: [origin]) == .foreignOrigin, "\(origin)")
+            #expect(try check(host, origin: [origin]) == .foreignPage, "\(origin)")
         }
-        #expect(try check(host, origin: ["http://localhost:8081", "http://evil.example"]) == .foreignOrigin)
+        #expect(try check(host, origin: ["http://localhost:8081", "http://evil.example"]) == .foreignPage)
     }
 
     @Test func `Sec-Fetch-Site is this site or the address bar`() throws {
         for site in ["same-origin", "none"] { #expect(try check("localhost", site: [site]) == nil) }
         for site in ["same-site", "cross-site", "", "Same-Origin", "none, cross-site"] {
-            #expect(try check("localhost", site: [site]) == .foreignSite)
+            #expect(try check("localhost", site: [site]) == .foreignPage)
         }
-        #expect(try check("localhost", site: ["none", "cross-site"]) == .foreignSite)
+        #expect(try check("localhost", site: ["none", "cross-site"]) == .foreignPage)
     }
 
     // MARK: Over the wire

@@ -105,7 +105,7 @@ extension Replica {
 
     private func progress(_ id: String, _ client: Int) async -> LoginAttempts.Ticket.Progress? {
         if let ticket = logins.ticket(id) { return ticket.progress }
-        return await logins.resumeShared(id, slots[client].heimdallr)?.progress
+        return await logins.resume(id, slots[client].heimdallr)?.progress
     }
 
     func signOut(_ client: Int, revokes: Bool) {

@@ -114,11 +114,9 @@ enum LoginPage {
         default: 400
         }
     }
-}
 
-/// Asks a person for a confirmation after another site led here.
-enum ConfirmPage {
-    static func html(_ client: String) -> HTML {
+    /// Asks a person for a confirmation after another site led here.
+    static func confirmation(_ client: String) -> HTML {
         PageLayout(title: "Sign in").card(
             """
             <h1>Sign in “\(client)”?</h1>

@@ -58,7 +58,7 @@ struct LoginRoutes: Sendable {
         }
         // Another site may lead here, but can't begin a login.
         if context.isForeign, !model.logins.spendPass(request.parameter("pass")) {
-            return .page(200, ConfirmPage.html(name))
+            return .page(200, LoginPage.confirmation(name))
         }
         guard request.method == "GET" else { return .plain(200, "") }
         do throws(LoginError) {
@@ -192,7 +192,7 @@ struct LoginRoutes: Sendable {
 
     private func device(_ context: AdminContext) async -> ServerResponse {
         guard let client = model.client(context), let id = context.parameters["ticket"],
-            let ticket = await deviceTicket(id, client.heimdallr), ticket.client == client.heimdallr.name,
+            let ticket = await model.logins.resume(id, client.heimdallr), ticket.client == client.heimdallr.name,
             let login = ticket.device
         else {
             return LoginPage.failure(
@@ -207,10 +207,5 @@ struct LoginRoutes: Sendable {
                 400, "Not signed in", Sentence.whole(Sentence.plain(sentence)), again: "/login/\(name)")
         case .waiting: return .page(200, DevicePage(client: name, login: login).html)
         }
-    }
-
-    private func deviceTicket(_ id: String, _ client: Heimdallr) async -> LoginAttempts.Ticket? {
-        if let ticket = model.logins.ticket(id) { return ticket }
-        return await model.logins.resumeShared(id, client)
     }
 }

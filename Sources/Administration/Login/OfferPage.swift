@@ -125,7 +125,6 @@ extension SignInOffer {
 }
 
 extension SignInOffer.Client {
-    /// Words for people.
     package var words: String {
         switch self {
         case .configured(let identifier): "\(identifier), configured"

@@ -7,7 +7,6 @@ import Synchronization
 package final class PendingLogins: Sendable {
     private let state = Mutex(LoginAttempts())
     private let clock: HeimdallrClock
-    /// Clients of the configuration in use.
     private let clients: @Sendable () -> [Heimdallr]
     /// `nil` without other proxies.
     private let shared: SharedLogins?
@@ -192,9 +191,10 @@ package final class PendingLogins: Sendable {
         return id
     }
 
-    /// Also polls the server for a device login that began at another proxy, which may have stopped.
+    /// The ticket. Also polls the server for a device login that began at another proxy, which may have stopped.
     /// - Parameter id: from the page's address.
-    package func resumeShared(_ id: String, _ client: Heimdallr) async -> LoginAttempts.Ticket? {
+    package func resume(_ id: String, _ client: Heimdallr) async -> LoginAttempts.Ticket? {
+        if let ticket = ticket(id) { return ticket }
         guard let device = await shared?.device(ticket: id, client) else { return nil }
         var ticket = LoginAttempts.Ticket(client: client.name, device: device, expiresAt: device.expiresAt)
         ticket.isDoneWithAnyToken = true
@@ -227,10 +227,8 @@ package final class PendingLogins: Sendable {
 
     package func ticket(_ id: String) -> LoginAttempts.Ticket? { update { $0.ticket(id, now: $1) } }
 
-    /// Ends the login with this ticket.
     func cancel(_ id: String) { state.withLock { $0.cancel(id) }?.cancel() }
 
-    /// Ends all logins.
     package func close() { for task in state.withLock({ $0.removeAll() }) { task.cancel() } }
 
     private func issue(_ ticket: LoginAttempts.Ticket) throws(LoginError) -> String {

@@ -10,7 +10,6 @@ struct SignIn: Sendable {
     let url: String?
     /// Redirect URI to register at the server; `nil` if none is sent.
     var redirectURI: String?
-    /// The client's status, for advice.
     var status: HeimdallrStatus?
 
     var hint: SignInHint { SignInHint(advice: advice, url: url) }

@@ -117,7 +117,6 @@ enum StalePage {
     static let sentence = "This page is too old, and nothing was done. Load it again.\n"
 }
 
-/// The form that asks for `admin.token`.
 struct TokenForm {
     let csrf: String
     /// Path of the next page, on this host.

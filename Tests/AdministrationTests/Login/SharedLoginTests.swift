@@ -122,9 +122,9 @@ struct SharedLoginTests {
         let there = try client(endpoint, InteractiveGrant(.device), identifier: "d")
         let id = try await one.beginDevice(here)
         one.close()
-        #expect(await other.resumeShared(id, there) == nil)
+        #expect(await other.resume(id, there) == nil)
         #expect(other.ticket(id) == nil)
-        #expect(await other.resumeShared(id, here)?.device?.userCode == "ABCD")
+        #expect(await other.resume(id, here)?.device?.userCode == "ABCD")
         other.close()
         let login = try await here.beginDeviceLogin()
         await #expect(throws: LoginError.reconfigured) { try await there.finishDeviceLogin(login) }
@@ -188,11 +188,11 @@ struct SharedLoginTests {
         let there = try client(endpoint, InteractiveGrant(.device))
         let id = try await one.beginDevice(try client(endpoint, InteractiveGrant(.device)))
         one.close()
-        let ticket = try #require(await other.resumeShared(id, there))
+        let ticket = try #require(await other.resume(id, there))
         #expect(ticket.device?.userCode == "ABCD")
         try await eventually("a token", within: .seconds(10)) { there.hasAccessToken }
         try await eventually("its end") { other.ticket(id)?.progress == .done }
-        #expect(await other.resumeShared("made-up", there) == nil)
+        #expect(await other.resume("made-up", there) == nil)
     }
 }
 
