@@ -18,9 +18,6 @@ struct Listener {
         Listener(address: $0, position: .whole, name: "proxy.listen: ")
     }
 
-    /// `127.0.0.1:8080`, in the configuration's notation.
-    var text: String { address.description }
-
     var isLoopback: Bool {
         switch address {
         case .tcp(let host, _): Grammar.isLoopback(host)

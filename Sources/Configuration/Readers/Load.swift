@@ -74,23 +74,16 @@ extension Configuration {
             throw ConfigurationError(problems: [.init(file: file, message: error.message)])
         }
         if let text = String(validating: bytes, as: UTF8.self) { return text }
-        let (line, column) = firstFault(in: bytes)
+        let fault = firstFault(in: bytes)
         throw ConfigurationError(problems: [
-            .init(file: file, line: line, column: column, message: "not valid UTF-8: save the file as UTF-8")
+            .init(
+                file: file, line: fault.line, column: fault.column, message: "not valid UTF-8: save the file as UTF-8")
         ])
     }
 
-    private static func firstFault(in bytes: [UInt8]) -> (line: Int, column: Int) {
-        var (line, column) = (1, 1)
-        var decoder = UTF8()
-        var rest = bytes.makeIterator()
-        var last: Unicode.Scalar?
-        while case .scalarValue(let scalar) = decoder.decode(&rest) {
-            column += 1
-            if scalar == "\r" || scalar == "\n" { column = 1 }
-            if scalar == "\r" || (scalar == "\n" && last != "\r") { line += 1 }
-            last = scalar
-        }
-        return (line, column)
+    private static func firstFault(in bytes: [UInt8]) -> YAMLText.Location {
+        var (decoder, rest, good) = (UTF8(), bytes.makeIterator(), "")
+        while case .scalarValue(let scalar) = decoder.decode(&rest) { good.unicodeScalars.append(scalar) }
+        return YAMLText(Array(good.utf8)).end
     }
 }

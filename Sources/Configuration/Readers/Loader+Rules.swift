@@ -27,7 +27,7 @@ extension Loader {
             if let earlier = listeners[..<index].first(where: { $0.collides(with: listener) }) {
                 diagnostics.error(
                     listener.position,
-                    "\(listener.name)\(listener.text) is taken by \(earlier.text) in \(earlier.position.inWords): "
+                    "\(listener.name)\(listener.address) is taken by \(earlier.address) in \(earlier.position.inWords): "
                         + "write another \(listener.address.isUnix ? "path" : "port")")
             }
         }
@@ -46,7 +46,7 @@ extension Loader {
             guard !proxy.open, proxy.users.isEmpty, listener.tls?.clientCAFile == nil else { return }
             (harm, advice) = ("use the tokens", "\(openSpelling) if that is meant")
         }
-        let fault = "\(listener.name)\(listener.text) is not loopback, so other machines could \(harm)"
+        let fault = "\(listener.name)\(listener.address) is not loopback, so other machines could \(harm)"
         diagnostics.error(listener.position, "\(fault): listen on 127.0.0.1, \(advice)")
     }
 
@@ -247,6 +247,6 @@ extension Loader {
         guard let parts = try? URLParts(url, example: ""),
             let listener = listeners.first(where: { $0.answers(host: parts.authority.host.bare, port: parts.port) })
         else { return }
-        diagnostics.error(position, "\(fault), which listens on \(listener.text): write \(advice)")
+        diagnostics.error(position, "\(fault), which listens on \(listener.address): write \(advice)")
     }
 }

@@ -41,7 +41,7 @@ struct Loader {
         for name in ["store", "interception", "audit", "admin"] {
             diagnostics.note(opened: name, at: section.position(of: name))
         }
-        for listener in listeners { diagnostics.note(opened: listener.text, at: listener.position) }
+        for listener in listeners { diagnostics.note(opened: listener.address.description, at: listener.position) }
         configuration.keyUses = diagnostics.keyUses
     }
 

@@ -6,16 +6,11 @@ extension Section {
     func proxySettings() -> (settings: ProxySettings, listeners: [Listener]) {
         defer { finish() }
         var settings = ProxySettings()
-        var listeners: [Listener] = []
         tell("listen", usually: settings.listen.map(\.description).joined(separator: ", "))
-        if let found = self.listeners("listen") {
-            listeners = found
-            if isEmptyList("listen") { error("listen", "write at least one address, such as 127.0.0.1:8080") }
-            if !listeners.isEmpty { settings.listen = listeners.map(\.address) }
-            for listener in listeners { settings.listenerTLS[listener.address.endpoint] = listener.tls }
-        } else if !has("listen") {
-            listeners = Listener.defaults
-        }
+        let listeners = self.listeners("listen") ?? (has("listen") ? [] : Listener.defaults)
+        if isEmptyList("listen") { error("listen", "write at least one address, such as 127.0.0.1:8080") }
+        if !listeners.isEmpty { settings.listen = listeners.map(\.address) }
+        for listener in listeners { settings.listenerTLS[listener.address.endpoint] = listener.tls }
         read("threads", into: &settings.threads, Grammar.integer(1...256))
         read("open", into: &settings.open, Grammar.boolean)
         settings.users = users()

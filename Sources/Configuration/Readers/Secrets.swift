@@ -1,3 +1,5 @@
+import WireText
+
 extension Section {
     /// A secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or (with a warning) the value itself.
     func secret(_ key: String) -> SecretSource? {
@@ -80,12 +82,10 @@ extension Section {
     }
 
     private func environmentSecret(_ name: String, label: String, at position: Position) -> SecretSource? {
-        guard let value = diagnostics.environment[name] else {
-            diagnostics.error(position, "\(label)the environment variable \(name) is not set: set it")
-            return nil
-        }
-        guard !value.isEmpty else {
-            diagnostics.error(position, "\(label)the environment variable \(name) is empty: put the secret into it")
+        guard let value = diagnostics.environment[name], !value.isEmpty else {
+            let isSet = diagnostics.environment[name] != nil
+            let fault = isSet ? "is empty: put the secret into it" : "is not set: set it"
+            diagnostics.error(position, "\(label)the environment variable \(name) \(fault)")
             return nil
         }
         warnOfBlanks(value.utf8, "the secret in \(name)", label: label, at: position)
@@ -155,9 +155,13 @@ extension Section {
         if let fault = rule(content) { error(key, "the secret can't go onto a request: \(fault)") }
     }
 
-    /// Reports an invalid key of a store now, not only when the store is opened.
+    /// Reports an invalid key of a store now, not only when the store is opened. It has 32 bytes, raw or in base64 with white
+    /// space around it.
     func checkStoreKey(_ source: SecretSource, _ name: String = "key") {
-        guard let text = content(of: source), !StoreKey.isGood(text) else { return }
+        guard let text = content(of: source), text.count != 32 else { return }
+        // Counts the bytes without leaving a copy of the key.
+        var count = 0
+        guard !Base64.decode(text.span.trimmed, as: .either, to: { _ in count += 1 }) || count != 32 else { return }
         error(
             name,
             "this key is no key of 32 bytes, raw or base64: make one with `heimdallr-proxy keygen --output FILE`")

@@ -5,15 +5,17 @@ import WireText
 struct UpstreamReader {
     /// An upstream and the positions of its keys, for checks across the configuration.
     struct Result {
-        var settings: UpstreamSettings
-        /// Position of the entry, for messages about two entries.
-        var position: Position
-        var path: String
-        var clientPosition: Position
-        var urlPosition: Position
-        var listener: Listener?
+        let settings: UpstreamSettings
+        let section: Section
+        let listener: Listener?
         /// The client of `client: auto`.
-        var auto: ClientSettings?
+        let auto: ClientSettings?
+
+        var path: String { section.path }
+        /// Position of the entry, for messages about two entries.
+        var position: Position { section.position(of: "host") }
+        var clientPosition: Position { section.position(of: "client") }
+        var urlPosition: Position { section.position(of: section.has("url") ? "url" : "host") }
     }
 
     private let section: Section
@@ -36,11 +38,7 @@ struct UpstreamReader {
         reader.readAuto()
         section.finish()
         guard host != nil else { return nil }
-        return Result(
-            settings: reader.settings, position: section.position(of: "host"), path: section.path,
-            clientPosition: section.position(of: "client"),
-            urlPosition: section.position(of: section.has("url") ? "url" : "host"), listener: listener,
-            auto: reader.auto)
+        return Result(settings: reader.settings, section: section, listener: listener, auto: reader.auto)
     }
 
     // MARK: Which requests
@@ -234,15 +232,10 @@ struct UpstreamReader {
         section.read("max_connections", into: &settings.maxConnections, Grammar.integer(1...65535))
         section.read(
             "max_connection_age", into: &settings.maxConnectionAge, Grammar.duration(.seconds(1)...Section.day))
-        section.read("http2", into: &settings.http2) { text throws(Misfit) in
-            switch text {
-            case "true", "True", "TRUE": .offered
-            case "false", "False", "FALSE": .never
-            case "prior-knowledge": .known
-            default:
-                throw Misfit(
-                    "write true, false or prior-knowledge", fits: .words(["true", "false", "prior-knowledge"]))
-            }
+        section.read("http2", into: &settings.http2) { text throws(Misfit) -> UpstreamSettings.HTTP2Use in
+            if text == "prior-knowledge" { return .known }
+            if let isOffered = try? Grammar.boolean(text) { return isOffered ? .offered : .never }
+            throw Misfit("write true, false or prior-knowledge", fits: .words(["true", "false", "prior-knowledge"]))
         }
     }
 }

@@ -75,8 +75,6 @@ enum Position: Equatable {
     /// The file as a whole.
     case whole
 
-    var line: Int? { if case .file(let line, _) = self { line } else { nil } }
-
     /// For messages that name a second location.
     var inWords: String {
         switch self {

@@ -28,6 +28,8 @@ struct YAMLText {
         self.lines = lines
     }
 
+    var end: Location { Location(lines.count, (lines.last?.count ?? 0) + 1) }
+
     /// `nil` behind the end of a line or of the text.
     subscript(_ location: Location) -> Unicode.Scalar? {
         guard let line = line(location.line), line.indices.contains(location.column - 1) else { return nil }
