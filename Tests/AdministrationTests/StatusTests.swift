@@ -1,7 +1,6 @@
 import Foundation
 import TestSupport
 import Testing
-import WireText
 
 @testable import Administration
 @testable import Heimdallr
@@ -109,18 +108,6 @@ struct StatusTests {
     ])
     func `durations are words`(duration: Duration, words: String) {
         #expect(StatusPage.words(duration) == words)
-    }
-
-    @Test func `numbers and texts are JSON`() {
-        let json = JSON.object([
-            .init("a", .decimal(1.5)), .init("b", .decimal(-0.0625)), .init("c", .decimal(.nan)),
-            .init("d", .array([])),
-            .init("e", "</script>\u{2028}\"\\\u{7F}\u{0}"), .init("f", .null), .init("g", true),
-            .init("h", .decimal(3)),
-        ])
-        #expect(
-            json.line == #"{"a": 1.5, "b": -0.063, "c": null, "d": [], "e": "\u003c/script>\u2028\"\\\u007f\u0000", "#
-                + #""f": null, "g": true, "h": 3}"#)
     }
 
     @Test func `each error has its advice`() {
