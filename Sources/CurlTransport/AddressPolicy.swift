@@ -20,10 +20,8 @@ public struct AddressPolicy: Sendable, Equatable {
         /// Reads `10.0.0.0/8` or `fd00::/8`; `nil` when it is neither.
         public init?(_ text: String) {
             let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-            guard
-                let numeric = SocketAddress(numericHost: String(parts[0]), port: 0),
-                let address = NumericAddress(numeric)
-            else { return nil }
+            let numeric = SocketAddress(numericHost: String(parts[0]), port: 0)
+            guard let address = numeric.flatMap({ NumericAddress($0) }) else { return nil }
             // The prefix length of an IPv4-mapped address is that of IPv6.
             let width = parts[0].contains(":") ? 128 : 32
             var bits = width
@@ -31,10 +29,8 @@ public struct AddressPolicy: Sendable, Equatable {
                 guard let number = Int(parts[1]), (0...width).contains(number) else { return nil }
                 bits = number
             }
-            self.init(address: address, bits: bits + 128 - width)
+            self.init(high: address.high, low: address.low, bits: bits + 128 - width)
         }
-
-        init(address: NumericAddress, bits: Int) { self.init(high: address.high, low: address.low, bits: bits) }
 
         /// - Parameters:
         ///   - high, low: an address of the block, IPv4 in its mapped form.
@@ -46,10 +42,9 @@ public struct AddressPolicy: Sendable, Equatable {
         }
 
         func contains(_ address: NumericAddress) -> Bool {
-            let highBits = min(bits, 64)
-            let lowBits = max(0, bits - 64)
-            let highMask: UInt64 = highBits == 0 ? 0 : ~0 << UInt64(64 - highBits)
-            let lowMask: UInt64 = lowBits == 0 ? 0 : ~0 << UInt64(64 - lowBits)
+            // A shift by 64 or more leaves 0.
+            let highMask: UInt64 = ~0 << (64 - min(bits, 64))
+            let lowMask: UInt64 = ~0 << (64 - max(0, bits - 64))
             return (address.high ^ high) & highMask == 0 && (address.low ^ low) & lowMask == 0
         }
     }

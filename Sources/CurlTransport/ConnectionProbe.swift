@@ -21,37 +21,23 @@ public struct ConnectionProbe: Sendable {
         public var asksForCertificate = false
     }
 
-    /// A host with a port.
-    public struct Host: Sendable, Hashable {
-        /// Canonical, IPv6 in brackets.
-        public let name: String
-        public let port: UInt16
-    }
-
     /// The addresses of each host.
-    public typealias Names = [Host: [NumericAddress]]
+    public typealias Names = [DialledHost: [NumericAddress]]
 
     private let options: PoolOptions
     private let origin: Origin
     private let hop: NextHop
     /// The next proxy; `nil`: the origin itself is dialled.
-    public let proxy: Host?
+    public var proxy: DialledHost? { hosts.first(where: \.isProxy) }
     /// The hosts whose addresses are needed. The first one is dialled.
-    public let hosts: [Host]
+    public let hosts: [DialledHost]
 
     /// - Throws: `TransportError` where the next proxy's URL is malformed.
     public init(_ options: PoolOptions, to origin: Origin) throws(TransportError) {
         self.options = options
         self.origin = origin
         hop = try NextHop(options.nextProxy, to: origin, tunnels: false)
-        let target = Host(name: origin.host, port: origin.port)
-        guard !hop.proxy.isEmpty else {
-            (proxy, hosts) = (nil, [target])
-            return
-        }
-        let address = try NextProxyAddress(hop.proxy)
-        let next = Host(name: address.host, port: address.port)
-        (proxy, hosts) = (next, address.wantsAddresses ? [next, target] : [next])
+        hosts = hop.hosts(to: origin)
     }
 
     /// - Parameters:
@@ -63,72 +49,38 @@ public struct ConnectionProbe: Sendable {
         return facts
     }
 
-    private func run(
-        _ reaching: Bool, _ names: Names, _ limit: Duration, _ facts: inout Facts
-    ) throws(TransportError) {
+    private func run(_ reaching: Bool, _ names: Names, _ limit: Duration, _ facts: inout Facts) throws(TransportError) {
         LibcurlGlobal.initialize()
-        guard let handle = unsafe curl_easy_init() else {
-            throw TransportError(.internal, message: "curl_easy_init: out of memory")
-        }
-        let easy = unsafe OpaquePointerBox(handle)
         let witness = UnsafeMutablePointer<heimdallr_tls_witness>.allocate(capacity: 1)
         unsafe witness.initialize(to: heimdallr_tls_witness())
-        let words = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-        unsafe words.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-        var list: UnsafeMutablePointer<curl_slist>?
-        var connectTo: UnsafeMutablePointer<curl_slist>?
         defer {
-            unsafe curl_easy_cleanup(easy.pointer)
-            unsafe curl_slist_free_all(list)
-            unsafe curl_slist_free_all(connectTo)
             unsafe free(witness.pointee.chain)
             unsafe witness.deallocate()
-            unsafe words.deallocate()
         }
-        let set = HandleOptions(easy)
-        if reaching, let line = origin.connectTo { unsafe connectTo = curl_slist_append(nil, line) }
-        let url = reaching ? origin.url : "http://\(hosts[0].name):\(hosts[0].port)/"
-        try unsafe set.setDial(
-            url, connectTo, reaching ? hop : .direct, options, options.material?.current, errorText: words)
-        try check(unsafe heimdallr_easy_set_witness(easy.pointer, witness), "CURLOPT_SSL_CTX_FUNCTION")
-        try set.set(CURLOPT_TIMEOUT_MS, max(1, limit.wholeMilliseconds), "CURLOPT_TIMEOUT_MS")
-        try set.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.wholeMilliseconds), "CURLOPT_CONNECTTIMEOUT_MS")
-        var lines: [String] = []
-        for (host, addresses) in names where !addresses.isEmpty && NumericAddress(host.name) == nil {
-            lines.append(NameLookUp.line(host.name, host.port, addresses))
-        }
-        try unsafe set.set(addresses: lines, &list)
-        let code = unsafe curl_easy_perform(easy.pointer)
-        facts.connectedAfter = Self.time(easy, CURLINFO_CONNECT_TIME_T)
-        facts.securedAfter = Self.time(easy, CURLINFO_APPCONNECT_TIME_T)
+        let first = Origin(scheme: .http, host: hosts[0].name, port: hosts[0].port)
+        let handle = try EasyHandle(options, to: reaching ? origin : first, by: reaching ? hop : .direct, on: nil)
+        try handle.setUp()
+        try handle.setConnectOnly()
+        try handle.check(unsafe heimdallr_easy_set_witness(handle.easy.pointer, witness), CURLOPT_SSL_CTX_FUNCTION)
+        try handle.set(CURLOPT_TIMEOUT_MS, max(1, limit.wholeMilliseconds))
+        try handle.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.wholeMilliseconds))
+        let found = names.filter { host, addresses in !addresses.isEmpty && NumericAddress(host.name) == nil }
+        try handle.set(addresses: found.map { NameLookUp.line($0.key.name, $0.key.port, $0.value) })
+        let code = unsafe curl_easy_perform(handle.easy.pointer)
+        facts.connectedAfter = Self.time(handle, CURLINFO_CONNECT_TIME_T)
+        facts.securedAfter = Self.time(handle, CURLINFO_APPCONNECT_TIME_T)
         facts.asksForCertificate = unsafe witness.pointee.asks != 0
         if let chain = unsafe witness.pointee.chain {
             facts.certificates = unsafe Array(UnsafeRawBufferPointer(start: chain, count: witness.pointee.size))
         }
-        guard code == CURLE_OK else { throw unsafe failure(code, easy, words) }
-        if let version = unsafe witness.pointee.version {
-            facts.version = unsafe String(cString: version)
-        }
-        if facts.asksForCertificate { try unsafe waitForAlert(easy, words) }
-    }
-
-    private func failure(
-        _ code: CURLcode, _ easy: OpaquePointerBox, _ words: UnsafeMutablePointer<CChar>
-    ) -> TransportError {
-        var systemError = 0
-        _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
-        let text = unsafe words.pointee == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: words)
-        return TransportError(code, message: text, systemError: systemError, sawResponse: false, verdict: .allowed)
+        guard code == CURLE_OK else { throw handle.error(for: code) }
+        facts.version = unsafe witness.pointee.version.map { unsafe String(cString: $0) }
+        if facts.asksForCertificate { try waitForAlert(handle) }
     }
 
     /// In TLS 1.3 a server refuses a client certificate, or the lack of one, after the handshake.
-    private func waitForAlert(
-        _ easy: OpaquePointerBox, _ words: UnsafeMutablePointer<CChar>
-    ) throws(TransportError) {
-        var socket = heimdallr_socket_bad
-        guard unsafe heimdallr_easy_get_socket(easy.pointer, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK,
-            socket != heimdallr_socket_bad
-        else { return }
+    private func waitForAlert(_ handle: EasyHandle) throws(TransportError) {
+        guard let socket = handle.descriptor else { return }
         let deadline = ContinuousClock.now + .milliseconds(300)
         while true {
             let left = ContinuousClock.now.duration(to: deadline)
@@ -137,19 +89,17 @@ public struct ConnectionProbe: Sendable {
             guard unsafe poll(&interest, 1, Int32(clamping: left.wholeMilliseconds)) > 0 else { return }
             var byte: UInt8 = 0
             var count = 0
-            let code = unsafe curl_easy_recv(easy.pointer, &byte, 1, &count)
+            let code = unsafe curl_easy_recv(handle.easy.pointer, &byte, 1, &count)
             // Session tickets.
             if code == CURLE_AGAIN { continue }
-            if code != CURLE_OK { throw unsafe failure(code, easy, words) }
+            if code != CURLE_OK { throw handle.error(for: code) }
             return
         }
     }
 
-    private static func time(_ easy: OpaquePointerBox, _ what: CURLINFO) -> Duration? {
+    private static func time(_ handle: EasyHandle, _ what: CURLINFO) -> Duration? {
         var microseconds: curl_off_t = 0
-        guard unsafe heimdallr_easy_get_offset(easy.pointer, what, &microseconds) == CURLE_OK, microseconds > 0 else {
-            return nil
-        }
-        return .microseconds(Int64(microseconds))
+        let code = unsafe heimdallr_easy_get_offset(handle.easy.pointer, what, &microseconds)
+        return code == CURLE_OK && microseconds > 0 ? .microseconds(Int64(microseconds)) : nil
     }
 }

@@ -1,39 +1,72 @@
 import CLibcurl
 import Reactor
 
-/// Runs easy handles of libcurl on an event loop: connections to be made, and small calls. Loop's thread only.
+/// A multi handle of libcurl on an event loop (libcurl-multi(3)): runs easy handles, which make connections and small calls.
+/// Loop's thread only.
 @safe final class CurlEngine {
-    let handle: MultiHandle
-    private let ended: (UnsafeMutableRawPointer, CURLcode) -> Void
+    let loop: EventLoop
+    let sockets: CurlSockets
+    /// Counts TLS records without content, to bound them.
+    let silence: UnsafeMutablePointer<heimdallr_tls_silence>
+    private let multi: OpaquePointerBox
+    /// Shares TLS sessions between easy handles.
+    private let share: OpaquePointerBox
     private var timer: LoopTimer?
     /// libcurl asked to be called at once.
     private var isKicked = false
     private var isDriving = false
 
     /// - Parameters:
-    ///   - maxConnections: more connections than this are never kept.
-    ///   - ended: called when a handle's work is done, with its CURLOPT_PRIVATE(3).
+    ///   - kept: number of connections that libcurl keeps. Past it, libcurl closes the oldest.
+    ///   - limit: number of connections above which further handles wait (CURLMOPT_MAX_TOTAL_CONNECTIONS(3)); 0 for none.
     /// - Throws: `TransportError` when libcurl lacks memory.
-    init(
-        maxConnections: Int, loop: EventLoop, ended: @escaping (UnsafeMutableRawPointer, CURLcode) -> Void
-    ) throws(TransportError) {
-        unsafe self.ended = ended
-        handle = try MultiHandle(maxConnections: maxConnections, loop: loop)
-        handle.sockets.ready = { [unowned self] descriptor, mask in drive { handle.act(descriptor, mask) } }
-        handle.timerSet = { [unowned self] in setTimer($0) }
+    init(keeping kept: Int, limit: Int = 0, on loop: EventLoop) throws(TransportError) {
+        LibcurlGlobal.initialize()
+        guard let multi = unsafe curl_multi_init(), let share = unsafe curl_share_init() else {
+            throw TransportError(.internal, message: "curl_multi_init: out of memory")
+        }
+        self.loop = loop
+        unsafe self.multi = OpaquePointerBox(UnsafeMutableRawPointer(multi))
+        unsafe self.share = OpaquePointerBox(UnsafeMutableRawPointer(share))
+        unsafe silence = .allocate(capacity: 1)
+        unsafe silence.initialize(to: heimdallr_tls_silence())
+        sockets = CurlSockets(loop: loop)
+        sockets.ready = { [unowned self] descriptor, mask in drive { act(descriptor, mask) } }
         timer = LoopTimer(on: loop) { [unowned self] in drive { isKicked = true } }
+        let own = unsafe Unmanaged.passUnretained(self).toOpaque()
+        try check(unsafe heimdallr_multi_set_socket(multi, socketChanged), "CURLMOPT_SOCKETFUNCTION")
+        try check(unsafe heimdallr_multi_set_pointer(multi, CURLMOPT_SOCKETDATA, own), "CURLMOPT_SOCKETDATA")
+        try check(unsafe heimdallr_multi_set_timer(multi, timerChanged), "CURLMOPT_TIMERFUNCTION")
+        try check(unsafe heimdallr_multi_set_pointer(multi, CURLMOPT_TIMERDATA, own), "CURLMOPT_TIMERDATA")
+        try check(unsafe heimdallr_multi_set_long(multi, CURLMOPT_MAXCONNECTS, kept), "CURLMOPT_MAXCONNECTS")
+        try check(
+            unsafe heimdallr_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, limit),
+            "CURLMOPT_MAX_TOTAL_CONNECTIONS")
+        // Every handle can resume these TLS sessions. One thread, so no locks (CURLSHOPT_SHARE(3)).
+        let sessions = Int(CURL_LOCK_DATA_SSL_SESSION.rawValue)
+        guard unsafe heimdallr_share_set_long(share, CURLSHOPT_SHARE, sessions) == CURLSHE_OK
+        else { throw TransportError(.internal, message: "CURLSHOPT_SHARE") }
+    }
+
+    /// All easy handles have ended: each holds this object.
+    deinit {
+        unsafe curl_multi_cleanup(multi.pointer)
+        unsafe curl_share_cleanup(share.pointer)
+        unsafe silence.deallocate()
     }
 
     /// Begins a handle's work; `ended` comes later, never from within this call.
-    func begin(_ easy: OpaquePointerBox) throws(TransportError) {
-        try unsafe HandleOptions(easy).set(
-            CURLOPT_SHARE, pointer: UnsafeMutableRawPointer(handle.share.pointer), "CURLOPT_SHARE")
+    func begin(_ handle: EasyHandle) throws(TransportError) {
+        try unsafe handle.set(CURLOPT_SHARE, pointer: share.pointer)
         // libcurl sets its timer to 0, which the loop honours in its next turn.
-        try handle.add(easy)
+        try check(unsafe curl_multi_add_handle(multi.pointer, handle.easy.pointer), "curl_multi_add_handle")
+        handle.isRunning = true
     }
 
-    /// Ends a handle's work, and closes its connection. Not from within a callback of libcurl.
-    func remove(_ easy: OpaquePointerBox) { handle.remove(easy) }
+    func remove(_ handle: EasyHandle) {
+        let code = unsafe curl_multi_remove_handle(multi.pointer, handle.easy.pointer)
+        assert(code == CURLM_OK)
+    }
 
     private func drive(_ body: () -> Void) {
         guard !isDriving else { return body() }
@@ -45,11 +78,11 @@ import Reactor
             while isKicked, kicks > 0 {
                 isKicked = false
                 kicks -= 1
-                handle.act(heimdallr_socket_timeout, 0)
+                act(heimdallr_socket_timeout, 0)
             }
-            handle.sockets.wake()
-            while let (owner, code) = unsafe handle.nextResult() { unsafe ended(owner, code) }
-        } while isKicked && kicks > 0 || handle.sockets.hasWoken
+            sockets.wake()
+            while let (handle, code) = nextResult() { handle.ended(code) }
+        } while isKicked && kicks > 0 || sockets.hasWoken
         isDriving = false
         if isKicked {
             isKicked = false
@@ -57,7 +90,30 @@ import Reactor
         }
     }
 
-    private func setTimer(_ milliseconds: Int) {
+    /// Reports the readiness of a socket, or with `heimdallr_socket_timeout` the end of the timer.
+    private func act(_ descriptor: curl_socket_t, _ mask: Int32) {
+        var running: Int32 = 0
+        unsafe silence.pointee.records = 0
+        let code = unsafe curl_multi_socket_action(multi.pointer, descriptor, mask, &running)
+        // The only possible error is a socket that libcurl no longer knows (libcurl-errors(3)).
+        assert(code == CURLM_OK || code == CURLM_BAD_SOCKET)
+    }
+
+    private func nextResult() -> (EasyHandle, CURLcode)? {
+        var left: Int32 = 0
+        while let message = unsafe curl_multi_info_read(multi.pointer, &left) {
+            var owner: UnsafeMutableRawPointer?
+            guard unsafe message.pointee.msg == CURLMSG_DONE, let easy = unsafe message.pointee.easy_handle,
+                unsafe heimdallr_easy_get_pointer(easy, CURLINFO_PRIVATE, &owner) == CURLE_OK,
+                let handle = unsafe EasyHandle.from(owner)
+            else { continue }
+            return (handle, unsafe heimdallr_message_result(message))
+        }
+        return nil
+    }
+
+    /// - Parameter milliseconds: -1 stops libcurl's timer, 0 asks for a call at once.
+    fileprivate func setTimer(_ milliseconds: Int) {
         if milliseconds < 0 {
             timer?.cancel()
         } else if milliseconds == 0, isDriving {
@@ -66,4 +122,25 @@ import Reactor
             timer?.schedule(after: .milliseconds(milliseconds))
         }
     }
+
+    fileprivate static func from(_ context: UnsafeMutableRawPointer?) -> CurlEngine? {
+        unsafe context.map { unsafe Unmanaged<CurlEngine>.fromOpaque($0).takeUnretainedValue() }
+    }
+}
+
+private func socketChanged(
+    _ easy: UnsafeMutableRawPointer?, _ descriptor: curl_socket_t, _ what: Int32, _ context: UnsafeMutableRawPointer?,
+    _ own: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let engine = unsafe CurlEngine.from(context) else { return -1 }
+    engine.sockets.want(what, of: descriptor)
+    return 0
+}
+
+private func timerChanged(
+    _ multi: UnsafeMutableRawPointer?, _ milliseconds: Int, _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let engine = unsafe CurlEngine.from(context) else { return -1 }
+    engine.setTimer(milliseconds)
+    return 0
 }

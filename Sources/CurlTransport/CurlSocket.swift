@@ -64,20 +64,12 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
 
     func nextTurn() {
         isAgain = false
-        guard carrier == nil, wanted & CURL_POLL_OUT != 0 else { return }
-        let readiness = readinessNow
-        guard readiness.contains(.writable) else { return }
-        act(readiness)
-    }
-
-    /// A socket that is not writable gets an edge later. Reads come first: a peer that refuses an upload answers and
-    /// closes, and further writes would lose its answer to a reset.
-    private var readinessNow: Readiness {
         var query = pollfd(fd: descriptor, events: Int16(POLLIN | POLLOUT), revents: 0)
-        guard unsafe poll(&query, 1, 0) > 0 else { return [] }
-        var readiness: Readiness = []
-        if query.revents & Int16(POLLIN) != 0 { readiness.insert(.readable) }
-        if query.revents & Int16(POLLOUT) != 0 { readiness.insert(.writable) }
-        return readiness
+        // A socket that is not writable gets an edge later. Reads come first: a peer that refuses an upload answers and
+        // closes, and further writes would lose its answer to a reset.
+        guard carrier == nil, wanted & CURL_POLL_OUT != 0, unsafe poll(&query, 1, 0) > 0,
+            query.revents & Int16(POLLOUT) != 0
+        else { return }
+        act(query.revents & Int16(POLLIN) != 0 ? [.readable, .writable] : .writable)
     }
 }

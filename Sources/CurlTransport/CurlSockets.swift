@@ -16,17 +16,17 @@ final class CurlSockets {
         Int(descriptor) < sockets.count ? sockets[Int(descriptor)] : nil
     }
 
-    private func keep(_ socket: CurlSocket) {
-        while sockets.count <= Int(socket.descriptor) { sockets.append(nil) }
-        sockets[Int(socket.descriptor)] = socket
+    private func keep(_ descriptor: curl_socket_t, isTransient: Bool) -> CurlSocket {
+        let socket = CurlSocket(descriptor, among: self, isTransient: isTransient)
+        while sockets.count <= Int(descriptor) { sockets.append(nil) }
+        sockets[Int(descriptor)] = socket
+        return socket
     }
-
-    // MARK: What libcurl asks for
 
     func open(family: Int32) -> curl_socket_t {
         let descriptor = Glibc.socket(family, heimdallr_socket_open_flags, 0)
         guard descriptor >= 0 else { return heimdallr_socket_bad }
-        keep(CurlSocket(descriptor, among: self, isTransient: false))
+        _ = keep(descriptor, isTransient: false)
         return descriptor
     }
 
@@ -52,8 +52,7 @@ final class CurlSockets {
             }
             return
         }
-        let socket = self[descriptor] ?? CurlSocket(descriptor, among: self, isTransient: true)
-        if self[descriptor] == nil { keep(socket) }
+        let socket = self[descriptor] ?? keep(descriptor, isTransient: true)
         let wantsToWrite = what & CURL_POLL_OUT != 0 && socket.wanted & CURL_POLL_OUT == 0
         socket.wanted = what
         if !socket.isRegistered {
@@ -65,8 +64,6 @@ final class CurlSockets {
             socket.writeAgain()
         }
     }
-
-    // MARK: What was missed
 
     /// Whether sockets have missed readiness that libcurl now wants.
     var hasWoken: Bool { !woken.isEmpty }

@@ -19,8 +19,8 @@ public final class Dialer {
         host: String, port: UInt16, done: @escaping (Result<StreamSocket, TransportError>) -> Void
     ) throws(TransportError) -> DialAttempt {
         let attempt = DialAttempt(loop, done)
-        _ = try pool.connect(
-            to: Origin(scheme: .http, host: host, port: port), for: attempt, attempt.request, use: .socket)
+        let origin = Origin(scheme: .http, host: host, port: port)
+        _ = try pool.connect(to: origin, for: attempt, attempt.request, use: .socket)
         return attempt
     }
 }
@@ -43,11 +43,7 @@ public final class DialAttempt: CarrierOwner {
     }
 
     public func carrierArrived(_ carrier: Carrier) {
-        do throws(TransportError) {
-            finish(.success(try carrier.takeSocket(on: loop)))
-        } catch {
-            finish(.failure(error))
-        }
+        finish(Result { () throws(TransportError) in try carrier.takeSocket(on: loop) })
     }
 
     public func carrierFailed(_ error: TransportError) { finish(.failure(error)) }

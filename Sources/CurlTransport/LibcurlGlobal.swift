@@ -20,9 +20,7 @@ package enum LibcurlGlobal {
         return heimdallr_global_init() == CURLE_OK
     }()
 
-    static func initialize() {
-        precondition(initialized, "libcurl could not be initialised")
-    }
+    static func initialize() { precondition(initialized, "libcurl could not be initialised") }
 }
 
 /// Where this libcurl looks for the system's trust anchors (curl_version_info(3)).

@@ -1,29 +1,32 @@
 import Reactor
 
+/// A host whose addresses a connection needs.
+public struct DialledHost: Sendable, Hashable {
+    /// Canonical, IPv6 in brackets.
+    public let name: String
+    public let port: UInt16
+    /// The connection goes to this host. Otherwise a proxy gets its address.
+    let isDialled: Bool
+    let isProxy: Bool
+
+    var isNumeric: Bool { NumericAddress(name) != nil || name.hasPrefix("[") }
+}
+
 /// Finds the addresses of the hosts that libcurl needs for one connection: libcurl itself looks no name up. Loop's
 /// thread only.
 final class NameLookUp {
-    struct Host {
-        let name: String
-        let port: UInt16
-        /// The connection goes to this host. Otherwise a proxy gets its address.
-        let isDialled: Bool
-        let isProxy: Bool
-    }
-
-    /// Latest time for the connection to be ready.
-    let deadline: LoopTime
+    private let deadline: LoopTime
     /// Whether one of the addresses is a listener of this process.
     private(set) var foundOwn = false
     private let options: PoolOptions
     private let loop: EventLoop
-    private var left: [Host]
+    private var left: [DialledHost]
     private var lines: [String] = []
     private var question: NameQuestion?
     private var timer: LoopTimer?
     private var done: ((Result<[String], TransportError>) -> Void)?
 
-    init(_ hosts: [Host], _ options: PoolOptions, deadline: LoopTime, on loop: EventLoop) {
+    init(_ hosts: [DialledHost], _ options: PoolOptions, deadline: LoopTime, on loop: EventLoop) {
         left = hosts
         self.options = options
         self.deadline = deadline
@@ -32,16 +35,6 @@ final class NameLookUp {
 
     deinit { question?.abandon() }
 
-    /// - Parameter proxy: the next proxy; `nil` for a direct connection.
-    static func hosts(for origin: Origin, by proxy: NextProxyAddress?) -> [Host] {
-        let target = Host(name: origin.host, port: origin.port, isDialled: proxy == nil, isProxy: false)
-        guard let proxy else { return [target] }
-        let first = Host(name: proxy.host, port: proxy.port, isDialled: true, isProxy: true)
-        return proxy.wantsAddresses ? [first, target] : [first]
-    }
-
-    static func isNumeric(_ host: String) -> Bool { NumericAddress(host) != nil || host.hasPrefix("[") }
-
     /// One line of CURLOPT_RESOLVE(3), which libcurl keeps for CURLOPT_DNS_CACHE_TIMEOUT(3).
     static func line(_ host: String, _ port: UInt16, _ addresses: [NumericAddress]) -> String {
         "+\(host):\(port):\(addresses.map(\.description).joined(separator: ","))"
@@ -49,6 +42,7 @@ final class NameLookUp {
 
     /// - Parameter done: called once with the lines for CURLOPT_RESOLVE(3), perhaps before this returns.
     func start(_ done: @escaping (Result<[String], TransportError>) -> Void) {
+        guard !left.isEmpty else { return done(.success([])) }
         self.done = done
         timer = LoopTimer(on: loop) { [unowned self] in
             finish(.failure(TransportError(.connectionTimedOut, message: "the look-up of a name took too long")))
@@ -83,7 +77,7 @@ final class NameLookUp {
         if done != nil, question != nil { self.question = question }
     }
 
-    private func take(_ answer: NameAnswer, of host: Host) throws(TransportError) {
+    private func take(_ answer: NameAnswer, of host: DialledHost) throws(TransportError) {
         let addresses: [NumericAddress]
         do throws(NameError) {
             addresses = try answer.get()
@@ -94,7 +88,8 @@ final class NameLookUp {
     }
 
     /// The addresses that may be dialled. Each is judged again when it is dialled.
-    private func allowed(_ addresses: [NumericAddress], _ host: Host) throws(TransportError) -> [NumericAddress] {
+    private func allowed(_ addresses: [NumericAddress], _ host: DialledHost) throws(TransportError) -> [NumericAddress]
+    {
         let allowed = addresses.filter { address in
             let verdict = options.addressPolicy.judge(address.socketAddress(port: host.port))
             if verdict == .own { foundOwn = true }

@@ -2,7 +2,7 @@ import CLibcurl
 import Glibc
 
 /// Parts of a next proxy's URL, read by libcurl's parser, as for CURLOPT_PROXY(3).
-struct NextProxyAddress {
+struct NextProxyAddress: Equatable {
     let scheme: String
     let host: String
     let port: UInt16

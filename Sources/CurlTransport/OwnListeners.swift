@@ -10,13 +10,9 @@ public final class OwnListeners: Sendable, Equatable, ExpressibleByArrayLiteral 
 
     public convenience init(arrayLiteral addresses: SocketAddress...) { self.init(addresses) }
 
-    public func add(_ address: SocketAddress) {
-        addresses.withLock { if !$0.contains(address) { $0.append(address) } }
-    }
+    public func add(_ address: SocketAddress) { addresses.withLock { if !$0.contains(address) { $0.append(address) } } }
 
-    public func remove(_ address: SocketAddress) {
-        addresses.withLock { $0.removeAll { $0 == address } }
-    }
+    public func remove(_ address: SocketAddress) { addresses.withLock { $0.removeAll { $0 == address } } }
 
     public static func == (left: OwnListeners, right: OwnListeners) -> Bool {
         left.addresses.withLock { $0 } == right.addresses.withLock { $0 }

@@ -3,7 +3,7 @@ import Reactor
 
 /// One request and its whole answer, by libcurl's easy interface (libcurl-easy(3)) on a connection of its own: libcurl
 /// frames, decodes and keeps the answer's fields. Loop's thread only.
-@safe final class BufferedCall {
+@safe final class BufferedCall: EasyHandle {
     typealias Failure = BufferedClient.Failure
 
     /// Facts that libcurl's callbacks gather.
@@ -15,23 +15,16 @@ import Reactor
         /// The final head has ended.
         var isHeadComplete = false
         var isSent = false
-        var verdict = AddressPolicy.Verdict.allowed
         /// Reason of a callback to end the call.
         var failure: Failure?
     }
 
     let request: BufferedClient.Request
-    let options: PoolOptions
-    let hop: NextHop
-    let engine: CurlEngine
-    let easy: OpaquePointerBox
-    let lists = CallLists()
-    let steps = ProxySteps()
+    /// Lines for CURLOPT_HTTPHEADER(3).
+    var fieldLines: UnsafeMutablePointer<curl_slist>?
     private let loop: EventLoop
     private var deadline = ContinuousClock.now
     private var timer: LoopTimer?
-    private var names: NameLookUp?
-    private var isAdded = false
     var progress = Progress()
     private var body = ByteBuffer(isSecret: true)
     private var done: ((Failure?) -> Void)?
@@ -41,25 +34,13 @@ import Reactor
         _ request: BufferedClient.Request, _ options: PoolOptions, on engine: CurlEngine, loop: EventLoop
     ) throws(TransportError) {
         self.request = request
-        self.options = options
-        self.engine = engine
         self.loop = loop
-        hop = try NextHop(options.nextProxy, to: request.origin, tunnels: false)
-        guard let handle = unsafe curl_easy_init() else {
-            throw TransportError(.internal, message: "curl_easy_init: out of memory")
-        }
-        unsafe easy = OpaquePointerBox(handle)
-        try setUp()
+        let hop = try NextHop(options.nextProxy, to: request.origin, tunnels: false)
+        try super.init(options, to: request.origin, by: hop, on: engine)
+        try setCall()
     }
 
-    deinit {
-        if isAdded { engine.remove(easy) }
-        unsafe curl_easy_cleanup(easy.pointer)
-    }
-
-    static func from(_ pointer: UnsafeMutableRawPointer?) -> BufferedCall? {
-        unsafe pointer.map { unsafe Unmanaged<BufferedCall>.fromOpaque($0).takeUnretainedValue() }
-    }
+    deinit { end() }
 
     // MARK: From start to end
 
@@ -71,7 +52,7 @@ import Reactor
         timer = LoopTimer(on: loop) { [unowned self] in finish(.timeout) }
         timer?.schedule(after: request.timeout)
         deadline = .now + request.timeout
-        lookUpNames(connectBefore: loop.now + options.connectTimeout)
+        dial(before: loop.now + options.connectTimeout) { [unowned self] in finish(.transport($0)) }
     }
 
     func cancel() {
@@ -80,48 +61,24 @@ import Reactor
         finish(failure)
     }
 
-    private func lookUpNames(connectBefore limit: LoopTime) {
-        let unknown = hosts.filter { !NameLookUp.isNumeric($0.name) }
-        let names = NameLookUp(unknown, options, deadline: limit, on: loop)
-        self.names = names
-        names.start { [unowned self, unowned names] result in
-            if names.foundOwn { progress.verdict = .own }
-            do throws(TransportError) {
-                try begin(result.get(), within: limit.since(max(loop.now, .current())))
-            } catch {
-                finish(.transport(error))
-            }
-        }
-    }
-
-    private var hosts: [NameLookUp.Host] {
-        NameLookUp.hosts(for: request.origin, by: hop.proxy.isEmpty ? nil : try? NextProxyAddress(hop.proxy))
-    }
-
-    var hasNumericHost: Bool { hosts.contains { NameLookUp.isNumeric($0.name) } }
-
-    private func begin(_ addresses: [String], within time: Duration) throws(TransportError) {
-        names = nil
-        let set = HandleOptions(easy)
-        try unsafe set.set(addresses: addresses, &lists.resolve)
-        try set.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, time.wholeMilliseconds), "CURLOPT_CONNECTTIMEOUT_MS")
-        try engine.begin(easy)
-        isAdded = true
-    }
-
-    /// libcurl's work is done.
-    func ended(_ code: CURLcode) { finish(failure(for: code)) }
+    override func ended(_ code: CURLcode) { finish(failure(for: code)) }
 
     private func finish(_ failure: Failure?) {
         guard let done else { return }
         self.done = nil
         timer = nil
         names = nil
-        if isAdded { engine.remove(easy) }
-        isAdded = false
+        stop()
         done(failure)
         body.removeAll()
-        lists.free()
+        end()
+    }
+
+    /// Frees the request's fields. libcurl wipes them.
+    private func end() {
+        stop()
+        unsafe curl_slist_free_all(fieldLines)
+        unsafe fieldLines = nil
     }
 
     private func failure(for code: CURLcode) -> Failure? {
@@ -130,14 +87,9 @@ import Reactor
             if progress.isHeadComplete { return nil }
             return .transport(TransportError(.responseTruncated, message: "answer ended within its head"))
         }
-        var systemError = 0
-        _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
-        let words = lists.error
-        let error = TransportError(
-            code, message: words.isEmpty ? unsafe String(cString: curl_easy_strerror(code)) : words,
-            systemError: systemError, sawResponse: progress.headBytes > 0, verdict: progress.verdict)
+        let error = error(for: code, sawResponse: progress.headBytes > 0)
         // The next proxy is the only peer before the request is sent, except for TLS through its tunnel.
-        let isProxyAtFault = !hop.proxy.isEmpty && !progress.isSent && error.kind.isOfPeer
+        let isProxyAtFault = hop.address != nil && !progress.isSent && error.kind.isOfPeer
         return .transport(isProxyAtFault ? TransportError(.proxy, message: error.message) : error)
     }
 
@@ -194,7 +146,7 @@ import Reactor
     ///
     /// A process that was suspended sends nothing late: its lease of a shared record may have ended.
     func maySend() -> Bool {
-        steps.end()
+        proxySteps = nil
         guard !progress.isSent else { return false }
         guard ContinuousClock.now < deadline else {
             progress.failure = .transport(TransportError(.withheld, message: "the request was not sent"))
@@ -202,9 +154,7 @@ import Reactor
         }
         progress.isSent = true
         options.counts?.countOpened()
-        if request.origin.scheme == .https {
-            options.counts?.noteCertificate(end: unsafe heimdallr_easy_certificate_end(easy.pointer))
-        }
+        options.counts?.noteCertificate(end: certificateEnd)
         return true
     }
 }

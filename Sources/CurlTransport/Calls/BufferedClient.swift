@@ -93,10 +93,7 @@ public actor BufferedClient {
 
     private func startEngine() throws(TransportError) -> CurlEngine {
         if let engine { return engine.value }
-        let engine = try unsafe CurlEngine(maxConnections: options.maxConnections, loop: loop) { owner, code in
-            unsafe BufferedCall.from(owner)?.ended(code)
-        }
-        try engine.handle.limitConnections(to: options.maxConnections)
+        let engine = try CurlEngine(keeping: options.maxConnections, limit: options.maxConnections, on: loop)
         self.engine = LoopBound(engine, on: loop)
         return engine
     }
@@ -121,7 +118,5 @@ extension BufferedClient.Request {
 
 extension Origin {
     /// The Host field: without the scheme's default port (RFC 9110, section 4.2.3).
-    public var authority: String {
-        port == (scheme == .https ? 443 : 80) ? host : "\(host):\(port)"
-    }
+    public var authority: String { port == (scheme == .https ? 443 : 80) ? host : "\(host):\(port)" }
 }

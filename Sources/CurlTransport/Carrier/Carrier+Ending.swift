@@ -22,14 +22,13 @@ extension Carrier {
                     easy.pointer, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), Self.maxLastWords)
             }
         }
-        var words = ByteBuffer()
-        swap(&words, &lastWords)
-        guard !words.isEmpty else { return }
-        let count = unsafe words.bytes.withUnsafeBytes {
-            unsafe Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        guard !lastWords.isEmpty else { return }
+        let count = lastWords.withBytes { words in
+            unsafe words.withUnsafeBytes {
+                unsafe Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
         }
-        if count > 0 { words.consume(count) }
-        swap(&words, &lastWords)
+        if count > 0 { lastWords.consume(count) }
     }
 
     /// Whether our side can be ended alone. Not behind a next proxy over TLS: close_notify would end the connection to that proxy.

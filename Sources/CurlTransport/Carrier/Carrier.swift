@@ -8,19 +8,17 @@ import WireText
 ///
 /// Readiness is edge-triggered: a user that leaves bytes unread, or stops writing before `wouldBlock`, gets no further
 /// `carrierReady`.
-@safe public final class Carrier {
+@safe public final class Carrier: EasyHandle {
     public unowned let pool: CarrierPool
-    public let origin: Origin
-    let hop: NextHop
-    let easy: OpaquePointerBox
     var membership: Membership
-    var dialling: Dialling
+    /// Request that the connection is dialled for.
+    var request: CarrierRequest?
+    /// Which TLS handshakes offer HTTP/2. It must outlive the dial.
+    var offer: UnsafeMutablePointer<heimdallr_http2_offer>?
     var wire = Wire()
     var phase = Phase.dialling
     private(set) var owner: (any CarrierOwner)?
     private(set) var socket: CurlSocket?
-    /// Version of the pool's TLS material at the time of dialling.
-    let content: TLSMaterial.Content?
     /// Number of the client certificate in its handshake: `TLSMaterial.pair`.
     public var pair: UInt64 { content?.pair ?? 0 }
 
@@ -32,7 +30,6 @@ import WireText
     var lastWords = ByteBuffer()
     /// Counts TLS records without content, to bound them.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
-    let sockets: CurlSockets
     /// Whether it has served another exchange before.
     public var isReused: Bool { membership.hasServed }
     /// Whether the connection may serve another request: it is not too old, and the TLS material has not changed.
@@ -46,38 +43,19 @@ import WireText
         now: LoopTime
     ) throws(TransportError) {
         self.pool = pool
-        content = pool.options.material?.current
-        unsafe silence = engine.handle.silence
-        sockets = engine.handle.sockets
-        origin = request.origin
-        self.hop = hop
+        self.request = request
+        unsafe silence = engine.silence
         membership = Membership(
             siblings: siblings, use: request.use, opened: now, generation: pool.options.material?.generation ?? 0)
-        dialling = Dialling(request)
         isSecured = request.origin.scheme == .https || hop.isSecure
-        guard let handle = unsafe curl_easy_init() else {
-            throw TransportError(.internal, message: "curl_easy_init: out of memory")
-        }
-        unsafe easy = OpaquePointerBox(handle)
-        let text = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-        unsafe text.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-        unsafe dialling.errorText = text
-        try unsafe setUp(text)
+        try super.init(pool.options, to: request.origin, by: hop, on: engine)
+        try setCarrier()
     }
 
     deinit {
-        unsafe curl_easy_cleanup(easy.pointer)
-        unsafe dialling.errorText?.deallocate()
-        unsafe dialling.offer?.deallocate()
-        unsafe curl_slist_free_all(dialling.connectTo)
-        unsafe curl_slist_free_all(dialling.resolve)
+        stop()
+        unsafe offer?.deallocate()
     }
-
-    static func from(_ pointer: UnsafeMutableRawPointer?) -> Carrier? {
-        unsafe pointer.map { unsafe Unmanaged<Carrier>.fromOpaque($0).takeUnretainedValue() }
-    }
-
-    // MARK: Properties
 
     /// Whether requests name their target in absolute form, because a proxy reads them.
     public var needsAbsoluteForm: Bool { hop.needsAbsoluteForm }
@@ -124,16 +102,10 @@ import WireText
             code = unsafe curl_easy_recv(easy.pointer, spare.baseAddress, min(limit, spare.count), &count)
             return code == CURLE_OK ? count : 0
         }
-        if code == CURLE_AGAIN {
+        guard code == CURLE_OK, count > 0 else {
             wire.canRead = false
-            return .wouldBlock
-        }
-        guard code == CURLE_OK else {
-            wire.canRead = false
-            return .failed(broken(code, "curl_easy_recv"))
-        }
-        guard count > 0 else {
-            wire.canRead = false
+            if code == CURLE_AGAIN { return .wouldBlock }
+            guard code == CURLE_OK else { return .failed(broken(code, "curl_easy_recv")) }
             wire.isSpent = true
             return .end(isClean: !isSecured || sawCloseNotify)
         }
@@ -161,26 +133,29 @@ import WireText
 
     // MARK: For the pool
 
-    /// Takes over the connected socket from libcurl.
+    /// Takes the connected socket over from libcurl.
     /// - Returns: `nil` if the connection can be used.
-    func connect(_ socket: CurlSocket) -> TransportError? {
+    func connect() -> TransportError? {
+        guard let socket = descriptor.flatMap({ engine?.sockets[$0] }) else {
+            return TransportError(.internal, message: "no descriptor for the connection")
+        }
         self.socket = socket
         socket.carrier = self
         phase = .inUse
-        dialling.request = nil
+        request = nil
         if isSecured {
             // TLS may still say why it ends.
-            unsafe dialling.errorText?.pointee = 0
+            unsafe errorText?.pointee = 0
         } else {
-            unsafe dialling.errorText?.deallocate()
-            unsafe dialling.errorText = nil
+            unsafe errorText?.deallocate()
+            unsafe errorText = nil
         }
-        guard
-            // Without this the handle would write into freed memory.
-            unsafe isSecured || heimdallr_easy_set_pointer(easy.pointer, CURLOPT_ERRORBUFFER, nil) == CURLE_OK,
+        do throws(TransportError) {
+            // Otherwise the handle would write into freed memory.
+            if !isSecured { try unsafe set(CURLOPT_ERRORBUFFER, pointer: nil) }
             // This bounds one read; libcurl allocates no buffer of that size at this point.
-            unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_BUFFERSIZE, Self.maxReceive) == CURLE_OK
-        else { return TransportError(.internal, message: "CURLOPT_BUFFERSIZE") }
+            try set(CURLOPT_BUFFERSIZE, Self.maxReceive)
+        } catch { return error }
         return membership.use == .socket ? nil : readFirst()
     }
 
@@ -228,17 +203,14 @@ import WireText
         guard membership.idleSince.nanoseconds > 0 else { return true }
         guard !wire.isPeerClosed, !wire.hasFailed else { return false }
         wire.canRead = true
-        return isQuiet && !hasPart
+        return isQuiet && !holdsBytes
     }
 
     /// Whether there is nothing to read, neither bytes nor an end. Also processes TLS messages without content, such as
     /// session tickets, which may come at any time.
     private var isQuiet: Bool {
+        if wire.canRead, isEmpty { wire.canRead = false }
         guard wire.canRead else { return true }
-        if isEmpty {
-            wire.canRead = false
-            return true
-        }
         var unasked = ByteBuffer()
         return take(into: &unasked, limit: 64) == .wouldBlock
     }
@@ -246,19 +218,21 @@ import WireText
     /// Whether neither the kernel nor TLS holds bytes or an end. Much cheaper than a read through TLS. Bytes that TLS to a
     /// next proxy may hold can't be seen.
     var isEmpty: Bool {
-        guard let socket, !hop.isSecure, !hasPart else { return false }
+        guard let socket, !hop.isSecure, !holdsBytes else { return false }
         var byte: UInt8 = 0
         let count = unsafe recv(socket.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
         return count < 0 && errno == EAGAIN
     }
 
     /// Whether TLS holds bytes, perhaps a part of a record.
-    private var hasPart: Bool { isSecured && (unsafe heimdallr_easy_has_part(easy.pointer) != 0) }
+    private var holdsBytes: Bool { isSecured && (unsafe heimdallr_easy_has_part(easy.pointer) != 0) }
+
+    override func ended(_ code: CURLcode) { pool.dialled(self, code == CURLE_OK ? nil : dialError(for: code)) }
 
     /// Drops all references through which it could be called.
     func end() {
         phase = .closed
-        dialling.names = nil
+        names = nil
         owner = nil
         socket?.carrier = nil
         socket = nil
@@ -271,8 +245,7 @@ import WireText
     private func broken(_ code: CURLcode, _ call: String) -> TransportError {
         wire.canWrite = false
         wire.isSpent = true
-        let words = unsafe dialling.errorText.map { unsafe String(cString: $0) } ?? ""
-        let text = words.isEmpty ? unsafe String(cString: curl_easy_strerror(code)) : words
+        let text = words(for: code)
         return TransportError(
             TransportError.isRefusal(text) ? .tlsHandshake : .connectionLost,
             message: "\(call): \(text) (curl \(code.rawValue))")

@@ -6,9 +6,8 @@ import Reactor
 public final class CarrierPool {
     public let options: PoolOptions
     private let loop: EventLoop
-    private let counts: ConnectionCounts?
     private let maxAge: UInt64
-    /// libcurl's engine, made for the first dial.
+    /// Made for the first dial.
     private var engine: CurlEngine?
     private var groups: [Origin: OriginCarriers] = [:]
     /// Most upstreams have one origin.
@@ -32,7 +31,6 @@ public final class CarrierPool {
     public init(options: PoolOptions, loop: EventLoop) {
         self.options = options
         self.loop = loop
-        counts = options.counts
         maxAge = UInt64(max(0, options.maxConnectionAge.wholeNanoseconds))
         queueTimer = LoopTimer(on: loop) { [unowned self] in expireQueue() }
         ageTimer = LoopTimer(on: loop) { [unowned self] in closeAged() }
@@ -76,7 +74,7 @@ public final class CarrierPool {
 
     var now: LoopTime { loop.now }
 
-    /// Number of connections, with those being dialled.
+    /// Number of connections, with those that are not ready yet.
     public var open: Int { carriers.count }
     /// Number of idle connections, including resting ones.
     public var idle: Int { carriers.count { $0.isAtRest } }
@@ -103,7 +101,7 @@ public final class CarrierPool {
         guard let group = group(of: origin) else { return nil }
         while let carrier = group.idle.popLast() {
             if isYoung(carrier) {
-                if carrier.isReused { counts?.countReused() }
+                if carrier.isReused { options.counts?.countReused() }
                 return carrier
             }
             close(carrier)
@@ -173,50 +171,30 @@ public final class CarrierPool {
         request.state = .dialling(carrier)
         isSettingOut = true
         defer { isSettingOut = false }
-        carrier.lookUpNames(on: loop) { [unowned self] in begin($0) }
+        carrier.dial(before: request.deadline) { [unowned self, unowned carrier] in dialled(carrier, $0) }
         guard let error = setOutFailure else { return }
         setOutFailure = nil
         throw error
     }
 
-    private func begin(_ carrier: Carrier) {
-        do throws(TransportError) {
-            try carrier.set(timeout: carrier.dialling.deadline.since(max(loop.now, .current())))
-            try engine?.begin(carrier.easy)
-            carrier.dialling.isAdded = true
-        } catch {
-            dialled(carrier, error)
-        }
-    }
-
     private func startEngine() throws(TransportError) -> CurlEngine {
         if let engine { return engine }
         // libcurl also counts carriers.
-        let limit = options.maxConnections + 16
-        let engine = try unsafe CurlEngine(maxConnections: limit, loop: loop) { [unowned self] owner, code in
-            guard let carrier = unsafe Carrier.from(owner) else { return }
-            dialled(carrier, code == CURLE_OK ? nil : carrier.error(for: code))
-        }
+        let engine = try CurlEngine(keeping: options.maxConnections + 16, on: loop)
         self.engine = engine
         return engine
     }
 
     /// - Parameter failure: `nil` for success.
     func dialled(_ carrier: Carrier, _ failure: TransportError?) {
-        guard carrier.phase == .dialling, let request = carrier.dialling.request else { return }
+        guard carrier.phase == .dialling, let request = carrier.request else { return }
         if isSettingOut {
             setOutFailure = failure
             return close(carrier)
         }
         var error = failure
-        if error == nil {
-            if let descriptor = carrier.descriptor, let socket = engine?.handle.sockets[descriptor] {
-                error = carrier.connect(socket)
-            } else {
-                error = TransportError(.internal, message: "no descriptor for the connection")
-            }
-        }
-        if error == nil, let counts {
+        if error == nil { error = carrier.connect() }
+        if error == nil, let counts = options.counts {
             counts.countOpened()
             counts.noteCertificate(end: carrier.certificateEnd)
         }
@@ -236,7 +214,7 @@ public final class CarrierPool {
         guard carrier.phase != .closed else { return }
         if carrier.phase == .idle { carrier.membership.siblings.idle.removeAll { $0 === carrier } }
         carrier.end()
-        if carrier.dialling.isAdded { engine?.remove(carrier.easy) }
+        carrier.stop()
         let last = carriers.removeLast()
         if last !== carrier {
             carriers[carrier.membership.index] = last
@@ -268,8 +246,7 @@ public final class CarrierPool {
                 return
             }
             queue.removeFirst()
-            first.finish()?.carrierFailed(
-                TransportError(.connectionLimit, message: "no connection became free"))
+            first.finish()?.carrierFailed(TransportError(.connectionLimit, message: "no connection became free"))
         }
     }
 }

@@ -35,8 +35,7 @@ public final class CarrierRequest {
     /// Ends it; the owner gets no further call.
     public func cancel() {
         let state = state
-        self.state = .none
-        owner = nil
+        _ = finish()
         switch state {
         case .none: break
         case .queued: pool?.leave(self)
@@ -45,9 +44,7 @@ public final class CarrierRequest {
     }
 
     func finish() -> (any CarrierOwner)? {
-        let owner = owner
-        self.owner = nil
-        state = .none
+        defer { (owner, state) = (nil, .none) }
         return owner
     }
 }

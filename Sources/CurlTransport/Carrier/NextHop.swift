@@ -5,13 +5,15 @@ import WireText
 /// The way to an origin, for users that speak HTTP/1.1: direct, or through a next proxy.
 struct NextHop: Equatable {
     /// Value for CURLOPT_PROXY(3); empty for a direct connection.
-    var proxy = ""
+    private(set) var proxy = ""
+    /// Parts of `proxy`; `nil` for a direct connection.
+    private(set) var address: NextProxyAddress?
     /// Whether requests name their target in absolute form, because a proxy reads them (RFC 9112, section 3.2.2).
-    var needsAbsoluteForm = false
+    private(set) var needsAbsoluteForm = false
     /// Value of Proxy-Authorization if the proxy reads requests. In a CONNECT libcurl sends it.
-    var authorization: [UInt8] = []
+    private(set) var authorization: [UInt8] = []
     /// Whether the connection to the proxy uses TLS.
-    var isSecure = false
+    private(set) var isSecure = false
 
     static let direct = NextHop()
 
@@ -29,6 +31,7 @@ struct NextHop: Equatable {
         }
         guard !proxy.isEmpty else { return }
         let parts = try NextProxyAddress(proxy)
+        address = parts
         isSecure = parts.scheme == "https"
         guard parts.scheme == "http" || isSecure, origin.scheme == .http, !tunnels else { return }
         needsAbsoluteForm = true
@@ -38,6 +41,14 @@ struct NextHop: Equatable {
 
     private init() {}
 
+    /// The hosts whose addresses a connection needs. The first one is dialled.
+    func hosts(to origin: Origin) -> [DialledHost] {
+        let target = DialledHost(name: origin.host, port: origin.port, isDialled: address == nil, isProxy: false)
+        guard let address else { return [target] }
+        let first = DialledHost(name: address.host, port: address.port, isDialled: true, isProxy: true)
+        return address.wantsAddresses ? [first, target] : [first]
+    }
+
     static func variable(_ name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }
 
     // MARK: The environment, as libcurl reads it (libcurl-env(3))
@@ -46,19 +57,9 @@ struct NextHop: Equatable {
     static func proxy(for origin: Origin, _ environment: (String) -> String?) -> String? {
         let exceptions = environment("no_proxy") ?? environment("NO_PROXY") ?? ""
         if isExempt(origin.host, exceptions) { return nil }
-        return named(for: origin.scheme, environment)
-    }
-
-    /// The proxy for a scheme by the environment, without `no_proxy`.
-    static func named(
-        for scheme: Origin.Scheme, _ environment: (String) -> String? = Self.variable
-    ) -> String? {
         // Not HTTP_PROXY: CGI servers set it from a request's field.
-        let names = scheme == .https ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
-        for name in names + ["all_proxy", "ALL_PROXY"] {
-            if let value = environment(name), !value.isEmpty { return value }
-        }
-        return nil
+        let names = origin.scheme == .https ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
+        return (names + ["all_proxy", "ALL_PROXY"]).compactMap(environment).first { !$0.isEmpty }
     }
 
     /// Whether `host` is in a list of names, with their subdomains, and of addresses and blocks.

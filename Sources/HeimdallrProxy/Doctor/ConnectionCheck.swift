@@ -75,7 +75,7 @@ struct ConnectionCheck: Sendable {
     }
 
     private func lookUp(
-        _ host: ConnectionProbe.Host, check: String
+        _ host: DialledHost, check: String
     ) async -> (addresses: [NumericAddress], finding: Finding) {
         if let address = NumericAddress(host.name) { return ([address], .good(check, "\(host.name) is an address")) }
         let begin = ContinuousClock.now
@@ -100,7 +100,7 @@ struct ConnectionCheck: Sendable {
     }
 
     /// The rule about the proxy's own listeners is the only one for hosts of the configuration.
-    private func judge(_ addresses: [NumericAddress], _ host: ConnectionProbe.Host) -> Finding {
+    private func judge(_ addresses: [NumericAddress], _ host: DialledHost) -> Finding {
         var policy = AddressPolicy()
         policy.own = own
         let bad = addresses.map { $0.socketAddress(port: host.port) }.filter { policy.judge($0) != .allowed }

@@ -1,0 +1,236 @@
+import CLibcurl
+import Reactor
+
+/// An easy handle of libcurl for one connection to an origin, with the memory that it refers to (libcurl-easy(3)). Loop's
+/// thread only.
+@safe public class EasyHandle {
+    public final let origin: Origin
+    final let hop: NextHop
+    final let options: PoolOptions
+    /// The TLS material at the time of dialling.
+    final let content: TLSMaterial.Content?
+    final let easy: OpaquePointerBox
+    /// `nil` for a handle that is run without a loop.
+    final let engine: CurlEngine?
+    /// Whether the engine runs it.
+    final var isRunning = false
+    final var names: NameLookUp?
+    final var verdict = AddressPolicy.Verdict.allowed
+    /// Calls by libcurl while it talks to a next proxy; `nil` once its answer is over.
+    final var proxySteps: Int? = 0
+    /// libcurl's words for the last error; `nil` when they are no longer needed.
+    final var errorText: UnsafeMutablePointer<CChar>?
+    private final var connectTo: UnsafeMutablePointer<curl_slist>?
+    private final var resolve: UnsafeMutablePointer<curl_slist>?
+
+    /// - Throws: `TransportError` when libcurl lacks memory.
+    init(_ options: PoolOptions, to origin: Origin, by hop: NextHop, on engine: CurlEngine?) throws(TransportError) {
+        guard let handle = unsafe curl_easy_init() else {
+            throw TransportError(.internal, message: "curl_easy_init: out of memory")
+        }
+        self.options = options
+        self.origin = origin
+        self.hop = hop
+        self.engine = engine
+        content = options.material?.current
+        unsafe easy = OpaquePointerBox(handle)
+        let text = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+        unsafe text.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        unsafe errorText = text
+    }
+
+    deinit {
+        stop()
+        unsafe curl_easy_cleanup(easy.pointer)
+        unsafe errorText?.deallocate()
+        unsafe curl_slist_free_all(connectTo)
+        unsafe curl_slist_free_all(resolve)
+    }
+
+    /// - Parameter pointer: the context of a callback, or CURLOPT_PRIVATE(3).
+    static func from(_ pointer: UnsafeMutableRawPointer?) -> Self? {
+        unsafe pointer.map { unsafe Unmanaged<Self>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// Called when libcurl's work is done.
+    func ended(_ code: CURLcode) {}
+
+    // MARK: Set-up
+
+    /// Sets the options of all connections.
+    final func setUp() throws(TransportError) {
+        try unsafe set(CURLOPT_ERRORBUFFER, pointer: errorText)
+        try set(CURLOPT_URL, origin.url)
+        if let line = origin.connectTo { unsafe connectTo = curl_slist_append(nil, line) }
+        try unsafe set(CURLOPT_CONNECT_TO, list: connectTo)
+        try set(CURLOPT_PROTOCOLS_STR, "http,https")
+        try set(CURLOPT_NOSIGNAL, 1)
+        // libcurl should look no name up. If it does, removing its handle must not wait for the resolver's thread
+        // (CURLOPT_QUICK_EXIT(3)).
+        try set(CURLOPT_QUICK_EXIT, 1)
+        // The addresses given to a handle have to last for its dial: a SOCKS proxy needs the upstream's address after the
+        // connection to the proxy. libcurl counts whole seconds of the wall clock.
+        try set(CURLOPT_DNS_CACHE_TIMEOUT, Int(options.connectTimeout.components.seconds) + 1)
+        try set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1)
+        try set(CURLOPT_PROXY, hop.proxy)
+        try set(CURLOPT_NOPROXY, "")
+        if hop.address != nil { try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1) }
+        try setSecurity()
+        if let engine { try setCallbacks(engine) }
+    }
+
+    /// Has libcurl only connect: the handle's user speaks on the connection.
+    final func setConnectOnly() throws(TransportError) {
+        try set(CURLOPT_CONNECT_ONLY, 1)
+        if hop.address != nil, !hop.needsAbsoluteForm { try set(CURLOPT_HTTPPROXYTUNNEL, 1) }
+    }
+
+    private final func setSecurity() throws(TransportError) {
+        try set(CURLOPT_SSL_VERIFYPEER, 1)
+        try set(CURLOPT_SSL_VERIFYHOST, 2)
+        try set(CURLOPT_SSLVERSION, heimdallr_tls_1_2)
+        switch options.trustAnchors {
+        case .system:
+            // libcurl caches a bundle alone, but parses a directory for every connection.
+            if SystemTrust.current.bundle != nil { try set(CURLOPT_CAPATH, nil) }
+        case .systemAnd(let file):
+            try set(CURLOPT_CAINFO, content?.anchors?.path ?? file)
+            try set(CURLOPT_CAPATH, SystemTrust.current.directory)
+        case .only(let file):
+            try set(CURLOPT_CAINFO, content?.anchors?.path ?? file)
+            try set(CURLOPT_CAPATH, nil)
+        }
+        if let file = options.certificateFile {
+            try set(CURLOPT_SSLCERT, content?.certificate?.path ?? file)
+            try set(CURLOPT_SSLKEY, content?.key?.path ?? options.keyFile)
+        }
+    }
+
+    private final func setCallbacks(_ engine: CurlEngine) throws(TransportError) {
+        let handle = unsafe easy.pointer
+        let own = unsafe Unmanaged.passUnretained(self).toOpaque()
+        try unsafe set(CURLOPT_PRIVATE, pointer: own)
+        try check(unsafe heimdallr_easy_set_resolver(handle, beforeLookUp), CURLOPT_RESOLVER_START_FUNCTION)
+        try unsafe set(CURLOPT_RESOLVER_START_DATA, pointer: own)
+        try check(unsafe heimdallr_easy_set_open(handle, openSocket), CURLOPT_OPENSOCKETFUNCTION)
+        try unsafe set(CURLOPT_OPENSOCKETDATA, pointer: own)
+        try check(unsafe heimdallr_easy_set_close(handle, closeSocket), CURLOPT_CLOSESOCKETFUNCTION)
+        // libcurl may close a socket after the handle's end.
+        try unsafe set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(engine.sockets).toOpaque())
+        guard hop.address != nil else { return }
+        try set(CURLOPT_NOPROGRESS, 0)
+        try check(unsafe heimdallr_easy_set_progress(handle, countStep), CURLOPT_XFERINFOFUNCTION)
+        try unsafe set(CURLOPT_XFERINFODATA, pointer: own)
+    }
+
+    // MARK: Dialling
+
+    /// Looks up the names of the connection, gives libcurl the addresses, and has it begin.
+    /// - Parameter failed: called at most once, perhaps before this returns.
+    final func dial(before deadline: LoopTime, failed: @escaping (TransportError) -> Void) {
+        guard let engine else { return }
+        let unknown = hop.hosts(to: origin).filter { !$0.isNumeric }
+        let names = NameLookUp(unknown, options, deadline: deadline, on: engine.loop)
+        self.names = names
+        names.start { [unowned self, unowned names] result in
+            if names.foundOwn { verdict = .own }
+            do throws(TransportError) {
+                try set(addresses: result.get())
+                let left = deadline.since(max(engine.loop.now, .current()))
+                try set(CURLOPT_CONNECTTIMEOUT_MS, max(1, left.wholeMilliseconds))
+                try engine.begin(self)
+            } catch { return failed(error) }
+            self.names = nil
+        }
+    }
+
+    /// Ends the engine's work, and closes the connection. Not from within a callback of libcurl.
+    final func stop() {
+        if isRunning { engine?.remove(self) }
+        isRunning = false
+    }
+
+    /// - Parameter lines: addresses of hosts, for CURLOPT_RESOLVE(3).
+    final func set(addresses lines: [String]) throws(TransportError) {
+        for line in lines {
+            guard let longer = unsafe curl_slist_append(resolve, line) else {
+                throw TransportError(.internal, message: "curl_slist_append: out of memory")
+            }
+            unsafe resolve = longer
+        }
+        try unsafe set(CURLOPT_RESOLVE, list: resolve)
+    }
+
+    fileprivate final func open(_ address: SocketAddress?, family: Int32) -> curl_socket_t {
+        guard let address, let engine else { return heimdallr_socket_bad }
+        let verdict = options.addressPolicy.judge(address)
+        // `own` wins over the verdicts on the name's other addresses.
+        if self.verdict != .own { self.verdict = verdict }
+        return verdict == .allowed ? engine.sockets.open(family: family) : heimdallr_socket_bad
+    }
+
+    /// Whether libcurl may go on to talk to a next proxy. It reads the proxy's answer byte by byte, without a limit, with one
+    /// call for each. The limit is above any real proxy's answer.
+    fileprivate final func takesStep() -> Bool {
+        guard let steps = proxySteps else { return true }
+        proxySteps = steps + 1
+        return steps < 16 * 1024
+    }
+
+    // MARK: Results
+
+    final var descriptor: curl_socket_t? {
+        var descriptor: curl_socket_t = -1
+        let code = unsafe heimdallr_easy_get_socket(easy.pointer, CURLINFO_ACTIVESOCKET, &descriptor)
+        return code == CURLE_OK && descriptor >= 0 ? descriptor : nil
+    }
+
+    /// End of the origin's certificate; 0: unknown.
+    final var certificateEnd: Int64 {
+        origin.scheme == .https ? unsafe heimdallr_easy_certificate_end(easy.pointer) : 0
+    }
+
+    final func words(for code: CURLcode) -> String {
+        if let text = unsafe errorText, unsafe text.pointee != 0 { return unsafe String(cString: text) }
+        return unsafe String(cString: curl_easy_strerror(code))
+    }
+
+    final func error(for code: CURLcode, sawResponse: Bool = false) -> TransportError {
+        var systemError = 0
+        _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
+        return TransportError(
+            code, message: words(for: code), systemError: systemError, sawResponse: sawResponse, verdict: verdict)
+    }
+}
+
+/// libcurl asks for every host without known addresses, also for numeric ones. It has the addresses of names.
+private func beforeLookUp(
+    _ state: UnsafeMutableRawPointer?, _ reserved: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let handle = unsafe EasyHandle.from(context) else { return 1 }
+    return handle.hop.hosts(to: handle.origin).contains(where: \.isNumeric) ? 0 : 1
+}
+
+private func openSocket(
+    _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
+) -> curl_socket_t {
+    guard let handle = unsafe EasyHandle.from(context), let address = unsafe address else {
+        return heimdallr_socket_bad
+    }
+    return handle.open(
+        unsafe SocketAddress(UnsafePointer(heimdallr_sockaddr(address))), family: unsafe address.pointee.family)
+}
+
+/// - Parameter context: the `CurlSockets`.
+private func closeSocket(_ context: UnsafeMutableRawPointer?, _ descriptor: curl_socket_t) -> Int32 {
+    guard let context = unsafe context else { return 1 }
+    unsafe Unmanaged<CurlSockets>.fromOpaque(context).takeUnretainedValue().close(descriptor)
+    return 0
+}
+
+private func countStep(
+    _ context: UnsafeMutableRawPointer?, _ total: curl_off_t, _ now: curl_off_t, _ uploadTotal: curl_off_t,
+    _ uploadNow: curl_off_t
+) -> Int32 {
+    unsafe EasyHandle.from(context)?.takesStep() == true ? 0 : 1
+}
