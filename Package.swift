@@ -64,7 +64,8 @@ let package = Package(
         .target(name: "HTTP2", dependencies: ["CLibnghttp2", "Reactor", "WireText"], swiftSettings: strict),
         .target(
             name: "HTTPServer", dependencies: ["HTTP2", "HTTPMessage", "Reactor", "WireText"], swiftSettings: strict),
-        .target(name: "TLSServer", dependencies: ["CLibssl", "Cryptography", "Reactor"], swiftSettings: strict),
+        .target(
+            name: "TLSServer", dependencies: ["CLibssl", "Cryptography", "Reactor", "WireText"], swiftSettings: strict),
         .target(
             name: "Proxy",
             dependencies: [

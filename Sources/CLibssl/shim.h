@@ -37,9 +37,9 @@ static inline SSL_CTX *heimdallr_server_context(void) {
     return NULL;
 }
 
-// Takes the certificate over on success. SSL_CTX_add0_chain_cert(3).
+// SSL_CTX_add1_chain_cert(3).
 static inline int heimdallr_add_chain_certificate(SSL_CTX *context, X509 *certificate) {
-    return (int)SSL_CTX_add0_chain_cert(context, certificate);
+    return (int)SSL_CTX_add1_chain_cert(context, certificate);
 }
 
 // The object behind a connection, which both callbacks of the connection find again. SSL_set_app_data(3).

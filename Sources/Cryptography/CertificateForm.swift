@@ -40,17 +40,6 @@ struct CertificateValidity: Sendable {
     var notBefore: Int64
     var notAfter: Int64
 
-    /// From five minutes ago, for clients whose clocks are late.
-    init(lifetime: Int64, now: Int64) {
-        notBefore = now - 300
-        notAfter = now + lifetime
-    }
-
-    init(notBefore: Int64, notAfter: Int64) {
-        self.notBefore = notBefore
-        self.notAfter = notAfter
-    }
-
     /// Whether a third of it is left.
     func isFresh(at now: Int64) -> Bool {
         notBefore <= now && now <= notAfter && (notAfter - now) * 3 >= notAfter - notBefore
@@ -60,12 +49,15 @@ struct CertificateValidity: Sendable {
 
     /// UTCTime until 2049, then GeneralizedTime. RFC 5280 section 4.1.2.5.
     private static func time(_ seconds: Int64) -> [UInt8] {
-        let digits = Array(RFC3339.text(Int(seconds)).utf8.filter(ASCII.isAlphanumeric)).filter {
-            $0 != UInt8(ascii: "T")
-        }
+        let digits = RFC3339.text(Int(seconds)).utf8.filter { ASCII.isDigit($0) || $0 == UInt8(ascii: "Z") }
         let isShort = (-631_152_000..<2_524_608_000).contains(seconds)
         return isShort ? DER.element(0x17, Array(digits.dropFirst(2))) : DER.element(0x18, digits)
     }
+}
+
+extension CertificateValidity {
+    /// From five minutes ago, for clients whose clocks are late.
+    init(lifetime: Int64, now: Int64) { self.init(notBefore: now - 300, notAfter: now + lifetime) }
 }
 
 /// Extension of RFC 5280 section 4.2, as DER.

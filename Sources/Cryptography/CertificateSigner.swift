@@ -16,14 +16,9 @@ struct CertificateSigner: Sendable {
     /// Subject, as DER.
     let name: [UInt8]
     let keyIdentifier: [UInt8]
+}
 
-    init(certificate: [UInt8], key: SigningKey, name: [UInt8], keyIdentifier: [UInt8]) {
-        self.certificate = certificate
-        self.key = key
-        self.name = name
-        self.keyIdentifier = keyIdentifier
-    }
-
+extension CertificateSigner {
     /// - Parameters:
     ///   - pathLength: number of further authorities between this one and a leaf.
     ///   - issuer: the authority above; `nil` for a root.

@@ -8,9 +8,7 @@ public enum Digest {
     }
 
     /// SHA-256 of a secret, without leaving a copy.
-    public static func sha256(_ bytes: SecretBytes) throws(CryptographyError) -> [UInt8] {
-        try sha(.sha256, of: bytes)
-    }
+    public static func sha256(_ bytes: SecretBytes) throws(CryptographyError) -> [UInt8] { try sha(.sha256, of: bytes) }
 
     /// SHA-2 of a secret, without leaving a copy.
     public static func sha(

@@ -2,8 +2,10 @@ import Glibc
 
 /// Writes bytes to open files.
 enum FileBytes {
-    /// Writes all bytes and returns when they would survive a power cut. write(2), fsync(2).
-    static func writeDurably(_ bytes: [UInt8], to descriptor: Int32, path: String) throws(CryptographyError) {
+    /// Writes all bytes, closes the file and returns when the bytes would survive a power cut. write(2), fsync(2).
+    static func writeDurably(_ bytes: [UInt8], closing descriptor: Int32, path: String) throws(CryptographyError) {
+        var isOpen = true
+        defer { if isOpen { close(descriptor) } }
         // The umask may have removed bits of the owner.
         guard fchmod(descriptor, 0o600) == 0 else {
             throw .system(operation: "set the mode of", path: path, errno: errno)
@@ -20,6 +22,11 @@ enum FileBytes {
         while fsync(descriptor) != 0 {
             guard errno == EINTR else { throw .system(operation: "write", path: path, errno: errno) }
         }
+        isOpen = false
+        // Some file systems report a full disk only here.
+        guard close(descriptor) == 0 || errno == EINTR else {
+            throw .system(operation: "write", path: path, errno: errno)
+        }
     }
 }
 
@@ -30,9 +37,8 @@ public enum PrivateFile {
     public static func create(path: String, with bytes: [UInt8]) throws(CryptographyError) {
         let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .system(operation: "create", path: path, errno: errno) }
-        defer { close(descriptor) }
         do throws(CryptographyError) {
-            try FileBytes.writeDurably(bytes, to: descriptor, path: path)
+            try FileBytes.writeDurably(bytes, closing: descriptor, path: path)
         } catch {
             _ = unsafe unlink(path)
             throw error

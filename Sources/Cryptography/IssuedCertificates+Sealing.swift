@@ -27,22 +27,19 @@ extension IssuedCertificates {
     /// - Throws: `CryptographyError.seal` when the bytes were not sealed with this key or hold anything else,
     ///   `.libcrypto`
     public init(sealed: [UInt8], key: SealingKey) throws(CryptographyError) {
-        let plain = try SealedBytes.open(sealed, format: Self.format, context: Self.context, key: key)
-        var reader = SealedReader(bytes: plain)
-        do throws(CryptographyError) { try self.init(&reader) } catch { throw error.inSealedBytes }
+        self = try SealedReader.read(sealed, format: Self.format, context: Self.context, key: key) {
+            reader throws(CryptographyError) in try IssuedCertificates(&reader)
+        }
     }
 
     private init(_ reader: inout SealedReader) throws(CryptographyError) {
-        var roots: [[UInt8]] = []
+        roots = try reader.list { reader throws(CryptographyError) in try reader.bytes() }
         var certificates: [X509Certificate] = []
-        for _ in 0..<(try reader.count()) {
-            roots.append(try reader.bytes())
-            certificates.append(try X509Certificate(der: roots[roots.count - 1]))
-        }
+        for root in roots { certificates.append(try X509Certificate(der: root)) }
         let trusted = try TrustedRoots(certificates)
         var leaves: [String: ServerCertificate] = [:]
         for _ in 0..<(try reader.count()) {
-            let host = String(decoding: try reader.bytes(), as: UTF8.self)
+            let host = try reader.text()
             let encoded = try reader.bytes()
             let leaf = try X509Certificate(der: encoded)
             let key = try SigningKey(exported: try reader.secret())
@@ -51,8 +48,6 @@ extension IssuedCertificates {
             leaves[host] = ServerCertificate(chain: [encoded], key: key)
             certificates.append(leaf)
         }
-        guard reader.isAtEnd else { throw .seal(.damaged) }
-        self.roots = roots
         self.leaves = leaves
         validity = CertificateValidity(
             notBefore: certificates.map(\.notBefore).max() ?? 0, notAfter: certificates.map(\.notAfter).min() ?? 0)

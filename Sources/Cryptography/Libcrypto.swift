@@ -35,6 +35,38 @@ package enum Libcrypto {
         return output
     }
 
+    /// Returns the DER that an i2d function writes (i2d_X509(3)).
+    static func der(
+        _ operation: String, _ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
+    ) throws(CryptographyError) -> [UInt8] {
+        let size = encode(nil)
+        return try unsafe output(operation, size: Int(max(0, size))) {
+            var position = unsafe $0
+            return unsafe size > 0 && encode(&position) == size ? 1 : 0
+        }
+    }
+
+    /// Returns the object that a d2i function reads (d2i_X509(3)).
+    static func parse(
+        _ bytes: [UInt8], _ decode: (UnsafeMutablePointer<UnsafePointer<UInt8>?>, Int) -> OpaquePointer?
+    ) -> OpaquePointer? {
+        unsafe bytes.withUnsafeBufferPointer { bytes in
+            var position = bytes.baseAddress
+            return unsafe decode(&position, bytes.count)
+        }
+    }
+
+    /// Text that `write` writes to a BIO, at most `limit` bytes; empty when it fails.
+    package static func text(limit: Int = 256, _ write: (OpaquePointer) -> Bool) -> String {
+        guard let output = unsafe BIO_new(BIO_s_mem()) else { return "" }
+        defer { unsafe BIO_free(output) }
+        guard unsafe write(output) else { return "" }
+        return unsafe String(
+            decoding: [UInt8](unsafeUninitializedCapacity: limit) { buffer, initialized in
+                initialized = max(0, Int(unsafe BIO_read(output, buffer.baseAddress, Int32(buffer.count))))
+            }, as: UTF8.self)
+    }
+
     /// A new object of libcrypto.
     /// - Throws: `CryptographyError.libcrypto` for none: libcrypto lacks memory.
     static func made(_ operation: String, _ object: OpaquePointer?) throws(CryptographyError) -> OpaquePointer {
@@ -45,3 +77,22 @@ package enum Libcrypto {
     /// Clears the errors of a failure that has its own message, so that a later failure does not report them.
     static func forgetErrors() { ERR_clear_error() }
 }
+
+extension SecretBytes {
+    /// Lends a BIO that reads the bytes. BIO_new_mem_buf(3).
+    /// - Parameter failure: the result without memory.
+    func withBIO<Result>(or failure: Result, _ body: (OpaquePointer) -> Result) -> Result {
+        unsafe withUnsafeBytes { bytes in
+            guard let bio = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
+                return failure
+            }
+            defer { unsafe BIO_free(bio) }
+            return unsafe body(bio)
+        }
+    }
+}
+
+/// Refuses, so that libcrypto does not prompt at the terminal. pem_password_cb(3).
+func refusePassphrase(
+    _ room: UnsafeMutablePointer<CChar>?, _ size: Int32, _ isWriting: Int32, _ context: UnsafeMutableRawPointer?
+) -> Int32 { -1 }

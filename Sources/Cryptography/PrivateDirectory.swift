@@ -87,27 +87,26 @@ public final class PrivateDirectory: Sendable {
     /// The whole content of a file; `nil` for a missing file.
     /// - Throws: `CryptographyError`, `.untrusted` when other users could have read or written it.
     public func read(_ name: String, limit: Int) throws(CryptographyError) -> [UInt8]? {
-        let entry = self.entry(name)
-        let descriptor = try entry.open(O_RDONLY | O_NONBLOCK)
-        guard let descriptor else { return nil }
+        let path = self.path(of: name)
+        guard let descriptor = try openFile(name, O_RDONLY | O_NONBLOCK) else { return nil }
         defer { close(descriptor) }
-        try FileTrust.check(descriptor, path: entry.path, isDirectory: false)
+        try FileTrust.check(descriptor, path: path, isDirectory: false)
         var bytes = [UInt8](repeating: 0, count: 16 * 1024)
         var count = 0
         while true {
             if count == bytes.count {
-                guard count <= limit else { throw .fileTooLarge(path: entry.path, limit: limit) }
+                guard count <= limit else { throw .fileTooLarge(path: path, limit: limit) }
                 bytes += [UInt8](repeating: 0, count: bytes.count)
             }
             let got = unsafe bytes.withUnsafeMutableBytes { buffer in
                 unsafe Glibc.read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
             }
             if got < 0, errno == EINTR { continue }
-            guard got >= 0 else { throw .unreadableFile(path: entry.path, reason: SystemReason.text(for: errno)) }
+            guard got >= 0 else { throw .unreadableFile(path: path, reason: SystemReason.text(for: errno)) }
             if got == 0 { break }
             count += got
         }
-        guard count <= limit else { throw .fileTooLarge(path: entry.path, limit: limit) }
+        guard count <= limit else { throw .fileTooLarge(path: path, limit: limit) }
         return Array(bytes[..<count])
     }
 
@@ -119,29 +118,19 @@ public final class PrivateDirectory: Sendable {
     /// - Throws: `CryptographyError`. The old file is then unchanged, unless only the last step failed: then the new
     ///   file is there and may not survive a power cut.
     public func replace(_ name: String, with bytes: [UInt8]) throws(CryptographyError) {
-        let entry = self.entry(name)
-        let draft = self.entry(name + ".new")
-        if unsafe unlinkat(descriptor, draft.name, 0) != 0, errno != ENOENT {
-            throw .system(operation: "remove", path: draft.path, errno: errno)
-        }
-        let file = try draft.create()
+        let draft = name + ".new"
+        let draftPath = path(of: draft)
+        try unlink(draft)
+        let file = unsafe openat(descriptor, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw .system(operation: "create", path: draftPath, errno: errno) }
         do throws(CryptographyError) {
-            do throws(CryptographyError) {
-                try FileBytes.writeDurably(bytes, to: file, path: draft.path)
-            } catch {
-                close(file)
-                throw error
-            }
-            // Some file systems report a full disk only here.
-            guard close(file) == 0 || errno == EINTR else {
-                throw .system(operation: "write", path: draft.path, errno: errno)
-            }
-            guard unsafe renameat(descriptor, draft.name, descriptor, name) == 0 else {
-                throw .system(operation: "replace", path: entry.path, errno: errno)
+            try FileBytes.writeDurably(bytes, closing: file, path: draftPath)
+            guard unsafe renameat(descriptor, draft, descriptor, name) == 0 else {
+                throw .system(operation: "replace", path: path(of: name), errno: errno)
             }
         } catch {
             // Frees the space of the draft.
-            _ = unsafe unlinkat(descriptor, draft.name, 0)
+            _ = unsafe unlinkat(descriptor, draft, 0)
             throw error
         }
         try flush()
@@ -149,13 +138,15 @@ public final class PrivateDirectory: Sendable {
 
     /// Removes a file durably. No-op for a missing file.
     public func remove(_ name: String) throws(CryptographyError) {
-        if unsafe unlinkat(descriptor, name, 0) != 0 {
-            guard errno == ENOENT else {
-                throw .system(operation: "remove", path: entry(name).path, errno: errno)
-            }
-            return
-        }
-        try flush()
+        if try unlink(name) { try flush() }
+    }
+
+    /// - Returns: `false` for a missing file.
+    @discardableResult
+    private func unlink(_ name: String) throws(CryptographyError) -> Bool {
+        if unsafe unlinkat(descriptor, name, 0) == 0 { return true }
+        guard errno == ENOENT else { throw .system(operation: "remove", path: path(of: name), errno: errno) }
+        return false
     }
 
     /// Takes the lock on this file; `nil` when another process, or another owner in this process, holds it. Creates a
@@ -163,48 +154,31 @@ public final class PrivateDirectory: Sendable {
     /// - Parameter isShared: takes a lock that any number of owners may share (LOCK_SH), instead of one for one owner.
     /// - Throws: `CryptographyError`
     public func tryLock(_ name: String, isShared: Bool = false) throws(CryptographyError) -> FileLock? {
-        let entry = self.entry(name)
-        let descriptor = try entry.open(O_RDWR | O_CREAT | O_NONBLOCK)
-        guard let descriptor else { throw .system(operation: "open", path: entry.path, errno: ENOENT) }
-        do throws(CryptographyError) {
-            try FileTrust.check(descriptor, path: entry.path, isDirectory: false)
-        } catch {
-            close(descriptor)
-            throw error
+        let path = self.path(of: name)
+        guard let descriptor = try openFile(name, O_RDWR | O_CREAT | O_NONBLOCK) else {
+            throw .system(operation: "open", path: path, errno: ENOENT)
         }
-        return try FileLock.take(descriptor, isShared ? LOCK_SH : LOCK_EX, path: entry.path)
+        let lock = FileLock(descriptor)
+        try FileTrust.check(descriptor, path: path, isDirectory: false)
+        return try lock.take(isShared ? LOCK_SH : LOCK_EX, path: path) ? lock : nil
     }
 
     private func flush() throws(CryptographyError) {
         guard fsync(descriptor) == 0 else { throw .system(operation: "write the directory", path: path, errno: errno) }
     }
 
-    private func entry(_ name: String) -> Entry {
-        Entry(directory: descriptor, name: name, path: path == "/" ? "/\(name)" : "\(path)/\(name)")
-    }
+    private func path(of name: String) -> String { path == "/" ? "/\(name)" : "\(path)/\(name)" }
 
-    /// A name in the open directory. openat(2).
-    private struct Entry {
-        var directory: Int32
-        var name: String
-        var path: String
-
-        /// - Returns: `nil` for a missing file.
-        func open(_ flags: Int32) throws(CryptographyError) -> Int32? {
-            let descriptor = unsafe openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0o600)
-            guard descriptor < 0 else { return descriptor }
-            switch errno {
-            case ENOENT where flags & O_CREAT == 0: return nil
-            case ELOOP: throw .untrusted(path: path, reason: "is a symbolic link, which is not followed: remove it")
-            case let number: throw .system(operation: "open", path: path, errno: number)
-            }
-        }
-
-        func create() throws(CryptographyError) -> Int32 {
-            let descriptor = unsafe openat(
-                directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else { throw .system(operation: "create", path: path, errno: errno) }
-            return descriptor
+    /// openat(2).
+    /// - Returns: `nil` for a missing file.
+    private func openFile(_ name: String, _ flags: Int32) throws(CryptographyError) -> Int32? {
+        let file = unsafe openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0o600)
+        guard file < 0 else { return file }
+        switch errno {
+        case ENOENT where flags & O_CREAT == 0: return nil
+        case ELOOP:
+            throw .untrusted(path: path(of: name), reason: "is a symbolic link, which is not followed: remove it")
+        case let number: throw .system(operation: "open", path: path(of: name), errno: number)
         }
     }
 }
@@ -213,21 +187,17 @@ public final class PrivateDirectory: Sendable {
 public final class FileLock: Sendable {
     private let descriptor: Int32
 
-    private init(_ descriptor: Int32) {
-        self.descriptor = descriptor
-    }
+    /// Takes the descriptor over.
+    fileprivate init(_ descriptor: Int32) { self.descriptor = descriptor }
 
     deinit { close(descriptor) }
 
-    /// Takes ownership of the descriptor.
-    static func take(_ descriptor: Int32, _ operation: Int32, path: String) throws(CryptographyError) -> FileLock? {
+    /// - Returns: `false` when another owner has the lock.
+    fileprivate func take(_ operation: Int32, path: String) throws(CryptographyError) -> Bool {
         while flock(descriptor, operation | LOCK_NB) != 0 {
-            let number = errno
-            if number == EINTR { continue }
-            close(descriptor)
-            if number == EWOULDBLOCK { return nil }
-            throw .system(operation: "lock", path: path, errno: number)
+            if errno == EWOULDBLOCK { return false }
+            guard errno == EINTR else { throw .system(operation: "lock", path: path, errno: errno) }
         }
-        return FileLock(descriptor)
+        return true
     }
 }

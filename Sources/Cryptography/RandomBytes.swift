@@ -13,7 +13,5 @@ public enum RandomBytes {
     }
 
     /// An identifier of 128 random bits, as 22 characters of base64url.
-    public static func identifier() throws(CryptographyError) -> String {
-        Base64.encode(try make(16), alphabet: .url)
-    }
+    public static func identifier() throws(CryptographyError) -> String { Base64.encode(try make(16), alphabet: .url) }
 }

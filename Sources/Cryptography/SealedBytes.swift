@@ -42,9 +42,7 @@ public enum SealedBytes {
         _ sealed: [UInt8], format: UInt8, context: [UInt8], key: SealingKey
     ) throws(CryptographyError) -> SecretBytes {
         guard sealed.count > magic.count, sealed.starts(with: magic) else { throw .seal(.foreign) }
-        guard sealed[magic.count] == format else {
-            throw .seal(.format(found: sealed[magic.count], supported: format))
-        }
+        guard sealed[magic.count] == format else { throw .seal(.format(found: sealed[magic.count], supported: format)) }
         guard sealed.count >= overhead else { throw .seal(.foreign) }
         guard Array(sealed[(magic.count + 1)..<prefixSize]) == key.identifier else { throw .seal(.key) }
         let header = Array(sealed[..<headerSize])

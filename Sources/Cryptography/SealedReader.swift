@@ -3,12 +3,27 @@ import WireText
 /// Reads the plain bytes of sealed ones, and never more than there are. Before each text, certificate and key stands its
 /// size, before each list its count, in 4 bytes, big-endian.
 struct SealedReader {
-    let plain: SecretBytes
+    private let plain: SecretBytes
     private var position = 0
 
-    init(bytes: SecretBytes) { plain = bytes }
+    /// Opens sealed bytes, and has `body` read all of them.
+    /// - Throws: `CryptographyError.libcrypto`, and `.seal` for any other fault.
+    static func read<Result>(
+        _ sealed: [UInt8], format: UInt8, context: [UInt8], key: SealingKey,
+        _ body: (inout SealedReader) throws(CryptographyError) -> Result
+    ) throws(CryptographyError) -> Result {
+        var reader = SealedReader(try SealedBytes.open(sealed, format: format, context: context, key: key))
+        do throws(CryptographyError) {
+            let result = try body(&reader)
+            guard reader.position == reader.plain.count else { throw .seal(.damaged) }
+            return result
+        } catch {
+            if case .libcrypto = error { throw error }
+            throw .seal(.damaged)
+        }
+    }
 
-    var isAtEnd: Bool { position == plain.count }
+    private init(_ bytes: SecretBytes) { plain = bytes }
 
     /// Throws where the rest can't hold as many bytes.
     mutating func count() throws(CryptographyError) -> Int {
@@ -24,6 +39,16 @@ struct SealedReader {
         let range = try range()
         return plain.withSpan { [UInt8](copying: $0.extracting(range)) }
     }
+
+    mutating func list<Element>(
+        _ element: (inout SealedReader) throws(CryptographyError) -> Element
+    ) throws(CryptographyError) -> [Element] {
+        var elements: [Element] = []
+        for _ in 0..<(try count()) { elements.append(try element(&self)) }
+        return elements
+    }
+
+    mutating func text() throws(CryptographyError) -> String { String(decoding: try bytes(), as: UTF8.self) }
 
     mutating func secret() throws(CryptographyError) -> SecretBytes {
         let range = try range()
@@ -49,12 +74,5 @@ extension SecretWriter {
     mutating func append(sized bytes: Span<UInt8>) {
         append(count: bytes.count)
         append(bytes)
-    }
-}
-
-extension CryptographyError {
-    /// The same for a fault of libcrypto, and `.seal(.damaged)` for any other one found in opened bytes.
-    var inSealedBytes: CryptographyError {
-        if case .libcrypto = self { self } else { .seal(.damaged) }
     }
 }

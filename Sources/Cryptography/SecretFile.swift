@@ -32,7 +32,7 @@ public enum SecretFile {
         guard count <= limit else { throw .fileTooLarge(path: path, limit: limit) }
         if trimsLineEnd, count > 0, unsafe buffer[count - 1] == UInt8(ascii: "\n") {
             count -= 1
-            if trimsLineEnd, count > 0, unsafe buffer[count - 1] == UInt8(ascii: "\r") { count -= 1 }
+            if count > 0, unsafe buffer[count - 1] == UInt8(ascii: "\r") { count -= 1 }
         }
         return unsafe SecretBytes(Span(_unsafeBytes: buffer[..<count]))
     }

@@ -7,9 +7,7 @@ import CLibcrypto
     public private(set) var count = 0
 
     /// - Parameter capacity: the expected size; it grows when needed.
-    public init(capacity: Int = 64) {
-        unsafe storage = .allocate(capacity: max(capacity, 1))
-    }
+    public init(capacity: Int = 64) { unsafe storage = .allocate(capacity: max(capacity, 1)) }
 
     deinit {
         unsafe OPENSSL_cleanse(storage.baseAddress, count)
@@ -32,9 +30,7 @@ import CLibcrypto
         for byte in text.utf8 { append(byte) }
     }
 
-    public mutating func append(_ secret: SecretBytes) {
-        secret.withSpan { append($0) }
-    }
+    public mutating func append(_ secret: SecretBytes) { secret.withSpan { append($0) } }
 
     /// Lends the bytes written so far.
     public func withSpan<Result>(_ body: (Span<UInt8>) throws -> Result) rethrows -> Result {

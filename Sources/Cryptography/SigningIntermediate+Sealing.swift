@@ -25,20 +25,16 @@ extension SigningIntermediate {
     /// - Throws: `CryptographyError.seal` when the bytes were not sealed with this key, or the root has not signed the
     ///   intermediate; `.libcrypto`
     public init(sealed: [UInt8], key: SealingKey) throws(CryptographyError) {
-        let plain = try SealedBytes.open(sealed, format: Self.format, context: Self.context, key: key)
-        var reader = SealedReader(bytes: plain)
-        do throws(CryptographyError) {
+        self = try SealedReader.read(sealed, format: Self.format, context: Self.context, key: key) {
+            reader throws(CryptographyError) in
             let root = try reader.bytes()
             let signer = try CertificateSigner(&reader)
-            var domains: Set<String> = []
-            for _ in 0..<(try reader.count()) { domains.insert(String(decoding: try reader.bytes(), as: UTF8.self)) }
-            guard reader.isAtEnd, !domains.isEmpty else { throw .seal(.damaged) }
+            let domains = try reader.list { reader throws(CryptographyError) in try reader.text() }
             let (upper, lower) = (try X509Certificate(der: root), try X509Certificate(der: signer.certificate))
-            guard lower.isSigned(by: upper) else { throw .seal(.damaged) }
-            self.init(
-                root: root, signer: signer, domains: DomainSet(domains),
-                validity: CertificateValidity(notBefore: lower.notBefore, notAfter: lower.notAfter))
-        } catch { throw error.inSealedBytes }
+            guard !domains.isEmpty, lower.isSigned(by: upper) else { throw .seal(.damaged) }
+            let validity = CertificateValidity(notBefore: lower.notBefore, notAfter: lower.notAfter)
+            return SigningIntermediate(root: root, domains: DomainSet(domains), signer: signer, validity: validity)
+        }
     }
 }
 

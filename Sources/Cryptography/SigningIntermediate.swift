@@ -14,7 +14,9 @@ public struct SigningIntermediate: Sendable {
     public let domains: DomainSet
     let signer: CertificateSigner
     let validity: CertificateValidity
+}
 
+extension SigningIntermediate {
     /// - Parameters:
     ///   - domains: such as `example.com`, which covers the name itself and all names below it. In lower case.
     ///   - lifetime: in seconds from now on.
@@ -29,9 +31,7 @@ public struct SigningIntermediate: Sendable {
         validity = CertificateValidity(lifetime: lifetime, now: now)
         // Without a name among the permitted, all names would be.
         let count = self.domains.names.count
-        guard (1...Self.maxDomains).contains(count) else {
-            throw .certificateDomains(count)
-        }
+        guard (1...Self.maxDomains).contains(count) else { throw .certificateDomains(count) }
         // E-mail addresses and URIs too, for clients that fall back to the common name beside them.
         var permitted = [GeneralName.email("invalid"), GeneralName.uri("invalid")]
         for domain in self.domains.names.sorted() {
@@ -45,13 +45,6 @@ public struct SigningIntermediate: Sendable {
         root = above.certificate
         signer = try CertificateSigner(constraints, validity: validity, issuer: above)
         guard signer.certificate.count <= Self.maxSize else { throw .certificateDomains(count) }
-    }
-
-    init(root: [UInt8], signer: CertificateSigner, domains: DomainSet, validity: CertificateValidity) {
-        self.root = root
-        self.signer = signer
-        self.domains = domains
-        self.validity = validity
     }
 
     /// The root as PEM (RFC 7468).

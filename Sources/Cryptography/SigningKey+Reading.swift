@@ -6,11 +6,7 @@ extension SigningKey {
     /// From PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase) or a JWK (RFC 7517). Blocks for a millisecond or two.
     /// - Throws: `CryptographyError.key`, which reveals nothing of the key.
     public convenience init(text: SecretBytes) throws(CryptographyError) {
-        let first = text.withSpan { span in
-            let trimmed = span.trimmed
-            return trimmed.isEmpty ? 0 : trimmed[0]
-        }
-        if first == ASCII.leftBrace {
+        if text.withSpan({ !$0.trimmed.isEmpty && $0.trimmed[0] == ASCII.leftBrace }) {
             let key = try JWKReader(text)
             try unsafe self.init(
                 owning: Self.key(exported: key.encoded), identifier: key.identifier, statedAlgorithm: key.algorithm)
@@ -48,15 +44,9 @@ extension SigningKey {
         return unsafe parsed
     }
 
-    /// PEM_read_bio_PrivateKey(3), with a callback that avoids its prompt for a passphrase.
+    /// PEM_read_bio_PrivateKey(3)
     private static func key(pem: SecretBytes) throws(CryptographyError) -> OpaquePointer {
-        let parsed = unsafe pem.withUnsafeBytes { bytes -> OpaquePointer? in
-            guard let source = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
-                return nil
-            }
-            defer { unsafe BIO_free(source) }
-            return unsafe PEM_read_bio_PrivateKey(source, nil, { _, _, _, _ in -1 }, nil)
-        }
+        let parsed = unsafe pem.withBIO(or: nil) { unsafe PEM_read_bio_PrivateKey($0, nil, refusePassphrase, nil) }
         Libcrypto.forgetErrors()
         if let parsed = unsafe parsed { return unsafe parsed }
         func has(_ words: String) -> Bool { pem.withSpan { $0.contains(Array(words.utf8)) } }

@@ -64,11 +64,7 @@ import WireText
 
     /// SubjectPublicKeyInfo of RFC 5280 section 4.1, as DER. i2d_PUBKEY(3).
     func encodedPublicKey() throws(CryptographyError) -> [UInt8] {
-        let size = unsafe i2d_PUBKEY(key, nil)
-        return try unsafe Libcrypto.output("i2d_PUBKEY", size: Int(max(0, size))) {
-            var position = unsafe $0
-            return unsafe size > 0 && i2d_PUBKEY(key, &position) == size ? 1 : 0
-        }
+        try unsafe Libcrypto.der("i2d_PUBKEY") { unsafe i2d_PUBKEY(key, $0) }
     }
 
     /// The algorithm for signatures: the wanted one, or the JWK's own, or the usual one of the key's kind.
@@ -102,9 +98,7 @@ import WireText
     /// - Throws: `CryptographyError.key` for an algorithm that does not fit the key, `.libcrypto` when signing fails.
     public func sign(_ message: [UInt8], by algorithm: SigningAlgorithm) throws(CryptographyError) -> [UInt8] {
         let fitting = SigningAlgorithm.fitting(kind)
-        guard fitting.contains(algorithm) else {
-            throw .key(.algorithm(algorithm, kind: description, takes: fitting))
-        }
+        guard fitting.contains(algorithm) else { throw .key(.algorithm(algorithm, kind: description, takes: fitting)) }
         let context = try unsafe Libcrypto.made("EVP_MD_CTX_new", EVP_MD_CTX_new())
         defer { unsafe EVP_MD_CTX_free(context) }
         // Owned by `context`.
@@ -127,10 +121,7 @@ import WireText
 
     /// Converts an ECDSA-Sig-Value to R and S. d2i_ECDSA_SIG(3), BN_bn2binpad(3).
     private static func joined(_ encoded: [UInt8], size: Int) throws(CryptographyError) -> [UInt8] {
-        let parsed = unsafe encoded.withUnsafeBufferPointer { bytes in
-            var position = bytes.baseAddress
-            return unsafe d2i_ECDSA_SIG(nil, &position, bytes.count)
-        }
+        let parsed = unsafe Libcrypto.parse(encoded) { unsafe d2i_ECDSA_SIG(nil, $0, $1) }
         guard let parsed = unsafe parsed else {
             try Libcrypto.check("d2i_ECDSA_SIG", 0)
             return []

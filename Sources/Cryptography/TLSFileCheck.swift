@@ -5,15 +5,9 @@ public enum TLSFileCheck {
     /// - Parameter pem: trust anchors.
     /// - Returns: the fault; `nil` for none.
     public static func fault(anchors pem: SecretBytes) -> String? {
-        unsafe withBIO(pem) { bio in
-            defer { ERR_clear_error() }
-            var count = 0
-            while let certificate = unsafe PEM_read_bio_X509(bio, nil, refusePassphrase, nil) {
-                unsafe X509_free(certificate)
-                count += 1
-            }
-            return count > 0 ? nil : "it holds no certificate that can be read"
-        }
+        var count = 0
+        unsafe forEachCertificate(in: pem) { _ in count += 1 }
+        return count > 0 ? nil : "it holds no certificate that can be read"
     }
 
     /// - Parameters:
@@ -21,8 +15,9 @@ public enum TLSFileCheck {
     ///   - key: PEM of its key.
     /// - Returns: the fault; `nil` for none.
     public static func fault(certificate: SecretBytes, key: SecretBytes) -> String? {
-        unsafe withBIO(certificate) { certificates in
-            unsafe withBIO(key) { keys in
+        let noMemory = "there is no memory to read it"
+        return unsafe certificate.withBIO(or: noMemory) { certificates in
+            unsafe key.withBIO(or: noMemory) { keys in
                 defer { ERR_clear_error() }
                 guard let certificate = unsafe PEM_read_bio_X509(certificates, nil, refusePassphrase, nil) else {
                     return "the certificate can't be read"
@@ -42,31 +37,19 @@ public enum TLSFileCheck {
     /// left out. X509_get0_notAfter(3).
     public static func ends(of pem: SecretBytes) -> [Int64] {
         var ends: [Int64] = []
-        _ = unsafe withBIO(pem) { bio in
-            defer { ERR_clear_error() }
-            while let certificate = unsafe PEM_read_bio_X509(bio, nil, refusePassphrase, nil) {
-                defer { unsafe X509_free(certificate) }
-                if let end = unsafe X509Certificate.seconds(X509_get0_notAfter(certificate)) { ends.append(end) }
-            }
-            return nil
+        unsafe forEachCertificate(in: pem) {
+            if let end = unsafe X509Certificate.seconds(X509_get0_notAfter($0)) { ends.append(end) }
         }
         return ends
     }
 
-    private static func withBIO(_ pem: SecretBytes, _ body: (OpaquePointer) -> String?) -> String? {
-        pem.withSpan { span in
-            unsafe span.withUnsafeBufferPointer { buffer in
-                guard let bio = unsafe BIO_new_mem_buf(buffer.baseAddress, Int32(clamping: buffer.count)) else {
-                    return "there is no memory to read it"
-                }
-                defer { unsafe BIO_free(bio) }
-                return unsafe body(bio)
+    private static func forEachCertificate(in pem: SecretBytes, _ body: (OpaquePointer) -> Void) {
+        unsafe pem.withBIO(or: ()) { bio in
+            defer { ERR_clear_error() }
+            while let certificate = unsafe PEM_read_bio_X509(bio, nil, refusePassphrase, nil) {
+                unsafe body(certificate)
+                unsafe X509_free(certificate)
             }
         }
     }
 }
-
-/// Refuses, so that libcrypto does not prompt at the terminal.
-private func refusePassphrase(
-    _ room: UnsafeMutablePointer<CChar>?, _ size: Int32, _ isWriting: Int32, _ context: UnsafeMutableRawPointer?
-) -> Int32 { 0 }

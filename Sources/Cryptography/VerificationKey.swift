@@ -55,13 +55,7 @@ extension SignatureAlgorithm.Hash {
     }
 
     /// In bytes.
-    var size: Int {
-        switch self {
-        case .sha256: 32
-        case .sha384: 48
-        case .sha512: 64
-        }
-    }
+    var size: Int { Int(unsafe EVP_MD_get_size(digest)) }
 }
 
 /// A curve by its name in JOSE.
@@ -71,28 +65,16 @@ public enum EllipticCurve: String, Sendable, Hashable {
     case p521 = "P-521"
 
     /// Size of a coordinate in bytes.
-    public var size: Int {
-        switch self {
-        case .p256: 32
-        case .p384: 48
-        case .p521: 66
-        }
-    }
-
-    var hash: SignatureAlgorithm.Hash {
-        switch self {
-        case .p256: .sha256
-        case .p384: .sha384
-        case .p521: .sha512
-        }
-    }
-
+    public var size: Int { facts.size }
+    var hash: SignatureAlgorithm.Hash { facts.hash }
     /// X9.62 and SEC 2.
-    var identifier: [UInt8] {
+    var identifier: [UInt8] { facts.identifier }
+
+    private var facts: (size: Int, hash: SignatureAlgorithm.Hash, identifier: [UInt8]) {
         switch self {
-        case .p256: [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
-        case .p384: [0x2B, 0x81, 0x04, 0x00, 0x22]
-        case .p521: [0x2B, 0x81, 0x04, 0x00, 0x23]
+        case .p256: (32, .sha256, [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07])
+        case .p384: (48, .sha384, [0x2B, 0x81, 0x04, 0x00, 0x22])
+        case .p521: (66, .sha512, [0x2B, 0x81, 0x04, 0x00, 0x23])
         }
     }
 }
@@ -133,19 +115,14 @@ public enum EllipticCurve: String, Sendable, Hashable {
     /// RFC 8032.
     /// - Throws: `CryptographyError.libcrypto` for another size than 32 bytes.
     public convenience init(ed25519 bytes: [UInt8]) throws(CryptographyError) {
-        guard bytes.count == 32 else {
-            throw .libcrypto(operation: "an Ed25519 key", messages: ["needs 32 bytes"])
-        }
+        guard bytes.count == 32 else { throw .libcrypto(operation: "an Ed25519 key", messages: ["needs 32 bytes"]) }
         try self.init(kind: .ed25519, bytes)
     }
 
     /// From the parts of a SubjectPublicKeyInfo, RFC 5280 section 4.1. d2i_PUBKEY(3).
     private init(kind: Kind, _ key: [UInt8]) throws(CryptographyError) {
         let encoded = DER.sequence(kind.algorithm + DER.bits(key))
-        let parsed = unsafe encoded.withUnsafeBufferPointer { bytes in
-            var position = bytes.baseAddress
-            return unsafe d2i_PUBKEY(nil, &position, bytes.count)
-        }
+        let parsed = unsafe Libcrypto.parse(encoded) { unsafe d2i_PUBKEY(nil, $0, $1) }
         guard let parsed = unsafe parsed else {
             try Libcrypto.check("d2i_PUBKEY", 0)
             throw .libcrypto(operation: "d2i_PUBKEY", messages: [])

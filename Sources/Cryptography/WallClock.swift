@@ -5,26 +5,16 @@ import WireText
 /// The time of day, for times that outlive the process: records on disk and HTTP dates. Never for deadlines.
 public enum WallClock {
     /// Whole seconds since 1970-01-01T00:00:00Z.
-    public static func now() -> Int64 {
-        var time = timespec()
-        _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec)
-    }
+    public static func now() -> Int64 { seconds(CLOCK_REALTIME) }
 
     /// Whether the kernel knows that this clock is synchronized. adjtimex(2).
-    public static func isSynchronized() -> Bool {
-        heimdallr_clock_is_synchronized() != 0
-    }
+    public static func isSynchronized() -> Bool { heimdallr_clock_is_synchronized() != 0 }
 }
 
 /// The time since the machine's start. It is never set, and it counts suspension.
 public enum BootClock {
     /// Whole seconds. CLOCK_BOOTTIME of clock_gettime(2).
-    public static func now() -> Int64 {
-        var time = timespec()
-        _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
-        return Int64(time.tv_sec)
-    }
+    public static func now() -> Int64 { seconds(CLOCK_BOOTTIME) }
 
     /// Identifier of the machine's current start, 36 characters; `nil` when the system does not tell it. random(4).
     public static func identifier() -> [UInt8]? {
@@ -32,4 +22,10 @@ public enum BootClock {
         else { return nil }
         return text.withSpan { [UInt8](copying: $0) }
     }
+}
+
+private func seconds(_ clock: clockid_t) -> Int64 {
+    var time = timespec()
+    _ = unsafe clock_gettime(clock, &time)
+    return Int64(time.tv_sec)
 }

@@ -6,7 +6,7 @@ import WireText
 /// safe on any thread.
 @safe public final class X509Certificate: Sendable {
     /// Made in `init`, freed in `deinit`.
-    nonisolated(unsafe) let certificate: OpaquePointer
+    package nonisolated(unsafe) let certificate: OpaquePointer
     /// RFC 2253, at most 256 characters.
     public let subject: String
     public let issuer: String
@@ -23,26 +23,21 @@ import WireText
     /// - Throws: `CryptographyError.key(.notACertificate)` when there is none, or one is damaged.
     public static func all(pem: [UInt8]) throws(CryptographyError) -> [X509Certificate] {
         var found: [OpaquePointer] = unsafe []
-        unsafe pem.withUnsafeBytes { bytes in
-            guard let source = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return }
-            defer { unsafe BIO_free(source) }
+        unsafe SecretBytes(pem).withBIO(or: ()) { source in
             while unsafe found.count < maxCertificates {
-                guard let one = unsafe PEM_read_bio_X509(source, nil, nil, nil) else { break }
+                guard let one = unsafe PEM_read_bio_X509(source, nil, refusePassphrase, nil) else { break }
                 unsafe found.append(one)
             }
         }
         // The file ends without another certificate, as expected.
         let last = ERR_peek_last_error()
         Libcrypto.forgetErrors()
-        var certificates: [X509Certificate] = []
-        var fault: CryptographyError?
-        for index in unsafe found.indices {
-            let certificate = unsafe found[index]
-            do throws(CryptographyError) {
-                certificates.append(try unsafe X509Certificate(owning: certificate))
-            } catch { fault = error }
+        // All of them are owned before the first fault is thrown.
+        let read = unsafe found.map { one in
+            Result { () throws(CryptographyError) in try unsafe X509Certificate(owning: one) }
         }
-        if let fault { throw fault }
+        var certificates: [X509Certificate] = []
+        for one in read { certificates.append(try one.get()) }
         let isAtEnd = ERR_GET_REASON(last) == PEM_R_NO_START_LINE || certificates.count == maxCertificates
         guard !certificates.isEmpty, isAtEnd else { throw .key(.notACertificate) }
         return certificates
@@ -60,14 +55,12 @@ import WireText
     /// From DER without further bytes. d2i_X509(3).
     /// - Throws: `CryptographyError.key(.notACertificate)`
     public convenience init(der: [UInt8]) throws(CryptographyError) {
-        let parsed = unsafe der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
-            var position = bytes.baseAddress
-            guard let parsed = unsafe d2i_X509(nil, &position, bytes.count) else { return nil }
-            guard unsafe position == bytes.baseAddress?.advanced(by: bytes.count) else {
-                unsafe X509_free(parsed)
-                return nil
-            }
-            return unsafe parsed
+        let parsed = unsafe Libcrypto.parse(der) { position, count -> OpaquePointer? in
+            let start = unsafe position.pointee
+            guard let parsed = unsafe d2i_X509(nil, position, count) else { return nil }
+            guard unsafe position.pointee != start?.advanced(by: count) else { return unsafe parsed }
+            unsafe X509_free(parsed)
+            return nil
         }
         Libcrypto.forgetErrors()
         guard let parsed = unsafe parsed else { throw .key(.notACertificate) }
@@ -94,22 +87,14 @@ import WireText
     /// not necessarily printable. X509V3_EXT_print(3).
     public var names: String {
         let index = unsafe X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1)
-        guard index >= 0, let found = unsafe X509_get_ext(certificate, index), let output = unsafe BIO_new(BIO_s_mem())
-        else { return "" }
-        defer { unsafe BIO_free(output) }
-        let code = unsafe X509V3_EXT_print(output, found, 0, 0)
-        Libcrypto.forgetErrors()
-        return code == 1 ? unsafe Self.text(in: output) : ""
+        guard index >= 0, let found = unsafe X509_get_ext(certificate, index) else { return "" }
+        defer { Libcrypto.forgetErrors() }
+        return unsafe Libcrypto.text { unsafe X509V3_EXT_print($0, found, 0, 0) == 1 }
     }
 
     /// i2d_X509(3)
     public func der() throws(CryptographyError) -> [UInt8] {
-        let size = unsafe i2d_X509(certificate, nil)
-        try Libcrypto.check("i2d_X509", size > 0 ? 1 : 0)
-        return unsafe [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, initialized in
-            var position = buffer.baseAddress
-            initialized = max(0, Int(unsafe i2d_X509(certificate, &position)))
-        }
+        try unsafe Libcrypto.der("i2d_X509") { unsafe i2d_X509(certificate, $0) }
     }
 
     /// SHA-256 of its DER, for `x5t#S256` (RFC 7515 section 4.1.8) and `cnf` (RFC 8705 section 3.1). X509_digest(3).
@@ -147,17 +132,8 @@ import WireText
 
     /// X509_NAME_print_ex(3), which escapes unprintable characters.
     private static func text(_ name: OpaquePointer?) -> String {
-        guard let name = unsafe name, let output = unsafe BIO_new(BIO_s_mem()) else { return "" }
-        defer { unsafe BIO_free(output) }
-        guard unsafe X509_NAME_print_ex(output, name, 0, hpx_name_format_rfc2253) >= 0 else { return "" }
-        return unsafe text(in: output)
-    }
-
-    private static func text(in output: OpaquePointer) -> String {
-        unsafe String(
-            decoding: [UInt8](unsafeUninitializedCapacity: 256) { buffer, initialized in
-                initialized = max(0, Int(unsafe BIO_read(output, buffer.baseAddress, Int32(buffer.count))))
-            }, as: UTF8.self)
+        guard let name = unsafe name else { return "" }
+        return unsafe Libcrypto.text { unsafe X509_NAME_print_ex($0, name, 0, hpx_name_format_rfc2253) >= 0 }
     }
 
     /// ASN1_TIME_to_tm(3), timegm(3).

@@ -1,4 +1,5 @@
 import CLibssl
+import Cryptography
 
 /// The certificates that a server takes from its clients.
 public struct ClientVerification: Sendable {
@@ -22,9 +23,7 @@ public struct ClientCertificate: Sendable, Equatable {
     public let names: [String]
 
     /// The subject, or else the first alternative name; at most 256 characters.
-    public var name: String? {
-        (subject.isEmpty ? names.first : subject).map { String($0.prefix(256)) }
-    }
+    public var name: String? { (subject.isEmpty ? names.first : subject).map { String($0.prefix(256)) } }
 
     private static let maxSubject = 4096
 
@@ -40,15 +39,11 @@ public struct ClientCertificate: Sendable, Equatable {
 
     /// X509_NAME_print_ex(3)
     private static func subject(of certificate: OpaquePointer) -> String {
-        guard let output = unsafe BIO_new(BIO_s_mem()) else { return "" }
-        defer { unsafe BIO_free(output) }
-        let count = unsafe X509_NAME_print_ex(
-            output, X509_get_subject_name(certificate), 0, heimdallr_name_format_rfc2253)
-        guard count > 0, count <= maxSubject else { return "" }
-        return unsafe String(
-            decoding: [UInt8](unsafeUninitializedCapacity: maxSubject) { buffer, initialized in
-                initialized = max(0, Int(unsafe BIO_read(output, buffer.baseAddress, count)))
-            }, as: UTF8.self)
+        unsafe Libcrypto.text(limit: maxSubject) { output in
+            let count = unsafe X509_NAME_print_ex(
+                output, X509_get_subject_name(certificate), 0, heimdallr_name_format_rfc2253)
+            return count > 0 && Int(count) <= maxSubject
+        }
     }
 
     /// X509_get_ext_d2i(3)

@@ -17,18 +17,6 @@ enum Libssl {
         return unsafe context
     }
 
-    /// An X509, owned by the caller. d2i_X509(3).
-    /// - Throws: `CryptographyError.key(.notACertificate)`
-    static func certificate(_ der: [UInt8]) throws(CryptographyError) -> OpaquePointer {
-        let certificate = unsafe der.withUnsafeBufferPointer { bytes in
-            var position = bytes.baseAddress
-            return unsafe d2i_X509(nil, &position, bytes.count)
-        }
-        ERR_clear_error()
-        guard let certificate = unsafe certificate else { throw .key(.notACertificate) }
-        return unsafe certificate
-    }
-
     /// The error of a call that returned no object.
     static func failure(_ operation: String) -> CryptographyError {
         do throws(CryptographyError) { try Libcrypto.check(operation, 0) } catch { return error }

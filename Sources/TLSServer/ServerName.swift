@@ -1,3 +1,5 @@
+import WireText
+
 /// The name in a ClientHello's extension server_name (RFC 6066 section 3).
 enum ServerName {
     /// - Parameter content: of the extension, as the client sent it.
@@ -8,16 +10,9 @@ enum ServerName {
         guard var list = content.vector(2), content.isAtEnd, list.integer(1) == 0, let host = list.vector(2),
             list.isAtEnd, 1...255 ~= host.rest.count
         else { return nil }
-        var name: [UInt8] = []
-        for byte in host.rest {
-            switch byte {
-            case UInt8(ascii: "A")...UInt8(ascii: "Z"): name.append(byte | 0x20)
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
-                UInt8(ascii: "."), UInt8(ascii: "_"):
-                name.append(byte)
-            default: return nil
-            }
+        let isName = host.rest.allSatisfy {
+            ASCII.isAlphanumeric($0) || $0 == ASCII.hyphen || $0 == ASCII.dot || $0 == ASCII.underscore
         }
-        return String(decoding: name, as: UTF8.self)
+        return isName ? String(decoding: host.rest.map(ASCII.lowercased), as: UTF8.self) : nil
     }
 }

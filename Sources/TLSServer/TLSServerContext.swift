@@ -53,14 +53,9 @@ import Cryptography
             unsafe SSL_CTX_use_certificate_ASN1(context, Int32(clamping: own.count), own)
         }
         for issuer in certificates.dropFirst() {
-            let certificate = try unsafe Libssl.certificate(issuer)
-            do throws(CryptographyError) {
-                try Libssl.check("SSL_CTX_add0_chain_cert") {
-                    unsafe heimdallr_add_chain_certificate(context, certificate)
-                }
-            } catch {
-                unsafe X509_free(certificate)
-                throw error
+            let certificate = try X509Certificate(der: issuer)
+            try Libssl.check("SSL_CTX_add1_chain_cert") {
+                unsafe heimdallr_add_chain_certificate(context, certificate.certificate)
             }
         }
         try unsafe key.withUnsafeKey { key throws(CryptographyError) in
@@ -74,12 +69,13 @@ import Cryptography
         unsafe SSL_CTX_set_verify(
             context, SSL_VERIFY_PEER | (clients.isRequired ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), nil)
         for anchor in clients.anchors {
-            let certificate = try unsafe Libssl.certificate(anchor)
-            defer { unsafe X509_free(certificate) }
+            let certificate = try X509Certificate(der: anchor)
             try Libssl.check("X509_STORE_add_cert") {
-                unsafe X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate)
+                unsafe X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate.certificate)
             }
-            try Libssl.check("SSL_CTX_add_client_CA") { unsafe SSL_CTX_add_client_CA(context, certificate) }
+            try Libssl.check("SSL_CTX_add_client_CA") {
+                unsafe SSL_CTX_add_client_CA(context, certificate.certificate)
+            }
         }
     }
 
