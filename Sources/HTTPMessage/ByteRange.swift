@@ -14,7 +14,6 @@ public struct ByteRange: Sendable, Equatable, Hashable {
         self.end = Int32(truncatingIfNeeded: end)
     }
 
-    /// The empty range.
     @inlinable
     public static var empty: ByteRange { ByteRange(0, 0) }
 
@@ -30,14 +29,7 @@ public struct ByteRange: Sendable, Equatable, Hashable {
     public var range: Range<Int> { Int(start)..<Int(end) }
 
     /// The bytes as a string, invalid UTF-8 replaced; not for the hot path.
-    public func string(in bytes: Span<UInt8>) -> String {
-        bytes.extracting(range).text
-    }
-
-    /// Whether the bytes are exactly these.
-    public func equals(_ expected: [UInt8], in bytes: Span<UInt8>) -> Bool {
-        bytes.extracting(range).elementsEqual(expected)
-    }
+    public func string(in bytes: Span<UInt8>) -> String { bytes.extracting(range).text }
 
     /// Whether the bytes are these in any case of the ASCII letters; `lowercased` must be lower case.
     public func equalsIgnoringCase(_ lowercased: [UInt8], in bytes: Span<UInt8>) -> Bool {

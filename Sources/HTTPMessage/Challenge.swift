@@ -28,10 +28,7 @@ public struct Challenge: Sendable, Equatable {
     }
 
     /// The value of a parameter; `name` in lower case.
-    public func value(of name: String) -> String? {
-        for parameter in parameters where parameter.name == name { return parameter.value }
-        return nil
-    }
+    public func value(of name: String) -> String? { parameters.first { $0.name == name }?.value }
 
     /// Schemes of access tokens, in the spelling of `scheme`.
     public static let bearer = "bearer"
@@ -99,20 +96,12 @@ private struct ChallengeParser {
     var index = 0
     var challenges: [Challenge] = []
 
-    init(bytes: [UInt8]) {
-        self.bytes = bytes
-    }
-
     mutating func parse() -> [Challenge]? {
         while true {
             while index < bytes.count, bytes[index] == ASCII.comma || ASCII.isBlank(bytes[index]) { index += 1 }
             guard index < bytes.count else { return challenges }
             guard let word = token() else { return nil }
-            if nextIsEquals() {
-                guard takeParameter(named: word) else { return nil }
-            } else {
-                guard takeScheme(word) else { return nil }
-            }
+            guard nextIsEquals() ? takeParameter(named: word) : takeScheme(word) else { return nil }
             skipBlanks()
             guard index == bytes.count || bytes[index] == ASCII.comma else { return nil }
         }
@@ -138,11 +127,9 @@ private struct ChallengeParser {
         skipBlanks()
         index += 1
         skipBlanks()
-        guard let value = index < bytes.count && bytes[index] == ASCII.quote ? quoted() : token().map(string) else {
-            return false
-        }
+        let value = index < bytes.count && bytes[index] == ASCII.quote ? quoted() : token().map(string)
         let name = lowercased(word)
-        guard challenges[last].value(of: name) == nil else { return false }
+        guard let value, challenges[last].value(of: name) == nil else { return false }
         challenges[last].parameters.append(Challenge.Parameter(name: name, value: value))
         return true
     }

@@ -47,16 +47,12 @@ public struct ChunkedDecoder: Sendable {
 
     /// Prepares for the next body.
     public mutating func reset() {
-        trailers.removeAll(keepingCapacity: true)
-        state = .size
-        failure = nil
-        remaining = 0
-        digits = 0
-        lineBytes = 0
-        extensionBytes = 0
-        trailerBytes = 0
-        trailerCount = 0
-        line.removeAll(keepingCapacity: true)
+        var next = ChunkedDecoder()
+        swap(&next.trailers, &trailers)
+        swap(&next.line, &line)
+        next.trailers.removeAll(keepingCapacity: true)
+        next.line.removeAll(keepingCapacity: true)
+        self = next
     }
 
     /// Continues decoding. The caller may drop the bytes in front of the step's `consumed` before the next call.

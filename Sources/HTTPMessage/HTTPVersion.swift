@@ -5,7 +5,7 @@ public enum HTTPVersion: Sendable, Equatable {
     /// A request over HTTP/2, whose head was converted to HTTP/1.1.
     case http2
 
-    /// The version's number for the access log and Via (RFC 9110, section 7.6.3).
+    /// For the access log and Via (RFC 9110, section 7.6.3).
     public var number: String {
         switch self {
         case .http10: "1.0"
@@ -13,9 +13,4 @@ public enum HTTPVersion: Sendable, Equatable {
         case .http2: "2"
         }
     }
-}
-
-extension RequestHead {
-    /// Marks the complete head as converted from HTTP/2.
-    public mutating func noteHTTP2() { version = .http2 }
 }

@@ -14,27 +14,11 @@ struct HeadFacts: Sendable {
     private var namedKnown: UInt64 = 0
     private var optionCount = 0
 
-    init() {}
-
-    mutating func reset() {
-        contentLength = nil
-        isChunked = false
-        saysClose = false
-        saysKeepAlive = false
-        saysUpgrade = false
-        hasUpgrade = false
-        if !named.isEmpty { named.removeAll(keepingCapacity: true) }
-        namedKnown = 0
-        optionCount = 0
-    }
-
     /// Reads one field.
     /// - Parameters:
     ///   - lineEnd: the offset of the CR that ends its line.
     ///   - offset: of `bytes` in the buffer that `applyConnection` will be given.
-    mutating func note(
-        _ field: Field, in bytes: Span<UInt8>, lineEnd: Int, offset: Int = 0
-    ) throws(MessageError) {
+    mutating func note(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int, offset: Int = 0) throws(MessageError) {
         switch field.known {
         case .contentLength: try noteContentLength(field, in: bytes, lineEnd: lineEnd)
         case .transferEncoding: try noteTransferEncoding(field, in: bytes, lineEnd: lineEnd)
@@ -48,9 +32,7 @@ struct HeadFacts: Sendable {
     // MARK: Framing
 
     /// RFC 9112 6.3: not both fields, and neither of them twice.
-    private mutating func noteContentLength(
-        _ field: Field, in bytes: Span<UInt8>, lineEnd: Int
-    ) throws(MessageError) {
+    private mutating func noteContentLength(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int) throws(MessageError) {
         guard contentLength == nil else { throw MessageError("There is more than one Content-Length.") }
         guard !isChunked else { throw Self.bothFramings }
         guard Self.isPlainlyWritten(field, in: bytes, lineEnd: lineEnd) else {
@@ -146,18 +128,16 @@ struct HeadFacts: Sendable {
 
     /// RFC 9110 7.6.1: `Connection = #connection-option`, each a token. A malformed one is refused, because the next
     /// recipient might treat other fields as hop-by-hop.
-    private mutating func noteConnection(
-        _ value: ByteRange, in bytes: Span<UInt8>, _ offset: Int
-    ) throws(MessageError) {
+    private mutating func noteConnection(_ value: ByteRange, in bytes: Span<UInt8>, _ offset: Int) throws(MessageError)
+    {
         var index = Int(value.start)
         let end = Int(value.end)
         while index < end {
-            let byte = bytes[index]
-            if byte == ASCII.comma || ASCII.isBlank(byte) {
+            let start = index
+            if bytes[index] == ASCII.comma || ASCII.isBlank(bytes[index]) {
                 index += 1
                 continue
             }
-            let start = index
             while index < end, ASCII.isToken(bytes[index]) { index += 1 }
             guard index > start else { throw Self.malformedConnection }
             try noteOption(start, index, in: bytes, offset)
@@ -193,9 +173,7 @@ struct HeadFacts: Sendable {
     }
 
     /// Whether the connection may serve another message after this one (RFC 9112 9.3).
-    func persists(_ version: HTTPVersion) -> Bool {
-        !saysClose && (version == .http11 || saysKeepAlive)
-    }
+    func persists(_ version: HTTPVersion) -> Bool { !saysClose && (version == .http11 || saysKeepAlive) }
 
     func applyConnection(to fields: inout [Field], in bytes: Span<UInt8>) {
         guard namedKnown != 0 || !named.isEmpty else { return }
@@ -217,15 +195,11 @@ struct HeadFacts: Sendable {
     }
 
     private func names(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
-        for option in named where option.count == name.count {
-            var offset = 0
-            while offset < option.count,
-                ASCII.lowercased(bytes[Int(option.start) + offset]) == ASCII.lowercased(name[offset])
-            {
-                offset += 1
-            }
-            if offset == option.count { return true }
+        named.contains { option in
+            option.count == name.count
+                && name.indices.allSatisfy { offset in
+                    ASCII.lowercased(bytes[Int(option.start) + offset]) == ASCII.lowercased(name[offset])
+                }
         }
-        return false
     }
 }

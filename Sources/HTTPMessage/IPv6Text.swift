@@ -75,9 +75,7 @@ enum IPv6Text {
             if runEnd - index > max(best.count, 1) { best = index..<runEnd }
             index = max(runEnd, index + 1)
         }
-        func joined(_ part: ArraySlice<UInt16>) -> String {
-            part.map { String($0, radix: 16) }.joined(separator: ":")
-        }
+        func joined(_ part: ArraySlice<UInt16>) -> String { part.map { String($0, radix: 16) }.joined(separator: ":") }
         guard !best.isEmpty else { return joined(groups[...]) }
         return joined(groups[..<best.lowerBound]) + "::" + joined(groups[best.upperBound...])
     }

@@ -57,49 +57,33 @@ extension KnownField {
 
     private static func short(_ bytes: Span<UInt8>, _ start: Int, _ length: Int) -> KnownField {
         switch length {
-        case 2:
-            switch ASCII.folded(bytes, start, 2) {
-            case 0x7465: return .te
-            default: return .other
-            }
-        case 3:
-            switch ASCII.folded(bytes, start, 3) {
-            case 0x76_6961: return .via
-            default: return .other
-            }
+        case 2: ASCII.folded(bytes, start, 2) == 0x7465 ? .te : .other
+        case 3: ASCII.folded(bytes, start, 3) == 0x76_6961 ? .via : .other
         case 4:
             switch ASCII.folded(bytes, start, 4) {
-            case 0x686F_7374: return .host
-            case 0x6461_7465: return .date
-            case 0x6574_6167: return .etag
-            default: return .other
+            case 0x686F_7374: .host
+            case 0x6461_7465: .date
+            case 0x6574_6167: .etag
+            default: .other
             }
-        case 5:
-            switch ASCII.folded(bytes, start, 5) {
-            case 0x72_616E_6765: return .range
-            default: return .other
-            }
+        case 5: ASCII.folded(bytes, start, 5) == 0x72_616E_6765 ? .range : .other
         case 6:
             switch ASCII.folded(bytes, start, 6) {
-            case 0x6578_7065_6374: return .expect
-            case 0x6F72_6967_696E: return .origin
-            case 0x636F_6F6B_6965: return .cookie
-            case 0x7365_7276_6572: return .server
-            default: return .other
+            case 0x6578_7065_6374: .expect
+            case 0x6F72_6967_696E: .origin
+            case 0x636F_6F6B_6965: .cookie
+            case 0x7365_7276_6572: .server
+            default: .other
             }
         case 7:
             switch ASCII.folded(bytes, start, 7) {
-            case 0x74_7261_696C_6572: return .trailer
-            case 0x75_7067_7261_6465: return .upgrade
-            case 0x61_6C74_2D73_7663: return .altSvc
-            default: return .other
+            case 0x74_7261_696C_6572: .trailer
+            case 0x75_7067_7261_6465: .upgrade
+            case 0x61_6C74_2D73_7663: .altSvc
+            default: .other
             }
-        case 8:
-            switch ASCII.folded(bytes, start, 8) {
-            case 0x6C6F_6361_7469_6F6E: return .location
-            default: return .other
-            }
-        default: return .other
+        case 8: ASCII.folded(bytes, start, 8) == 0x6C6F_6361_7469_6F6E ? .location : .other
+        default: .other
         }
     }
 
@@ -161,12 +145,9 @@ extension KnownField {
         let second = ASCII.folded(bytes, start + 8, 8)
         let third = ASCII.folded(bytes, start + 16, min(length - 16, 8))
         switch (length, first, second, third) {
-        case (17, 0x7472_616E_7366_6572, 0x2D65_6E63_6F64_696E, 0x67):
-            return .transferEncoding
-        case (18, 0x7072_6F78_792D_6175, 0x7468_656E_7469_6361, 0x7465):
-            return .proxyAuthenticate
-        case (19, 0x7072_6F78_792D_6175, 0x7468_6F72_697A_6174, 0x69_6F6E):
-            return .proxyAuthorization
+        case (17, 0x7472_616E_7366_6572, 0x2D65_6E63_6F64_696E, 0x67): return .transferEncoding
+        case (18, 0x7072_6F78_792D_6175, 0x7468_656E_7469_6361, 0x7465): return .proxyAuthenticate
+        case (19, 0x7072_6F78_792D_6175, 0x7468_6F72_697A_6174, 0x69_6F6E): return .proxyAuthorization
         case (25, 0x7072_6F78_792D_6175, 0x7468_656E_7469_6361, 0x7469_6F6E_2D69_6E66)
         where bytes[start + 24] | 0x20 == 0x6F:
             return .proxyAuthenticationInfo
@@ -181,7 +162,7 @@ extension KnownField {
     /// could stop a loop (RFC 9110 7.6.1 forbids naming fields that are meant for every recipient).
     var survivesConnection: Bool { Self.protected & bit != 0 }
 
-    /// One bit of a set of fields.
+    /// The field in a set of fields.
     public var bit: UInt64 { 1 << UInt64(rawValue) }
 
     private static let hopByHop: UInt64 =

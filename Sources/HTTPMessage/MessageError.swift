@@ -11,9 +11,7 @@ public struct MessageError: Error, Sendable, Equatable {
         self.detail = detail
     }
 
-    init(_ detail: String) {
-        self.init(status: 400, detail: detail)
-    }
+    init(_ detail: String) { self.init(status: 400, detail: detail) }
 
     /// The same fault in an upstream's message.
     var fromUpstream: MessageError { MessageError(status: 502, detail: detail) }

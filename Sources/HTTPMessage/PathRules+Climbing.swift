@@ -27,8 +27,7 @@ extension PathRules {
             end += 1
         }
         if isPlain { return false }
-        var bytes: [UInt8] = []
-        for index in 0..<end { bytes.append(path[index]) }
+        var bytes = [UInt8](copying: path.extracting(0..<end))
         for _ in 0...maxDecodings {
             if leadsUp(bytes) { return true }
             let decoded = decode(bytes)

@@ -76,9 +76,7 @@ public enum PathRules {
     /// and neither matches `/v10`. `/` matches everything. Escapes compare as the characters they encode: `%40` is `@`,
     /// `%7e` is `~`, and the digits' case does not matter. `%2f`, `%3f`, `%25`, `%3b` and `%5c` remain different from
     /// the plain characters. Call `isAmbiguous` first.
-    public static func matches(prefix: [UInt8], path: Span<UInt8>) -> Bool {
-        length(of: prefix, in: path) != nil
-    }
+    public static func matches(prefix: [UInt8], path: Span<UInt8>) -> Bool { length(of: prefix, in: path) != nil }
 
     /// Length of `prefix` in the path in bytes, without the slash behind it; `nil` when the path is not below it. By
     /// the rules of `matches`.

@@ -63,11 +63,6 @@ extension RequestHead {
         var hostStart = start
         for index in start..<end where bytes[index] == ASCII.at { hostStart = index + 1 }
         let range = ByteRange(hostStart, end)
-        do throws(MessageError) {
-            _ = try AuthorityParts(bytes, range)
-            return range
-        } catch {
-            return .empty
-        }
+        return (try? AuthorityParts(bytes, range)) == nil ? .empty : range
     }
 }

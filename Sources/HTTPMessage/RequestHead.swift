@@ -17,7 +17,7 @@ import WireText
 public struct RequestHead: Sendable {
     public enum Status: Sendable, Equatable {
         case incomplete
-        /// Bytes of the head, blank line included.
+        /// Bytes of the head, with the blank line.
         case complete(length: Int)
     }
 
@@ -26,7 +26,7 @@ public struct RequestHead: Sendable {
     public private(set) var methodKind = Method.other
     /// Never empty, no spaces, no controls. `RequestTarget` parses its form.
     public private(set) var target = ByteRange.empty
-    public internal(set) var version = HTTPVersion.http11
+    public package(set) var version = HTTPVersion.http11
     public private(set) var fields: [Field] = []
     /// `.none`, `.length` or `.chunked`.
     public private(set) var framing = BodyFraming.none
@@ -163,7 +163,7 @@ public struct RequestHead: Sendable {
     private mutating func takeMethod(_ range: ByteRange, _ bytes: Span<UInt8>) throws(MessageError) {
         method = range
         methodKind = Method(bytes, Int(range.start), Int(range.end))
-        if methodKind == .other, method.equals(RequestLine.preface, in: bytes) {
+        if methodKind == .other, bytes.extracting(range.range).elementsEqual(RequestLine.preface) {
             throw MessageError("PRI begins the preface of HTTP/2, which is not spoken here.")
         }
     }

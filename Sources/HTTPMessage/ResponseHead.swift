@@ -1,8 +1,7 @@
 import WireText
 
-/// The head of one response, parsed strictly from lines. libcurl's header callback delivers each line with its CRLF,
-/// including status line and blank line, and accepts much that two parsers could read differently. A refusal here
-/// becomes a 502, and the connection must not be used again.
+/// The head of one response, parsed strictly from lines: text that two parsers could read differently is refused. A
+/// refusal becomes a 502, and the connection must not be used again.
 ///
 /// Choices where the RFCs leave one:
 /// - Status codes are 100 to 599 (RFC 9110 15) and are followed by a space, even without a reason (RFC 9112 4).
@@ -35,37 +34,27 @@ public struct ResponseHead: Sendable {
 
     public init() {}
 
-    /// - Parameters:
-    ///   - bytes: room for as many, at once.
-    ///   - fields: likewise.
+    /// Makes room for as many bytes and fields.
     public init(reserving bytes: Int, fields: Int) {
         self.bytes.reserveCapacity(bytes)
         self.fields.reserveCapacity(fields)
     }
 
-    /// Lets go of the memory of an unusually large head.
+    /// Frees the memory of an unusually large head.
     public mutating func shrink() {
-        if bytes.capacity > Self.keptBytes { bytes = [] }
-        if fields.capacity > Self.keptFields { fields = [] }
+        if bytes.capacity > 16 << 10 { bytes = [] }
+        if fields.capacity > 64 { fields = [] }
     }
-
-    private static let keptBytes = 16 << 10
-    private static let keptFields = 64
 
     /// Prepares for the next head, also between an interim response and the final one; keeps memory.
     public mutating func reset(requestWasHead: Bool) {
-        bytes.removeAll(keepingCapacity: true)
-        status = 0
-        reason = .empty
-        version = .http11
-        isHTTP2 = false
-        fields.removeAll(keepingCapacity: true)
-        framing = .none
-        keepAlive = false
-        upgrades = false
-        self.requestWasHead = requestWasHead
-        isComplete = false
-        facts.reset()
+        var next = ResponseHead()
+        swap(&next.bytes, &bytes)
+        swap(&next.fields, &fields)
+        next.bytes.removeAll(keepingCapacity: true)
+        next.fields.removeAll(keepingCapacity: true)
+        next.requestWasHead = requestWasHead
+        self = next
     }
 
     /// 1xx but 101: another head follows.
@@ -75,9 +64,7 @@ public struct ResponseHead: Sendable {
     public func index(of known: KnownField) -> Int? { fields.firstIndex { $0.known == known } }
 
     /// Whether the complete head's `Connection` names a field. A trailer of that name is not forwarded either.
-    public func connectionNames(_ name: Span<UInt8>) -> Bool {
-        facts.connectionNames(name, in: bytes.span)
-    }
+    public func connectionNames(_ name: Span<UInt8>) -> Bool { facts.connectionNames(name, in: bytes.span) }
 
     /// Reads the next line.
     /// - Parameters:
@@ -105,14 +92,13 @@ public struct ResponseHead: Sendable {
             try readStatusLine(line, end, allowHTTP2)
             return false
         }
-        if end == 0 {
+        guard end > 0 else {
             try finish()
             return true
         }
         guard fields.count < HeadLimits.response.maxFields else { throw MessageError("The head has too many fields.") }
         let (name, value) = try FieldLine.split(line, 0, end)
-        var field = Field(
-            name: name, value: value, known: KnownField.recognized(line, 0, Int(name.end)), in: line)
+        var field = Field(name: name, value: value, known: KnownField.recognized(line, 0, Int(name.end)), in: line)
         try facts.note(field, in: line, lineEnd: end, offset: offset)
         field.name = ByteRange(offset, offset + Int(name.end))
         field.value = ByteRange(offset + Int(value.start), offset + Int(value.end))
@@ -154,10 +140,8 @@ public struct ResponseHead: Sendable {
         guard (100...599).contains(code) else { throw MessageError("The status code is not from 100 to 599.") }
         index += 5
         reason = ByteRange(index, end)
-        while index < end {
-            guard ASCII.isFieldValue(line[index]) else { throw FieldLine.valueError(line[index]) }
-            index += 1
-        }
+        index = ASCII.endOfFieldValue(line, index)
+        guard index == end else { throw FieldLine.valueError(line[index]) }
         status = code
     }
 

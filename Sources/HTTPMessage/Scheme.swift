@@ -4,10 +4,5 @@ public enum Scheme: String, Sendable, Hashable {
     case https
 
     /// RFC 9110 4.2.1, 4.2.2.
-    public var defaultPort: UInt16 {
-        switch self {
-        case .http: 80
-        case .https: 443
-        }
-    }
+    public var defaultPort: UInt16 { self == .http ? 80 : 443 }
 }

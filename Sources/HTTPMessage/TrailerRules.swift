@@ -6,28 +6,36 @@ package enum TrailerRules {
     static let maxBytes = 8 << 10
     static let maxFields = 32
 
+    /// Splits a trailer line of a response. The caller bounds their number.
+    /// - Parameter line: with its CRLF.
+    /// - Returns: ranges into the line; `nil` for a well-formed field that must not be passed on.
+    /// - Throws: 502. The answer must then not look complete to the client.
+    package static func field(in line: Span<UInt8>) throws(MessageError) -> (name: ByteRange, value: ByteRange)? {
+        do {
+            let field = try FieldLine.split(line, 0, try ResponseHead.contentEnd(of: line))
+            return isForbidden(field.name, in: line) ? nil : field
+        } catch {
+            throw error.fromUpstream
+        }
+    }
+
     /// Fields about framing, routing, authentication, request modifiers, response control or the form of the content
     /// have a meaning in a head only. Recipients may discard trailers (RFC 9110 6.5.1) and may not act on these. An
     /// underscore counts as a hyphen, because CGI-like servers convert both to the same.
-    package static func isForbidden(_ name: ByteRange, in line: Span<UInt8>) -> Bool {
-        var lowered: [UInt8] = []
-        lowered.reserveCapacity(name.count)
-        for index in name.range {
-            lowered.append(line[index] == ASCII.underscore ? ASCII.hyphen : ASCII.lowercased(line[index]))
+    static func isForbidden(_ name: ByteRange, in line: Span<UInt8>) -> Bool {
+        let lowered = name.range.map { index in
+            line[index] == ASCII.underscore ? ASCII.hyphen : ASCII.lowercased(line[index])
         }
         let known = KnownField.recognized(lowered.span, 0, lowered.count)
         if known != .other { return known != .etag && known != .proxyStatus && known != .server }
         if lowered == contentDigest { return false }
-        for prefix in prefixes where lowered.starts(with: prefix) { return true }
-        return names.contains(lowered)
+        return names.contains(lowered) || prefixes.contains(where: lowered.starts)
     }
 
     private static let contentDigest = [UInt8]("content-digest".utf8)
-
-    private static let prefixes = [
-        "content-", "proxy-", "if-", "sec-", "access-control-", "x-forwarded-",
-    ]
-    .map { [UInt8]($0.utf8) }
+    private static let prefixes = ["content-", "proxy-", "if-", "sec-", "access-control-", "x-forwarded-"].map {
+        [UInt8]($0.utf8)
+    }
 
     private static let names: Set<[UInt8]> = Set(
         [

@@ -69,9 +69,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
             if case .length(let length) = head.framing, let maxBodyBytes, length > UInt64(maxBodyBytes) {
                 throw Self.tooLarge
             }
-            if head.expectsContinue {
-                connection.answer(AnswerHead(100), reason: Array("Continue".utf8).span) { _ in }
-            }
+            if head.expectsContinue { connection.answer(AnswerHead(100), reason: Array("Continue".utf8).span) { _ in } }
             if isPipelined, let pause = connection.server.settings.pipelinePause {
                 state = .pausing(request)
                 connection.setDeadline(after: pause)
@@ -102,9 +100,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
 
     public func bodyArrived() { nextTurn() }
 
-    public func nextTurn() {
-        do throws(MessageError) { try gather() } catch { refuse(error) }
-    }
+    public func nextTurn() { do throws(MessageError) { try gather() } catch { refuse(error) } }
 
     private static let tooLarge = MessageError(status: 413, detail: "The body is too large.")
 
@@ -121,7 +117,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
                 bodyLength += count
                 guard let maxBodyBytes else { continue }
                 guard bodyLength <= maxBodyBytes else { throw Self.tooLarge }
-                for index in 0..<count { body.append(piece[index]) }
+                body.append(copying: piece.span.extracting(first: count))
             case .wait: return waitForBody()
             case .end:
                 connection.setDeadline(after: .off)
@@ -253,10 +249,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
             max(200, min(599, response.status)), isChunked ? .chunked : .none, keepsOpen: keepsOpen, isOwn: true)
         connection.answer(head, reason: Array(ReasonPhrase.of(response.status).utf8).span) { output in
             for (name, value) in response.fields where Self.fitsALine(name) && Self.fitsALine(value) {
-                output.append(Array(name.utf8))
-                output.append(": ")
-                output.append(Array(value.utf8))
-                output.append("\r\n")
+                output.append(field: Array(name.utf8).span, Array(value.utf8).span)
             }
             if let length, hasContent {
                 output.append("Content-Length: ")

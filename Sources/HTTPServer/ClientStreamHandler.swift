@@ -47,3 +47,9 @@ public enum ClientLeaving: Sendable {
     /// The server cut it off: it took nothing of its answer for the idle timeout, or the server stopped.
     case cutOff
 }
+
+/// Events that a stream's handler waits for.
+struct StreamWaits {
+    var forBody = false
+    var forRoom = false
+}

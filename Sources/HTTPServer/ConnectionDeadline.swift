@@ -22,16 +22,14 @@ struct ConnectionDeadline {
         case linger
     }
 
-    private(set) var kind = Kind.none
-    private(set) var time = Self.never
+    let kind: Kind
+    let time: LoopTime
     /// When it was set.
-    private(set) var since = Self.never
+    let since: LoopTime
 
     static let never = LoopTime(nanoseconds: .max)
 
-    static let off = ConnectionDeadline()
-
-    private init() {}
+    static let off = ConnectionDeadline(.none, at: never, since: never)
 
     init(_ kind: Kind, at time: LoopTime, since: LoopTime) {
         self.kind = kind

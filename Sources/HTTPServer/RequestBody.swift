@@ -7,6 +7,7 @@ import Reactor
 /// buffer, in front of the client's next bytes. Going back moves an offset and copies nothing.
 struct RequestBody {
     private var framing = BodyFraming.none
+    /// Bytes of content left; `.max` where the framing does not say.
     private var remaining: UInt64 = 0
     private var decoder = ChunkedDecoder()
     /// Number of the client's bytes, framing included, that were consumed but are still in the input.
@@ -48,16 +49,14 @@ struct RequestBody {
     private mutating func restart() {
         offset = 0
         taken = 0
-        remaining = 0
-        isDone = false
+        remaining = .max
         switch framing {
-        case .none: isDone = true
-        case .length(let length):
-            remaining = length
-            isDone = length == 0
+        case .none: remaining = 0
+        case .length(let length): remaining = length
         case .chunked: decoder.reset()
         case .untilClose: break
         }
+        isDone = remaining == 0
     }
 
     /// Checks the available bytes of a chunked body before the request is used. A body that is malformed from its first
@@ -84,16 +83,14 @@ struct RequestBody {
         var count = 0
         switch framing {
         case .none: break
-        case .length:
+        case .length, .untilClose:
             count = Int(min(UInt64(min(room.count, input.count - offset)), remaining))
             input.copy(offset..<(offset + count), to: &room, at: 0)
             offset += count
+            // Bytes that are no longer HTTP have no end.
+            guard !isRaw else { break }
             remaining -= UInt64(count)
             isDone = remaining == 0
-        case .untilClose:
-            count = min(room.count, input.count - offset)
-            input.copy(offset..<(offset + count), to: &room, at: 0)
-            offset += count
         case .chunked:
             if !isDone { count = try takeChunks(input, &room) }
         }

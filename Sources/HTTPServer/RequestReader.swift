@@ -28,14 +28,11 @@ struct RequestReader: ~Copyable {
 
     init(_ spares: SpareBuffers) { input = StreamInput(spares) }
 
-    /// Drops the unread input: what follows comes from another stream.
-    mutating func restart() { input.restart() }
-
     // MARK: Heads
 
     /// Reads and parses until a head is complete or the stream is empty.
     mutating func readHead(from stream: any ByteStream, _ settings: ServerSettings) -> Step {
-        let limits = HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: settings.maxFields)
+        let limits = settings.headLimits
         while true {
             if input.canRead, input.count <= limits.maxBytes {
                 guard input.fill(from: stream, limit: 16 * 1024) else { return .failed }
@@ -87,14 +84,18 @@ struct RequestReader: ~Copyable {
     /// Takes `bytes` for the head of the current request. The unread input stays.
     mutating func replaceHead(by bytes: Span<UInt8>, _ settings: ServerSettings) throws(MessageError) {
         var head = RequestHead()
-        let limits = HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: settings.maxFields)
-        guard case .complete = try head.parse(bytes, limits: limits) else {
-            throw MessageError(status: 400, detail: "The head is not whole.")
+        guard case .complete = try head.parse(bytes, limits: settings.headLimits) else {
+            throw MessageError(detail: "The head is not whole.")
         }
         request.content.head = head
+        begin(bytes)
+    }
+
+    /// Begins the request with the head that was parsed.
+    private mutating func begin(_ bytes: Span<UInt8>) {
         request.content.bytes.removeAll()
         request.content.bytes.append(bytes)
-        body.begin(head.framing)
+        body.begin(request.content.head.framing)
         isComplete = body.isDone
     }
 

@@ -6,18 +6,18 @@ public struct Router: Sendable {
     /// Segments of the path that matched a name in braces, percent-decoded.
     public typealias Parameters = [String: String]
 
-    struct Route: Sendable {
+    private struct Route: Sendable {
         let method: String
         let segments: [Segment]
         let handler: Handler
     }
 
-    enum Segment: Sendable, Equatable {
+    private enum Segment: Sendable {
         case literal(String)
         case parameter(String)
     }
 
-    private(set) var routes: [Route] = []
+    private var routes: [Route] = []
 
     public init() {}
 
@@ -30,9 +30,7 @@ public struct Router: Sendable {
 
     /// The literal first segments of all routes. Other names must not use them.
     public var reservedNames: Set<String> {
-        var names: Set<String> = []
-        for route in routes { if case .literal(let name) = route.segments.first { names.insert(name) } }
-        return names
+        Set(routes.compactMap { if case .literal(let name) = $0.segments.first { name } else { nil } })
     }
 
     /// Result of looking a request up in the table.

@@ -83,7 +83,7 @@ extension ServerConnection {
         if framing == .chunked { output.append { $0.append(lastChunk: trailers) } }
         let isComplete = reader.finish()
         phase = keepsOpen && isComplete ? .readingHead : .closing
-        waits = Waits()
+        waits = StreamWaits()
         setDeadline(after: .off)
         scheduleFlush()
     }

@@ -106,7 +106,7 @@ extension ServerConnection {
         received.append(reader.input.buffer.bytes)
         guard let laid = make(stream, received) else { return false }
         stream = laid
-        reader.restart()
+        reader.input.restart()
         do throws(SystemError) { try laid.register(self) } catch { return false }
         return true
     }

@@ -27,12 +27,6 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         var goesOn = false
     }
 
-    /// Events that the handler waits for.
-    struct Waits {
-        var forBody = false
-        var forRoom = false
-    }
-
     /// Limit of waiting output. Above it, pieces of bodies are not taken.
     static let highWater = 64 * 1024
 
@@ -71,7 +65,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    var waits = Waits()
+    var waits = StreamWaits()
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -109,13 +103,8 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     // MARK: Readiness
 
     public func ready(_ readiness: Readiness) {
-        switch phase {
-        case .handedOver:
-            handler?.ready(readiness)
-            return
-        case .closed: return
-        case .readingHead, .busy, .multiplexed, .closing, .lingering: break
-        }
+        if phase == .handedOver { handler?.ready(readiness) }
+        guard phase != .handedOver, phase != .closed else { return }
         // Both sides have ended in order. The client's bytes are still read: either they are needed, or reading them
         // avoids a reset that would destroy the last answer.
         let isOrderly = (phase == .lingering || output.hasEnded) && !readiness.contains(.error)
@@ -188,7 +177,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
             return false
         }
         multiplexed = connection
-        clearDeadline()
+        deadline = .off
         phase = .multiplexed
         connection.begin()
         return true
@@ -199,10 +188,10 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     }
 
     private func beginRequest() {
-        waits = Waits()
+        waits = StreamWaits()
         framing = .none
         phase = .busy
-        clearDeadline()
+        deadline = .off
     }
 
     private func refuse(_ error: MessageError) {
@@ -228,11 +217,9 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         server.noteDeadline(deadline.time)
     }
 
-    private func clearDeadline() { deadline = .off }
-
     func deadlinePassed() {
         let kind = deadline.kind
-        clearDeadline()
+        deadline = .off
         switch kind {
         case .none: break
         case .idle, .draining: closeIdle()
@@ -254,7 +241,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     /// Waits until the client takes some of the output.
     func waitForClient() {
         unacknowledged = stream.unacknowledged
-        setDeadline(.room, after: server.settings.stallTimeout ?? server.settings.idleTimeout)
+        setDeadline(.room, after: server.settings.outputTimeout)
     }
 
     /// Time at which the current request's head began, if it did not come in one piece. Cleared by the call.

@@ -112,12 +112,7 @@ public final class ServerLoop {
         let connection = ServerConnection(stream, listener: listener, server: self)
         guard acceptance.admits?(connection.source.peer) ?? true else { return connection.close() }
         if settings.whenFull == .replace, connections.count >= settings.maxConnections { endWeakest() }
-        do throws(SystemError) {
-            try connection.begin(makeHandler(connection))
-        } catch {
-            failed(error)
-            return
-        }
+        do throws(SystemError) { try connection.begin(makeHandler(connection)) } catch { return failed(error) }
         connections[ObjectIdentifier(connection)] = connection
         guard connections.count >= settings.maxConnections else { return }
         if settings.whenFull == .replace {

@@ -48,7 +48,7 @@ public struct ServerRequest: Sendable {
     /// - Throws: for a target that only a proxy can answer.
     private init(_ head: RequestHead, _ bytes: Span<UInt8>, _ source: ClientSource) throws(MessageError) {
         var asked = head.host
-        var pathAndQuery: ByteRange
+        let pathAndQuery: ByteRange
         switch try RequestTarget(parsing: bytes, head: head) {
         case .origin(let range): pathAndQuery = range
         case .absolute(_, let named, let range):
@@ -64,9 +64,7 @@ public struct ServerRequest: Sendable {
         query = question.map { String(target[target.index(after: $0)...]) }
         method = head.method.string(in: bytes)
         authority = asked.string(in: bytes)
-        var fields: [(name: String, value: String)] = []
-        for field in head.fields { fields.append((field.name.string(in: bytes), field.value.string(in: bytes))) }
-        self.fields = fields
+        fields = head.fields.map { ($0.name.string(in: bytes), $0.value.string(in: bytes)) }
         listener = source.listener
         peer = source.peer
         peerAddress = source.address

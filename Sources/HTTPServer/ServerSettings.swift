@@ -1,3 +1,4 @@
+import HTTPMessage
 import Reactor
 
 /// Limits of time and size for clients.
@@ -35,6 +36,10 @@ public struct ServerSettings: Sendable {
 
     public init() {}
 
+    var headLimits: HeadLimits { HeadLimits(maxBytes: maxHeaderBytes, maxFields: maxFields) }
+    /// Time for a client that takes nothing of its answer.
+    var outputTimeout: Timeout { stallTimeout ?? idleTimeout }
+
     /// Treatment of a new connection when all slots are taken.
     public enum WhenFull: Sendable {
         /// The new connection waits for a free slot. Connections that were idle for `shortIdle` are ended, more with
@@ -51,9 +56,7 @@ public struct Timeout: Sendable, Equatable {
     /// `nil`: no end.
     public let nanoseconds: UInt64?
 
-    public init(_ duration: Duration?) {
-        nanoseconds = duration.map { UInt64(max(0, $0.wholeNanoseconds)) }
-    }
+    public init(_ duration: Duration?) { nanoseconds = duration.map { UInt64(max(0, $0.wholeNanoseconds)) } }
 
     public static let off = Timeout(nil)
 

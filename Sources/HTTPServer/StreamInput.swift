@@ -14,6 +14,7 @@ struct StreamInput: ~Copyable {
     /// - Parameter spares: lends memory while there is input.
     init(_ spares: SpareBuffers) { self.spares = spares }
 
+    /// Drops the unread input: what follows comes from another stream.
     mutating func restart() {
         buffer.removeAll()
         settle()

@@ -77,7 +77,5 @@ struct StreamOutput: ~Copyable {
         return .written(taken)
     }
 
-    mutating func release() {
-        buffer.release()
-    }
+    mutating func release() { buffer.release() }
 }

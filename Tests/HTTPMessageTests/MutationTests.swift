@@ -135,7 +135,7 @@ struct MutationTests {
                 let isDamaged = Int.random(in: 0..<6, using: &generator) == 0
                 let line = isDamaged ? Self.mutated(line, using: &generator) : line
                 guard (try? head.append(line: line.span, allowHTTP2: true)) != nil else { break }
-                _ = try? ResponseTrailer.check(line: line.span)
+                _ = try? TrailerRules.field(in: line.span)
             }
             _ = Challenge.parse([Self.mutated(challenges.randomElement(using: &generator) ?? [], using: &generator)])
             let path = Self.mutated(paths.randomElement(using: &generator) ?? [], using: &generator)

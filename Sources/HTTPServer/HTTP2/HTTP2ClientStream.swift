@@ -12,12 +12,6 @@ final class HTTP2ClientStream: ClientStream {
         case closed
     }
 
-    /// Events that the handler waits for.
-    struct Waits {
-        var forBody = false
-        var forRoom = false
-    }
-
     let id: Int32
     private let connection: HTTP2Connection
     private let server: ServerLoop
@@ -26,7 +20,7 @@ final class HTTP2ClientStream: ClientStream {
     private(set) var handler: (any ClientStreamHandler)?
     private(set) var phase = Phase.busy
     private var body = HTTP2RequestBody()
-    private var waits = Waits()
+    private var waits = StreamWaits()
     private(set) var deadline = ConnectionDeadline.off
     /// Head of the final answer, until the first piece of its body or the turn's end.
     private var head: HTTP2FieldList?
@@ -57,11 +51,10 @@ final class HTTP2ClientStream: ClientStream {
             }
             let head = try HTTP2RequestHead(list, block.fields)
             try head.write(to: &request.content.bytes, isSecure: isSecure, isWhole: isWhole)
-            let limits = HeadLimits(maxBytes: server.settings.maxHeaderBytes, maxFields: server.settings.maxFields)
-            guard
-                case .complete = try request.content.parse(limits)
-            else { throw MessageError(detail: "The head of the request is not whole.") }
-            request.content.head.noteHTTP2()
+            guard case .complete = try request.content.parse(server.settings.headLimits) else {
+                throw MessageError(detail: "The head of the request is not whole.")
+            }
+            request.content.head.version = .http2
         } catch {
             return handler.requestRefused(error)
         }
@@ -208,7 +201,7 @@ final class HTTP2ClientStream: ClientStream {
 
     private func waitForClient() {
         unsent = session.unsent(of: id)
-        setDeadline(.room, after: server.settings.stallTimeout ?? server.settings.idleTimeout)
+        setDeadline(.room, after: server.settings.outputTimeout)
     }
 
     func endOutput() {

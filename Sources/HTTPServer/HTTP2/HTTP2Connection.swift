@@ -221,7 +221,7 @@ final class HTTP2Connection {
     private func waitForClient(hasTaken: Bool) {
         guard hasTaken || wait.kind != .room else { return }
         unacknowledged = connection.stream.unacknowledged
-        set(.room, after: server.settings.stallTimeout ?? server.settings.idleTimeout)
+        set(.room, after: server.settings.outputTimeout)
     }
 
     private func set(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {

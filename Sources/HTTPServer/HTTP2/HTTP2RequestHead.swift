@@ -23,28 +23,24 @@ struct HTTP2RequestHead: ~Copyable {
 
     /// - Throws: for a head without a meaning in HTTP/1.1, or with two.
     init(_ list: borrowing HTTP2FieldList, _ fields: Range<Int>) throws(MessageError) {
-        var fault: MessageError?
         var head = Self()
-        list.forEach(fields) { name, value in
-            if fault == nil { fault = head.take(name, value) }
-        }
-        if let fault { throw fault }
+        try list.forEach(fields) { name, value throws(MessageError) in try head.take(name, value) }
         self = head
     }
 
     private init() {}
 
-    private mutating func take(_ name: Span<UInt8>, _ value: Span<UInt8>) -> MessageError? {
+    private mutating func take(_ name: Span<UInt8>, _ value: Span<UInt8>) throws(MessageError) {
         // libnghttp2 also resets such a stream. A line end here would begin another field.
         guard ASCII.endOfFieldValue(value, 0) == value.count, ASCII.endOfFieldValue(name, 0) == name.count else {
-            return MessageError(detail: "A field holds a control character.")
+            throw MessageError(detail: "A field holds a control character.")
         }
         if name.count > 0, name[0] == ASCII.colon {
             takePseudo(name, [UInt8](copying: value))
         } else if name.equalsIgnoringCase(Self.host) {
             let host = [UInt8](copying: value)
             guard authority == nil || authority == host else {
-                return MessageError(detail: "The fields ':authority' and 'host' differ.")
+                throw MessageError(detail: "The fields ':authority' and 'host' differ.")
             }
             authority = host
         } else if name.equalsIgnoringCase(Self.cookie) {
@@ -53,12 +49,8 @@ struct HTTP2RequestHead: ~Copyable {
             cookies += [UInt8](copying: value)
         } else {
             if name.equalsIgnoringCase(Self.contentLength) { hasLength = true }
-            lines.append(name)
-            lines.append(": ")
-            lines.append(value)
-            lines.append("\r\n")
+            lines.append(field: name, value)
         }
-        return nil
     }
 
     /// Takes a pseudo-header field. libnghttp2 refuses unknown and repeated ones.
@@ -81,12 +73,7 @@ struct HTTP2RequestHead: ~Copyable {
     ) throws(MessageError) -> [(name: [UInt8], value: [UInt8])] {
         var section = ByteBuffer()
         section.append("0\r\n")
-        list.forEach(fields) { name, value in
-            section.append(name)
-            section.append(": ")
-            section.append(value)
-            section.append("\r\n")
-        }
+        list.forEach(fields) { name, value in section.append(field: name, value) }
         section.append("\r\n")
         var decoder = ChunkedDecoder()
         guard case .end = try decoder.next(section.bytes, from: 0) else {
@@ -100,9 +87,7 @@ struct HTTP2RequestHead: ~Copyable {
     ///   - isSecure: whether the connection is TLS.
     ///   - isWhole: whether the request has no body.
     /// - Throws: for a method or scheme that is not served.
-    borrowing func write(
-        to output: inout ByteBuffer, isSecure: Bool, isWhole: Bool
-    ) throws(MessageError) {
+    borrowing func write(to output: inout ByteBuffer, isSecure: Bool, isWhole: Bool) throws(MessageError) {
         guard method != Array("CONNECT".utf8) else {
             throw MessageError(
                 status: 501,
@@ -122,15 +107,9 @@ struct HTTP2RequestHead: ~Copyable {
             output.append(authority)
         }
         output.append(path)
-        output.append(" HTTP/1.1\r\nHost: ")
-        output.append(authority)
-        output.append("\r\n")
+        output.append(line: " HTTP/1.1\r\nHost: ", authority)
         output.append(lines.bytes)
-        if !cookies.isEmpty {
-            output.append("cookie: ")
-            output.append(cookies)
-            output.append("\r\n")
-        }
+        if !cookies.isEmpty { output.append(line: "cookie: ", cookies) }
         if !isWhole, !hasLength { output.append("transfer-encoding: chunked\r\n") }
         output.append("\r\n")
     }

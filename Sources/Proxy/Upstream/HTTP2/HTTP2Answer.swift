@@ -73,7 +73,7 @@ struct HTTP2Answer: ~Copyable {
             guard count <= Self.maxTrailers, bytes <= Self.maxTrailerBytes else {
                 throw MessageError(status: 502, detail: "The trailers are too large.")
             }
-            guard case .field(let name, let value) = try ResponseTrailer.check(line: line.bytes) else { return }
+            guard let (name, value) = try TrailerRules.field(in: line.bytes) else { return }
             trailers.append(([UInt8](copying: line.bytes[name]), [UInt8](copying: line.bytes[value])))
         }
     }
