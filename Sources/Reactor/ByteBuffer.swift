@@ -96,9 +96,7 @@ import Glibc
         append(other.bytes.extracting(first: count))
     }
 
-    public mutating func append(_ text: StaticString) {
-        text.withUTF8Buffer { utf8 in append(unsafe utf8.span) }
-    }
+    public mutating func append(_ text: StaticString) { text.withUTF8Buffer { utf8 in append(unsafe utf8.span) } }
 
     public mutating func append(_ bytes: [UInt8]) { append(bytes.span) }
 
@@ -151,9 +149,7 @@ import Glibc
     }
 
     /// Takes `memory` over. The buffer must have none.
-    mutating func adopt(_ memory: UnsafeMutableRawBufferPointer) {
-        unsafe storage = memory
-    }
+    mutating func adopt(_ memory: UnsafeMutableRawBufferPointer) { unsafe storage = memory }
 
     /// Gives the memory away. The buffer must be empty, and wiped if it held secrets.
     mutating func surrender() -> UnsafeMutableRawBufferPointer {

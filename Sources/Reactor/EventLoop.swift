@@ -167,8 +167,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
                 dispatch(unsafe event.data.u64, Readiness(rawValue: unsafe event.events))
             }
             fireTimers()
-            guard !nextTurn.isEmpty else { continue }
-            runNextTurn()
+            if !nextTurn.isEmpty { runNextTurn() }
         }
         end()
     }
@@ -234,15 +233,14 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         let handlers = nextTurn
         nextTurn = []
         let begin = LoopTime.current()
-        var done = 0
-        while done < handlers.count {
-            handlers[done].nextTurn()
-            done += 1
-            if done < handlers.count, LoopTime.current().nanoseconds &- begin.nanoseconds >= Self.nextTurnShare {
-                break
+        for (index, handler) in handlers.enumerated() {
+            // The first one runs in any case.
+            if index > 0, LoopTime.current().nanoseconds &- begin.nanoseconds >= Self.nextTurnShare {
+                nextTurn = Array(handlers[index...]) + nextTurn
+                return
             }
+            handler.nextTurn()
         }
-        if done < handlers.count { nextTurn = Array(handlers[done...]) + nextTurn }
     }
 
     private func finishTurn() {

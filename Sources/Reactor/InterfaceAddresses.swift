@@ -49,9 +49,7 @@ public final class InterfaceAddresses: Sendable {
         var next = unsafe list
         while let entry = unsafe next {
             let address = unsafe SocketAddress(UnsafePointer(entry.pointee.ifa_addr))
-            if let address = address.flatMap({ NumericAddress($0) }) {
-                addresses.insert(address)
-            }
+            if let address = address.flatMap({ NumericAddress($0) }) { addresses.insert(address) }
             unsafe next = entry.pointee.ifa_next
         }
         return addresses
@@ -71,15 +69,8 @@ public final class InterfaceAddresses: Sendable {
         guard descriptor >= 0 else { return -1 }
         // RTMGRP_IPV4_IFADDR and RTMGRP_IPV6_IFADDR.
         var address = NetlinkAddress(family: UInt16(AF_NETLINK), groups: 0x10 | 0x100)
-        let bound = unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe bind(descriptor, $0, socklen_t(MemoryLayout<NetlinkAddress>.size))
-            }
-        }
-        guard bound == 0 else {
-            close(descriptor)
-            return -1
-        }
-        return descriptor
+        if unsafe withKernelAddress(&address, { unsafe bind(descriptor, $0, $1) }) == 0 { return descriptor }
+        close(descriptor)
+        return -1
     }
 }

@@ -25,8 +25,8 @@ public struct ListeningSocket: Sendable {
         let descriptor = try check("socket", socket(address.family, heimdallr_stream_flags, 0))
         do throws(SystemError) {
             if address.family != AF_UNIX {
-                try enable(SO_REUSEADDR, on: descriptor)
-                if sharesPort { try enable(SO_REUSEPORT, on: descriptor) }
+                try check("setsockopt", setOption(SO_REUSEADDR, to: 1 as Int32, on: descriptor))
+                if sharesPort { try check("setsockopt", setOption(SO_REUSEPORT, to: 1 as Int32, on: descriptor)) }
             }
             let bound = try unsafe address.withKernelForm { unsafe bind(descriptor, $0, $1) }
             try check("bind", bound)
@@ -59,7 +59,7 @@ public struct ListeningSocket: Sendable {
         if case .unix(let path) = address.kind { return try UnixSocketFile.probe(path) }
         let descriptor = try check("socket", socket(address.family, heimdallr_stream_flags, 0))
         defer { Glibc.close(descriptor) }
-        try enable(SO_REUSEADDR, on: descriptor)
+        try check("setsockopt", setOption(SO_REUSEADDR, to: 1 as Int32, on: descriptor))
         let bound = try unsafe address.withKernelForm { unsafe bind(descriptor, $0, $1) }
         guard bound == 0 || errno == EADDRINUSE else { throw SystemError("bind") }
     }
@@ -86,13 +86,6 @@ public struct ListeningSocket: Sendable {
             Glibc.close(descriptor)
             throw error
         }
-    }
-
-    private static func enable(_ option: Int32, on descriptor: Int32) throws(SystemError) {
-        var one: Int32 = 1
-        try check(
-            "setsockopt",
-            unsafe setsockopt(descriptor, SOL_SOCKET, option, &one, socklen_t(MemoryLayout<Int32>.size)))
     }
 }
 
@@ -198,9 +191,7 @@ public final class Acceptor: ReadinessHandler {
             }
         }
         if socket.address.family != AF_UNIX {
-            var one: Int32 = 1
-            _ = unsafe setsockopt(
-                descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+            _ = setOption(TCP_NODELAY, of: Int32(IPPROTO_TCP), to: 1 as Int32, on: descriptor)
         }
         accepted(StreamSocket(descriptor: descriptor, loop: loop))
         return .taken

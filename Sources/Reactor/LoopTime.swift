@@ -18,8 +18,7 @@ public struct LoopTime: Sendable, Comparable, Hashable {
 
     /// Saturates at the latest time.
     public static func + (time: LoopTime, duration: Duration) -> LoopTime {
-        let nanoseconds = duration.wholeNanoseconds
-        return time.advanced(by: UInt64(max(0, nanoseconds)))
+        time.advanced(by: UInt64(max(0, duration.wholeNanoseconds)))
     }
 
     /// Saturates at the latest time.
@@ -39,9 +38,8 @@ extension Duration {
     public var wholeNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        guard !overflow else { return seconds < 0 ? .min : .max }
         let (sum, overflowed) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return overflowed ? (seconds < 0 ? .min : .max) : sum
+        return overflow || overflowed ? (seconds < 0 ? .min : .max) : sum
     }
 
     /// Milliseconds, rounded up, saturating at 2^31 - 1, for interfaces that take milliseconds.

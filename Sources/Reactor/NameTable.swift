@@ -32,16 +32,12 @@ struct NameTable<Asker> {
         var isStrange: Bool
         var askers: [UInt64: Asker] = [:]
     }
-    private struct Known {
-        let answer: NameAnswer
-        let until: LoopTime
-    }
 
     private let limits: Limits
     private var work: [String: Work] = [:]
     /// Oldest first. Some may be abandoned.
     private var queue: [String] = []
-    private var known: [String: Known] = [:]
+    private var known: [String: (answer: NameAnswer, until: LoopTime)] = [:]
     private var running = 0
     private var runningStrangers = 0
     private var runningByZone: [Substring: Int] = [:]
@@ -58,20 +54,18 @@ struct NameTable<Asker> {
             known[name] = nil
         }
         guard askers < limits.askers else { return .refused }
-        if work[name] != nil {
+        let isNew = work[name] == nil
+        if isNew {
+            guard work.count - running < limits.queue else { return .refused }
+            work[name] = Work(isRunning: false, isStrange: isStrange)
+        } else if !isStrange, work[name]?.isRunning == false {
             // A name that the configuration chose may use slots that clients' names may not.
-            if !isStrange, work[name]?.isRunning == false { work[name]?.isStrange = false }
-            work[name]?.askers[id] = asker
-            askers += 1
-            guard work[name]?.isRunning == false, hasSlot(for: name) else { return .pending(starts: false) }
-            begin(name)
-            return .pending(starts: true)
+            work[name]?.isStrange = false
         }
-        guard work.count - running < limits.queue else { return .refused }
-        work[name] = Work(isRunning: false, isStrange: isStrange, askers: [id: asker])
+        work[name]?.askers[id] = asker
         askers += 1
-        guard hasSlot(for: name) else {
-            queue.append(name)
+        guard work[name]?.isRunning == false, hasSlot(for: name) else {
+            if isNew { queue.append(name) }
             return .pending(starts: false)
         }
         begin(name)
@@ -102,18 +96,12 @@ struct NameTable<Asker> {
     }
 
     private mutating func beginWaiting() -> [String] {
-        guard !queue.isEmpty else { return [] }
         var starts: [String] = []
-        var left: [String] = []
-        for name in queue where work[name]?.isRunning == false {
-            if hasSlot(for: name) {
-                begin(name)
-                starts.append(name)
-            } else {
-                left.append(name)
-            }
+        for name in queue where work[name]?.isRunning == false && hasSlot(for: name) {
+            begin(name)
+            starts.append(name)
         }
-        queue = left
+        queue.removeAll { work[$0]?.isRunning != false }
         return starts
     }
 
@@ -131,18 +119,14 @@ struct NameTable<Asker> {
     }
 
     private mutating func remember(_ name: String, _ answer: NameAnswer, _ now: LoopTime) {
-        let life: Duration
-        switch answer {
-        case .success: life = limits.answerLife
-        case .failure: life = limits.failureLife
-        }
+        let life = if case .success = answer { limits.answerLife } else { limits.failureLife }
         if known.count >= limits.answers {
             known = known.filter { now < $0.value.until }
             if known.count >= limits.answers, let first = known.min(by: { $0.value.until < $1.value.until }) {
                 known[first.key] = nil
             }
         }
-        known[name] = Known(answer: answer, until: now + life)
+        known[name] = (answer, now + life)
     }
 
     /// The last two labels: `b.example` of `a.b.example.`

@@ -36,11 +36,8 @@ public struct NotifySocket: Sendable {
         // In an abstract name every byte counts.
         let length = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
         let bytes = Array(text.utf8)
-        return unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                unsafe sendto(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL), pointer, length)
-                    == bytes.count
-            }
+        return unsafe withKernelAddress(&address) { address, _ in
+            unsafe sendto(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL), address, length) == bytes.count
         }
     }
 }

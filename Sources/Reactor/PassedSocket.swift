@@ -34,9 +34,7 @@ public struct PassedSocket: Sendable, Equatable {
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0 else { throw Fault("it is not open") }
         // Another owner of the socket can clear that flag at any time. This timeout then bounds accept(2) (socket(7)).
-        var patience = timeval(tv_sec: 0, tv_usec: 1000)
-        let size = socklen_t(MemoryLayout<timeval>.size)
-        guard unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, size) == 0 else {
+        guard setOption(SO_RCVTIMEO, to: timeval(tv_sec: 0, tv_usec: 1000), on: descriptor) == 0 else {
             throw Fault("it can't be given a timeout: \(SystemError("setsockopt"))")
         }
         self.descriptor = descriptor
@@ -78,10 +76,7 @@ public struct PassedSocket: Sendable, Equatable {
     private static func path(of descriptor: Int32) throws(Fault) -> String {
         var address = sockaddr_un()
         var length = socklen_t(MemoryLayout<sockaddr_un>.size)
-        let asked = unsafe withUnsafeMutablePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe getsockname(descriptor, $0, &length)
-            }
+        let asked = unsafe withKernelAddress(&address) { address, _ in unsafe getsockname(descriptor, address, &length)
         }
         let count = Int(length) - MemoryLayout<sa_family_t>.size
         let bytes = unsafe withUnsafeBytes(of: &address.sun_path) { bytes in

@@ -98,12 +98,10 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         _ ask: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
     ) {
         var storage = sockaddr_storage()
-        let address = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer -> SocketAddress? in
-                var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-                guard unsafe ask(descriptor, pointer, &length) == 0 else { return nil }
-                return unsafe SocketAddress(UnsafePointer(pointer))
-            }
+        let address = unsafe withKernelAddress(&storage) { pointer, length -> SocketAddress? in
+            var length = length
+            guard unsafe ask(descriptor, pointer, &length) == 0 else { return nil }
+            return unsafe SocketAddress(UnsafePointer(pointer))
         }
         guard let address else { return nil }
         self = address
@@ -162,14 +160,14 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
             address.sin_family = sa_family_t(AF_INET)
             address.sin_port = port.bigEndian
             address.sin_addr.s_addr = host.bigEndian
-            return unsafe Self.reinterpret(&address, body)
+            return unsafe withKernelAddress(&address) { unsafe body(UnsafePointer($0), $1) }
         case .ipv6(let high, let low, let scope, let port):
             var address = sockaddr_in6()
             address.sin6_family = sa_family_t(AF_INET6)
             address.sin6_port = port.bigEndian
             address.sin6_scope_id = scope
             unsafe address.sin6_addr = unsafeBitCast((high.bigEndian, low.bigEndian), to: in6_addr.self)
-            return unsafe Self.reinterpret(&address, body)
+            return unsafe withKernelAddress(&address) { unsafe body(UnsafePointer($0), $1) }
         case .unix(let path):
             var address = sockaddr_un()
             address.sun_family = sa_family_t(AF_UNIX)
@@ -177,17 +175,18 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
             let room = MemoryLayout.size(ofValue: address.sun_path)
             guard bytes.count < room, !bytes.contains(0) else { throw SystemError("bind", code: ENAMETOOLONG) }
             unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: bytes) }
-            return unsafe Self.reinterpret(&address, body)
+            return unsafe withKernelAddress(&address) { unsafe body(UnsafePointer($0), $1) }
         }
     }
+}
 
-    private static func reinterpret<Address, Result>(
-        _ address: inout Address, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
-    ) -> Result {
-        unsafe withUnsafePointer(to: &address) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                unsafe body(pointer, socklen_t(MemoryLayout<Address>.size))
-            }
+/// Lends an address of the C library's, and its size, as its calls take them.
+func withKernelAddress<Address, Result>(
+    _ address: inout Address, _ body: (UnsafeMutablePointer<sockaddr>, socklen_t) -> Result
+) -> Result {
+    unsafe withUnsafeMutablePointer(to: &address) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+            unsafe body(pointer, socklen_t(MemoryLayout<Address>.size))
         }
     }
 }

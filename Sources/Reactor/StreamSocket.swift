@@ -62,19 +62,12 @@ public final class StreamSocket: ByteStream {
     /// Makes the kernel probe a silent peer (tcp(7), TCP_KEEPIDLE). No effect on Unix sockets, which need no probes.
     public func probePeer() {
         guard isOpen else { return }
-        for (level, option, value) in [
-            (Int32(IPPROTO_TCP), TCP_KEEPIDLE, Self.silence), (Int32(IPPROTO_TCP), TCP_KEEPINTVL, Self.silence),
-            (SOL_SOCKET, SO_KEEPALIVE, 1),
-        ] {
-            var value = value
-            _ = unsafe setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
-        }
+        _ = setOption(TCP_KEEPIDLE, of: Int32(IPPROTO_TCP), to: Self.silence, on: descriptor)
+        _ = setOption(TCP_KEEPINTVL, of: Int32(IPPROTO_TCP), to: Self.silence, on: descriptor)
+        _ = setOption(SO_KEEPALIVE, to: 1 as Int32, on: descriptor)
     }
 
-    public func resetOnClose() {
-        var option = linger(l_onoff: 1, l_linger: 0)
-        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
-    }
+    public func resetOnClose() { _ = setOption(SO_LINGER, to: linger(l_onoff: 1, l_linger: 0), on: descriptor) }
 
     /// One recv(2).
     public func read(into buffer: inout ByteBuffer, limit: Int) -> Transferred {
@@ -133,4 +126,12 @@ public final class StreamSocket: ByteStream {
     private static func failure(_ call: String) -> Transferred {
         errno == EAGAIN ? .wouldBlock : .failed(SystemError(call))
     }
+}
+
+/// setsockopt(2).
+func setOption<Value: BitwiseCopyable>(
+    _ option: Int32, of level: Int32 = SOL_SOCKET, to value: Value, on descriptor: Int32
+) -> Int32 {
+    var value = value
+    return unsafe setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Value>.size))
 }

@@ -107,14 +107,14 @@ struct FolderLock: ~Copyable {
         }
         // Every process that can read the folder can hold the lock, so the wait is bounded.
         var tries = patiently ? 100 : 1
-        var isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
-        while !isLocked, errno == EWOULDBLOCK || errno == EINTR, tries > 1 {
+        var isOthers = true
+        while tries > 0, isOthers {
             tries -= 1
-            usleep(10_000)
-            isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
+            // File systems without locks return another error: no process to wait for.
+            isOthers = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)
+            if isOthers, tries > 0 { usleep(10_000) }
         }
-        // File systems without locks return another error: no process to wait for.
-        isOthers = !isLocked && (errno == EWOULDBLOCK || errno == EINTR)
+        self.isOthers = isOthers
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
