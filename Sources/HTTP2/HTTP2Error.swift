@@ -20,19 +20,11 @@ public struct HTTP2Code: RawRepresentable, Sendable, Hashable {
 /// A failed call of libnghttp2, or a peer that floods.
 public enum HTTP2Error: Error, Sendable, Equatable {
     /// - Parameter message: text of nghttp2_strerror(3), without bytes of the peer.
-    case library(operation: StaticString, code: Int32, message: String)
+    case library(operation: String, code: Int32, message: String)
     /// The peer sends too many frames that do nothing, or resets too many streams.
     case flood
     /// The session has failed before.
     case failed
-
-    public static func == (left: HTTP2Error, right: HTTP2Error) -> Bool {
-        switch (left, right) {
-        case (.library(_, let left, _), .library(_, let right, _)): left == right
-        case (.flood, .flood), (.failed, .failed): true
-        default: false
-        }
-    }
 }
 
 /// The calls of libnghttp2 that can fail.
@@ -41,7 +33,7 @@ enum Libnghttp2 {
     /// - Throws: `HTTP2Error.library`
     @discardableResult
     static func check<Number: FixedWidthInteger>(
-        _ operation: StaticString, _ result: Number
+        _ operation: String, _ result: Number
     ) throws(HTTP2Error) -> Number {
         guard result < 0 else { return result }
         let code = Int32(truncatingIfNeeded: result)

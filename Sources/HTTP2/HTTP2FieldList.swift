@@ -33,20 +33,20 @@ public struct HTTP2FieldList: ~Copyable {
     public mutating func append(_ name: Span<UInt8>, _ value: Span<UInt8>) {
         let start = bytes.count
         bytes.append(name)
-        bytes.append(value)
-        add(start, nameCount: name.count, valueCount: value.count)
+        append(value, behind: start)
     }
 
     public mutating func append(_ name: StaticString, _ value: Span<UInt8>) {
         let start = bytes.count
         bytes.append(name)
-        bytes.append(value)
-        add(start, nameCount: name.utf8CodeUnitCount, valueCount: value.count)
+        append(value, behind: start)
     }
 
-    private mutating func add(_ start: Int, nameCount: Int, valueCount: Int) {
-        let middle = start + nameCount
-        add(Field(name: start..<middle, value: middle..<(middle + valueCount)))
+    /// - Parameter start: offset of the name, which is the last part of `bytes`.
+    private mutating func append(_ value: Span<UInt8>, behind start: Int) {
+        let middle = bytes.count
+        bytes.append(value)
+        add(Field(name: start..<middle, value: middle..<bytes.count))
     }
 
     private mutating func add(_ field: Field) {

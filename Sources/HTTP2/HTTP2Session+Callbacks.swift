@@ -138,7 +138,7 @@ extension HTTP2Session {
             flags |= NGHTTP2_DATA_FLAG_EOF.rawValue
             if stream.trailers.count > 0 {
                 flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
-                let submitted = try? unsafe withPairs(of: stream.trailers) { pairs throws(HTTP2Error) in
+                let submitted = unsafe withPairs(of: stream.trailers) { pairs in
                     unsafe nghttp2_submit_trailer(handle, id, pairs.baseAddress, pairs.count)
                 }
                 guard submitted == 0 else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }

@@ -10,16 +10,8 @@ extension HTTP2Session {
     /// - Returns: the stream.
     public func request(_ fields: borrowing HTTP2FieldList, hasBody: Bool) throws(HTTP2Error) -> Int32 {
         if let error { throw error }
-        let id = try unsafe withPairs(of: fields) { pairs throws(HTTP2Error) in
-            if hasBody {
-                var provider = unsafe HTTP2Callbacks.bodies
-                return try unsafe Libnghttp2.check(
-                    "nghttp2_submit_request",
-                    nghttp2_submit_request(handle, nil, pairs.baseAddress, pairs.count, &provider, nil))
-            }
-            return try unsafe Libnghttp2.check(
-                "nghttp2_submit_request",
-                nghttp2_submit_request(handle, nil, pairs.baseAddress, pairs.count, nil, nil))
+        let id = try unsafe submit("nghttp2_submit_request", fields, hasBody: hasBody) { pairs, provider in
+            unsafe nghttp2_submit_request(handle, nil, pairs.baseAddress, pairs.count, provider, nil)
         }
         let stream = HTTP2Stream(isAnnounced: true)
         stream.isEnding = !hasBody
@@ -32,29 +24,30 @@ extension HTTP2Session {
     public func answer(_ id: Int32, _ fields: borrowing HTTP2FieldList, hasBody: Bool) throws(HTTP2Error) {
         guard let stream = streams[id] else { return }
         if !hasBody { stream.isEnding = true }
-        try unsafe withPairs(of: fields) { pairs throws(HTTP2Error) in
-            if hasBody {
-                var provider = unsafe HTTP2Callbacks.bodies
-                try unsafe Libnghttp2.check(
-                    "nghttp2_submit_response",
-                    nghttp2_submit_response(handle, id, pairs.baseAddress, pairs.count, &provider))
-            } else {
-                try unsafe Libnghttp2.check(
-                    "nghttp2_submit_response",
-                    nghttp2_submit_response(handle, id, pairs.baseAddress, pairs.count, nil))
-            }
+        _ = try unsafe submit("nghttp2_submit_response", fields, hasBody: hasBody) { pairs, provider in
+            unsafe nghttp2_submit_response(handle, id, pairs.baseAddress, pairs.count, provider)
         }
     }
 
     /// Queues the head of an interim answer. A server's.
     public func interim(_ id: Int32, _ fields: borrowing HTTP2FieldList) throws(HTTP2Error) {
         guard streams[id] != nil else { return }
-        try unsafe withPairs(of: fields) { pairs throws(HTTP2Error) in
-            _ = try unsafe Libnghttp2.check(
-                "nghttp2_submit_headers",
-                nghttp2_submit_headers(
-                    handle, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, nil, pairs.baseAddress, pairs.count, nil))
+        _ = try unsafe submit("nghttp2_submit_headers", fields, hasBody: false) { pairs, _ in
+            let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
+            return unsafe nghttp2_submit_headers(handle, none, id, nil, pairs.baseAddress, pairs.count, nil)
         }
+    }
+
+    private func submit(
+        _ operation: String, _ fields: borrowing HTTP2FieldList, hasBody: Bool,
+        _ body: (UnsafeMutableBufferPointer<nghttp2_nv>, UnsafePointer<nghttp2_data_provider>?) -> Int32
+    ) throws(HTTP2Error) -> Int32 {
+        let result = unsafe withPairs(of: fields) { pairs in
+            guard hasBody else { return unsafe body(pairs, nil) }
+            var provider = unsafe HTTP2Callbacks.bodies
+            return unsafe body(pairs, &provider)
+        }
+        return try Libnghttp2.check(operation, result)
     }
 
     /// Takes a piece of our message's body.
@@ -118,10 +111,10 @@ extension HTTP2Session {
     /// Lends the fields as libnghttp2 reads them. It copies them.
     func withPairs<Result>(
         of fields: borrowing HTTP2FieldList,
-        _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) throws(HTTP2Error) -> Result
-    ) throws(HTTP2Error) -> Result {
+        _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Result
+    ) -> Result {
         let lines = fields.fields
-        return try unsafe fields.bytes.bytes.withUnsafeBufferPointer { bytes throws(HTTP2Error) in
+        return unsafe fields.bytes.bytes.withUnsafeBufferPointer { bytes in
             let base = unsafe UnsafeMutablePointer(mutating: bytes.baseAddress)
             let pairs = UnsafeMutableBufferPointer<nghttp2_nv>.allocate(capacity: lines.count)
             defer { unsafe pairs.deallocate() }
@@ -133,7 +126,7 @@ extension HTTP2Session {
                         value: base.map { unsafe $0 + line.value.lowerBound }, namelen: line.name.count,
                         valuelen: line.value.count, flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue)))
             }
-            return try unsafe body(pairs)
+            return unsafe body(pairs)
         }
     }
 }

@@ -69,16 +69,9 @@ import Reactor
     private static func makeHandle(_ role: HTTP2Role) throws(HTTP2Error) -> OpaquePointer {
         var handle: OpaquePointer?
         let callbacks = try HTTP2Callbacks.shared.get()
-        switch role {
-        case .client:
-            try unsafe Libnghttp2.check(
-                "nghttp2_session_client_new2",
-                nghttp2_session_client_new2(&handle, callbacks.table, nil, callbacks.options))
-        case .server:
-            try unsafe Libnghttp2.check(
-                "nghttp2_session_server_new2",
-                nghttp2_session_server_new2(&handle, callbacks.table, nil, callbacks.options))
-        }
+        let make = unsafe role == .client ? nghttp2_session_client_new2 : nghttp2_session_server_new2
+        try unsafe Libnghttp2.check(
+            "nghttp2_session_\(role)_new2", make(&handle, callbacks.table, nil, callbacks.options))
         guard let handle = unsafe handle else { throw .failed }
         return unsafe handle
     }

@@ -40,15 +40,15 @@ public final class SigningKeys: Sendable {
     }
 
     private func derive(_ scope: [UInt8]) throws -> SecretBytes {
-        var key = Array("AWS4".utf8)
-        key.reserveCapacity(4 + secret.count)
-        secret.withSpan { key.append(copying: $0) }
-        defer { SecretBytes.wipe(&key) }
-        for part in scope.split(separator: UInt8(ascii: "/")) {
+        var start = SecretWriter(capacity: 4 + secret.count)
+        start.append("AWS4")
+        start.append(secret)
+        var key = start.finish()
+        for part in scope.split(separator: ASCII.slash) {
             var next = try Digest.hmacSHA256(Array(part), key: key)
-            SecretBytes.wipe(&key)
-            swap(&key, &next)
+            defer { SecretBytes.wipe(&next) }
+            key = SecretBytes(next)
         }
-        return SecretBytes(key)
+        return key
     }
 }

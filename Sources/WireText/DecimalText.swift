@@ -1,5 +1,25 @@
 /// Numbers as text, without the C library's locale.
 public enum DecimalText {
+    /// Appends a number with leading zeros.
+    static func append(_ number: Int, digits: Int, to output: inout [UInt8]) {
+        var divisor = 1
+        for _ in 1..<digits { divisor *= 10 }
+        while divisor > 0 {
+            output.append(ASCII.zero + UInt8(truncatingIfNeeded: number / divisor % 10))
+            divisor /= 10
+        }
+    }
+
+    /// - Returns: `nil` where a byte is no digit.
+    static func number(_ digits: some Sequence<UInt8>) -> Int? {
+        var value = 0
+        for digit in digits {
+            guard ASCII.isDigit(digit) else { return nil }
+            value = value * 10 + Int(digit - ASCII.zero)
+        }
+        return value
+    }
+
     /// At most three decimal places; `null` for infinite, NaN and huge values.
     public static func thousandths(_ value: Double) -> String {
         guard value.isFinite, value.magnitude < 1e15 else { return "null" }
@@ -7,9 +27,9 @@ public enum DecimalText {
         let (whole, rest) = scaled.magnitude.quotientAndRemainder(dividingBy: 1000)
         let sign = scaled < 0 ? "-" : ""
         guard rest > 0 else { return sign + String(whole) }
-        var digits = String(rest)
-        digits = String(repeating: "0", count: 3 - digits.count) + digits
-        while digits.hasSuffix("0") { digits.removeLast() }
-        return "\(sign)\(whole).\(digits)"
+        var digits: [UInt8] = []
+        append(Int(rest), digits: 3, to: &digits)
+        while digits.last == ASCII.zero { digits.removeLast() }
+        return "\(sign)\(whole).\(String(decoding: digits, as: UTF8.self))"
     }
 }

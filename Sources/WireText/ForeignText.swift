@@ -13,7 +13,6 @@ public enum ForeignText {
 
     /// All lines of a longer text, each made printable.
     public static func lines(_ text: some StringProtocol) -> String {
-        guard text.unicodeScalars.contains(where: { $0.isInvisible && $0 != "\n" }) else { return String(text) }
         var output = ""
         for scalar in text.unicodeScalars {
             output.unicodeScalars.append(scalar.isInvisible && scalar != "\n" ? "?" : scalar)

@@ -6,8 +6,9 @@ public enum HTTPDate {
         guard bytes.count == 29 else { return nil }
         let marks: KeyValuePairs<Int, String> = [3: ", ", 7: " ", 11: " ", 16: " ", 19: ":", 22: ":", 25: " GMT"]
         for (start, mark) in marks where !bytes[start...].starts(with: mark.utf8) { return nil }
-        guard let day = number(bytes[5..<7]), let year = number(bytes[12..<16]), let hour = number(bytes[17..<19]),
-            let minute = number(bytes[20..<22]), let second = number(bytes[23..<25]),
+        guard let day = DecimalText.number(bytes[5..<7]), let year = DecimalText.number(bytes[12..<16]),
+            let hour = DecimalText.number(bytes[17..<19]),
+            let minute = DecimalText.number(bytes[20..<22]), let second = DecimalText.number(bytes[23..<25]),
             let month = months.firstIndex(where: { $0.utf8.elementsEqual(bytes[8..<11]) }),
             year >= 1970, hour < 24, minute < 60, second <= 60
         else { return nil }
@@ -25,25 +26,19 @@ public enum HTTPDate {
         let date = CivilDate(daysSince1970: days)
         // 1970 began on a Thursday.
         let weekday = days - (days + 4).flooredDivision(by: 7) * 7 + 4
-        let time = [second / 3600, second / 60 % 60, second % 60].map { padded($0, 2) }.joined(separator: ":")
-        return
-            "\(weekdays[weekday]), \(padded(date.day, 2)) \(months[date.month - 1]) \(padded(date.year, 4)) \(time) GMT"
-    }
-
-    private static func padded(_ number: Int, _ digits: Int) -> String {
-        let text = String(number)
-        return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
+        var text = Array("\(weekdays[weekday]), ".utf8)
+        func append(_ number: Int, _ digits: Int, _ mark: String) {
+            DecimalText.append(number, digits: digits, to: &text)
+            text += mark.utf8
+        }
+        append(date.day, 2, " \(months[date.month - 1]) ")
+        append(date.year, 4, " ")
+        append(second / 3600, 2, ":")
+        append(second / 60 % 60, 2, ":")
+        append(second % 60, 2, " GMT")
+        return String(decoding: text, as: UTF8.self)
     }
 
     private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-    private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
-        var value = 0
-        for digit in digits {
-            guard ASCII.isDigit(digit) else { return nil }
-            value = value * 10 + Int(digit - ASCII.zero)
-        }
-        return value
-    }
 }

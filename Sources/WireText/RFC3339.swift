@@ -7,20 +7,20 @@ public enum RFC3339 {
         let days = seconds.flooredDivision(by: 86_400)
         let second = seconds - days * 86_400
         let date = CivilDate(daysSince1970: days)
-        append(date.year, digits: 4, to: &output)
+        DecimalText.append(date.year, digits: 4, to: &output)
         output.append(ASCII.hyphen)
-        append(date.month, digits: 2, to: &output)
+        DecimalText.append(date.month, digits: 2, to: &output)
         output.append(ASCII.hyphen)
-        append(date.day, digits: 2, to: &output)
+        DecimalText.append(date.day, digits: 2, to: &output)
         output.append(UInt8(ascii: "T"))
-        append(second / 3600, digits: 2, to: &output)
+        DecimalText.append(second / 3600, digits: 2, to: &output)
         output.append(ASCII.colon)
-        append(second / 60 % 60, digits: 2, to: &output)
+        DecimalText.append(second / 60 % 60, digits: 2, to: &output)
         output.append(ASCII.colon)
-        append(second % 60, digits: 2, to: &output)
+        DecimalText.append(second % 60, digits: 2, to: &output)
         if let milliseconds {
             output.append(ASCII.dot)
-            append(milliseconds, digits: 3, to: &output)
+            DecimalText.append(milliseconds, digits: 3, to: &output)
         }
         output.append(UInt8(ascii: "Z"))
     }
@@ -36,12 +36,7 @@ public enum RFC3339 {
     public static func seconds(_ text: String) -> Int? {
         var rest = Array(text.utf8)[...]
         func number(_ digits: Int, then mark: UInt8?) -> Int? {
-            guard rest.count >= digits + (mark == nil ? 0 : 1) else { return nil }
-            var value = 0
-            for byte in rest.prefix(digits) {
-                guard ASCII.isDigit(byte) else { return nil }
-                value = value * 10 + Int(byte - ASCII.zero)
-            }
+            guard rest.count >= digits, let value = DecimalText.number(rest.prefix(digits)) else { return nil }
             rest = rest.dropFirst(digits)
             guard let mark else { return value }
             guard let found = rest.popFirst(), ASCII.lowercased(found) == ASCII.lowercased(mark) else { return nil }
@@ -66,14 +61,5 @@ public enum RFC3339 {
         else { return nil }
         let offset = hours * 3600 + minutes * 60
         return zone == ASCII.plus ? local - offset : local + offset
-    }
-
-    private static func append(_ number: Int, digits: Int, to output: inout [UInt8]) {
-        var divisor = 1
-        for _ in 1..<digits { divisor *= 10 }
-        while divisor > 0 {
-            output.append(ASCII.zero + UInt8(truncatingIfNeeded: number / divisor % 10))
-            divisor /= 10
-        }
     }
 }
