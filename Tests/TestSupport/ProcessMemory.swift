@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 
 /// What a running process has in its memory, read from outside: proc_pid_maps(5), proc_pid_mem(5). As the same user, or
 /// as root where the process is not dumpable.
@@ -56,16 +57,34 @@ public struct ProcessMemory: Sendable {
 
     private static func find(_ needle: Data, in bytes: Data, _ region: String, from address: UInt) -> [Finding] {
         var findings: [Finding] = []
-        var rest = bytes.startIndex..<bytes.endIndex
-        while let found = bytes.range(of: needle, in: rest) {
+        var start = bytes.startIndex
+        while let found = Self.first(needle, in: bytes[start...]) {
             let around = bytes[
                 max(bytes.startIndex, found.lowerBound - 60)..<min(bytes.endIndex, found.upperBound + 30)]
             let text = String(decoding: around.map { $0 >= 0x20 && $0 < 0x7F ? $0 : 0x2E }, as: UTF8.self)
             findings.append(
                 Finding(
                     region: region, address: address + UInt(found.lowerBound - bytes.startIndex), surroundings: text))
-            rest = found.upperBound..<bytes.endIndex
+            start = found.upperBound
         }
         return findings
     }
+
+    /// memmem(3): a search takes seconds in a debug build otherwise.
+    private static func first(_ needle: Data, in bytes: Data) -> Range<Data.Index>? {
+        let offset: Int? = unsafe bytes.withUnsafeBytes { bytes in
+            unsafe needle.withUnsafeBytes { needle in
+                guard let base = bytes.baseAddress, let pattern = needle.baseAddress,
+                    let found = unsafe memmem(base, bytes.count, pattern, needle.count)
+                else { return nil }
+                return unsafe UnsafeRawPointer(found) - base
+            }
+        }
+        return offset.map { bytes.startIndex + $0..<bytes.startIndex + $0 + needle.count }
+    }
 }
+
+// The C library has it; Swift's module of it does not.
+@_silgen_name("memmem") private func memmem(
+    _ bytes: UnsafeRawPointer, _ count: Int, _ pattern: UnsafeRawPointer, _ length: Int
+) -> UnsafeMutableRawPointer?
