@@ -42,12 +42,9 @@ public final class DjangoOAuthToolkit: Sendable {
     /// - Throws: `TestFailure` with its output when it does not start.
     public init(accessTokenSeconds: Int = 300) async throws {
         directory = try TemporaryDirectory()
-        let project = Repository.fixture("django_oauth_toolkit")
-        let environment: [String: String?] = [
-            "FOLDER": directory.path, "ACCESS_TOKEN_SECONDS": "\(accessTokenSeconds)", "PYTHONPATH": project,
-            "PYTHONDONTWRITEBYTECODE": "1", "http_proxy": nil, "https_proxy": nil,
-        ]
-        try await ChildProcess.output(of: [try Repository.python(), "\(project)/project.py"], environment: environment)
+        for (name, bytes) in try await Self.prepared.value { try directory.write(bytes, to: name) }
+        var environment = Self.environment(directory)
+        environment["ACCESS_TOKEN_SECONDS"] = "\(accessTokenSeconds)"
         // gunicorn says which port it got.
         let child = try ChildProcess(
             [
@@ -64,6 +61,25 @@ public final class DjangoOAuthToolkit: Sendable {
     }
 
     deinit { child.kill() }
+
+    private static let project = Repository.fixture("django_oauth_toolkit")
+
+    private static func environment(_ folder: TemporaryDirectory) -> [String: String?] {
+        [
+            "FOLDER": folder.path, "PYTHONPATH": project, "PYTHONDONTWRITEBYTECODE": "1", "http_proxy": nil,
+            "https_proxy": nil,
+        ]
+    }
+
+    /// Files with the user, the clients and the signing key. All servers begin with them: to make them takes seconds.
+    private static let prepared = Task {
+        let folder = try TemporaryDirectory()
+        try await ChildProcess.output(
+            of: [try Repository.python(), "\(project)/project.py"], environment: environment(folder))
+        return try ["database.sqlite3", "key.pem"].map {
+            ($0, [UInt8](try Data(contentsOf: URL(fileURLWithPath: folder.path(of: $0)))))
+        }
+    }
 
     /// Token requests answered so far, by gunicorn's access log.
     public var tokenRequests: Int {

@@ -1,8 +1,14 @@
 import Foundation
+import Synchronization
 
-/// A folder of the test's own, mode 0700, removed with everything in it when the last reference goes.
+/// A folder of the test's own, mode 0700, removed with everything in it when the last reference goes, or the process ends.
 public final class TemporaryDirectory: Sendable {
     public let path: String
+
+    private static let all: Mutex<Set<String>> = {
+        atexit { TemporaryDirectory.all.withLock { $0 }.forEach { try? FileManager.default.removeItem(atPath: $0) } }
+        return Mutex([])
+    }()
 
     /// - Throws: when the system's temporary folder can't be written.
     public init() throws {
@@ -13,9 +19,13 @@ public final class TemporaryDirectory: Sendable {
         try FileManager.default.createDirectory(
             atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         self.path = path
+        _ = Self.all.withLock { $0.insert(path) }
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: path) }
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+        _ = Self.all.withLock { $0.remove(path) }
+    }
 
     /// Where a file of that name is or would be.
     public func path(of name: String) -> String { path + "/" + name }

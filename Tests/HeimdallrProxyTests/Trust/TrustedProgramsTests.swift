@@ -28,6 +28,7 @@ struct TrustedProgramsTests {
             switch name {
             case "HTTP::Tiny": "perl -MIO::Socket::SSL -MHTTP::Tiny -e 1"
             case "LWP": "perl -MLWP::Protocol::https -e 1"
+            case "Go": "command -v go"
             case "PHP's curl": "php -r 'exit(function_exists(\"curl_init\") ? 0 : 1);'"
             default: "command -v \(command[0])"
             }
@@ -72,8 +73,8 @@ struct TrustedProgramsTests {
                 "node", "-e",
                 "fetch(process.argv[1]).then((r) => r.text()).then(console.log, (e) => { console.error(e); process.exit(1); })",
             ], hasOwnRoots: true),
-        Program(name: "Java", command: ["java", "FOLDER/Get.java"]),
-        Program(name: "Go", command: ["go", "run", "FOLDER/get.go"]),
+        Program(name: "Java", command: ["java", "-XX:TieredStopAtLevel=1", "-cp", "COMPILED", "Get"]),
+        Program(name: "Go", command: ["COMPILED/get"]),
         Program(
             name: "apt",
             command: [
@@ -143,6 +144,20 @@ struct TrustedProgramsTests {
         server.serve_forever()
         """
 
+    /// Servers with certificates of our root, of the system's, and of an unknown one.
+    private struct Servers {
+        let ours: TLSServerProcess
+        let system: TLSServerProcess
+        let unknown: TLSServerProcess
+
+        init() async throws {
+            let command = ["python3", "-c", TrustedProgramsTests.server]
+            ours = try await TLSServerProcess(command)
+            system = try await TLSServerProcess(command)
+            unknown = try await TLSServerProcess(command)
+        }
+    }
+
     /// No variable of the tests' own environment leads anywhere.
     private static var clean: [String: String?] {
         var clean: [String: String?] = ["SSL_CERT_DIR": nil, "http_proxy": nil, "https_proxy": nil, "no_proxy": "*"]
@@ -150,19 +165,11 @@ struct TrustedProgramsTests {
         return clean
     }
 
-    private let directory: TemporaryDirectory
-    /// Servers with certificates of our root, of the system's, and of an unknown one.
-    private let servers: (ours: TLSServerProcess, system: TLSServerProcess, unknown: TLSServerProcess)
+    private static let sharedServers = Task { try await Servers() }
 
-    init() async throws {
-        directory = try TemporaryDirectory()
-        // For the user `_apt`.
-        try FileManager.default.setAttributes([.posixPermissions: 0o711], ofItemAtPath: directory.path)
-        let command = ["python3", "-c", Self.server]
-        servers = (
-            try await TLSServerProcess(command), try await TLSServerProcess(command),
-            try await TLSServerProcess(command)
-        )
+    /// The programs in Java and Go.
+    private static let compiled = Task {
+        let directory = try TemporaryDirectory()
         try directory.write(
             """
             public class Get {
@@ -182,6 +189,30 @@ struct TrustedProgramsTests {
                 io.Copy(os.Stdout, answer.Body)
             }
             """, to: "get.go")
+        for (program, command) in [
+            ("Java", ["javac", "-d", directory.path, directory.path(of: "Get.java")]),
+            ("Go", ["go", "build", "-o", directory.path(of: "get"), directory.path(of: "get.go")]),
+        ] where programs.contains(where: { $0.name == program }) {
+            try await ChildProcess.output(
+                of: command,
+                environment: [
+                    "HOME": directory.path,
+                    "GOCACHE": "\(FileManager.default.temporaryDirectory.path)/heimdallr-trust-go",
+                ])
+        }
+        return directory
+    }
+
+    private let directory: TemporaryDirectory
+    private let servers: Servers
+    private let compiled: TemporaryDirectory
+
+    init() async throws {
+        directory = try TemporaryDirectory()
+        // For the user `_apt`.
+        try FileManager.default.setAttributes([.posixPermissions: 0o711], ofItemAtPath: directory.path)
+        servers = try await Self.sharedServers.value
+        compiled = try await Self.compiled.value
     }
 
     private func files() throws -> TrustFiles {
@@ -196,10 +227,11 @@ struct TrustedProgramsTests {
         _ program: Program, _ server: TLSServerProcess, _ values: [String: String]
     ) async throws -> ChildProcess {
         var environment = Self.clean.merging(["HOME": directory.path]) { $1 }
-        environment["GOCACHE"] = "\(FileManager.default.temporaryDirectory.path)/heimdallr-trust-go"
         environment.merge(values) { $1 }
         environment.merge(program.environment) { $1 }
-        var command = program.command.map { $0.replacing("FOLDER", with: directory.path) }
+        var command = program.command.map {
+            $0.replacing("FOLDER", with: directory.path).replacing("COMPILED", with: compiled.path)
+        }
         let url = "https://localhost:\(server.port)/x"
         switch program.name {
         case "apt":
