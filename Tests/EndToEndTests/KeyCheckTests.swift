@@ -112,9 +112,9 @@ struct KeyCheckTests {
                 "token_endpoint_auth_method: tls_client_auth\n    "
                     + "tls: {cert_file: \(certificate.certificateFile), key_file: \(certificate.keyFile)}")
             #expect(run.ending == .exited(0), "\(run.transcript)")
-            let place =
+            let line =
                 "warning: \(folder)/config.yaml:6:22: clients.billing.tls.cert_file: the certificate CN=server end"
-            #expect(run.errors.contains(place) == (words != nil), "\(run.transcript)")
+            #expect(run.errors.contains(line) == (words != nil), "\(run.transcript)")
             if let words { #expect(run.errors.contains(words), "\(run.transcript)") }
         }
         let old = try await PrivateCA(days: 20)

@@ -152,7 +152,7 @@ struct LifeTests {
     @Test func `no secret is in the log, whatever the level and whatever goes wrong`() async throws {
         let origin = try RecordingOrigin { try $0.respond($0.head.target == "/401" ? 401 : 200) }
         let good = try TokenEndpoint.plain()
-        let echo = try RecordingOrigin { exchange in
+        let repeating = try RecordingOrigin { exchange in
             // A server that echoes its input.
             let body = try exchange.readBody().text
             let authorization = exchange.head.field("Authorization") ?? ""
@@ -167,7 +167,7 @@ struct LifeTests {
             clients:
               good: {token_endpoint: "\(good.url)", client_id: a, client_secret: {file: FOLDER/secret}, allow_plaintext: true}
               bad:
-                token_endpoint: \(echo.url)
+                token_endpoint: \(repeating.url)
                 grant_type: password
                 allow_deprecated: true
                 allow_plaintext: true

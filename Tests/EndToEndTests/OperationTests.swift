@@ -176,7 +176,7 @@ struct OperationTests {
         ])
         let port = try await eventually("a port") { UInt16(squatter.output.trimmingCharacters(in: .newlines)) }
         let directory = try TemporaryDirectory()
-        for (place, text) in [
+        for (section, text) in [
             ("proxy", "proxy: {listen: \"127.0.0.1:\(port)\"}"),
             (
                 "admin",
@@ -185,12 +185,12 @@ struct OperationTests {
         ] {
             let file = try directory.write("\(text)\nupstreams: [{host: a.example.com}]", to: "c.yaml")
             let run = try await RunningProxy.run(["serve", "--config", file])
-            #expect(run.ending == .exited(1), "\(place)")
-            #expect(run.errors.contains("127.0.0.1:\(port)"), "\(place) \(run.errors)")
+            #expect(run.ending == .exited(1), "\(section)")
+            #expect(run.errors.contains("127.0.0.1:\(port)"), "\(section) \(run.errors)")
             #expect(
                 run.errors.contains(
                     "the address is in use: end the process that listens there, or write another address"),
-                "\(place) \(run.errors)")
+                "\(section) \(run.errors)")
         }
     }
 

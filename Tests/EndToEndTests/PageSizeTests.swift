@@ -34,17 +34,17 @@ struct PageSizeTests {
     /// Five clients and an upstream for each, of which each was asked for something three times. The first and the last
     /// upstream share a host.
     private func look(_ clients: [String], settled: String, asking count: Int = 3) async throws -> Seen {
-        let places = Self.names.dropLast().map { (host: $0, path: "/v1/") } + [(host: Self.names[0], path: "/v2/")]
-        let upstreams = zip(Self.names, places).map { name, place in
-            "  - {host: \(place.host).example.com, client: \(name), paths: [\(place.path)], token_wait: 1s}"
+        let resources = Self.names.dropLast().map { (host: $0, path: "/v1/") } + [(host: Self.names[0], path: "/v2/")]
+        let upstreams = zip(Self.names, resources).map { name, resource in
+            "  - {host: \(resource.host).example.com, client: \(name), paths: [\(resource.path)], token_wait: 1s}"
         }
         let proxy = try await RunningProxy(ProxyConfiguration(admin: "", clients: clients, upstreams: upstreams))
         let port = try await proxy.administration().port
         try await eventually("all clients have had an answer") {
             proxy.log.split(separator: "\n").count { $0.contains(settled) } >= 3
         }
-        for place in places {
-            for _ in 0..<count { _ = try await proxy.get("http://\(place.host).example.com\(place.path)") }
+        for resource in resources {
+            for _ in 0..<count { _ = try await proxy.get("http://\(resource.host).example.com\(resource.path)") }
         }
         let folder = try TemporaryDirectory()
         let output = try await ChildProcess.output(
@@ -108,9 +108,9 @@ struct PageSizeTests {
             "Redirect URI to register at the server: http://127.0.0.1:", "login.example.com/\(path)/token", "curl -x",
         ] { #expect(whole.contains(words), "\(words)\n\(whole)") }
         #expect(Set(seen.all("reddish")).isSuperset(of: [Self.names[0], Self.names[2], Self.names[4]]))
-        let places = Self.names.compactMap { folded.range(of: "\($0) ")?.lowerBound }
-        #expect(places.count == 5)
-        let (failing, waiting) = ([0, 2, 4].map { places[$0] }, [1, 3].map { places[$0] })
+        let positions = Self.names.compactMap { folded.range(of: "\($0) ")?.lowerBound }
+        #expect(positions.count == 5)
+        let (failing, waiting) = ([0, 2, 4].map { positions[$0] }, [1, 3].map { positions[$0] })
         #expect((failing.max() ?? folded.endIndex) < (waiting.min() ?? folded.startIndex))
     }
 

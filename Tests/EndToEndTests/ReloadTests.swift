@@ -43,41 +43,41 @@ struct ReloadTests {
 
     @Test func `a new upstream works, one that is gone gets 403, and what did not change keeps its token`() async throws
     {
-        let place = try await ReloadedProxy()
-        #expect(try await place.status() == 200)
-        #expect(try await place.status("http://other.test/") == 403)
-        try place.write(upstreams: Self.other(place.origin.url))
-        #expect(try await place.status("http://other.test/") == 403, "not before it is asked for")
-        let said = try await place.reload()
+        let running = try await ReloadedProxy()
+        #expect(try await running.status() == 200)
+        #expect(try await running.status("http://other.test/") == 403)
+        try running.write(upstreams: Self.other(running.origin.url))
+        #expect(try await running.status("http://other.test/") == 403, "not before it is asked for")
+        let said = try await running.reload()
         #expect(said.output.contains("The configuration is in use: 2 upstreams; clients: 1 kept, 0 made, 0 gone."))
-        #expect(try await place.status("http://other.test/") == 200)
-        #expect(place.origin.requests.last?.field("Authorization") == "Bearer \(TokenEndpoint.plainToken)")
-        try place.write()
-        try await place.reload()
-        #expect(try await place.status("http://other.test/") == 403)
-        #expect(try await place.status() == 200)
-        #expect(place.endpoint.requests.count == 1, "one token for all of it")
-        let metrics = try await place.metrics()
+        #expect(try await running.status("http://other.test/") == 200)
+        #expect(running.origin.requests.last?.field("Authorization") == "Bearer \(TokenEndpoint.plainToken)")
+        try running.write()
+        try await running.reload()
+        #expect(try await running.status("http://other.test/") == 403)
+        #expect(try await running.status() == 200)
+        #expect(running.endpoint.requests.count == 1, "one token for all of it")
+        let metrics = try await running.metrics()
         #expect(metrics.contains(#"heimdallr_requests_total{upstream="api.test",code="200"} 2"#), "\(metrics)")
         #expect(metrics.contains(#"heimdallr_configuration_reloads_total{result="taken"} 2"#))
         #expect(metrics.contains("heimdallr_configuration_good 1"))
     }
 
     @Test func `SIGHUP does the same`() async throws {
-        let place = try await ReloadedProxy()
-        try place.write(upstreams: Self.other(place.origin.url))
-        place.proxy.process.signal(SIGHUP)
+        let running = try await ReloadedProxy()
+        try running.write(upstreams: Self.other(running.origin.url))
+        running.proxy.process.signal(SIGHUP)
         try await eventually("it is taken up") {
-            place.proxy.log.contains("the configuration was read again and is in use")
+            running.proxy.log.contains("the configuration was read again and is in use")
         }
-        #expect(try await place.status("http://other.test/") == 200)
-        try place.write(text: "proxy: {listen: [127.0.0.1:0]}\nupstream: []\n")
-        place.proxy.process.signal(SIGHUP)
+        #expect(try await running.status("http://other.test/") == 200)
+        try running.write(text: "proxy: {listen: [127.0.0.1:0]}\nupstream: []\n")
+        running.proxy.process.signal(SIGHUP)
         try await eventually("it is refused") {
-            place.proxy.log.contains("the configuration is wrong; the one before it stays in use")
+            running.proxy.log.contains("the configuration is wrong; the one before it stays in use")
         }
-        #expect(place.proxy.log.contains("line=2"))
-        #expect(try await place.status("http://other.test/") == 200)
+        #expect(running.proxy.log.contains("line=2"))
+        #expect(try await running.status("http://other.test/") == 200)
     }
 
     @Test(arguments: [
@@ -88,43 +88,43 @@ struct ReloadTests {
         ),
         ("admin:\n  listen: \"127.0.0.1:0\"\n  socket: FOLDER/admin.sock\nupstreams:\n\t- x\n", "config.yaml:5:1: "),
     ])
-    func `a wrong one leaves the one before in use, and is said wherever one looks`(text: String, place where_: String)
+    func `a wrong one leaves the one before in use, and is said wherever one looks`(text: String, location: String)
         async throws
     {
-        let place = try await ReloadedProxy()
-        let good = try place.proxy.directory.read("config.yaml")
-        try place.write(text: text)
-        let refused = try await place.reload(expecting: .exited(78))
-        #expect(refused.errors.contains("error: ") && refused.errors.contains(where_), "\(refused.errors)")
+        let running = try await ReloadedProxy()
+        let good = try running.proxy.directory.read("config.yaml")
+        try running.write(text: text)
+        let refused = try await running.reload(expecting: .exited(78))
+        #expect(refused.errors.contains("error: ") && refused.errors.contains(location), "\(refused.errors)")
         #expect(refused.output == "")
-        #expect(try await place.status() == 200)
+        #expect(try await running.status() == 200)
         guard text.contains("socket") else { return }
         #expect(refused.errors.contains("the one before it stays in use"))
         // The log is written a moment later.
         try await eventually("the log says so") {
-            place.proxy.log.contains("the configuration is wrong; the one before it stays in use")
+            running.proxy.log.contains("the configuration is wrong; the one before it stays in use")
         }
-        let socket = place.proxy.directory.path + "/admin.sock"
+        let socket = running.proxy.directory.path + "/admin.sock"
         let status = try await RunningProxy.run(["status", "--socket", socket])
         #expect(status.ending == .exited(3), "\(status.transcript)")
-        #expect(status.output.contains(where_))
+        #expect(status.output.contains(location))
         let json = try await RunningProxy.run(["status", "--json", "--socket", socket, "--exit-zero"])
         #expect(json.output.contains(#""refused": true"#) || json.output.contains(#""refused":true"#))
-        #expect(try await place.metrics().contains("heimdallr_configuration_good 0"))
-        try place.write(text: good)
-        try await place.reload()
+        #expect(try await running.metrics().contains("heimdallr_configuration_good 0"))
+        try running.write(text: good)
+        try await running.reload()
         let well = try await RunningProxy.run(["status", "--socket", socket])
         #expect(well.ending == .exited(0), "\(well.transcript)")
     }
 
     @Test func `what can't change while it runs is refused with its name`() async throws {
-        let place = try await ReloadedProxy()
-        try place.write(proxy: "threads: 2", more: "log: {format: json}\nplayground: true")
-        let refused = try await place.reload(expecting: .exited(78))
+        let running = try await ReloadedProxy()
+        try running.write(proxy: "threads: 2", more: "log: {format: json}\nplayground: true")
+        let refused = try await running.reload(expecting: .exited(78))
         for key in ["proxy.threads", "log.format", "playground"] {
             #expect(refused.errors.contains("\(key) can't change while the proxy runs"), "\(key): \(refused.errors)")
         }
-        #expect(try await place.status() == 200)
+        #expect(try await running.status() == 200)
     }
 
     @Test func `a changed client gets a new token, and another one keeps its own`() async throws {
@@ -136,49 +136,49 @@ struct ReloadTests {
               client_secret: {file: FOLDER/secret}
               allow_plaintext: true
             """
-        let place = try await ReloadedProxy()
-        try place.write(clients: others, upstreams: Self.other(place.origin.url, client: "second"))
-        try await place.reload()
-        #expect(try await place.status() == 200)
-        #expect(try await place.status("http://other.test/") == 200)
-        #expect(second.requests.count == 1 && place.endpoint.requests.count == 1)
+        let running = try await ReloadedProxy()
+        try running.write(clients: others, upstreams: Self.other(running.origin.url, client: "second"))
+        try await running.reload()
+        #expect(try await running.status() == 200)
+        #expect(try await running.status("http://other.test/") == 200)
+        #expect(second.requests.count == 1 && running.endpoint.requests.count == 1)
         // Another secret.
-        try place.proxy.directory.write("another-secret-1234", to: "other-secret")
-        try place.write(
+        try running.proxy.directory.write("another-secret-1234", to: "other-secret")
+        try running.write(
             client: "", clients: others.replacing("FOLDER/secret", with: "FOLDER/other-secret"),
-            upstreams: Self.other(place.origin.url, client: "second"))
-        try await place.reload()
-        #expect(try await place.status("http://other.test/") == 200)
-        #expect(second.requests.count == 2, "\(place.proxy.log)")
+            upstreams: Self.other(running.origin.url, client: "second"))
+        try await running.reload()
+        #expect(try await running.status("http://other.test/") == 200)
+        #expect(second.requests.count == 2, "\(running.proxy.log)")
         #expect(second.requests.last?.field("Authorization") == "Basic " + "second:another-secret-1234".base64)
-        #expect(try await place.status() == 200)
-        #expect(place.endpoint.requests.count == 1)
+        #expect(try await running.status() == 200)
+        #expect(running.endpoint.requests.count == 1)
         // A change that does not affect the token needs no new token.
-        try place.write(
+        try running.write(
             client: "timeout: 3s\nlabels: {team: a}",
             clients: others.replacing("FOLDER/secret", with: "FOLDER/other-secret"),
-            upstreams: Self.other(place.origin.url, client: "second"))
-        try await place.reload()
-        #expect(try await place.status() == 200)
-        #expect(place.endpoint.requests.count == 1 && second.requests.count == 2)
+            upstreams: Self.other(running.origin.url, client: "second"))
+        try await running.reload()
+        #expect(try await running.status() == 200)
+        #expect(running.endpoint.requests.count == 1 && second.requests.count == 2)
     }
 
     @Test func `listeners come and go, and one that stays loses nobody`() async throws {
-        let place = try await ReloadedProxy()
-        let kept = try await RawClient.connect(port: place.proxy.port)
+        let running = try await ReloadedProxy()
+        let kept = try await RawClient.connect(port: running.proxy.port)
         try await kept.send("GET http://api.test/1 HTTP/1.1\r\nHost: api.test\r\n\r\n")
         #expect(try await kept.response().status == 200)
-        try place.write(upstreams: Self.other(place.origin.url, more: "listen: 127.0.0.1:0"))
-        let said = try await place.reload()
+        try running.write(upstreams: Self.other(running.origin.url, more: "listen: 127.0.0.1:0"))
+        let said = try await running.reload()
         let port = try #require(UInt16(said.output.firstMatch(of: /Listening on 127.0.0.1:(\d+)\./)?.1 ?? ""))
         let own = try await RawClient.connect(port: port)
         try await own.send("GET /2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(try await own.response().status == 200)
-        #expect(place.origin.requests.last?.line.hasPrefix("GET /2 ") == true)
+        #expect(running.origin.requests.last?.line.hasPrefix("GET /2 ") == true)
         try await kept.send("GET http://other.test/3 HTTP/1.1\r\nHost: other.test\r\n\r\n")
         #expect(try await kept.response().status == 200, "by the new rules, on the old connection")
-        try place.write()
-        let gone = try await place.reload()
+        try running.write()
+        let gone = try await running.reload()
         #expect(gone.output.contains("No longer listening on 127.0.0.1:\(port)."))
         #expect(try await own.countToEnd() == 0, "an idle connection ends")
         await #expect(throws: (any Error).self) { _ = try await RawClient.connect(port: port) }
@@ -190,15 +190,15 @@ struct ReloadTests {
 
     @Test func `a listener that can't be had is refused as a whole`() async throws {
         let taken = try RecordingOrigin()
-        let place = try await ReloadedProxy()
+        let running = try await ReloadedProxy()
         let port = taken.url.split(separator: ":").last ?? ""
-        try place.write(
-            upstreams: Self.other(place.origin.url) + "\n"
-                + Self.other(place.origin.url, more: "listen: 127.0.0.1:\(port)").replacing(
+        try running.write(
+            upstreams: Self.other(running.origin.url) + "\n"
+                + Self.other(running.origin.url, more: "listen: 127.0.0.1:\(port)").replacing(
                     "other.test", with: "third.test"))
-        let refused = try await place.reload(expecting: .exited(78))
+        let refused = try await running.reload(expecting: .exited(78))
         #expect(refused.errors.contains("can't listen on 127.0.0.1:\(port)"), "\(refused.errors)")
-        #expect(try await place.status("http://other.test/") == 403)
+        #expect(try await running.status("http://other.test/") == 403)
     }
 
     @Test func `a request under way ends by the rules that it began with`() async throws {
@@ -207,150 +207,151 @@ struct ReloadTests {
             gate.wait()
             try exchange.respond(body: "whole")
         }
-        let place = try await ReloadedProxy()
-        try place.write(upstreams: Self.other(slow.url))
-        try await place.reload()
-        let client = try await RawClient.connect(port: place.proxy.port)
+        let running = try await ReloadedProxy()
+        try running.write(upstreams: Self.other(slow.url))
+        try await running.reload()
+        let client = try await RawClient.connect(port: running.proxy.port)
         try await client.send("GET http://other.test/x HTTP/1.1\r\nHost: other.test\r\n\r\n")
         try await eventually("it is under way") { slow.requests.count == 1 }
-        try place.write()
-        try await place.reload()
-        #expect(try await place.status("http://other.test/") == 403)
+        try running.write()
+        try await running.reload()
+        #expect(try await running.status("http://other.test/") == 403)
         gate.open()
         #expect(try await client.response().text == "whole")
-        let metrics = try await place.metrics()
+        let metrics = try await running.metrics()
         #expect(metrics.contains("heimdallr_requests_in_flight 0"), "\(metrics)")
     }
 
     @Test func `a token request that hangs holds up neither reloads nor the end`() async throws {
         let gate = Gate()
         let hanging = try RecordingOrigin { _ in gate.wait() }
-        let place = try await ReloadedProxy()
+        let running = try await ReloadedProxy()
         func text(_ id: String) -> String {
             ReloadedProxy.text(
-                hanging, place.origin, proxy: "drain_timeout: 1s", client: "timeout: 1h",
-                upstreams: Self.other(place.origin.url, client: nil)
+                hanging, running.origin, proxy: "drain_timeout: 1s", client: "timeout: 1h",
+                upstreams: Self.other(running.origin.url, client: nil)
             ).replacing("client_id: end-to-end", with: "client_id: \(id)")
         }
-        try place.write(text: text("first"))
-        try await place.reload()
+        try running.write(text: text("first"))
+        try await running.reload()
         try await eventually("a token request") { hanging.requests.count == 1 }
         // The first one replaces the client, the next one replaces a client that waits for its start.
         for id in ["second", "third"] {
-            try place.write(text: text(id))
-            try await place.reload()
+            try running.write(text: text(id))
+            try await running.reload()
         }
-        #expect(try await place.status("http://other.test/") == 200)
-        #expect(try await place.proxy.terminate() == .exited(0))
+        #expect(try await running.status("http://other.test/") == 200)
+        #expect(try await running.proxy.terminate() == .exited(0))
         gate.open()
     }
 
     @Test func `under load, across twenty reloads, no request fails`() async throws {
-        let place = try await ReloadedProxy()
-        #expect(try await place.status() == 200)
-        let load = Load(port: place.proxy.port)
+        let running = try await ReloadedProxy()
+        #expect(try await running.status() == 200)
+        let load = Load(port: running.proxy.port)
         let clients = [true, true, false, false].map { keeps in Task { try await load.run(keeping: keeps) } }
         for round in 0..<20 {
-            try place.write(
+            try running.write(
                 proxy: "max_connections: \(500 + round)", client: "timeout: \(3 + round)s",
-                upstreams: round % 2 == 0 ? Self.other(place.origin.url, more: "listen: 127.0.0.1:0") : "")
-            try await place.reload()
+                upstreams: round % 2 == 0 ? Self.other(running.origin.url, more: "listen: 127.0.0.1:0") : "")
+            try await running.reload()
         }
         load.stop.store(true, ordering: .relaxed)
         for client in clients { try await client.value }
         #expect(load.failures.withLock { $0 }.isEmpty)
         #expect(load.count.load(ordering: .relaxed) > 100)
-        #expect(place.endpoint.requests.count == 1, "the token was kept")
+        #expect(running.endpoint.requests.count == 1, "the token was kept")
     }
 
     @Test func `a client that comes back as somebody else gets a token of its own`() async throws {
-        let place = try await ReloadedProxy()
-        #expect(try await place.status() == 200)
+        let running = try await ReloadedProxy()
+        #expect(try await running.status() == 200)
         let without = """
             proxy: {listen: 127.0.0.1:0}
             admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
             upstreams: []
             """
-        try place.write(text: without)
-        try await place.reload()
-        #expect(try await place.status() == 403)
-        let text = ReloadedProxy.text(place.endpoint, place.origin)
-        try place.write(text: text)
-        try await place.reload()
-        #expect(try await place.status() == 200)
-        #expect(place.endpoint.requests.count == 1, "the same client has its token still")
-        try place.write(text: without)
-        try await place.reload()
-        try place.write(text: text.replacing("client_id: end-to-end", with: "client_id: somebody-else"))
-        try await place.reload()
-        #expect(try await place.status() == 200)
-        #expect(place.endpoint.requests.count == 2)
+        try running.write(text: without)
+        try await running.reload()
+        #expect(try await running.status() == 403)
+        let text = ReloadedProxy.text(running.endpoint, running.origin)
+        try running.write(text: text)
+        try await running.reload()
+        #expect(try await running.status() == 200)
+        #expect(running.endpoint.requests.count == 1, "the same client has its token still")
+        try running.write(text: without)
+        try await running.reload()
+        try running.write(text: text.replacing("client_id: end-to-end", with: "client_id: somebody-else"))
+        try await running.reload()
+        #expect(try await running.status() == 200)
+        #expect(running.endpoint.requests.count == 2)
     }
 
     @Test func `connections that idled before idle_timeout became shorter still make room`() async throws {
-        let place = try await ReloadedProxy()
-        try place.write(proxy: "idle_timeout: 1h\nmax_connections: 1")
-        try await place.reload()
+        let running = try await ReloadedProxy()
+        try running.write(proxy: "idle_timeout: 1h\nmax_connections: 1")
+        try await running.reload()
         let request = "GET http://api.test/x HTTP/1.1\r\nHost: api.test\r\n\r\n"
-        let idle = try await RawClient.connect(port: place.proxy.port)
+        let idle = try await RawClient.connect(port: running.proxy.port)
         try await idle.send(request)
         #expect(try await idle.response().status == 200)
-        try place.write(proxy: "idle_timeout: 60s\nmax_connections: 1")
-        try await place.reload()
-        #expect(try await RawClient.exchange(port: place.proxy.port, request).status == 200)
+        try running.write(proxy: "idle_timeout: 60s\nmax_connections: 1")
+        try await running.reload()
+        #expect(try await RawClient.exchange(port: running.proxy.port, request).status == 200)
         #expect(try await idle.readToEnd().isEmpty)
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root may look into the proxy, which forbids dumps"))
     func `many reloads leave nothing behind`() async throws {
-        let place = try await ReloadedProxy()
+        let running = try await ReloadedProxy()
         func round(_ number: Int) async throws {
-            try place.write(
+            try running.write(
                 client: "timeout: \(3 + number % 5)s",
-                upstreams: Self.other(place.origin.url, more: "listen: 127.0.0.1:0"))
-            try await place.reload()
-            #expect(try await place.status() == 200)
-            #expect(try await place.status("http://other.test/") == 200)
+                upstreams: Self.other(running.origin.url, more: "listen: 127.0.0.1:0"))
+            try await running.reload()
+            #expect(try await running.status() == 200)
+            #expect(try await running.status("http://other.test/") == 200)
         }
         @Sendable func descriptors() throws -> Int {
-            try FileManager.default.contentsOfDirectory(atPath: "/proc/\(place.proxy.process.pid)/fd").count
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/\(running.proxy.process.pid)/fd").count
         }
         let before = try descriptors()
         // Replaced objects are released some seconds later, so memory grows until as many go as come. A leak makes it
         // grow in each stretch.
         var grown: [Int] = []
         repeat {
-            let memory = try place.proxy.process.anonymousMemory()
+            let memory = try running.proxy.process.anonymousMemory()
             for number in 0..<100 { try await round(number) }
-            grown.append(try place.proxy.process.anonymousMemory() - memory)
+            grown.append(try running.proxy.process.anonymousMemory() - memory)
         } while grown.last! > 200 << 10 && grown.count < 20
         #expect(grown.last! <= 200 << 10, "\(grown)")
         _ = try await eventually("no more descriptors than before", within: .seconds(30)) {
             try descriptors() <= before + 50 ? true : nil
         }
-        #expect(try await place.proxy.terminate() == .exited(0))
+        #expect(try await running.proxy.terminate() == .exited(0))
     }
 
     @Test func `a secret that a command prints is used, and its last good value stays`() async throws {
-        let place = try await ReloadedProxy()
+        let running = try await ReloadedProxy()
         // Not run itself: a file that was written a moment ago may still be open in a child of another test.
-        try place.proxy.directory.write("cat \"$1\"\n", to: "print.sh")
-        let text = ReloadedProxy.text(place.endpoint, place.origin).replacing(
+        try running.proxy.directory.write("cat \"$1\"\n", to: "print.sh")
+        let text = ReloadedProxy.text(running.endpoint, running.origin).replacing(
             "{file: FOLDER/secret}", with: "{command: [sh, FOLDER/print.sh, FOLDER/printed], refresh: 1s}")
-        try place.proxy.directory.write("printed-one-123\n", to: "printed")
-        try place.write(text: text)
-        try await place.reload()
-        #expect(try await place.status() == 200)
-        #expect(place.endpoint.requests.last?.field("Authorization") == "Basic " + "end-to-end:printed-one-123".base64)
-        try FileManager.default.removeItem(atPath: place.proxy.directory.path(of: "printed"))
+        try running.proxy.directory.write("printed-one-123\n", to: "printed")
+        try running.write(text: text)
+        try await running.reload()
+        #expect(try await running.status() == 200)
+        #expect(
+            running.endpoint.requests.last?.field("Authorization") == "Basic " + "end-to-end:printed-one-123".base64)
+        try FileManager.default.removeItem(atPath: running.proxy.directory.path(of: "printed"))
         try await eventually("a failure") {
-            place.proxy.log.contains("a secret can't be had; the last one stays in use")
+            running.proxy.log.contains("a secret can't be had; the last one stays in use")
         }
-        #expect(place.proxy.log.contains("it ended with exit code 1"))
-        #expect(!place.proxy.log.contains("printed-one"))
-        try place.proxy.directory.write("printed-two-123\n", to: "printed")
-        try await eventually("it works again") { place.proxy.log.contains("a secret can be had again") }
-        let metrics = try await place.metrics()
+        #expect(running.proxy.log.contains("it ended with exit code 1"))
+        #expect(!running.proxy.log.contains("printed-one"))
+        try running.proxy.directory.write("printed-two-123\n", to: "printed")
+        try await eventually("it works again") { running.proxy.log.contains("a secret can be had again") }
+        let metrics = try await running.metrics()
         #expect(
             metrics.contains(/heimdallr_secret_command_runs_total\{command="sh",result="failed"\} [1-9]/))
     }

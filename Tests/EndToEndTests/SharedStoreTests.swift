@@ -206,8 +206,8 @@ struct SharedStoreTests {
                 ["doctor", "--no-token", "--config", try file("doctor.yaml", postgres)])
             #expect(run.ending == .exited(1), "\(run.transcript)")
             let lines = run.output.components(separatedBy: "\n")
-            let place = try #require(lines.firstIndex { $0.contains("FAIL  store") }, "\(run.output)")
-            let told = lines[place...].prefix(2).joined(separator: "\n")
+            let index = try #require(lines.firstIndex { $0.contains("FAIL  store") }, "\(run.output)")
+            let told = lines[index...].prefix(2).joined(separator: "\n")
             #expect(!told.contains("removed") && !told.contains("signs in anew"), "\(told)")
             return told
         }

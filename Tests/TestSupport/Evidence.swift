@@ -77,10 +77,10 @@ enum Evidence {
     }
 
     static func ended(_ process: ChildProcess) {
-        guard folder != nil, let place = process.arguments.firstIndex(where: { $0.hasSuffix("/heimdallr-proxy") }),
-            let verb = process.arguments.dropFirst(place + 1).first, !excepted.contains(verb)
+        guard folder != nil, let position = process.arguments.firstIndex(where: { $0.hasSuffix("/heimdallr-proxy") }),
+            let verb = process.arguments.dropFirst(position + 1).first, !excepted.contains(verb)
         else { return }
-        let text = "== \(process.arguments[place...].joined(separator: " "))\n\(process.output)\n\(process.errors)\n"
+        let text = "== \(process.arguments[position...].joined(separator: " "))\n\(process.output)\n\(process.errors)\n"
         written.withLock { _ = try? $0?.write(contentsOf: Data(text.utf8.prefix(mostWritten))) }
     }
 
