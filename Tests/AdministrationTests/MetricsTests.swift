@@ -60,7 +60,6 @@ struct MetricsTests {
             TokenEndpoint([.token("first"), .token("second")]),
             more: "  - {host: replay.test, url: \"\(origin.url)\", client: api, allow_plaintext: true}")
         try await admin.ready()
-        try await Task.sleep(for: .seconds(1))
         #expect(try await admin.proxy.get("http://replay.test/").status == 200)
         let page = PrometheusReader(try await admin.get("/metrics").text)
         #expect(page.value("heimdallr_injections_total", ["client": "api", "result": "replayed"]) == 1)

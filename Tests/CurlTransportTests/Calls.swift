@@ -40,6 +40,7 @@ final class Calls: Sendable {
     /// Whether the loop's thread sleeps while nothing happens: a loop that spins uses all of its time.
     func rests() async throws -> Bool {
         let before = try await loop.run { Self.threadTime() }
+        // Time itself: a loop that spins uses all of it.
         try await Task.sleep(for: .milliseconds(200))
         return try await loop.run { Self.threadTime() } - before < .milliseconds(50)
     }

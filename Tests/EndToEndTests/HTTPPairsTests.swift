@@ -69,7 +69,7 @@ struct HTTPPairsTests {
     @Test(arguments: ["h1", "h2"])
     func `both versions at once, for some time: no answer is another request's`(upstream: String) async throws {
         let running = try await ServerAndProxy(upstream: upstream)
-        let found = try await running.run(["soak", "10", "\(running.proxy.port)", "pairs.test"], within: .seconds(90))
+        let found = try await running.run(["soak", "4", "\(running.proxy.port)", "pairs.test"], within: .seconds(90))
         #expect(found == "faults []\nserved True\n")
     }
 }

@@ -44,31 +44,6 @@ struct LoadTests {
         #expect(try await running.proxy.terminate() == .exited(0))
     }
 
-    @Test func `past max_connections, with all of them busy, the next waits until one leaves`() async throws {
-        let gate = Gate()
-        let running = try await Self.proxyAndOrigin(proxy: "max_connections: 3") { exchange in
-            gate.wait()
-            try exchange.respond(body: "late")
-        }
-        defer { gate.open() }
-        var busy: [RawClient] = []
-        for number in 0..<3 {
-            let client = try await RawClient.connect(port: running.proxy.port)
-            try await client.send("GET http://api.test/\(number) HTTP/1.1\r\nHost: api.test\r\n\r\n")
-            busy.append(client)
-        }
-        try await eventually("three are busy") { running.origin.requests.count == 4 }
-        let fourth = try await RawClient.connect(port: running.proxy.port)
-        try await fourth.send(Self.request)
-        await #expect(throws: TestFailure.self) { try await fourth.response(within: .seconds(2)) }
-        // One that only ends its side still gets its answer, and keeps its running.
-        busy[0].resetOnClose()
-        busy.removeFirst()
-        #expect(try await fourth.response().status == 200)
-        gate.open()
-        for client in busy { #expect(try await client.response().text == "late") }
-    }
-
     @Test func `started with few file descriptors, clients wait instead of failing`() async throws {
         let running = try await Self.proxyAndOrigin(under: ["prlimit", "--nofile=128:128"])
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -27,6 +27,7 @@ final class SteadyClient: Sendable {
                             return !progress.isStopped
                         })
                     else { return }
+                    // Time itself: the pace of a client that is not in a hurry.
                     try await Task.sleep(for: .milliseconds(10))
                     // A client that is silent for a second may lose its place to waiting ones. Under load the pause may be that long.
                     if ContinuousClock.now - answered > .milliseconds(500) {

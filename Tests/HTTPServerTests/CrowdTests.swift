@@ -3,39 +3,37 @@ import Reactor
 import TestSupport
 import Testing
 
-@Suite("A server whose places are taken, or whose clients take their time", .timeLimit(.minutes(1)))
+@Suite("A server whose slots are taken, or whose clients are slow", .timeLimit(.minutes(1)))
 struct CrowdTests {
     private static let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
-    private func settings(places: Int) -> ServerSettings {
+    private func settings(slots: Int) -> ServerSettings {
         var settings = ServerSettings()
-        settings.maxConnections = places
+        settings.maxConnections = slots
         settings.whenFull = .replace
-        settings.idleTimeout = settings.headerTimeout
-        settings.requestTimeout = settings.headerTimeout
+        settings.idleTimeout = Timeout(.seconds(20))
+        settings.headerTimeout = Timeout(.seconds(30))
+        settings.requestTimeout = Timeout(.seconds(40))
         return settings
     }
 
-    @Test(
-        "whoever has no whole request gives a newcomer the place at once, the one whose time is up first before the others"
-    )
+    @Test("a connection without a whole request gives its slot to a newcomer at once, the earliest deadline first")
     func replacing() async throws {
-        try await withServer(settings: settings(places: 4), respond: echo) { port in
+        try await withServer(settings: settings(slots: 4), respond: echo) { port in
             let silent = try await RawClient.connect(port: port)
-            try await Task.sleep(for: .milliseconds(20))
             let half = try await RawClient.connect(port: port)
             try await half.send("GET / HTTP/1.1\r\nHo")
-            try await Task.sleep(for: .milliseconds(20))
+            try await half.isRead()
             let bodyless = try await RawClient.connect(port: port)
             try await bodyless.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab")
-            try await Task.sleep(for: .milliseconds(20))
+            try await bodyless.isRead()
             let answered = try await RawClient.connect(port: port)
             try await answered.send(Self.request)
             #expect(try await answered.response().status == 200)
-            // A connection has a moment for its first request before it may have to go.
-            try await Task.sleep(for: .milliseconds(100))
+            // Time itself: a connection without a request may be replaced after 50 ms.
+            try await Task.sleep(for: .milliseconds(60))
             var newcomers: [RawClient] = []
-            for old in [silent, half, bodyless, answered] {
+            for old in [silent, answered, half, bodyless] {
                 let begin = ContinuousClock.now
                 let client = try await RawClient.connect(port: port)
                 newcomers.append(client)
@@ -69,7 +67,9 @@ struct CrowdTests {
     @Test("while all are being answered newcomers wait; one that takes no answer makes room")
     func allBusy() async throws {
         let gate = Signal()
-        try await withServer(settings: settings(places: 2)) { request in
+        let begun = Recorder<String>()
+        try await withServer(settings: settings(slots: 2)) { request in
+            begun.append(request.path)
             if request.path == "/large" {
                 return ServerResponse(status: 200, body: .whole([UInt8](repeating: 0x61, count: 16 << 20)))
             }
@@ -80,17 +80,18 @@ struct CrowdTests {
             try await waiting.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
             let other = try await RawClient.connect(port: port)
             try await other.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
-            try await Task.sleep(for: .milliseconds(100))
+            try await eventually("both are being answered") { begun.all.count == 2 }
             let third = try await RawClient.connect(port: port)
             try await third.send(Self.request)
-            await #expect(throws: (any Error).self) { try await third.response(within: .milliseconds(300)) }
+            // Time itself: twice the 50 ms after which a slot could be given away.
+            await #expect(throws: (any Error).self) { try await third.response(within: .milliseconds(100)) }
             gate.give()
             #expect(try await third.response().status == 200)
             for client in [waiting, other] { #expect(try await client.response().status == 200) }
             third.close()
             try await waiting.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
             try await other.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
-            try await Task.sleep(for: .milliseconds(100))
+            try await eventually("both have an answer to take") { begun.all.count { $0 == "/large" } == 2 }
             #expect(try await RawClient.exchange(port: port, Self.request).status == 200)
         }
     }
@@ -98,14 +99,14 @@ struct CrowdTests {
     @Test("a request that was sent before the last answer waits for its turn, one that was not does not")
     func pause() async throws {
         var settings = ServerSettings()
-        settings.pipelinePause = Timeout(.milliseconds(200))
+        settings.pipelinePause = Timeout(.milliseconds(100))
         try await withServer(settings: settings, respond: echo) { port in
             let client = try await RawClient.connect(port: port)
             var begin = ContinuousClock.now
             try await client.send(String(repeating: Self.request, count: 3))
             for _ in 0..<3 { #expect(try await client.response().status == 200) }
-            #expect(begin.duration(to: .now) >= .milliseconds(400))
-            let fastest = try await shortest(under: .milliseconds(600)) {
+            #expect(begin.duration(to: .now) >= .milliseconds(200))
+            let fastest = try await shortest(under: .milliseconds(300)) {
                 begin = .now
                 for _ in 0..<5 {
                     try await client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab")
@@ -113,7 +114,7 @@ struct CrowdTests {
                 }
                 return begin.duration(to: .now)
             }
-            #expect(fastest < .milliseconds(600))
+            #expect(fastest < .milliseconds(300))
         }
     }
 
@@ -129,11 +130,13 @@ struct CrowdTests {
             let begin = ContinuousClock.now
             let drip = try await RawClient.connect(port: port)
             try await drip.send("POST / HTTP/1.1\r\nHo")
+            // Time itself: what is left for the body is less than a whole timeout.
             try await Task.sleep(for: .milliseconds(250))
             try await drip.send("st: h\r\nContent-Length: 1000\r\n\r\n")
             let sending = Task {
                 while !Task.isCancelled {
                     try await drip.send("x")
+                    // Time itself: bytes keep coming.
                     try await Task.sleep(for: .milliseconds(20))
                 }
             }
@@ -144,7 +147,7 @@ struct CrowdTests {
 
             let stalled = try await RawClient.connect(port: port, receiveBuffer: 4096)
             try await stalled.send(Self.request)
-            try await Task.sleep(for: .seconds(1))
+            try await stalled.isLeft()
             // Cut, not ended as if it were whole.
             await #expect(throws: (any Error).self) { try await stalled.countToEnd(within: .seconds(5)) }
         }

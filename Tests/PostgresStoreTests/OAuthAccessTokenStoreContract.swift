@@ -152,6 +152,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         guard let lease = try await one.lease(client: "billing") else { return }
         let waiter = Task { try await other.lease(client: "billing") }
         let leaver = Task { try await other.lease(client: "billing") }
+        // Time itself: both wait by then.
         try await Task.sleep(for: .milliseconds(50))
         leaver.cancel()
         await #expect(throws: CancellationError.self) { try await leaver.value }

@@ -66,17 +66,17 @@ struct CarrierQueueTests {
         let deaf = try DeafPort()
         let carriers = try await CarrierPoolOnLoop {
             $0.maxConnections = 1
-            $0.connectTimeout = .seconds(3)
+            $0.connectTimeout = .seconds(1)
         }
-        let holder = try await carriers.connected(.plain(origin.port))
+        let first = try await carriers.connected(.plain(origin.port))
         let began = ContinuousClock.now
         let late = try await carriers.connect(.plain(deaf.port))
-        try await Task.sleep(for: .milliseconds(1500))
-        try await holder.close()
+        // Time itself: a dial with a timeout of its own would end at 1.25 s.
+        try await Task.sleep(for: .milliseconds(250))
+        try await first.close()
         let error = try await eventually("a failure") { late.record.failure }
         #expect(error.kind == .connectionTimedOut)
-        // A separate timeout of the dial would end at 4.5 s.
-        #expect(ContinuousClock.now - began < .milliseconds(4400))
+        #expect(ContinuousClock.now - began < .milliseconds(1200))
     }
 
     @Test func `given up while the name is looked up`() async throws {
@@ -112,7 +112,7 @@ struct CarrierQueueTests {
                 peer = try await silent.accept()
                 _ = try await peer?.read(count: 3)
             } else {
-                try await Task.sleep(for: .milliseconds(50))
+                try await deaf.isDialled()
             }
             #expect(try await carriers.counts == .init(open: 1))
             try await user.cancel()

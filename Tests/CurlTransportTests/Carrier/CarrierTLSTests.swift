@@ -151,7 +151,7 @@ struct CarrierTLSTests {
         #expect(try await carriers.counts == .init(open: 1, idle: 1))
         gate.open()
         try await eventually("the tickets have passed") { relay.passed > 0 }
-        try await Task.sleep(for: .milliseconds(100))
+        try await eventually("the loop has seen them") { try unreadBytes(from: relay.port) == 0 }
         #expect(try await carriers.counts == .init(open: 1, idle: 1))
         #expect(try await carriers.exchange(.secure(relay.port)).record.isReused)
     }

@@ -154,7 +154,7 @@ struct CarrierTests {
             try await user.onLoop { $0.reads = false }
             try await peer.send("unasked")
             if end { peer.finishSending() }
-            try await Task.sleep(for: .milliseconds(50))
+            try await peer.isDelivered()
             try await user.release()
             #expect(try await carriers.counts == .init())
             #expect(try await peer.readToEnd().isEmpty)
@@ -221,7 +221,7 @@ struct CarrierTests {
         let carriers = try await CarrierPoolOnLoop()
         let user = try await carriers.connected(.plain(listener.port))
         let peer = try await listener.accept()
-        let bytes = (0..<(16 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
+        let bytes = (0..<(9 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
         try await user.send(bytes)
         try await eventually("the writer waits") { user.record.blocks > 0 }
         #expect(user.record.sent < bytes.count)
@@ -229,7 +229,7 @@ struct CarrierTests {
         // And the other way.
         try await user.onLoop { $0.reads = false }
         let sending = Task { try await peer.send(bytes) }
-        try await Task.sleep(for: .milliseconds(100))
+        try await peer.isStuck()
         try await user.onLoop {
             $0.reads = true
             $0.read()

@@ -132,6 +132,7 @@ try:
     results["own service"] = [ask("http://9.1.1.1:9000/"), tunnel("9.1.1.1:9000")]
     results["elsewhere"] = [ask("http://9.2.2.2:9000/"), tunnel("9.2.2.2:9000")]
     run("ip", "address", "add", "9.2.2.2/32", "dev", "lo")
+    # Time itself: the proxy reads the machine's own addresses again after a second.
     time.sleep(1)
     results["since then"] = [ask("http://9.2.2.2:9000/"), tunnel("9.2.2.2:9000")]
     run("ip", "address", "del", "9.2.2.2/32", "dev", "lo")

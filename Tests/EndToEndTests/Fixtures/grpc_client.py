@@ -174,6 +174,7 @@ def keepalive():
 
     call = method("stream_stream", "Chat", kept)(messages(), timeout=LONG)
     expect(next(call) == b"re one")
+    # Time itself: longer than the client waits between two PINGs.
     time.sleep(1.5)
     go_on.set()
     expect(next(call) == b"re two")

@@ -4,7 +4,6 @@
     sign_in.py PROFILE FOLDER without-script ADMIN-URL CLIENT USER PASSWORD
     sign_in.py PROFILE FOLDER device ADMIN-URL CLIENT USER PASSWORD
     sign_in.py PROFILE FOLDER refreshed ADMIN-URL CLIENT
-    sign_in.py PROFILE FOLDER look ADMIN-URL CLIENT
     sign_in.py PROFILE FOLDER sign-out ADMIN-URL CLIENT
     sign_in.py PROFILE FOLDER pictures ADMIN-URL NAME
     sign_in.py PROFILE FOLDER press ADMIN-URL CLIENT...
@@ -26,7 +25,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from page_fit import fits
 
 PATIENCE = 30
-PRESSES = 45
+PRESSES = 21
 
 
 class Person:
@@ -241,15 +240,10 @@ def enrol(person, client, user=None, password=None):
     person.seen(client, "Ready")
 
 
-def look(person, client):
-    person.open()
-    print("state", person.wait("a state", lambda: person.state(client)))
-    print("who", person.cell(client, "Signed in"))
-
-
 def sign_out(person, client):
     person.open()
     person.seen(client, "Ready")
+    print("who", person.cell(client, "Signed in"))
     person.press(client, By.XPATH, ".//button[text()='Sign out']")
     person.wait("what became of it", lambda: "has revoked" in person.driver.find_element(By.ID, "notice").text)
     print("notice", person.driver.find_element(By.ID, "notice").text.replace("\n", " "))
@@ -287,7 +281,6 @@ def pictures(person, name):
                 raise SystemExit(f"{scheme} {width}: the page is {wide} wide")
             metrics["height"] = max(500, person.driver.execute_script("return document.documentElement.scrollHeight"))
             person.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-            time.sleep(0.2)
             person.driver.save_screenshot(f"{person.folder}/{name}-{scheme}-{width}.png")
             print("picture", scheme, width)
 
@@ -295,7 +288,7 @@ def pictures(person, name):
 profile, folder, what, admin, *rest = sys.argv[1:]
 person = Person(profile, folder, admin, scripts=what != "without-script")
 try:
-    {"sign-in": sign_in, "without-script": without_script, "device": device, "refreshed": refreshed, "look": look, "sign-out": sign_out,
+    {"sign-in": sign_in, "without-script": without_script, "device": device, "refreshed": refreshed, "sign-out": sign_out,
      "pictures": pictures, "press": press, "enrol": enrol}[what](person, *rest)
     for complaint in person.complaints():
         print("complaint", complaint)

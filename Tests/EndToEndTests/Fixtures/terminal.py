@@ -20,7 +20,8 @@ shown = b""
 deadline = time.monotonic() + 60
 while True:
     if dialogue and dialogue[0][0].encode() in shown:
-        time.sleep(0.3)
+        # Time itself: a person types later than a prompt appears.
+        time.sleep(0.2)
         os.write(terminal, dialogue.pop(0)[1].encode())
     readable, _, _ = select.select([terminal], [], [], 0.1)
     if readable:

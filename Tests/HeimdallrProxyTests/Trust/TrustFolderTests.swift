@@ -73,7 +73,7 @@ struct TrustFolderTests {
         try await withThrowingTaskGroup { group in
             for number in 0..<4 {
                 group.addTask {
-                    for _ in 0..<50 {
+                    for _ in 0..<12 {
                         let made = try self.trust("\(number)")
                         made.removeAbandoned()
                         try #require(FileManager.default.fileExists(atPath: made.files.folder + "/roots.pem"))

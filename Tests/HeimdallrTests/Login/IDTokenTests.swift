@@ -148,6 +148,7 @@ struct SignedIDToken {
                 + "print(base64.urlsafe_b64encode(d[:len(d)//2]).rstrip(b'=').decode(), end='')",
         ])
         #expect(try await logIn(algorithm, changing: ["at_hash": hash]).name == "ada@example.com")
+        guard algorithm == "RS256" else { return }
         for other in [String(hash.reversed()), "", hash + "=="] {
             await #expect(throws: LoginError.idToken(.accessToken)) {
                 try await logIn(algorithm, changing: ["at_hash": other])

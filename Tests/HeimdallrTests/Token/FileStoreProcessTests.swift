@@ -43,7 +43,7 @@ import Testing
         #expect(shared)
     }
 
-    @Test("kill -9 around rotations, 200 times: no record is half-written, and none that was in use is lost")
+    @Test("kill -9 around rotations, 80 times: no record is half-written, and none that was in use is lost")
     func kills() async throws {
         let folder = try FileStoreFolder()
         let endpoint = try RotatingEndpoint(life: 1)
@@ -54,9 +54,9 @@ import Testing
             return total
         }
         print("kills: \(outcomes)")
-        #expect(outcomes.kills >= 200)
+        #expect(outcomes.kills >= 80)
         // The kills were where it hurts: many after a rotation was durable, and some before.
-        #expect(outcomes.kept >= 20)
+        #expect(outcomes.kept >= 8)
         // All processes recover without a person, and only named files remain.
         for lane in 0..<4 {
             let process = try folder.start("lane\(lane)", endpoint, seconds: 1)
@@ -93,13 +93,13 @@ import Testing
         // A record to begin with: from here on there always is one.
         let first = try folder.start(client, endpoint, seconds: 0.1)
         try await first.ended(within: .seconds(60))
-        while tally.kills < 52 {
+        while tally.kills < 20 {
             let before = try #require(
                 try await store.load(client: folder.record(client, endpoint)),
                 "\(client) has a record")
             let process = try folder.start(client, endpoint)
             let answered = endpoint.nextAnswer(client)
-            // Some before the answer, most while it is stored, some after.
+            // Time itself: some before the answer, most while it is stored, some after.
             let delay = Duration.microseconds(Int.random(in: 0...9000))
             try await offPool {
                 // The write of an answer takes a few milliseconds.

@@ -128,7 +128,7 @@ struct ProblemTests {
     }
 
     @Test func `a body that stalls`() async throws {
-        let proxy = try await ProxyInProcess(proxy: "idle_timeout: 2s")
+        let proxy = try await ProxyInProcess(proxy: "idle_timeout: 1s")
         try expectProblem(
             try await proxy.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhalf"),
             408, "http_request_error", "slow-request")
@@ -137,7 +137,7 @@ struct ProblemTests {
     }
 
     @Test func `a connection without a request closes after idle_timeout, without a word`() async throws {
-        let proxy = try await ProxyInProcess(proxy: "idle_timeout: 2s")
+        let proxy = try await ProxyInProcess(proxy: "idle_timeout: 1s")
         #expect(try await proxy.connect().readToEnd().isEmpty)
         let client = try await proxy.connect(sending: message())
         #expect(try await client.response().status == 200)

@@ -84,7 +84,7 @@ final class FaultyTokenProxy: Sendable {
 }
 
 extension ProxyInProcess {
-    /// A request every 50 ms from now on, none waiting for another: their statuses, and when they began.
+    /// A request every 150 ms from now on, none waiting for another: their statuses, and when they began.
     func load(while isWanted: Flag) async throws -> [(status: Int, at: ContinuousClock.Instant)] {
         typealias Answer = (status: Int, at: ContinuousClock.Instant)
         return try await withThrowingTaskGroup(of: Answer.self) { group in
@@ -93,7 +93,8 @@ extension ProxyInProcess {
                     let begin = ContinuousClock.now
                     return (try await self.request().status, begin)
                 }
-                try await Task.sleep(for: .milliseconds(50))
+                // Time itself: the pace of the load.
+                try await Task.sleep(for: .milliseconds(150))
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }

@@ -72,7 +72,7 @@ struct LifeTests {
     }
 
     @Test func `a client that stops reading is cut off after idle_timeout, and its upstream let go`() async throws {
-        let proxy = try await ProxyInProcess(proxy: "idle_timeout: 2s") { try $0.flood(1 << 30) }
+        let proxy = try await ProxyInProcess(proxy: "idle_timeout: 1s") { try $0.flood(1 << 30) }
         let client = try await proxy.connect(receiveBuffer: 4096, sending: message())
         _ = try await client.read(count: 100)
         try await eventually("the upstream's connection ends") { proxy.origin.connections[0].isOver }
@@ -85,8 +85,8 @@ struct LifeTests {
         _ = try await client.read(until: "\r\n\r\n")
         for _ in 0..<12 {
             _ = try await client.read(count: 1 << 18)
-            // Time itself: each pause is short, all of them are half of idle_timeout.
-            try await Task.sleep(for: .milliseconds(150))
+            // Time itself: each pause is short, all of them together are longer than idle_timeout.
+            try await Task.sleep(for: .milliseconds(120))
         }
     }
 

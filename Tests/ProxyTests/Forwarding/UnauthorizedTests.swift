@@ -138,7 +138,7 @@ struct UnauthorizedTests {
             _ = exchange.waitForPeerToLeave()
         }
         let client = try await proxy.connect()
-        let size = 300_000
+        let size = 200_000
         let framing = chunked ? "Transfer-Encoding: chunked" : "Content-Length: \(size)"
         try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(framing)\r\n\r\n")
         let piece = [UInt8](repeating: 98, count: 10_000)

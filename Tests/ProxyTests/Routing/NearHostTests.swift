@@ -60,14 +60,14 @@ struct NearHostTests {
     }
 
     @Test func `thousands of upstreams that all look alike take little time`() async throws {
-        let list = (0..<5000).map { "  - {host: api-\($0 + 10000).some-long-name.example.com}" }.joined(separator: "\n")
+        let list = (0..<2000).map { "  - {host: api-\($0 + 10000).some-long-name.example.com}" }.joined(separator: "\n")
         let best = try await offPool {
             let hosts = try Self.near("upstreams:\n\(list)")
             let asked = try Authority(parsing: "aqi-ab.zome-long-name.example.com")
             return (0..<5).map { _ in ContinuousClock().measure { _ = hosts.nearest(to: asked, caller: nil) } }.min()
         }
         // A debug build; a release takes a twentieth.
-        #expect(try #require(best) < .milliseconds(50))
+        #expect(try #require(best) < .milliseconds(20))
     }
 
     @Test func `the answer names what was asked for, its port and the near one`() async throws {

@@ -110,10 +110,11 @@ struct HTTP2LivenessTests {
     @Test func `before the first request after a silence, and another connection takes the request`() async throws {
         let peers = try await Peers(HTTP2Liveness(probeAfter: Self.silence, probeWithin: .milliseconds(500)))
         #expect(try await peers.body("/x") == "1")
-        // The silence itself is tested.
+        // Time itself: the silence.
         try await Task.sleep(for: Self.silence * 2)
         #expect(try await peers.body("/deaf") == "1")
         #expect(peers.count("1 ping") == 1)
+        // Time itself: the silence.
         try await Task.sleep(for: Self.silence * 2)
         #expect(try await peers.body("/y") == "2")
         #expect(peers.count("1 GET /y") == 0)

@@ -52,7 +52,8 @@ def elements(der):
 
 
 def could_be_random(window):
-    return len(set(window)) >= 20 and len(window.translate(None, HIGH)) >= 3
+    """One in ten thousand random numbers is not taken for one."""
+    return len(window.translate(None, HIGH)) >= 6 and len(set(window)) >= 24
 
 
 def memory(pid):
