@@ -59,12 +59,13 @@ struct AdminListeners: Sendable {
 
     /// Finds what would keep the administration from listening, and changes nothing. An address in use is no fault.
     static func check(_ settings: AdministrationSettings) throws(AdministrationError) {
-        var targets = [try port(settings)]
-        if let path = settings.socket { targets.append(try socket(path, settings)) }
         var passed = settings.passed
-        for target in targets where passed.claim(target.address, name: target.name) == nil {
+        func probe(_ target: Target) throws(AdministrationError) {
+            guard passed.claim(target.address, name: target.name) == nil else { return }
             do throws(SystemError) { try ListeningSocket.probe(target.address) } catch { throw target.failure(error) }
         }
+        try probe(try port(settings))
+        if let path = settings.socket { try probe(try socket(path, settings)) }
     }
 
     /// An address to listen on.

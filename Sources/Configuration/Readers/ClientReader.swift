@@ -37,8 +37,7 @@ struct ClientReader {
         section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
         section.tell("grant_type", usually: "client_credentials")
         let found = section.value("grant_type") { text throws(Misfit) -> Grant in
-            for (name, grant) in Grant.named
-            where text == name || text == Grant.urn + name && grant != .githubApp { return grant }
+            for (name, grant) in Grant.named where text == name || text == Grant.urn + name { return grant }
             if Grammar.isAbsoluteURI(text) { return .extension(text) }
             let names = Grant.named.map(\.name)
             if let near = Suggestion.nearest(to: text, among: names) { throw Misfit("write \(near)") }

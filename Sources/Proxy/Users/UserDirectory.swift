@@ -44,7 +44,7 @@ final class UserDirectory: Sendable {
         self.secretLost = secretLost
         isFixed = providers.values.allSatisfy { $0 is Secret }
         let (secrets, errors) = await Self.secrets(of: providers)
-        if let (name, error) = errors.first {
+        if let (name, error) = errors.min(by: { $0.key < $1.key }) {
             throw ProxyServer.ListenError(description: "proxy.users.\(name): \(error)")
         }
         state.withLock { state in

@@ -96,10 +96,16 @@ struct RefusedTokenTests {
         #expect(proxy.log.all.first.map { $0.grpcStatus == nil } == true)
     }
 
-    @Test func `refused again, it passes, and a later refusal starts no token request at once`() async throws {
-        let proxy = try await ProxyInProcess { try $0.status(16, fields: [("grpc-message", "never")]) }
+    @Test(arguments: [false, true])
+    func `refused again, it passes, and a later refusal starts no token request at once`(
+        inTrailers: Bool
+    ) async throws {
+        let proxy = try await ProxyInProcess {
+            inTrailers ? try $0.answer([], status: 16) : try $0.status(16, fields: [("grpc-message", "never")])
+        }
         let response = try await proxy.send(call())
-        #expect(response.field("grpc-status") == "16" && response.field("grpc-message") == "never")
+        #expect((inTrailers ? response.trailers.value("grpc-status") : response.field("grpc-status")) == "16")
+        #expect(inTrailers || response.field("grpc-message") == "never")
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
         for _ in 0..<3 { _ = try await proxy.send(call()) }
         #expect(proxy.endpoint.requests.count <= 3)
@@ -122,10 +128,13 @@ struct RefusedTokenTests {
         #expect(response.trailers.value("grpc-status") == "16")
     }
 
-    @Test func `a body that is not kept is not sent again`() async throws {
+    @Test(arguments: [false, true])
+    func `a body that is not kept is not sent again`(inTrailers: Bool) async throws {
         let proxy = try await ProxyInProcess(
-            upstream: "max_replay_bytes: 4", answer: Self.refusing { try $0.status(16) })
-        #expect(try await proxy.send(call()).field("grpc-status") == "16")
+            upstream: "max_replay_bytes: 4",
+            answer: Self.refusing { inTrailers ? try $0.answer([], status: 16) : try $0.status(16) })
+        let response = try await proxy.send(call())
+        #expect((inTrailers ? response.trailers.value("grpc-status") : response.field("grpc-status")) == "16")
         #expect(proxy.origin.requests.count == 1)
     }
 }

@@ -113,7 +113,7 @@ struct SecureAnswerTests {
     @Test func `a body that ends because nothing but TLS came is cut`() async throws {
         let server = try await TLSServerProcess(["/usr/bin/python3", "-c", Self.ticketServer])
         let proxy = try await ProxyInProcess(
-            more: secureUpstream("secure.test", server.port, server.authority))
+            more: secureUpstream("secure.test", server.port, server.authority), peer: server)
         let client = try await proxy.connect(sending: "GET http://secure.test/ HTTP/1.1\r\nHost: secure.test\r\n\r\n")
         // A chunked answer that is whole ends in its last chunk; one that is cut ends in a reset, perhaps before "hello" is read.
         var rest: [UInt8]?
