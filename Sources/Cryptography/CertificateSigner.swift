@@ -22,7 +22,6 @@ extension CertificateSigner {
     /// - Parameters:
     ///   - pathLength: number of further authorities between this one and a leaf.
     ///   - issuer: the authority above; `nil` for a root.
-    /// - Throws: `CryptographyError.libcrypto`
     init(
         _ constraints: Constraints, pathLength: UInt8 = 0, validity: CertificateValidity,
         issuer: CertificateSigner? = nil
@@ -46,8 +45,6 @@ extension CertificateSigner {
     }
 
     /// A certificate with a key of its own.
-    /// - Returns: the certificate as DER, and its key.
-    /// - Throws: `CryptographyError.libcrypto`
     func leaf(
         for host: CertificateHost, validity: CertificateValidity
     ) throws(CryptographyError) -> (certificate: [UInt8], key: SigningKey) {

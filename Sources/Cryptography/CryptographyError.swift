@@ -7,7 +7,6 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
     case libcrypto(operation: String, messages: [String])
     /// A file could not be read; `reason` is the system's sentence for errno.
     case unreadableFile(path: String, reason: String)
-    /// A file is larger than a secret may be.
     case fileTooLarge(path: String, limit: Int)
     /// Another system call failed: `operation` on the file or directory, with this errno.
     case system(operation: String, path: String, errno: Int32)
@@ -15,15 +14,10 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
     case untrusted(path: String, reason: String)
     /// A key of this many bytes instead of `SealingKey.size`.
     case keySize(Int)
-    /// Sealed bytes that can't be opened.
     case seal(SealFault)
-    /// A key or a certificate that can't be used.
     case key(KeyFault)
-    /// A host that no certificate can name.
     case certificateHost(String)
-    /// A host outside of an authority's domains.
     case uncoveredHost(String)
-    /// An authority for no domain, or for too many.
     case certificateDomains(Int)
 
     /// Whether a retry is useless until the configuration or the file system changes.
@@ -60,9 +54,7 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
 public enum SealFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// The bytes are too short, or don't begin like sealed bytes.
     case foreign
-    /// Another version of the format.
     case format(found: UInt8, supported: UInt8)
-    /// Sealed with another key.
     case key
     /// The bytes were changed, or sealed for another context.
     case damaged

@@ -1,6 +1,5 @@
 import CLibcrypto
 
-/// Digests, plain and with a key.
 public enum Digest {
     /// SHA-256 of FIPS 180-4, 32 bytes.
     public static func sha256(_ bytes: [UInt8]) throws(CryptographyError) -> [UInt8] {

@@ -8,7 +8,6 @@ extension IssuedCertificates {
     /// Distinguishes these from other sealed bytes.
     private static let context = Array("heimdallr-proxy issued certificates".utf8)
 
-    /// - Throws: `CryptographyError.libcrypto`
     public func seal(key: SealingKey) throws(CryptographyError) -> [UInt8] {
         var output = SecretWriter(capacity: 4096 + leaves.count * 1024)
         output.append(count: roots.count)

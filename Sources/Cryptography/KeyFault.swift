@@ -1,30 +1,20 @@
 /// Reason why a key or a certificate can't be used. The message names its source in front of it, and never its content.
 public enum KeyFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Neither PEM nor a JWK, or a damaged one.
     case notAKey
-    /// A PEM key with a passphrase.
     case encrypted
-    /// Only the public half.
     case publicOnly
-    /// A certificate instead of its key.
     case certificate
-    /// A kind of key that no supported algorithm uses.
     case kind
     /// Below the minimum of RFC 7518 section 3.3, in bits.
     case tooShort(Int)
     /// Above libcrypto's maximum, in bits.
     case tooLong(Int)
-    /// The private half does not match the public half.
     case inconsistent
-    /// A JWK whose `use` or `key_ops` excludes signing.
     case notForSigning
     /// The wanted algorithm does not fit a key of this kind, which takes others.
     case algorithm(SigningAlgorithm, kind: String, takes: [SigningAlgorithm])
-    /// The JWK names another algorithm than the wanted one.
     case otherAlgorithm(SigningAlgorithm, jwk: String)
-    /// No certificate in PEM.
     case notACertificate
-    /// A certificate for another key.
     case foreignCertificate
 
     public var description: String {

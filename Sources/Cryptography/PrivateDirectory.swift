@@ -152,7 +152,6 @@ public final class PrivateDirectory: Sendable {
     /// Takes the lock on this file; `nil` when another process, or another owner in this process, holds it. Creates a
     /// missing file and never removes it, because a lock on a removed file locks nothing.
     /// - Parameter isShared: takes a lock that any number of owners may share (LOCK_SH), instead of one for one owner.
-    /// - Throws: `CryptographyError`
     public func tryLock(_ name: String, isShared: Bool = false) throws(CryptographyError) -> FileLock? {
         let path = self.path(of: name)
         guard let descriptor = try openFile(name, O_RDWR | O_CREAT | O_NONBLOCK) else {

@@ -1,7 +1,6 @@
 import CLibcrypto
 import WireText
 
-/// Cryptographic random bytes.
 public enum RandomBytes {
     /// `count` bytes from libcrypto's generator, RAND_bytes(3).
     /// - Throws: `CryptographyError.libcrypto` when the generator could not be seeded.

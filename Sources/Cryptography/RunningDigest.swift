@@ -2,7 +2,6 @@ import CLibcrypto
 
 /// SHA-256 of FIPS 180-4 over bytes that come in pieces. Not for concurrent use.
 @safe public final class RunningDigest {
-    /// Owned by this object.
     private let context: OpaquePointer
 
     /// - Throws: `CryptographyError` when libcrypto lacks memory.

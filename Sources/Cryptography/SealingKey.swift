@@ -9,7 +9,6 @@ public final class SealingKey: Sendable {
     /// Distinguishes keys without revealing them: the first 8 bytes of a digest.
     public let identifier: [UInt8]
 
-    /// - Throws: `CryptographyError.keySize`
     public init(_ bytes: SecretBytes) throws(CryptographyError) {
         guard bytes.count == Self.size else { throw .keySize(bytes.count) }
         self.bytes = bytes

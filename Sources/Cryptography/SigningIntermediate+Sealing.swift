@@ -11,7 +11,6 @@ extension SigningIntermediate {
     /// Distinguishes this from other sealed bytes.
     private static let context = Array("heimdallr-proxy signing intermediate".utf8)
 
-    /// - Throws: `CryptographyError.libcrypto`
     public func seal(key: SealingKey) throws(CryptographyError) -> [UInt8] {
         var output = SecretWriter(capacity: 4096 + signer.certificate.count * 4)
         output.append(sized: root)

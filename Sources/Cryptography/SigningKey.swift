@@ -16,7 +16,6 @@ import WireText
     nonisolated(unsafe) let key: OpaquePointer
 
     /// Takes ownership of `key`, even when it throws.
-    /// - Throws: `CryptographyError.key`
     init(
         owning key: OpaquePointer, identifier: String? = nil, statedAlgorithm: String? = nil
     ) throws(CryptographyError) {

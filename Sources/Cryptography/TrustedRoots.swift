@@ -5,7 +5,6 @@ import CLibcrypto
     /// X509_STORE, made in `init`, freed in `deinit`.
     private let store: OpaquePointer
 
-    /// - Throws: `CryptographyError.libcrypto`
     init(_ roots: [X509Certificate]) throws(CryptographyError) {
         unsafe store = try unsafe Libcrypto.made("X509_STORE_new", X509_STORE_new())
         for root in roots {

@@ -12,7 +12,6 @@ public enum SignatureAlgorithm: Sendable, Hashable {
     case ecdsa(EllipticCurve)
     case ed25519
 
-    /// The algorithm's hash.
     public var hash: Hash {
         switch self {
         case .rsa(let hash), .rsaPSS(let hash): hash
@@ -21,7 +20,6 @@ public enum SignatureAlgorithm: Sendable, Hashable {
         }
     }
 
-    /// The kind of its keys.
     public var keyKind: VerificationKey.Kind {
         switch self {
         case .rsa, .rsaPSS: .rsa
@@ -135,7 +133,6 @@ public enum EllipticCurve: String, Sendable, Hashable {
 
     /// Whether this key's private half made `signature` over `message`. A malformed signature, or an algorithm that
     /// does not fit the key, is invalid. EVP_DigestVerify(3).
-    /// - Throws: `CryptographyError.libcrypto` when libcrypto fails.
     public func accepts(
         _ signature: [UInt8], of message: [UInt8], by algorithm: SignatureAlgorithm
     ) throws(CryptographyError) -> Bool {

@@ -9,7 +9,6 @@ public final class ConnectionCounts: Sendable, Equatable {
 
     public init() {}
 
-    /// Number of connections made.
     public var opened: UInt64 { openedCount.load(ordering: .relaxed) }
     /// Number of exchanges on reused connections.
     public var reused: UInt64 { reusedCount.load(ordering: .relaxed) }

@@ -5,9 +5,7 @@ public import Reactor
 /// Makes one connection as a pool with these options would, reports the facts, and closes it. Sends nothing on it. For tools
 /// that explain faults. Blocks: not for the thread of a loop.
 public struct ConnectionProbe: Sendable {
-    /// The facts about one connection.
     public struct Facts: Sendable {
-        /// Why no connection was made.
         public var failure: TransportError?
         /// Time until TCP was connected; `nil`: TCP failed, or TLS on it.
         public var connectedAfter: Duration?
@@ -17,11 +15,9 @@ public struct ConnectionProbe: Sendable {
         public var version: String?
         /// The server's chain in PEM, its own certificate first; at most eight. Verified only without a `failure`.
         public var certificates: [UInt8] = []
-        /// Whether the server asked for a client certificate.
         public var asksForCertificate = false
     }
 
-    /// The addresses of each host.
     public typealias Names = [DialledHost: [NumericAddress]]
 
     private let options: PoolOptions

@@ -12,7 +12,6 @@ import Reactor
     final let easy: OpaquePointerBox
     /// `nil` for a handle that is run without a loop.
     final let engine: CurlEngine?
-    /// Whether the engine runs it.
     final var isRunning = false
     final var names: NameLookUp?
     final var verdict = AddressPolicy.Verdict.allowed

@@ -14,7 +14,6 @@ public struct PoolOptions: Sendable, Equatable {
         case system
         /// The system's anchors and those in a PEM file.
         case systemAnd(file: String)
-        /// Only the anchors in a PEM file.
         case only(file: String)
     }
 

@@ -4,7 +4,6 @@ import Synchronization
 /// The PEM files of one peer's TLS, and their last good content. `replace` sets the content for new connections; older
 /// idle ones are no longer used. Any thread.
 public final class TLSMaterial: Sendable, Equatable {
-    /// Paths of the files.
     public struct Files: Sendable, Hashable {
         public var certificate: String?
         public var key: String?

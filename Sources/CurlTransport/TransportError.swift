@@ -4,7 +4,6 @@ import Glibc
 /// Failure of an exchange, by the party at fault.
 public struct TransportError: Error, Sendable, Equatable, CustomStringConvertible {
     public enum Kind: Sendable, Equatable {
-        /// The upstream's name could not be resolved.
         case nameNotResolved
         case connectionRefused
         /// No route, reset while connecting, and the like.
@@ -14,19 +13,16 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         case connectionLimit
         /// The address policy forbids the address that the name resolved to.
         case addressDenied
-        /// The address is one of the process's own listeners.
         case loop
         case tlsHandshake
         case tlsCertificate
         /// A local file (trust anchors, client certificate, key) is unusable.
         case tlsConfiguration
-        /// The next proxy refused or could not be reached.
         case proxy
         /// The connection ended before the first byte of an answer.
         case connectionLost
         /// The connection ended within an answer.
         case responseTruncated
-        /// The answer is not HTTP.
         case responseMalformed
         /// The delegate withheld the request.
         case withheld

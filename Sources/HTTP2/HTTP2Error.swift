@@ -30,7 +30,6 @@ public enum HTTP2Error: Error, Sendable, Equatable {
 /// The calls of libnghttp2 that can fail.
 enum Libnghttp2 {
     /// - Parameter result: a negative number is an error (nghttp2_error).
-    /// - Throws: `HTTP2Error.library`
     @discardableResult
     static func check<Number: FixedWidthInteger>(
         _ operation: String, _ result: Number

@@ -17,7 +17,6 @@ public enum HTTP2Event: Sendable, Equatable {
     case closed(stream: Int32, HTTP2Closing)
     /// The peer opens no further streams, and handles none above this one.
     case goAway(lastStream: Int32, HTTP2Code)
-    /// The peer's settings changed.
     case settings
     /// The peer's answer to a `ping`.
     case pong(UInt64)
@@ -32,7 +31,6 @@ public struct HTTP2Block: Sendable, Equatable {
     public let isTooLarge: Bool
 }
 
-/// The end of a stream.
 public struct HTTP2Closing: Sendable, Equatable {
     /// `.noError` for a stream that ended in order on both sides.
     public let code: HTTP2Code

@@ -7,7 +7,6 @@ extension HTTP2Session {
     /// - Parameters:
     ///   - fields: pseudo-header fields first.
     ///   - hasBody: whether `write`, `end` or trailers follow.
-    /// - Returns: the stream.
     public func request(_ fields: borrowing HTTP2FieldList, hasBody: Bool) throws(HTTP2Error) -> Int32 {
         if let error { throw error }
         let id = try unsafe submit("nghttp2_submit_request", fields, hasBody: hasBody) { pairs, provider in
@@ -69,7 +68,6 @@ extension HTTP2Session {
     /// Number of bytes of our message that wait for the peer's window, or for the next `fill`.
     public func unsent(of id: Int32) -> Int { streams[id]?.output.count ?? 0 }
 
-    /// Ends our message.
     public func end(_ id: Int32) {
         guard let stream = streams[id], !stream.isEnding else { return }
         stream.isEnding = true

@@ -9,7 +9,6 @@ import Reactor
 @safe public final class HTTP2Session {
     public let role: HTTP2Role
     let settings: HTTP2Settings
-    /// An `nghttp2_session`.
     let handle: OpaquePointer
     #if !DEBUG
         @safe @exclusivity(unchecked)
@@ -107,7 +106,6 @@ import Reactor
 
     public var wantsWrite: Bool { unsafe nghttp2_session_want_write(handle) != 0 }
 
-    /// Number of open streams.
     public var openStreams: Int { streams.count }
 
     /// Number of streams that the peer lets us open; 100 before its SETTINGS arrive.

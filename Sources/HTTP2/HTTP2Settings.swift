@@ -4,7 +4,6 @@ public enum HTTP2Role: Sendable {
     case server
 }
 
-/// Limits of one HTTP/2 connection.
 public struct HTTP2Settings: Sendable {
     /// Bytes of a stream that may wait to be consumed. The session keeps none of them, its user does.
     public var streamWindow = 64 << 10

@@ -1,6 +1,5 @@
 import Reactor
 
-/// State of one open stream.
 final class HTTP2Stream {
     /// Bytes of our message that wait for the peer's window.
     var output = ByteBuffer()
@@ -16,9 +15,7 @@ final class HTTP2Stream {
     var wantsRoom = false
     /// The user knows the stream.
     var isAnnounced: Bool
-    /// Whether the peer's message has ended.
     var hasEnded = false
-    /// The peer has sent RST_STREAM.
     var isReset = false
     /// Whether another connection may send our request; `nil`: its HEADERS frame did not fail.
     var mayRetryUnsent: Bool?

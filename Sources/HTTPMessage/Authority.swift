@@ -85,6 +85,5 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
         if let port { "\(host):\(port)" } else { host.description }
     }
 
-    /// The port to dial.
     public func port(for scheme: Scheme) -> UInt16 { port ?? scheme.defaultPort }
 }

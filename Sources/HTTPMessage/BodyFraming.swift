@@ -1,6 +1,5 @@
 /// The way to find the end of a body (RFC 9112 6.3).
 public enum BodyFraming: Sendable, Equatable {
-    /// There is no body.
     case none
     /// This many bytes; `.length(0)` where the message says `Content-Length: 0`.
     case length(UInt64)

@@ -17,7 +17,6 @@ public struct ByteRange: Sendable, Equatable, Hashable {
     @inlinable
     public static var empty: ByteRange { ByteRange(0, 0) }
 
-    /// Length in bytes.
     @inlinable
     public var count: Int { Int(end) - Int(start) }
 

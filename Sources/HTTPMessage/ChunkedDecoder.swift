@@ -22,7 +22,6 @@ public struct ChunkedDecoder: Sendable {
     /// The trailers that may be passed on, complete after `end`, names as received.
     public private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
 
-    /// `next` has returned `end`.
     public var isEnded: Bool { state == .end }
 
     private var state = State.size

@@ -1,8 +1,6 @@
-/// Bounds of one message head.
 public struct HeadLimits: Sendable, Equatable {
     /// Bytes from the start line's first to the blank line's last one.
     public var maxBytes: Int
-    /// Field lines.
     public var maxFields: Int
 
     /// - Parameters:
@@ -13,7 +11,6 @@ public struct HeadLimits: Sendable, Equatable {
         self.maxFields = max(maxFields, 0)
     }
 
-    /// 64 KiB and 128 fields.
     public static let `default` = HeadLimits(maxBytes: 64 << 10, maxFields: 128)
 
     /// Limits of an upstream's head: slightly above libcurl's own buffer.

@@ -7,7 +7,6 @@ import WireText
 /// `%`, but curl and others send them as typed, above all JSON in a query. They delimit nothing in any parser and pass
 /// byte for byte. Control characters and bytes above 0x7E are refused. `PathRules` decides whether a path is ambiguous.
 public enum RequestTarget: Sendable, Equatable {
-    /// Begins with `/`.
     case origin(pathAndQuery: ByteRange)
     /// `pathAndQuery` may be empty or begin with `?`. It then needs a `/` in front (RFC 9110 4.2.3), except for
     /// OPTIONS, where empty means `*` (RFC 9112 3.2.4).

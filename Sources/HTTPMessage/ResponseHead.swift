@@ -14,7 +14,6 @@ public struct ResponseHead: Sendable {
     public private(set) var bytes: [UInt8] = []
     /// 100 to 599; 0 before the status line.
     public private(set) var status = 0
-    /// May be empty.
     public private(set) var reason = ByteRange.empty
     public private(set) var version = HTTPVersion.http11
     /// The status line said HTTP/2.

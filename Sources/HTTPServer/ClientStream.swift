@@ -170,7 +170,6 @@ public enum BodyReading: Sendable, Equatable {
     case end
     /// The client ended its side in the middle of the body.
     case cut
-    /// The client is gone.
     case gone
 }
 
@@ -180,7 +179,6 @@ public enum Peeked: Sendable, Equatable {
     case wait
     /// The client has ended its side.
     case end
-    /// The client is gone.
     case gone
 }
 
@@ -206,7 +204,6 @@ public final class ReceivedRequest {
             try read(head, bytes.bytes)
         }
 
-        /// Parses `bytes`.
         mutating func parse(_ limits: HeadLimits) throws(MessageError) -> RequestHead.Status {
             try RequestReader.parse(&head, bytes, limits)
         }

@@ -42,7 +42,6 @@ extension ClientStreamHandler {
 
 /// Reason why a client is gone.
 public enum ClientLeaving: Sendable {
-    /// The client left.
     case gone
     /// The server cut it off: it took nothing of its answer for the idle timeout, or the server stopped.
     case cutOff

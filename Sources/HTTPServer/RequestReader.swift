@@ -10,13 +10,10 @@ struct RequestReader: ~Copyable {
         case complete
         /// The bytes are no valid request: the head, or the first bytes of the body.
         case refused(MessageError)
-        /// The end of the head has not come yet.
         case partial
-        /// No bytes are there.
         case nothing
         /// The client has ended its side without another whole head.
         case ended
-        /// The connection has failed.
         case failed
     }
 

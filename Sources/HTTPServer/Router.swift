@@ -33,7 +33,6 @@ public struct Router: Sendable {
         Set(routes.compactMap { if case .literal(let name) = $0.segments.first { name } else { nil } })
     }
 
-    /// Result of looking a request up in the table.
     public enum Match: Sendable {
         case route(Handler, Parameters)
         /// The path has routes, for these methods only.

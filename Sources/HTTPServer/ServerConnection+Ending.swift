@@ -9,7 +9,6 @@ extension ServerConnection {
     /// Time for a client to take its last answer after all of it was sent.
     private static let lingerTimeout = Timeout(.seconds(2))
 
-    /// A cut is a reset.
     public func close(cut: Bool, code: HTTP2Code?) {
         guard phase != .closed else { return }
         if cut { stream.resetOnClose() }
@@ -87,7 +86,6 @@ extension ServerConnection {
         if reader.input.isEmpty { close() } else { readHeads() }
     }
 
-    /// Ends this idle connection, because a new client waits.
     func makeRoom() {
         if phase == .multiplexed, let multiplexed { multiplexed.endStreams() } else { close() }
     }

@@ -238,7 +238,6 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         }
     }
 
-    /// Waits until the client takes some of the output.
     func waitForClient() {
         unacknowledged = stream.unacknowledged
         setDeadline(.room, after: server.settings.outputTimeout)

@@ -29,7 +29,6 @@ public final class ServerLoop {
         }
     }
     private let makeHandler: (ServerConnection) -> any ClientStreamHandler
-    /// Handling of a new connection.
     private struct Acceptance {
         let admits: ((PeerCredentials?) -> Bool)?
         let layStream: ((any ByteStream, Int) -> (any ByteStream)?)?
@@ -41,7 +40,6 @@ public final class ServerLoop {
     private var listeners: [Int: Acceptor] = [:]
     private var hasClosed = false
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
-    /// Number of connected clients.
     public var count: Int { connections.count }
     private var room = Room()
     private var roomTimer: LoopTimer?
@@ -230,7 +228,6 @@ public final class ServerLoop {
         if connections.isEmpty { finishDraining() }
     }
 
-    /// Ends all remaining connections.
     public func stop() {
         for connection in connections.values { connection.stop() }
         if connections.isEmpty { finishDraining() }

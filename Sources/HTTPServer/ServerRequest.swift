@@ -18,7 +18,6 @@ public struct ServerRequest: Sendable {
     public var body: [UInt8] = []
     /// Bytes of content.
     public var bodyLength = 0
-    /// The server's listener that received the request.
     public let listener: Int
     /// The process at the other end of a Unix socket.
     public let peer: PeerCredentials?

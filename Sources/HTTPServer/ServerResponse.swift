@@ -1,4 +1,3 @@
-/// A handler's answer.
 public struct ServerResponse: Sendable {
     public enum Body: Sendable {
         case whole([UInt8])
@@ -37,7 +36,6 @@ public struct ServerResponse: Sendable {
 
     public mutating func append(_ name: String, _ value: String) { fields.append((name, value)) }
 
-    /// The first value with this name.
     public func value(_ name: String) -> String? {
         let lowercased = name.lowercased()
         return fields.first { $0.name.lowercased() == lowercased }?.value

@@ -106,10 +106,8 @@ import Glibc
         end += 1
     }
 
-    /// Appends decimal digits.
     public mutating func append(decimal value: UInt64) { append(digitsOf: value, base: 10) }
 
-    /// Appends lower-case hexadecimal digits.
     public mutating func append(hexadecimal value: UInt64) { append(digitsOf: value, base: 16) }
 
     private mutating func append(digitsOf value: UInt64, base: UInt64) {
@@ -125,7 +123,6 @@ import Glibc
         append(digits.span.extracting(index..<20))
     }
 
-    /// Removes `count` bytes from the front.
     public mutating func consume(_ count: Int) {
         precondition(count >= 0 && count <= end - start)
         start += count
@@ -141,7 +138,6 @@ import Glibc
         end = 0
     }
 
-    /// Empties the buffer and frees its memory.
     public mutating func release() {
         removeAll()
         unsafe free(storage.baseAddress)

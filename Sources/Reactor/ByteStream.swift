@@ -1,4 +1,3 @@
-/// Result of one read or write.
 public enum Transferred: Sendable, Equatable {
     case bytes(Int)
     /// Nothing now; the handler hears when to try again.
@@ -57,7 +56,6 @@ public protocol ByteStream: AnyObject {
     /// Address that the client dialled before the kernel redirected the connection; `nil`: it was not redirected.
     var originalDestination: SocketAddress? { get }
 
-    /// Whether the stream uses TLS.
     var isSecure: Bool { get }
 }
 

@@ -26,7 +26,6 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         var generation: UInt32 = 0
     }
 
-    /// Name of the thread.
     public let name: String
     private let epoll: Int32
     private let wakeUp: WakeUp
@@ -45,7 +44,6 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     private var woken = LoopTime.current()
     /// Time at which the loop woke up last.
     public var now: LoopTime { woken }
-    /// Distribution of the loop's delays.
     public private(set) var lag = LoopLag()
 
     /// - Throws: `SystemError` when the kernel refuses a descriptor.
@@ -98,7 +96,6 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         if isFirst && !isOnLoop { wakeUp.wake() }
     }
 
-    /// Whether the caller runs on this loop's thread.
     public var isOnLoop: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
     public func preconditionOnLoop() { precondition(isOnLoop, "called off the event loop's thread") }

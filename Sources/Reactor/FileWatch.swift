@@ -24,7 +24,6 @@ public final class FileWatch: Sendable {
 
     deinit { core.tell { $0.isStopped = true } }
 
-    /// Replaces the watched paths.
     public func watch(_ paths: Set<String>) {
         core.tell { state in
             state.paths = paths

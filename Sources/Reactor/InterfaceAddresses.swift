@@ -19,7 +19,6 @@ public final class InterfaceAddresses: Sendable {
         }
     }
 
-    /// The addresses at the last update.
     public var current: Set<NumericAddress> { addresses.withLock { $0 } }
 
     public func contains(_ address: NumericAddress) -> Bool { addresses.withLock { $0.contains(address) } }

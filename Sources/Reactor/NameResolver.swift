@@ -5,7 +5,6 @@ import Synchronization
 /// A name's addresses, the preferred one first (RFC 6724), or the reason why there are none.
 public typealias NameAnswer = Result<[NumericAddress], NameError>
 
-/// Reason why a name has no address.
 public struct NameError: Error, Sendable, Equatable, CustomStringConvertible {
     public let description: String
     public init(_ description: String) { self.description = description }

@@ -39,7 +39,6 @@ public struct NumericAddress: Sendable, Hashable, CustomStringConvertible {
     static let loopback = [NumericAddress(high: 0, low: 1), NumericAddress(ipv4: 0x7f00_0001)]
 
     public var isIPv4: Bool { high == 0 && low >> 32 == 0xffff }
-    /// 0.0.0.0 or ::
     public var isUnspecified: Bool { (high == 0 && low == 0) || (isIPv4 && low & 0xffff_ffff == 0) }
 
     public func socketAddress(port: UInt16) -> SocketAddress {

@@ -6,7 +6,6 @@ public struct PassedSocket: Sendable, Equatable {
     public let descriptor: Int32
     /// `FileDescriptorName=` of systemd.socket(5).
     public let name: String
-    /// The bound address.
     public let address: SocketAddress
     /// Permissions of the Unix socket's file; `nil` for TCP, and where the file is not visible from here.
     public let mode: UInt16?

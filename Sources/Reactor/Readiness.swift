@@ -11,7 +11,6 @@ public struct Readiness: OptionSet, Sendable {
     public static let peerClosed = Readiness(rawValue: EPOLLRDHUP.rawValue)
     /// The connection failed: a reset, most likely.
     public static let error = Readiness(rawValue: EPOLLERR.rawValue)
-    /// Error or full hang-up.
     public static let failed = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
 }
 

@@ -1,7 +1,6 @@
 import CLinux
 import Glibc
 
-/// An address that a socket binds or connects to.
 public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     public enum Kind: Sendable, Hashable {
         case ipv4(address: UInt32, port: UInt16)
@@ -191,7 +190,6 @@ func withKernelAddress<Address, Result>(
     }
 }
 
-/// A name that could not be looked up.
 public struct ResolutionError: Error, Sendable, CustomStringConvertible {
     public let host: String
     let message: String

@@ -12,7 +12,6 @@ import Glibc
     #endif
     private var spares: [UnsafeMutableRawBufferPointer] = unsafe []
 
-    /// - Parameter limit: number of buffers kept.
     public init(limit: Int = 32) {
         self.limit = limit
         unsafe spares.reserveCapacity(limit)
@@ -25,7 +24,6 @@ import Glibc
     /// `nil` when none is left.
     func take() -> UnsafeMutableRawBufferPointer? { unsafe spares.popLast() }
 
-    /// - Returns: whether the memory was kept.
     func keep(_ memory: UnsafeMutableRawBufferPointer) -> Bool {
         guard memory.count == Self.size, unsafe spares.count < limit else { return false }
         unsafe spares.append(memory)

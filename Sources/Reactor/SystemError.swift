@@ -1,11 +1,9 @@
 import CLinux
 import Glibc
 
-/// A system call that failed.
 public struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Name of the call, as in its manual page.
     public let call: String
-    /// `errno` after the call.
     public let code: Int32
 
     public init(_ call: String, code: Int32 = errno) {

@@ -51,7 +51,6 @@ public struct RequestSigner: Sendable {
 
     /// - Parameter date: value of the request's date field.
     /// - Returns: the value of `Authorization`.
-    /// - Throws: when libcrypto fails.
     public func sign(_ request: Request, with keys: SigningKeys, date: [UInt8]) throws -> [UInt8] {
         let (fields, names) = canonicalFields(request, keys, date)
         var text = Self.lines([

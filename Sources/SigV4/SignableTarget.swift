@@ -34,7 +34,6 @@ public struct SignableTarget: Sendable, Equatable {
         if text != [ASCII.equals] { parameters.append(text) }
     }
 
-    /// The target to send.
     public var text: [UInt8] {
         var text = path
         for (index, parameter) in parameters.enumerated() {

@@ -5,7 +5,6 @@ import Cryptography
 public struct ClientVerification: Sendable {
     /// DER of the authorities.
     public var anchors: [[UInt8]]
-    /// Whether a client without a certificate is refused.
     public var isRequired: Bool
 
     public init(anchors: [[UInt8]], isRequired: Bool) {

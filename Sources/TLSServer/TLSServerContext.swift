@@ -81,7 +81,6 @@ import Cryptography
 
     /// Serves a connection whose ClientHello is being read. SSL_set_SSL_CTX(3) takes over the certificate, but not the
     /// session context and the verification.
-    /// - Returns: whether it worked.
     func serve(_ tls: OpaquePointer) -> Bool {
         guard unsafe SSL_set_SSL_CTX(tls, context) != nil else { return false }
         unsafe SSL_set_verify(tls, SSL_CTX_get_verify_mode(context), nil)

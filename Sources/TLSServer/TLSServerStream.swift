@@ -14,7 +14,6 @@ import Reactor
         case closed
     }
 
-    /// Our side of the connection.
     enum Writing {
         case open
         /// The owner has ended it; close_notify is on its way, or waits for the handshake.

@@ -91,7 +91,6 @@ final class TLSWire {
         }
     }
 
-    /// - Returns: whether the bytes were taken.
     private func write(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard outgoing.count <= Self.maxWaiting else { return false }
         if case .failed = end { return false }

@@ -6,7 +6,6 @@ import Reactor
 @safe final class BufferedCall: EasyHandle {
     typealias Failure = BufferedClient.Failure
 
-    /// Facts that libcurl's callbacks gather.
     struct Progress {
         /// Bytes of the request's body that libcurl has.
         var uploaded = 0
@@ -15,7 +14,6 @@ import Reactor
         /// The final head has ended.
         var isHeadComplete = false
         var isSent = false
-        /// Reason of a callback to end the call.
         var failure: Failure?
     }
 

@@ -16,7 +16,6 @@ public actor BufferedClient {
         public var body: (any LentBytes)?
         /// Time from start to last byte.
         public var timeout = Duration.seconds(10)
-        /// Limit of the answer's body.
         public var maxBodyBytes = 1 << 20
 
         public init(origin: Origin) { self.origin = origin }
@@ -24,7 +23,6 @@ public actor BufferedClient {
 
     public struct Answer<Body: Sendable>: Sendable {
         public var status: Int
-        /// Names as received.
         public var fields: [(name: String, value: String)]
         public var body: Body
     }

@@ -2,7 +2,6 @@ import Reactor
 
 // A connection that its owner keeps between requests: an HTTP/2 session.
 extension Carrier {
-    /// Whether the connection uses HTTP/2.
     public var speaksHTTP2: Bool { wire.speaksHTTP2 }
 
     /// Takes the bytes that an HTTP/2 server sent before the session began.
@@ -21,10 +20,8 @@ extension Carrier {
         pool.carrierIsIdle()
     }
 
-    /// Marks the connection as busy.
     public func wake() { membership.isResting = false }
 
-    /// Whether the connection has no request.
     var isAtRest: Bool { phase == .idle || phase == .inUse && membership.isResting }
 
     /// Has the owner close the connection; without an owner, closes it.

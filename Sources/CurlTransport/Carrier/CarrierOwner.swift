@@ -2,7 +2,6 @@
 public protocol CarrierOwner: AnyObject {
     /// The connection asked for: a fresh one, or one that was given back.
     func carrierArrived(_ carrier: Carrier)
-    /// Called when no connection is available.
     func carrierFailed(_ error: TransportError)
     /// Reading or writing may work again. The results of `receive` and `send` show the end of the connection.
     func carrierReady(_ carrier: Carrier)

@@ -80,7 +80,6 @@ public final class CarrierPool {
     public var idle: Int { carriers.count { $0.isAtRest } }
     /// Whether all connections are idle and no request waits.
     public var isQuiet: Bool { queue.isEmpty && carriers.allSatisfy { $0.isAtRest } }
-    /// Number of requests in the queue.
     public var waiting: Int { queue.count }
     /// Number of connections that have to end before every wanted request in the queue gets one.
     public var shortage: Int {

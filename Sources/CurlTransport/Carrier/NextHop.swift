@@ -53,7 +53,6 @@ struct NextHop: Equatable {
 
     // MARK: The environment, as libcurl reads it (libcurl-env(3))
 
-    /// The proxy for an origin by the environment.
     static func proxy(for origin: Origin, _ environment: (String) -> String?) -> String? {
         let exceptions = environment("no_proxy") ?? environment("NO_PROXY") ?? ""
         if isExempt(origin.host, exceptions) { return nil }

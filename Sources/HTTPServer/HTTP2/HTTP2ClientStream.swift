@@ -39,7 +39,6 @@ final class HTTP2ClientStream: ClientStream {
     // MARK: Events of the connection
 
     /// Begins the request.
-    /// - Parameter isWhole: whether the request has no body.
     func begin(
         _ list: borrowing HTTP2FieldList, _ block: HTTP2Block, isSecure: Bool, isWhole: Bool,
         for handler: any ClientStreamHandler

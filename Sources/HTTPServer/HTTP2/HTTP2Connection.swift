@@ -53,7 +53,6 @@ final class HTTP2Connection {
         session = try HTTP2Session(.server, settings, spares: server.spares, at: server.loop.now)
     }
 
-    /// Whether no request is in progress.
     var isIdle: Bool { streams.isEmpty }
 
     /// Performs a call that fails only without memory. A failure ends the connection.
@@ -76,7 +75,6 @@ final class HTTP2Connection {
         scheduleFlush()
     }
 
-    /// Continues in a later turn.
     func goOn() {
         receive()
         scheduleFlush()
@@ -192,7 +190,6 @@ final class HTTP2Connection {
         connection.finishClosing()
     }
 
-    /// Ends all streams.
     func end(_ leaving: ClientLeaving) {
         let open = streams.values
         streams = [:]

@@ -12,10 +12,8 @@ struct HTTP2RequestBody: ~Copyable {
     private(set) var isSpent = false
     /// Number of bytes read in this pass.
     private(set) var taken: UInt64 = 0
-    /// Whether the client has ended its message.
     var hasEnded = false
 
-    /// Whether the whole body has been read.
     var isComplete: Bool { hasEnded && position == buffer.count }
 
     mutating func append(_ bytes: Span<UInt8>) { buffer.append(bytes) }
