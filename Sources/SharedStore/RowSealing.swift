@@ -17,14 +17,6 @@ package struct RowSealing: Sendable {
     /// Version of the layouts below. A change increments it.
     private static let format: UInt8 = 1
 
-    struct Opened {
-        var stored: StoredRecord
-        /// Lifetime of the access token when it was issued, in milliseconds.
-        var life: Int64
-        /// Age of the access token when the record was sealed, in milliseconds.
-        var age: Int64
-    }
-
     // MARK: Records
 
     package func seal(_ record: TokenRecord, client: String, clock: HeimdallrClock) throws(TokenStoreError) -> [UInt8] {
@@ -39,17 +31,21 @@ package struct RowSealing: Sendable {
         return try sealing(writer.finish(), context("token", Array(client.utf8), record.revision))
     }
 
+    /// - Returns: the record, the lifetime of its access token when it was issued, and the token's age when the record was sealed,
+    ///   in milliseconds.
     /// - Throws: `TokenStoreError` of the kind `.unreadable`
-    func open(_ sealed: [UInt8], client: String, revision: UInt64) throws(TokenStoreError) -> Opened {
+    func open(
+        _ sealed: [UInt8], client: String, revision: UInt64
+    ) throws(TokenStoreError) -> (stored: StoredRecord, life: Int64, age: Int64) {
         let plain = try opening(
             sealed, context("token", Array(client.utf8), revision), "the record of \(client) in space \(space)")
-        let opened = plain.withSpan { span -> Opened? in
+        let opened = plain.withSpan { span -> (stored: StoredRecord, life: Int64, age: Int64)? in
             guard span.count > 17 else { return nil }
             func number(_ bytes: Range<Int>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64(span[$1]) } }
             guard let stored = StoredRecord(plain: span.extracting(17..<span.count), format: span[16]),
                 stored.record.revision == revision
             else { return nil }
-            return Opened(stored: stored, life: number(0..<8), age: number(8..<16))
+            return (stored, number(0..<8), number(8..<16))
         }
         guard let opened else {
             throw TokenStoreError(

@@ -202,16 +202,13 @@ final class Enroller: Sendable {
 
     var report: EnrolmentReport {
         state.withLock { state in
-            var report = EnrolmentReport(url: state.challenge?.url ?? settings.resource)
-            report.resource = state.enrolment?.resource ?? state.offer?.resource
-            report.issuer = state.enrolment?.issuer ?? state.offer?.issuer ?? settings.issuer
-            report.client = state.enrolment?.client.source.rawValue
-            report.document = state.document?.address
-            report.foreignEndpoints = state.offer?.foreignEndpoints ?? [:]
-            report.missingScopes = state.stepUp.scopes
-            report.wantsAuthentication = state.stepUp.wantsAuthentication
-            report.fault = state.fault
-            return report
+            EnrolmentReport(
+                url: state.challenge?.url ?? settings.resource,
+                resource: state.enrolment?.resource ?? state.offer?.resource,
+                issuer: state.enrolment?.issuer ?? state.offer?.issuer ?? settings.issuer,
+                client: state.enrolment?.client.source.rawValue, document: state.document?.address,
+                foreignEndpoints: state.offer?.foreignEndpoints ?? [:], missingScopes: state.stepUp.scopes,
+                wantsAuthentication: state.stepUp.wantsAuthentication, fault: state.fault)
         }
     }
 }

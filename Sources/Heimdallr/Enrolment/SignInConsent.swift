@@ -20,12 +20,8 @@ extension SignInOffer {
 
     /// Digests of the parts, for the form on which a person agrees. `nil`: libcrypto has no memory left.
     public var consent: String? {
-        var digests: [String] = []
-        for part in Part.allCases {
-            guard let digest = digest(of: part) else { return nil }
-            digests.append(digest)
-        }
-        return digests.joined(separator: ".")
+        let digests = Part.allCases.compactMap { digest(of: $0) }
+        return digests.count == Part.allCases.count ? digests.joined(separator: ".") : nil
     }
 
     /// Returns the parts that differ from those of an earlier consent; all, if the text is no consent.
@@ -41,8 +37,7 @@ extension SignInOffer {
         case .resource: texts = resource.map { [$0] } ?? []
         case .issuer: texts = [issuer]
         case .endpoints:
-            let all = [metadata.endpoints, metadata.aliases]
-            texts = all.flatMap { $0.map { "\($0.rawValue) \($1)" }.sorted() }
+            texts = [metadata.endpoints, metadata.aliases].flatMap { $0.map { "\($0.rawValue) \($1)" }.sorted() }
         case .scope: texts = scope
         case .client:
             switch client {

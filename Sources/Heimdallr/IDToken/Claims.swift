@@ -10,26 +10,18 @@ struct Claims: Sendable {
 
     init(_ payload: JSONValue) { self.payload = payload }
 
-    struct Expectation: Sendable {
-        var issuer: String
-        var client: String
-        /// `nil`: none was sent.
-        var nonce: String?
-        /// Seconds since 1970-01-01T00:00:00Z.
-        var now: Int64
-    }
-
-    func check(_ expected: Expectation) throws(IDTokenFault) {
-        guard let issuer = payload["iss"]?.string, issuer.utf8.elementsEqual(expected.issuer.utf8) else {
-            throw .issuer
-        }
-        try checkAudience(expected.client)
-        guard let expiry = time("exp"), expected.now < Self.adding(expiry, Self.leeway) else { throw .expired }
-        guard let issued = time("iat"), issued <= Self.adding(expected.now, Self.leeway) else { throw .issuedAt }
+    /// - Parameters:
+    ///   - nonce: the one that was sent; `nil`: none.
+    ///   - now: seconds since 1970.
+    func check(issuer: String, client: String, nonce: String?, now: Int64) throws(IDTokenFault) {
+        guard let named = payload["iss"]?.string, named.utf8.elementsEqual(issuer.utf8) else { throw .issuer }
+        try checkAudience(client)
+        guard let expiry = time("exp"), now < Self.adding(expiry, Self.leeway) else { throw .expired }
+        guard let issued = time("iat"), issued <= Self.adding(now, Self.leeway) else { throw .issuedAt }
         if payload["nbf"] != nil {
-            guard let begin = time("nbf"), begin <= Self.adding(expected.now, Self.leeway) else { throw .issuedAt }
+            guard let begin = time("nbf"), begin <= Self.adding(now, Self.leeway) else { throw .issuedAt }
         }
-        if let nonce = expected.nonce {
+        if let nonce {
             guard let sent = payload["nonce"]?.string, ConstantTime.isEqual(Array(sent.utf8), Array(nonce.utf8)) else {
                 throw .nonce
             }

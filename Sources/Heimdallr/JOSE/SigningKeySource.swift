@@ -5,13 +5,7 @@ import Synchronization
 final class SigningKeySource: Sendable {
     private let provider: any SecretProvider
     private let wanted: SigningAlgorithm?
-    private let kept = Mutex<Kept?>(nil)
-
-    private struct Kept {
-        var text: Secret
-        var key: SigningKey
-        var algorithm: SigningAlgorithm
-    }
+    private let kept = Mutex<(text: Secret, key: SigningKey, algorithm: SigningAlgorithm)?>(nil)
 
     /// - Parameter algorithm: `nil`: the JWK's own, or the usual one of the key's kind.
     init(_ provider: any SecretProvider, algorithm: JWTAlgorithm?) {
@@ -30,7 +24,7 @@ final class SigningKeySource: Sendable {
         do throws(CryptographyError) {
             let key = try SigningKey(text: text.bytes)
             let algorithm = try key.algorithm(wanted: wanted)
-            kept.withLock { $0 = Kept(text: text, key: key, algorithm: algorithm) }
+            kept.withLock { $0 = (text, key, algorithm) }
             return (key, algorithm)
         } catch {
             throw SecretProviderError("the signing key can't be used: \(error)")

@@ -16,10 +16,9 @@ struct Logins: Sendable {
 
     /// Begins to save the login's record. An earlier login is void.
     mutating func begin(_ token: AccessToken, as signIn: SignIn?, _ life: RefreshLife?) -> TokenLifeCycle.LoginID {
-        let login = Pending(id: nextID, token: token, signIn: signIn, refreshLife: life)
-        nextID += 1
-        pending = login
-        return login.id
+        defer { nextID += 1 }
+        pending = Pending(id: nextID, token: token, signIn: signIn, refreshLife: life)
+        return nextID
     }
 
     /// - Returns: the login; `nil` after `forget`, or after a later login.

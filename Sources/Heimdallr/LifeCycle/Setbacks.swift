@@ -46,12 +46,6 @@ struct Setbacks: Sendable {
         failure = nil
         inARow = 0
     }
-
-    /// Whether the last failure is later than the last success.
-    var isFailing: Bool {
-        guard let failure else { return false }
-        return lastSuccessAt.map { failure.at > $0 } ?? true
-    }
 }
 
 /// Consecutive tokens that were refused on their first use. A wrong audience must not cause a token request per request.

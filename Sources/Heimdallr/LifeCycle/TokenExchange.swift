@@ -281,9 +281,6 @@ struct TokenExchange: Sendable {
         else {
             return nil
         }
-        func shown(_ name: String) -> String? { body[name]?.string.map { ServerText.sanitize($0, hiding: secrets) } }
-        return OAuthError(
-            status: response.status, code: OAuthError.Code(rawValue: ServerText.sanitize(code, hiding: secrets)),
-            detail: shown("error_description"), uri: shown("error_uri"))
+        return OAuthError(status: response.status, code, hiding: secrets) { body[$0]?.string }
     }
 }

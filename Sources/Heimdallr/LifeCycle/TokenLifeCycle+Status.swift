@@ -1,7 +1,6 @@
 extension TokenLifeCycle {
     func status(client: String, grantType: String, loginMethod: LoginMethod? = nil, now: Instant) -> HeimdallrStatus {
         let usable = token.flatMap { $0.isExpired(at: now) ? nil : $0 }
-        let unsolved = setbacks.isFailing ? failure : nil
         var status = HeimdallrStatus(
             client: client, grantType: grantType, loginMethod: loginMethod,
             signedInAs: token != nil || refreshToken != nil ? grant.signIn?.name : nil, scope: token?.scope ?? [],
@@ -9,8 +8,8 @@ extension TokenLifeCycle {
             expiresIn: usable.map { now.duration(to: $0.expiresAt) }, hasRefreshToken: refreshToken != nil,
             refreshTokenExpiresIn: grant.life.map { max(.zero, now.duration(to: $0.endsAt)) },
             sinceLastSuccess: setbacks.lastSuccessAt.map { $0.duration(to: now) },
-            lastError: unsolved.map { error(for: $0, now: now) },
-            sinceLastError: unsolved.map { $0.at.duration(to: now) },
+            lastError: failure.map { error(for: $0, now: now) },
+            sinceLastError: failure.map { $0.at.duration(to: now) },
             nextAttemptIn: fetching.dueAt.map { max(.zero, now.duration(to: $0)) }, waiters: waiters.count,
             storeFault: saving.fault?.description, hasSettled: hasSettled)
         // Also while the old token still serves.

@@ -19,6 +19,12 @@ public final class TokenRequestLimiter: Sendable {
         var queue: RequestQueue
         var continuations: [RequestQueue.ID: CheckedContinuation<Slot?, Never>] = [:]
         var alarm: (at: ContinuousClock.Instant, task: Task<Void, Never>)?
+        /// Waits that have ended, to be resumed outside the lock.
+        var resumptions: [Resumption] = []
+
+        mutating func resume(_ id: RequestQueue.ID, with slot: Slot?) {
+            if let continuation = continuations.removeValue(forKey: id) { resumptions.append((continuation, slot)) }
+        }
     }
 
     private let state: Mutex<State>
@@ -47,65 +53,44 @@ public final class TokenRequestLimiter: Sendable {
             await withCheckedContinuation { continuation in
                 change(entering: id) { state in
                     // Checked under the lock: a cancellation after this finds the waiter in the queue.
-                    guard !Task.isCancelled else { return [(continuation, nil)] }
+                    guard !Task.isCancelled else { return state.resumptions.append((continuation, nil)) }
                     state.queue.enter(id, requester, until: deadline)
                     state.continuations[id] = continuation
-                    return []
                 }
             }
         } onCancel: {
-            change { state in
-                guard state.queue.leave(id), let left = state.continuations.removeValue(forKey: id) else { return [] }
-                return [(left, nil)]
-            }
+            change { if $0.queue.leave(id) { $0.resume(id, with: nil) } }
         }
     }
 
-    func release(_ slot: Slot) {
-        change { state in
-            state.queue.finish(slot.id)
-            return []
-        }
-    }
+    func release(_ slot: Slot) { change { $0.queue.finish(slot.id) } }
 
     /// Tells the queue of an event, and resumes outside the lock those whose wait has ended.
     /// - Parameter newcomer: the request that enters with this event.
-    private func change(entering newcomer: RequestQueue.ID? = nil, _ event: (inout State) -> [Resumption]) {
+    private func change(entering newcomer: RequestQueue.ID? = nil, _ event: (inout State) -> Void) {
         let now = clock.now()
         let resumptions: [Resumption] = state.withLock { state in
-            var resumptions = event(&state)
-            func resume(_ id: RequestQueue.ID, with slot: Slot?) {
-                guard let continuation = state.continuations.removeValue(forKey: id) else { return }
-                resumptions.append((continuation, slot))
-            }
-            for id in state.queue.expire(now: now) { resume(id, with: nil) }
-            for id in state.queue.admit(now: now) { resume(id, with: Slot(id: id, hasWaited: id != newcomer)) }
+            event(&state)
+            for id in state.queue.expire(now: now) { state.resume(id, with: nil) }
+            for id in state.queue.admit(now: now) { state.resume(id, with: Slot(id: id, hasWaited: id != newcomer)) }
             setAlarm(&state, now)
-            return resumptions
+            defer { state.resumptions = [] }
+            return state.resumptions
         }
         for resumption in resumptions { resumption.continuation.resume(returning: resumption.slot) }
     }
 
     /// One alarm at a time, at the earliest moment at which the queue has something to do. It does not keep `self` alive.
     private func setAlarm(_ state: inout State, _ now: ContinuousClock.Instant) {
-        guard let wake = state.queue.wake(now: now) else {
-            state.alarm?.task.cancel()
-            state.alarm = nil
-            return
-        }
-        if let alarm = state.alarm, alarm.at <= wake { return }
+        let wake = state.queue.wake(now: now)
+        if let alarm = state.alarm, let wake, alarm.at <= wake { return }
         state.alarm?.task.cancel()
-        let task = Task.detached { [weak self, clock] in
-            do { try await clock.sleep(wake) } catch { return }
-            self?.ring(wake)
-        }
-        state.alarm = (wake, task)
-    }
-
-    private func ring(_ instant: ContinuousClock.Instant) {
-        change { state in
-            if state.alarm?.at == instant { state.alarm = nil }
-            return []
+        state.alarm = wake.map { wake in
+            let task = Task.detached { [weak self, clock] in
+                do { try await clock.sleep(wake) } catch { return }
+                self?.change { if $0.alarm?.at == wake { $0.alarm = nil } }
+            }
+            return (wake, task)
         }
     }
 }

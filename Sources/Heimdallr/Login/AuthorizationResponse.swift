@@ -54,10 +54,7 @@ struct AuthorizationResponse: Sendable {
 
     private static func refusal(in parameters: [String: String], hiding secrets: [Secret]) -> OAuthError? {
         guard let code = parameters["error"] else { return nil }
-        func shown(_ name: String) -> String? { parameters[name].map { ServerText.sanitize($0, hiding: secrets) } }
-        return OAuthError(
-            status: 302, code: OAuthError.Code(rawValue: ServerText.sanitize(code, hiding: secrets)),
-            detail: shown("error_description"), uri: shown("error_uri"))
+        return OAuthError(status: 302, code, hiding: secrets) { parameters[$0] }
     }
 
     /// The error of an answer without a login. Its sender is unknown.

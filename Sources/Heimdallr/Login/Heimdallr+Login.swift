@@ -53,17 +53,14 @@ extension Heimdallr {
         } catch {
             throw .noRandomness
         }
-        var expectation = LoginAttempt.Expectation(
-            method: method, issuer: exchange.configuration.issuer, tokenEndpoint: tokenEndpoint)
-        expectation.requiresIssuer = metadata?.alwaysNamesIssuer ?? false
-        expectation.enrolment = try exchange.enroller?.digestOfBegun()
-        expectation.verifier = request.verifier
-        expectation.nonce = request.nonce
-        expectation.record = recordName
+        let expectation = LoginAttempt.Expectation(
+            method: method, issuer: exchange.configuration.issuer,
+            requiresIssuer: metadata?.alwaysNamesIssuer ?? false, enrolment: try exchange.enroller?.digestOfBegun(),
+            verifier: request.verifier, nonce: request.nonce, record: recordName, tokenEndpoint: tokenEndpoint)
         return LoginAttempt(
             client: name, url: try await address(endpoint, request, metadata, goesAtOnce: goesAtOnce),
-            state: request.state,
-            redirectURI: redirectURI, expiresAt: clock.now() + Self.loginLife, expectation: expectation)
+            state: request.state, redirectURI: redirectURI, expiresAt: clock.now() + Self.loginLife,
+            expectation: expectation)
     }
 
     /// Ends a login at a browser: checks the answer, exchanges the code (RFC 6749 section 4.1.3), verifies the id token, stores

@@ -136,8 +136,7 @@ extension Heimdallr {
             try await issuerKeys.check(token)
             let claims = Claims(token.payload)
             try claims.check(
-                Claims.Expectation(
-                    issuer: issuer, client: exchange.credentials.identifier, nonce: nonce, now: clock.wallClock()))
+                issuer: issuer, client: exchange.credentials.identifier, nonce: nonce, now: clock.wallClock())
             try claims.check(response.accessToken, by: token.algorithm)
             var name = claims.personalName
             if name == nil { name = await userInfoName(of: claims.subject, response) }

@@ -85,13 +85,11 @@ package struct PortableLogin: Sendable, Redacted {
                 let redirectURI = value["redirect_uri"]?.string, let tokenEndpoint = value["token_endpoint"]?.string,
                 let method = value["method"]?.string.flatMap({ LoginMethod(rawValue: $0) })
             else { return nil }
-            var expectation = LoginAttempt.Expectation(
-                method: method, issuer: value["issuer"]?.string, tokenEndpoint: tokenEndpoint)
-            expectation.requiresIssuer = value["requires_issuer"] != .bool(false)
-            expectation.enrolment = value["enrolment"]?.string
-            expectation.verifier = value["verifier"]?.string.map { Secret($0) }
-            expectation.nonce = value["nonce"]?.string
-            expectation.record = record
+            let expectation = LoginAttempt.Expectation(
+                method: method, issuer: value["issuer"]?.string,
+                requiresIssuer: value["requires_issuer"] != .bool(false), enrolment: value["enrolment"]?.string,
+                verifier: value["verifier"]?.string.map { Secret($0) }, nonce: value["nonce"]?.string, record: record,
+                tokenEndpoint: tokenEndpoint)
             kind = .browser(
                 LoginAttempt(
                     client: client, url: url, state: state, redirectURI: redirectURI, expiresAt: end,

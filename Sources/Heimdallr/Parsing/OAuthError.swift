@@ -61,6 +61,14 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         self.uri = uri
     }
 
+    /// - Parameter value: the server's text of a parameter, which is made safe to show.
+    init(status: Int, _ code: String, hiding secrets: [Secret], _ value: (String) -> String?) {
+        func shown(_ text: String) -> String { ServerText.sanitize(text, hiding: secrets) }
+        self.init(
+            status: status, code: Code(rawValue: shown(code)), detail: value("error_description").map(shown),
+            uri: value("error_uri").map(shown))
+    }
+
     public var description: String {
         var text = code.rawValue
         if let detail { text += ": \(detail)" }

@@ -33,40 +33,28 @@ package final class ClientStore: OAuthAccessTokenStore {
         for continuation in waiting { continuation.resume() }
     }
 
-    package func load(client: String) async throws -> TokenRecord? {
-        try await wait()
-        return try await store.load(client: client)
-    }
+    package func load(client: String) async throws -> TokenRecord? { try await opened().load(client: client) }
 
     package func save(_ record: TokenRecord, client: String) async throws {
-        try await wait()
-        try await store.save(record, client: client)
+        try await opened().save(record, client: client)
     }
 
-    package func remove(client: String) async throws {
-        try await wait()
-        try await store.remove(client: client)
-    }
+    package func remove(client: String) async throws { try await opened().remove(client: client) }
 
     package func lease(client: String) async throws -> (any TokenStoreLease)? {
-        try await wait()
-        return try await store.lease(client: client).map { Lease(store: self, lease: $0) }
+        try await opened().lease(client: client).map { Lease(store: self, lease: $0) }
     }
 
     package func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)? {
-        try await wait()
-        return try await store.lease(client: client, unlessLaterThan: revision).map { Lease(store: self, lease: $0) }
+        try await opened().lease(client: client, unlessLaterThan: revision).map { Lease(store: self, lease: $0) }
     }
 
-    package func names(of client: String) async throws -> [String] {
-        try await wait()
-        return try await store.names(of: client)
-    }
+    package func names(of client: String) async throws -> [String] { try await opened().names(of: client) }
 
     package func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
 
     /// - Throws: `TokenStoreError` of the kind `.busy` when another object has the record.
-    private func wait() async throws {
+    private func opened() async throws -> any OAuthAccessTokenStore {
         await withCheckedContinuation { continuation in
             let goesOn = phase.withLock { phase in
                 guard case .held(let waiting) = phase else { return true }
@@ -76,6 +64,7 @@ package final class ClientStore: OAuthAccessTokenStore {
             if goesOn { continuation.resume() }
         }
         if isRetired { throw TokenStoreError("the client's settings have changed", kind: .busy) }
+        return store
     }
 
     package var isRetired: Bool { phase.withLock { if case .retired = $0 { true } else { false } } }

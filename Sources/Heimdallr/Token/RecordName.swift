@@ -28,11 +28,8 @@ public struct RecordName: Sendable, Hashable, CustomStringConvertible {
     /// The client's name in a record's name; `nil` for a name without a digest.
     public static func client(of name: String) -> String? {
         let (client, digits) = (name.dropLast(17), name.suffix(16))
-        guard !client.isEmpty, name.dropLast(16).last == "-", digits.utf8.allSatisfy(isDigit) else { return nil }
+        guard !client.isEmpty, name.dropLast(16).last == "-", digits.utf8.allSatisfy("0123456789abcdef".utf8.contains)
+        else { return nil }
         return String(client)
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }
 }

@@ -7,18 +7,6 @@ import Testing
 
     private func at(_ seconds: Double) -> ContinuousClock.Instant { begin + .seconds(seconds) }
 
-    @Test("a refresh token goes first; without one, a grant that needs nobody, or nothing")
-    func kinds() {
-        var grant = HeldGrant()
-        #expect(grant.nextKind(.nobody) == .grant)
-        #expect(grant.nextKind(.freshSeed) == .grant)
-        #expect(grant.nextKind(.person) == nil)
-        grant.replace(Secret("R"), nil, nil)
-        for needs in [GrantNeeds.nobody, .freshSeed, .person] {
-            #expect(grant.nextKind(needs) == .refresh(Secret("R")))
-        }
-    }
-
     @Test("two refusals two seconds apart make it doubtful: then every other attempt does without it")
     func doubt() {
         var grant = HeldGrant()
@@ -76,28 +64,5 @@ import Testing
         #expect(rejections.until == nil)
         reject()
         #expect(rejections.until == now + .seconds(4))
-    }
-}
-
-@Suite struct `What went wrong with token requests` {
-    @Test("a failure counts until a success that came later")
-    func failing() {
-        let begin = ContinuousClock.now
-        var setbacks = Setbacks()
-        #expect(!setbacks.isFailing)
-        for number in 1...3 {
-            setbacks.note(.stuck, at: begin)
-            setbacks.failed(
-                Setbacks.Failure(kind: .unavailable(.stuck), at: begin + .seconds(number), retryAt: begin + .seconds(9))
-            )
-            #expect(setbacks.inARow == number)
-            #expect(setbacks.isFailing)
-        }
-        setbacks.succeeded(at: begin + .seconds(5))
-        #expect(!setbacks.isFailing)
-        #expect(setbacks.failure == nil)
-        #expect(setbacks.lastFault == nil)
-        #expect(setbacks.inARow == 0)
-        #expect(setbacks.lastSuccessAt == begin + .seconds(5))
     }
 }
