@@ -1,6 +1,6 @@
 import WireText
 
-/// The head of one response, parsed strictly from lines: text that two parsers could read differently is refused. A
+/// The head of one response, parsed strictly from its lines with their CRLF, status line and blank line included. A
 /// refusal becomes a 502, and the connection must not be used again.
 ///
 /// Choices where the RFCs leave one:

@@ -6,7 +6,7 @@ struct AuthorizationServer: Sendable {
     /// One login. All tokens that descend from it carry its number, so that they can be revoked together.
     typealias Family = UInt64
 
-    /// What an access token or a refresh token stands for.
+    /// The right that an access token or a refresh token gives.
     struct Grant: Sendable {
         let family: Family
         let scope: String

@@ -10,12 +10,10 @@ enum ListenerRole {
     case upstream(UpstreamListener)
 
     init(_ listener: ProxyPlan.Listener, _ configuration: Configuration) {
-        if let index = listener.upstream {
-            self = .upstream(
-                UpstreamListener(configuration.upstreams[index], index: index, own: listener.bound))
-        } else {
-            self = .forward(listener.address.endpoint)
-        }
+        self =
+            listener.upstream.map { index in
+                .upstream(UpstreamListener(configuration.upstreams[index], index: index, own: listener.bound))
+            } ?? .forward(listener.address.endpoint)
     }
 
     var baseURL: UpstreamListener? { if case .upstream(let listener) = self { listener } else { nil } }

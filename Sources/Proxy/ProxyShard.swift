@@ -59,10 +59,7 @@ final class ProxyShard {
     }
 
     /// Makes `next` the rules of new requests. Requests under way keep their rules.
-    /// - Parameters:
-    ///   - opened: new listeners.
-    ///   - closed: closed listeners.
-    ///   - done: called when the former rules are no longer used.
+    /// - Parameter done: called when the former rules are no longer used.
     func install(
         _ next: RuleSet, _ plan: ProxyPlan, opened: [(number: Int, socket: ListeningSocket)], closed: [Int],
         done: @escaping () -> Void

@@ -19,16 +19,8 @@ enum RequestID {
 
     private static func isPlain(_ value: Span<UInt8>) -> Bool {
         guard !value.isEmpty, value.count <= maxLength else { return false }
-        for index in value.indices {
-            switch value[index] {
-            case let byte where ASCII.isAlphanumeric(byte): continue
-            case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"), UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "+"), UInt8(ascii: "="),
-                UInt8(ascii: "@"), UInt8(ascii: "|"), UInt8(ascii: ","):
-                continue
-            default: return false
-            }
-        }
-        return true
+        return value.indices.allSatisfy { ASCII.isAlphanumeric(value[$0]) || marks.contains(value[$0]) }
     }
+
+    private static let marks = Array("-._~:/+=@|,".utf8)
 }

@@ -66,7 +66,10 @@ final class RuleSet {
         let trustAnchors = configuration.trustAnchorsFile
         let keepsAnchors = former.map { $0.plan.configuration.trustAnchorsFile == trustAnchors } ?? false
         let own = plan.own
-        if let former, former.settings.hasSameTunnels(as: settings) {
+        let hasSameNetworks = former?.settings.privateNetworks == settings.privateNetworks
+        if let former, hasSameNetworks, former.settings.connect == settings.connect,
+            former.settings.tunnels == settings.tunnels
+        {
             tunnels = former.tunnels
         } else {
             tunnels = Tunnels(settings, own: own, loop: loop)
@@ -79,12 +82,12 @@ final class RuleSet {
             return options
         }
         if settings.unmatched == .forward {
-            let kept = keepsAnchors && former?.settings.privateNetworks == settings.privateNetworks
             var options = poolOptions(.unmatched, layout.unmatched)
             options.addressPolicy.publicOnly = true
             options.addressPolicy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
             unmatched = Upstream(
-                .unmatched, options: options, exchanges: exchanges, former: kept ? former?.unmatched : nil)
+                .unmatched, options: options, exchanges: exchanges,
+                former: keepsAnchors && hasSameNetworks ? former?.unmatched : nil)
         }
         for rules in gate.upstreams {
             let client = rules.settings.client.flatMap { plan.clients[$0] }
@@ -187,11 +190,5 @@ final class RuleSet {
         unmatched = nil
         tunnels = nil
         done()
-    }
-}
-
-extension ProxySettings {
-    fileprivate func hasSameTunnels(as other: ProxySettings) -> Bool {
-        connect == other.connect && tunnels == other.tunnels && privateNetworks == other.privateNetworks
     }
 }

@@ -240,6 +240,8 @@ struct ServedExecTests {
             "echo ready; while [ ! -e \(directory.path)/go ]; do sleep 0.01; done; curl -s http://api.test/; echo $? >\(directory.path)/code"
         )
         process.signal(SIGKILL)
+        // Until then its listener may still take a connection, which ends with another code.
+        try await eventually("the proxy is gone") { process.ending != nil }
         try directory.write("", to: "go")
         try await eventually("curl's exit code") { (try? directory.read("code")) == "7\n" }
         #expect(origin.requests.isEmpty)

@@ -89,10 +89,16 @@ struct CrowdTests {
             #expect(try await third.response().status == 200)
             for client in [waiting, other] { #expect(try await client.response().status == 200) }
             third.close()
-            try await waiting.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
-            try await other.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
+            // Newcomers, for either of the two may have made room for the third.
+            var readers: [RawClient] = []
+            for _ in 0..<2 {
+                let reader = try await RawClient.connect(port: port)
+                try await reader.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
+                readers.append(reader)
+            }
             try await eventually("both have an answer to take") { begun.all.count { $0 == "/large" } == 2 }
             #expect(try await RawClient.exchange(port: port, Self.request).status == 200)
+            withExtendedLifetime(readers) {}
         }
     }
 

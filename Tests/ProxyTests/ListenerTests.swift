@@ -38,11 +38,9 @@ struct ListenerTests {
         let proxy = try await proxy()
         let host = host.replacing("PORT", with: "\(proxy.upstreamPort)")
         let response = try await get(proxy, host: host)
-        try expectProblem(response, 403, "http_request_denied", "foreign-host", upstream: nil)
+        try expectProblem(response, "foreign-host", upstream: nil)
         #expect(response.field("Connection") == "close")
-        try expectProblem(
-            try await get(proxy, "http://\(host)/", host: "localhost"), 403, "http_request_denied", "foreign-host",
-            upstream: nil)
+        try expectProblem(try await get(proxy, "http://\(host)/", host: "localhost"), "foreign-host", upstream: nil)
         #expect(proxy.origin.requests.isEmpty)
         #expect(proxy.endpoint.requests.isEmpty)
     }
@@ -59,8 +57,7 @@ struct ListenerTests {
     ])
     func `refuses what a web page sent`(field: String) async throws {
         let proxy = try await proxy()
-        let response = try await get(proxy, host: "localhost", field)
-        try expectProblem(response, 403, "http_request_denied", "web-page", upstream: nil)
+        try expectProblem(try await get(proxy, host: "localhost", field), "web-page", upstream: nil)
         #expect(proxy.origin.requests.isEmpty)
     }
 
@@ -94,11 +91,8 @@ struct ListenerTests {
     @Test func `the upstream's paths and methods hold here, too`() async throws {
         let proxy = try await proxy("paths: [/v1/]\nmethods: [GET]")
         #expect(try await get(proxy, "/v1/x", host: "localhost").status == 200)
-        try expectProblem(
-            try await get(proxy, "/v2", host: "localhost"), 403, "http_request_denied", "not-covered", upstream: nil)
-        try expectProblem(
-            try await get(proxy, "/v1/../v2", host: "localhost"), 400, "http_request_error", "ambiguous-path",
-            upstream: nil)
+        try expectProblem(try await get(proxy, "/v2", host: "localhost"), "not-covered", upstream: nil)
+        try expectProblem(try await get(proxy, "/v1/../v2", host: "localhost"), "ambiguous-path", upstream: nil)
     }
 
     @Test func `the proxy's own listener does not do that`() async throws {

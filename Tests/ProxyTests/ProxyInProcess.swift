@@ -159,7 +159,7 @@ final class ProxyInProcess: Sendable {
         try await RawClient.exchange(port: port, request, method: method)
     }
 
-    /// Statuses of so many requests at once, each on a connection of its own. `whileWaiting` runs meanwhile.
+    /// Sends `count` requests at once, each on its own connection, and returns their statuses. `whileWaiting` runs meanwhile.
     func statuses(of count: Int, whileWaiting: @Sendable () async throws -> Void = {}) async throws -> [Int] {
         try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<count { group.addTask { try await self.request().status } }
@@ -228,21 +228,29 @@ extension RecordedRequest {
     var authorization: [String] { values("Authorization") }
 }
 
+/// Status and `Proxy-Status` error of each problem, by its word, as docs/errors.md promises them.
+private let promises: [String: (status: Int, error: String)] = {
+    let page = try? String(contentsOfFile: "\(Repository.root)/docs/errors.md", encoding: .utf8)
+    let rows = page?.matches(of: /\| \[`([a-z-]+)`\]\(#.*?\) \| (\d+) \| \d+ \| `(\w+)` \|/) ?? []
+    return Dictionary(uniqueKeysWithValues: rows.map { (String($0.1), (Int($0.2) ?? 0, String($0.3))) })
+}()
+
 /// Expects one of the proxy's own answers: status, `Proxy-Status` (RFC 9209), and a JSON body (RFC 9457) that agrees.
+/// - Parameter status: where it is not the one of docs/errors.md.
 func expectProblem(
-    _ response: RawResponse, _ status: Int, _ error: String, _ slug: String? = nil, upstream: String? = "api.test",
+    _ response: RawResponse, _ word: String, status: Int? = nil, upstream: String? = "api.test",
     sourceLocation: SourceLocation = #_sourceLocation
 ) throws {
+    let promise = try #require(promises[word], sourceLocation: sourceLocation)
+    let status = status ?? promise.status
     #expect(response.status == status, sourceLocation: sourceLocation)
-    #expect(response.field("Proxy-Status") == "heimdallr-proxy; error=\(error)", sourceLocation: sourceLocation)
+    #expect(response.field("Proxy-Status") == "heimdallr-proxy; error=\(promise.error)", sourceLocation: sourceLocation)
     #expect(response.field("Content-Type") == "application/problem+json", sourceLocation: sourceLocation)
     let json = try #require(
         try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any], sourceLocation: sourceLocation)
     #expect(json["status"] as? Int == status, sourceLocation: sourceLocation)
     #expect(json["upstream"] as? String == upstream, sourceLocation: sourceLocation)
-    let type = try #require(json["type"] as? String, sourceLocation: sourceLocation)
-    #expect(type.hasPrefix("urn:heimdallr-proxy:problem:"), sourceLocation: sourceLocation)
-    if let slug { #expect(type == "urn:heimdallr-proxy:problem:\(slug)", sourceLocation: sourceLocation) }
+    #expect(json["type"] as? String == "urn:heimdallr-proxy:problem:\(word)", sourceLocation: sourceLocation)
     for name in ["title", "detail"] {
         #expect((json[name] as? String)?.isEmpty == false, "\(name)", sourceLocation: sourceLocation)
     }

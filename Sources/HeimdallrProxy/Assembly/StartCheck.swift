@@ -33,7 +33,9 @@ struct StartCheck {
             let directory = if case .file(let directory, _) = configuration.store { directory } else { String?.none }
             note(error, "store", mayPass: error.kind != .misconfigured || Self.isMadeByUnit(directory))
         }
-        do { try AuditStream.check(configuration.audit) } catch { note(error, "audit") }
+        if case .file(let path) = configuration.audit {
+            do { try AppendedFile.check(path) } catch { note(error, "audit") }
+        }
         do { try AuthorityStore.check(configuration) } catch {
             note(error, "interception", mayPass: Self.isMadeByUnit(configuration.interception?.store?.directory))
         }

@@ -46,18 +46,16 @@ struct UpstreamExamples {
             words += method == "HEAD" ? ["--head"] : ["-X", method]
         }
         let path = upstream.paths.first.map { $0.hasPrefix("/") ? $0 : "/" + $0 } ?? "/"
-        if !configuration.proxy.users.isEmpty { words += ["--proxy-user", "NAME"] }
+        let hasUsers = !configuration.proxy.users.isEmpty
         if let address = own[index] {
             // At an upstream's own listener the credential is a request field, because programs do not treat it as a
             // proxy.
-            if !configuration.proxy.users.isEmpty {
-                words.removeLast(2)
-                words += ["-H", "Proxy-Authorization: Basic …"]
-            }
+            if hasUsers { words += ["-H", "Proxy-Authorization: Basic …"] }
             words +=
                 Self.unixPath(address).map { ["--unix-socket", $0, "http://localhost\(path)"] }
                 ?? ["\(address)\(path)"]
         } else {
+            if hasUsers { words += ["--proxy-user", "NAME"] }
             let host = upstream.host.description.replacing("*.", with: "any.", maxReplacements: 1)
             // curl has no option for a proxy on a Unix socket, but origin-form requests are routed by Host there.
             let address = forward.first { Self.unixPath($0) == nil } ?? forward.first ?? ""

@@ -32,7 +32,7 @@ struct HealthCommand: ParsableCommand {
             "Ask again until the answer is good, for this time at most: 1 to 3600.", valueName: "seconds"))
     var wait: Int?
 
-    /// What to ask, and the address of its answer.
+    /// The question, and the address of its answer.
     enum Question: String, EnumerableFlag {
         case live = "/livez"
         case ready = "/readyz"
@@ -73,9 +73,8 @@ struct HealthCommand: ParsableCommand {
     }
 
     private func outcome(_ timeout: Int) -> HealthOutcome {
-        let probe = HealthProbe(timeout: timeout)
         let target = (question ?? .ready).rawValue
-        if let socket = admin.socket { return probe.ask([.unix(path: socket, mode: nil)], target) }
+        if let socket = admin.socket { return ask([.unix(path: socket, mode: nil)], target, timeout) }
         guard let (source, environment) = try? admin.options.choose() else {
             return .impossible(
                 "no configuration says where the proxy is: give --config PATH or --socket PATH, or set HEIMDALLR_UPSTREAM"
@@ -87,20 +86,64 @@ struct HealthCommand: ParsableCommand {
                 // is chosen by the kernel at the start.
                 let ports = if case .tcp(_, port: 0) = settings.listen { [ListenAddress]() } else { [settings.listen] }
                 let sockets = AdminOptions.sockets(of: settings, environment: environment)
-                return probe.ask(ports + sockets.map { .unix(path: $0, mode: nil) }, target)
+                return ask(ports + sockets.map { .unix(path: $0, mode: nil) }, target, timeout)
             }
             let listeners = try source.listeners(environment)
             guard question == nil || question == .live else {
                 return .impossible(
                     "the configuration has no admin section, so the proxy can't be asked; write admin: {} into it")
             }
-            return probe.knock(at: listeners)
+            return knock(at: listeners, timeout)
         } catch {
             // It may have been good when the proxy began.
             let guess = source.file.map { AdminGuess.addresses(file: $0, environment: environment) } ?? []
             let reason = error.problems.first.map { "\($0)" } ?? "the configuration can't be read"
-            return guess.isEmpty ? .bad(reason) : probe.ask(guess, target)
+            return guess.isEmpty ? .bad(reason) : ask(guess, target, timeout)
         }
+    }
+
+    /// The first one that answers decides.
+    private func ask(_ targets: [ListenAddress], _ request: String, _ timeout: Int) -> HealthOutcome {
+        var reasons: [String] = []
+        for target in targets {
+            do throws(AdminClient.Failure) {
+                let answer = try AdminClient(address: target, timeout: timeout).send("GET", request)
+                let text = String(decoding: answer.body, as: UTF8.self)
+                switch answer.status {
+                case 200: return .good(text)
+                case 503: return .bad(text)
+                default: reasons.append("\(target) answers \(answer.status): is it the proxy's admin port?")
+                }
+            } catch {
+                switch error {
+                case .nobodyThere(let cause): reasons.append("\(target): nobody listens (\(cause))")
+                case .stranger(let sentence), .other(let sentence): reasons.append("\(target): \(sentence)")
+                }
+            }
+        }
+        return .bad(reasons.isEmpty ? "there is nobody to ask: give --socket PATH" : reasons.joined(separator: "; "))
+    }
+
+    /// Checks whether the listeners are served: it makes a connection and ends its side, and a proxy whose loop turns ends the
+    /// other side. That is no request, so it is neither logged nor counted.
+    private func knock(at addresses: [ListenAddress], _ timeout: Int) -> HealthOutcome {
+        var reasons: [String] = []
+        for address in addresses {
+            if case .tcp(_, port: 0) = address { continue }
+            do throws(SystemCallError) {
+                let connection = try SocketConnection(to: address, timeout: timeout)
+                connection.endSending()
+                guard connection.receiveAll(limit: 64 * 1024, within: .seconds(timeout)) != nil else {
+                    reasons.append("\(address): nobody serves the connection within \(timeout) s")
+                    continue
+                }
+                return .good("the proxy serves \(address); without an admin section that is all that can be said")
+            } catch { reasons.append("\(address): \(error.sentence)") }
+        }
+        return .bad(
+            reasons.isEmpty
+                ? "the kernel chose the listener's port, so it is not known here: write admin: {} into the configuration"
+                : reasons.joined(separator: "; "))
     }
 }
 

@@ -50,15 +50,13 @@ struct Doctor {
 
     /// The upstreams to check. Rules with the same connection count once.
     private var upstreams: [UpstreamSettings] {
-        var upstreams: [UpstreamSettings] = []
-        for upstream in configuration.upstreams where names.isEmpty || names.contains(upstream.host.description) {
-            let isKnown = upstreams.contains {
-                $0.host == upstream.host && $0.url == upstream.url && $0.proxy == upstream.proxy
-                    && $0.tls == upstream.tls
+        let wanted = configuration.upstreams.filter { names.isEmpty || names.contains($0.host.description) }
+        return wanted.reduce(into: []) { found, next in
+            let isKnown = found.contains {
+                $0.host == next.host && $0.url == next.url && $0.proxy == next.proxy && $0.tls == next.tls
             }
-            if !isKnown { upstreams.append(upstream) }
+            if !isKnown { found.append(next) }
         }
-        return upstreams
     }
 
     /// The addresses that the proxy would listen at. Blocks for names.

@@ -80,14 +80,9 @@ final class AuditStream: Sendable {
         writer = LogWriter(format: .json, output: output) { AuditLine.bytes(dropped: $0, .now) }
     }
 
-    /// Finds what `init` would throw, and neither makes nor writes a file.
-    static func check(_ settings: AuditSettings?) throws(AuditFault) {
-        if case .file(let path) = settings { try AppendedFile.check(path) }
-    }
-
     func write(_ record: RequestRecord) { writer.write(AuditLine.bytes(record)) }
 
-    var counts: AuditCounts { AuditCounts(written: writer.counts.taken, dropped: writer.counts.lost) }
+    var counts: AuditCounts { writer.counts }
 
     /// Opens the file again, which may have been moved away. Blocks.
     /// - Throws: `AuditFault`; then the open file stays in use.

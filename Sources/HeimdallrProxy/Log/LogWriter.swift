@@ -1,3 +1,4 @@
+import Administration
 import Dispatch
 import Logging
 import Reactor
@@ -13,19 +14,11 @@ final class LogWriter: Sendable {
         var pending: [UInt8] = []
         /// Dropped lines that were not reported yet.
         var dropped = 0
-        var counts = Counts()
+        var counts = AuditCounts()
         /// The thread sleeps until the next line, whose caller wakes it.
         var isIdle = true
         var isClosing = false
         var flushes: [DispatchSemaphore] = []
-    }
-
-    /// Lines since the start.
-    struct Counts: Sendable, Equatable {
-        /// Lines written, or about to be written.
-        var taken: UInt64 = 0
-        /// Lines never written, whether accepted or not.
-        var lost: UInt64 = 0
     }
 
     let format: LogLine.Format
@@ -59,10 +52,10 @@ final class LogWriter: Sendable {
         let wakes = state.withLock { state in
             guard !state.isClosing, state.pending.count + line.count < capacity else {
                 state.dropped += 1
-                state.counts.lost += 1
+                state.counts.dropped += 1
                 return false
             }
-            state.counts.taken += 1
+            state.counts.written += 1
             if showsPriority { state.pending += Journal.priority(level).utf8 }
             state.pending += line
             if line.last != UInt8(ascii: "\n") { state.pending.append(UInt8(ascii: "\n")) }
@@ -72,7 +65,8 @@ final class LogWriter: Sendable {
         if wakes { wake.signal() }
     }
 
-    var counts: Counts { state.withLock { $0.counts } }
+    /// Lines since the start.
+    var counts: AuditCounts { state.withLock { $0.counts } }
 
     /// Blocks until all accepted lines are written, or until `limit` when the output is stuck. For use before exit.
     func flush(limit: DispatchTimeInterval = .seconds(2)) {
@@ -120,8 +114,8 @@ final class LogWriter: Sendable {
             let (isClosing, isIdle, flushes) = state.withLock { state in
                 if hasFailed {
                     state.dropped += told + lost
-                    state.counts.lost += UInt64(max(0, lost))
-                    state.counts.taken -= UInt64(max(0, lost))
+                    state.counts.dropped += UInt64(max(0, lost))
+                    state.counts.written -= UInt64(max(0, lost))
                 }
                 let isDone = state.pending.isEmpty && (state.dropped == 0 || hasFailed)
                 // After a pause without a line, the next line wakes the thread.

@@ -16,15 +16,14 @@ enum ProcessHygiene {
 
     /// Each request in flight takes two descriptors; the soft limit of 1024 is for programs that use select(2).
     /// getrlimit(2).
-    static func raiseFileLimit() {
-        guard var limit = initialFileLimit else { return }
-        limit.rlim_cur = limit.rlim_max
-        _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-    }
+    static func raiseFileLimit() { setFileLimit { $0.rlim_max } }
 
     /// Called before another program replaces this process, or inherits from it.
-    static func restoreFileLimit() {
+    static func restoreFileLimit() { setFileLimit { $0.rlim_cur } }
+
+    private static func setFileLimit(_ choose: (rlimit) -> rlim_t) {
         guard var limit = initialFileLimit else { return }
+        limit.rlim_cur = choose(limit)
         _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 

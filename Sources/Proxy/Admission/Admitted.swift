@@ -1,3 +1,4 @@
+import Configuration
 import HTTPMessage
 
 enum TargetForm: Equatable {
@@ -34,8 +35,8 @@ struct Admitted {
 
     /// Rewriting of the upstream's addresses for the program; `nil`: none.
     var addressMap: AddressMap? {
-        guard let rules, let asked, let destination else { return nil }
-        return rules.addressMap(asked, destination)
+        guard let rules, rules.settings.rewrite, let asked, let destination else { return nil }
+        return rules.map(asked, destination)
     }
 }
 

@@ -104,8 +104,7 @@ struct Gate {
         case .asterisk: admitted.target = .asterisk
         case .authority: throw .connectRefused
         }
-        guard case .forward = situation.role else {
-            guard case .upstream(let listener) = situation.role else { return }
+        if case .upstream(let listener) = situation.role {
             return try enter(listener, authority, head, bytes, situation, &admitted)
         }
         if authority.isEmpty { throw .hostMissing }

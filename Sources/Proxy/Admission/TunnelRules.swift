@@ -47,16 +47,8 @@ struct TunnelRules: Sendable {
             if !isTunnelled, port != 443, routes.ports.contains(port) { return .connect(authority, tls: .refused) }
         }
         if isTunnelled { return .tunnel(authority) }
-        throw refusal(of: authority, by: rules, routes, caller)
-    }
-
-    static func refusal(
-        of authority: Authority, by rules: TunnelRules?, _ routes: RouteTable, _ caller: Caller?
-    ) -> Problem {
         let problem = rules == nil ? Problem.connectRefused : .tunnelNotListed
-        guard routes.rules(for: authority.byHTTP, scheme: .http) == nil else {
-            return problem.connecting(to: authority)
-        }
-        return problem.connecting(to: authority, near: routes.near.nearest(to: authority.byHTTP, caller: caller))
+        guard routes.rules(for: authority.byHTTP, scheme: .http) == nil else { throw problem.connecting(to: authority) }
+        throw problem.connecting(to: authority, near: routes.near.nearest(to: authority.byHTTP, caller: caller))
     }
 }

@@ -41,18 +41,13 @@ final class UpstreamRules: Sendable {
         fixed ?? Destination(scheme: scheme, authority: authority, serverName: settings.tls.serverName)
     }
 
-    /// Rewriting of its addresses for a program that used `asked`; `nil`: none.
-    func addressMap(_ asked: AskedAddress, _ destination: Destination) -> AddressMap? {
-        settings.rewrite ? map(asked, destination) : nil
-    }
-
     /// Whether the path rules allow the Destination field (COPY and MOVE write there: RFC 4918, section 10.3).
     func covers(destinationField value: Span<UInt8>, _ asked: AskedAddress, _ destination: Destination) -> Bool {
         map(asked, destination)
             .covers(destination: value, paths: settings.paths, isRewritten: settings.rewrite)
     }
 
-    private func map(_ asked: AskedAddress, _ destination: Destination) -> AddressMap {
+    func map(_ asked: AskedAddress, _ destination: Destination) -> AddressMap {
         let host = settings.host
         return AddressMap(
             asked: asked, destination: destination,

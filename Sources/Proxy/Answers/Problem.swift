@@ -42,20 +42,12 @@ struct Problem: Error, Equatable, Sendable {
 // MARK: The client's fault
 
 extension Problem {
-    init(_ error: MessageError) {
+    /// - Parameter inBody: the head was sent upstream.
+    init(_ error: MessageError, inBody: Bool = false) {
+        let sent = inBody ? "What was sent upstream stays incomplete." : "Nothing was sent upstream."
         self.init(
             error.status, "http_request_error", .malformedRequest, "The request can't be understood",
-            phrase: Self.phrase(of: error),
-            "\(error.detail) Nothing was sent upstream.", closes: true)
-        cause = error.detail
-    }
-
-    /// The problem of a malformed body, after the head was sent upstream.
-    init(inBody error: MessageError) {
-        self.init(
-            error.status, "http_request_error", .malformedRequest, "The request can't be understood",
-            phrase: Self.phrase(of: error),
-            "\(error.detail) What was sent upstream stays incomplete.", closes: true)
+            phrase: Self.phrase(of: error), "\(error.detail) \(sent)", closes: true)
         cause = error.detail
     }
 

@@ -31,10 +31,8 @@ enum Action {
     case send(fresh: Bool)
     /// With the current token, although it is suspect.
     case sendDoubted(fresh: Bool)
-    /// Sends the request once more, but not with a token that has ended (rule 1) or was refused (rule 7).
+    /// Sends the request once more, or by HTTP/1.1 if the server does not offer HTTP/2, but not with a token that has ended (rule 1) or was refused (rule 7).
     case sendAgain(fresh: Bool)
-    /// Nothing was sent yet, because the server does not offer HTTP/2.
-    case sendByHTTP1
     case resumeAnswer
     case resumeUpload
     /// The held answer is the client's.

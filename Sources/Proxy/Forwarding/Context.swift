@@ -48,12 +48,6 @@ struct Context {
         sender.caller.listener = if case .forward(let address) = role { address } else { nil }
     }
 
-    /// Takes the client's certificate from the connection's TLS, which is done by now.
-    private mutating func takeCertificate() {
-        sender.caller.certificate = (stream.source.stream as? TLSServerStream)?.clientCertificate
-        if sender.caller.certificate == nil { role = nil }
-    }
-
     /// Begins with the next request.
     mutating func begin() {
         if rules !== shard.rules {
@@ -63,7 +57,11 @@ struct Context {
             // The connection is of another kind than its listener wants now.
             if listenerTLS != former { role = nil }
         }
-        if listenerTLS?.clientCAFile != nil, sender.caller.certificate == nil { takeCertificate() }
+        if listenerTLS?.clientCAFile != nil, sender.caller.certificate == nil {
+            // The connection's TLS is done by now.
+            sender.caller.certificate = (stream.source.stream as? TLSServerStream)?.clientCertificate
+            if sender.caller.certificate == nil { role = nil }
+        }
         admitted = Admitted(caller: sender.caller)
         exchange = Exchange()
         exchange.request = stream.request.with { Exchange.Request($0, $1) }

@@ -45,8 +45,7 @@ final class EndedClients {
     private func look() {
         let now = loop.now
         for (key, entry) in entries where !entry.request.awaitsOthers || entry.request.progress != entry.progress {
-            entries[key]?.progress = entry.request.progress
-            entries[key]?.quietSince = now
+            entries[key] = Entry(request: entry.request, progress: entry.request.progress, quietSince: now)
         }
         for (key, entry) in entries.sorted(by: { $0.value.quietSince < $1.value.quietSince }) {
             // Ending another request may have started a new request on this connection.

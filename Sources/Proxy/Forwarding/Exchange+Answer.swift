@@ -162,7 +162,7 @@ extension Exchange {
         case .deciding, .held, .collecting, .awaitingToken, .asked, .announced, .greeted, .connected, .tunnelled: break
         }
         guard let error = end.error else { return .fail(Problem(TransportError(.responseTruncated, message: ""))) }
-        if error.kind == .http2Missing { return .sendByHTTP1 }
+        if error.kind == .http2Missing { return .sendAgain(fresh: false) }
         if error.kind == .withheld, attempts.renewals < Attempts.maxRenewals {
             attempts.renewals += 1
             return token == nil ? .fail(.noCredential) : .awaitToken(insteadOf: nil)
@@ -194,7 +194,6 @@ extension Exchange {
     }
 
     /// Whether the client's connection can carry another request behind this answer.
-    /// - Parameter isRequestComplete: the request's body has been read.
     @inline(__always)
     func keepsConnection(isRequestComplete: Bool) -> Bool { request.keepsAlive && isRequestComplete }
 

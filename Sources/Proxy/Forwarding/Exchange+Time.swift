@@ -80,8 +80,6 @@ extension Exchange {
     /// Bytes pass, in either direction, or the next ones are awaited.
     mutating func pieceCame() { hasNewTime = true }
 
-    mutating func pause(for cause: Pause) { pause = cause }
-
     func roomCame() -> Action { pause == .room ? .resumeAnswer : .wait }
 
     func turnCame() -> Action {

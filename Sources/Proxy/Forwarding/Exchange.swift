@@ -185,11 +185,8 @@ struct Exchange {
     /// Waits for a token: for the first try, another try, or in place of a 401.
     mutating func awaitToken() {
         hasNewTime = true
-        if case .refused(let answer) = state {
-            state = .awaitingToken(instead: answer)
-        } else {
-            state = .awaitingToken(instead: nil)
-        }
+        let refusal: HeldAnswer? = if case .refused(let answer) = state { answer } else { nil }
+        state = .awaitingToken(instead: refusal)
     }
 
     /// Handles a token, or the error in its place.

@@ -69,7 +69,7 @@ extension Forwarder: UpstreamStreamDelegate {
     private func takeBody(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
         let reading: BodyReading
         do throws(MessageError) { reading = try stream.readBody(into: &bytes) } catch {
-            return stop(Problem(inBody: error))
+            return stop(Problem(error, inBody: true))
         }
         if let limit = context.rules.settings.maxBodyBytes, stream.progress.bodyTaken > limit {
             return stop(.bodyTooLarge)

@@ -114,7 +114,6 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .sendAgain(let isFresh):
             endUpstream()
             sendAgain(fresh: isFresh)
-        case .sendByHTTP1: sendAgain(fresh: false)
         case .resumeAnswer:
             context.exchange.resume()
             AnswerPhase.writeHeldHead(&context)

@@ -31,10 +31,7 @@ struct AddressMap {
         self.asked = asked
         self.destination = destination
         self.prefix = prefix
-        var aliases: [Authority] = []
-        if let host { aliases.append(host) }
-        if let authority = asked.authority, !asked.isBaseURL || keepsHost { aliases.append(authority) }
-        self.aliases = aliases
+        aliases = [host, !asked.isBaseURL || keepsHost ? asked.authority : nil].compactMap(\.self)
     }
 
     // MARK: Answers

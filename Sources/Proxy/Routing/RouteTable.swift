@@ -44,10 +44,11 @@ struct RouteTable: Sendable {
     private struct Key: Hashable {
         let host: Authority.Host
         let port: UInt16?
+        /// Whether the host is the part behind `*.`.
+        var isWildcard = false
     }
-    private var exact: [Key: Rules] = [:]
-    /// Keyed by the part behind `*.`.
-    private var wildcards: [Key: Rules] = [:]
+    private var hosts: [Key: Rules] = [:]
+    private let hasWildcards: Bool
     /// Rules for requests to hosts that no pattern names.
     let near: NearHosts
     /// Ports at which some host is listed.
@@ -58,29 +59,19 @@ struct RouteTable: Sendable {
     init(_ upstreams: [UpstreamSettings]) {
         near = NearHosts(upstreams)
         for (index, upstream) in upstreams.enumerated() {
-            let key = Key(host: upstream.host.host, port: upstream.host.port)
-            if upstream.host.wildcard {
-                wildcards[key, default: Rules()].add(upstream, index)
-            } else {
-                exact[key, default: Rules()].add(upstream, index)
-            }
+            let key = Key(host: upstream.host.host, port: upstream.host.port, isWildcard: upstream.host.wildcard)
+            hosts[key, default: Rules()].add(upstream, index)
         }
-        Self.finish(&exact)
-        Self.finish(&wildcards)
-        ports = Set(exact.keys.compactMap(\.port) + wildcards.keys.compactMap(\.port))
-        interceptedPorts = Set(
-            exact.filter(\.value.intercepts).keys.compactMap(\.port)
-                + wildcards.filter(\.value.intercepts).keys.compactMap(\.port))
-    }
-
-    /// Sorts each host's rules. Rules with a port come before rules without one, which also hold for 80 and 443.
-    private static func finish(_ table: inout [Key: Rules]) {
-        for key in table.keys { table[key]?.sort() }
-        for (key, portless) in table where key.port == nil {
+        for key in hosts.keys { hosts[key]?.sort() }
+        // Rules with a port come before rules without one, which also hold for 80 and 443.
+        for (key, portless) in hosts where key.port == nil {
             for port: UInt16 in [80, 443] {
-                table[Key(host: key.host, port: port), default: Rules()].append(portless)
+                hosts[Key(host: key.host, port: port, isWildcard: key.isWildcard), default: Rules()].append(portless)
             }
         }
+        hasWildcards = upstreams.contains { $0.host.wildcard }
+        ports = Set(hosts.keys.compactMap(\.port))
+        interceptedPorts = Set(hosts.filter(\.value.intercepts).keys.compactMap(\.port))
     }
 
     /// The rules of one upstream alone, for its own listener.
@@ -94,12 +85,12 @@ struct RouteTable: Sendable {
     /// The rules for an authority; `nil` when no pattern matches it. An authority without a port has the scheme's port.
     func rules(for authority: Authority, scheme: Scheme) -> Rules? {
         let port = authority.port(for: scheme)
-        if let rules = exact[Key(host: authority.host, port: port)] { return rules }
-        guard !wildcards.isEmpty, case .name(let name) = authority.host else { return nil }
+        if let rules = hosts[Key(host: authority.host, port: port)] { return rules }
+        guard hasWildcards, case .name(let name) = authority.host else { return nil }
         var rest = name[...]
         while let dot = rest.firstIndex(of: ".") {
             rest = rest[rest.index(after: dot)...]
-            if let rules = wildcards[Key(host: .name(String(rest)), port: port)] { return rules }
+            if let rules = hosts[Key(host: .name(String(rest)), port: port, isWildcard: true)] { return rules }
         }
         return nil
     }

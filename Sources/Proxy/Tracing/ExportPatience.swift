@@ -16,6 +16,9 @@ struct ExportPatience: Sendable {
             case .unusable: false
             }
         }
+
+        /// The collector told when to retry.
+        var asksForPatience: Bool { if case .answered(_, retryAfter: .some) = self { true } else { false } }
     }
 
     enum Step: Sendable, Equatable {

@@ -48,12 +48,10 @@ struct ProtobufWriter {
         content(field, text.utf8)
     }
 
-    mutating func message(_ field: Int, _ message: ProtobufWriter) { content(field, message.bytes) }
-
     mutating func message(_ field: Int, _ write: (inout ProtobufWriter) -> Void) {
         var inner = ProtobufWriter()
         write(&inner)
-        message(field, inner)
+        content(field, inner.bytes)
     }
 
     /// `bytes`, the highest byte first.

@@ -92,11 +92,7 @@ final class SpanExporter: Sendable {
             }
         }
         while !course.isHeld, !Task.isCancelled, !isEmpty { await send(takeBatch(), &course) }
-        let left = state.withLock { state in
-            let left = state.waiting.count
-            _ = state.waiting.take(atMost: left)
-            return left
-        }
+        let left = state.withLock { $0.waiting.take(atMost: .max).count }
         guard left > 0 else { return }
         counts.dropped(left, .stopped)
         notify(.unsent(left))
@@ -184,13 +180,6 @@ final class SpanExporter: Sendable {
         guard !course.isFailing else { return }
         course.isFailing = true
         notify(.failing(collector: collector.endpoint, reason: answer.reason))
-    }
-}
-
-extension ExportPatience.Outcome {
-    /// The collector told when to retry.
-    fileprivate var asksForPatience: Bool {
-        if case .answered(_, retryAfter: .some) = self { true } else { false }
     }
 }
 

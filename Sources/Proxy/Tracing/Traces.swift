@@ -68,8 +68,9 @@ package final class Traces: Sendable {
         var plan = Plan(
             settings: settings, trustAnchors: anchors, exporter: current.exporter,
             sampler: TraceSampler(share: settings.sample))
-        if let former = current.settings, former.isForSameCollector(as: settings), current.trustAnchors == anchors {
-            return plan
+        if var former = current.settings, current.trustAnchors == anchors {
+            former.sample = settings.sample
+            if former == settings { return plan }
         }
         let loop = if let running { running } else { try EventLoop.start(name: "traces") }
         state.withLock { $0.loop = loop }
@@ -156,14 +157,5 @@ package final class Traces: Sendable {
         guard parent != nil || plan.sampler.takes(.random(in: .min ... .max)) else { return }
         let mark = parent.map { TraceMark(below: $0.traceParent, isRemote: false) } ?? TraceMark()
         exporter.take(.other(TraceSpan(mark, report, origin: origin, status: status)))
-    }
-}
-
-extension TracingSettings {
-    /// Whether both settings lead to the same collector: only sampling may differ.
-    fileprivate func isForSameCollector(as other: TracingSettings) -> Bool {
-        var mine = self
-        mine.sample = other.sample
-        return mine == other
     }
 }

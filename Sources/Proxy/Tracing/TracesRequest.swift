@@ -7,24 +7,23 @@ enum TracesRequest {
     static func bytes(
         _ spans: [TraceSpan], of resource: [TraceSpan.Attribute], scope: (name: String, version: String)
     ) -> [UInt8] {
-        var scopeSpans = ProtobufWriter()
-        scopeSpans.message(1) { writer in
-            writer.text(1, scope.name)
-            writer.text(2, scope.version)
-        }
-        for span in spans { scopeSpans.message(2, Self.message(span)) }
         var request = ProtobufWriter()
         request.message(1) { resourceSpans in
             resourceSpans.message(1) { writer in
-                for attribute in resource { writer.message(1, message(attribute)) }
+                for attribute in resource { writer.message(1) { write(attribute, to: &$0) } }
             }
-            resourceSpans.message(2, scopeSpans)
+            resourceSpans.message(2) { scopeSpans in
+                scopeSpans.message(1) { writer in
+                    writer.text(1, scope.name)
+                    writer.text(2, scope.version)
+                }
+                for span in spans { scopeSpans.message(2) { write(span, to: &$0) } }
+            }
         }
         return request.bytes
     }
 
-    private static func message(_ span: TraceSpan) -> ProtobufWriter {
-        var writer = ProtobufWriter()
+    private static func write(_ span: TraceSpan, to writer: inout ProtobufWriter) {
         writer.identifier(1, span.mark.trace.high, span.mark.trace.low)
         writer.identifier(2, span.mark.span)
         if let parent = span.mark.parent { writer.identifier(4, parent) }
@@ -32,26 +31,24 @@ enum TracesRequest {
         writer.number(6, span.kind.rawValue)
         writer.fixed64(7, span.start)
         writer.fixed64(8, span.end)
-        for attribute in span.attributes { writer.message(9, message(attribute)) }
+        for attribute in span.attributes { writer.message(9) { write(attribute, to: &$0) } }
         for event in span.events {
             writer.message(11) { writer in
                 writer.fixed64(1, event.time)
                 writer.text(2, event.name)
-                for attribute in event.attributes { writer.message(3, message(attribute)) }
+                for attribute in event.attributes { writer.message(3) { write(attribute, to: &$0) } }
             }
         }
         if span.isError { writer.message(15) { $0.number(3, statusError) } }
         // Bit 8 says that bit 9 is valid; bit 9 says whether the parent is remote.
         let isRemote: UInt32 = span.mark.isParentRemote ? 0x200 : 0
         writer.fixed32(16, UInt32(span.mark.flags.rawValue) | 0x100 | isRemote)
-        return writer
     }
 
     /// `STATUS_CODE_ERROR`
     private static let statusError: UInt64 = 2
 
-    private static func message(_ attribute: TraceSpan.Attribute) -> ProtobufWriter {
-        var writer = ProtobufWriter()
+    private static func write(_ attribute: TraceSpan.Attribute, to writer: inout ProtobufWriter) {
         writer.text(1, attribute.name)
         writer.message(2) { writer in
             // A oneof: the chosen member is written even when zero or empty.
@@ -62,6 +59,5 @@ enum TracesRequest {
             case .seconds(let seconds): writer.double(4, seconds)
             }
         }
-        return writer
     }
 }

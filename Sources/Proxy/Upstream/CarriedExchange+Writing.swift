@@ -8,7 +8,7 @@ extension CarriedExchange {
         while !flow.isDeaf {
             if machine.wantsUpload, !flow.isUploadPaused, output.count <= Self.lowWater {
                 // A client as fast as the upstream must let others have a turn.
-                guard hasShareLeft else {
+                guard uploadShare.takesMore(turn: exchanges.loop.now, now: .current()) else {
                     goOnNextTurn()
                     return nil
                 }
@@ -32,11 +32,6 @@ extension CarriedExchange {
             if flow.end != nil { return Over() }
         }
         return machine.isWhole && isRequestOver ? Over() : nil
-    }
-
-    private var hasShareLeft: Bool {
-        let (turn, now) = (exchanges.loop.now, LoopTime.current())
-        return uploadShare.takesMore(turn: turn, now: now)
     }
 
     /// Whether all of the request was sent, or the rest is not wanted.

@@ -142,12 +142,6 @@ extension PoolOptions.TrustAnchors {
     ///   - own: file of the peer, used alone.
     ///   - extra: file of the configuration, used beside the system's anchors.
     public init(own: String?, extra: String?) {
-        if let own {
-            self = .only(file: own)
-        } else if let extra {
-            self = .systemAnd(file: extra)
-        } else {
-            self = .system
-        }
+        self = own.map { .only(file: $0) } ?? extra.map { .systemAnd(file: $0) } ?? .system
     }
 }

@@ -193,7 +193,7 @@ import Testing
         try await eventually("the line and the line about it are refused") {
             disk.state.withLock { $0.refusals } >= 2
         }
-        #expect(writer.counts.lost == 1)
+        #expect(writer.counts.dropped == 1)
         disk.state.withLock { $0.room = 1000 }
         try await eventually("it is said") {
             disk.state.withLock { String(decoding: $0.bytes, as: UTF8.self) } == "line\nline\nmissing: 1\n"
@@ -201,7 +201,7 @@ import Testing
         writer.write(Array("line\n".utf8))
         writer.close()
         #expect(disk.state.withLock { String(decoding: $0.bytes, as: UTF8.self) }.hasSuffix("missing: 1\nline\n"))
-        #expect(writer.counts == .init(taken: 3, lost: 1))
+        #expect(writer.counts == .init(written: 3, dropped: 1))
     }
 
     @Test func `a disk that stays full does not hold up the end`() async throws {
@@ -210,6 +210,6 @@ import Testing
         let begin = ContinuousClock.now
         writer.close()
         #expect(ContinuousClock.now - begin < .seconds(1))
-        #expect(writer.counts == .init(taken: 0, lost: 1))
+        #expect(writer.counts == .init(written: 0, dropped: 1))
     }
 }

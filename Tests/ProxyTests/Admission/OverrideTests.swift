@@ -11,9 +11,7 @@ struct OverrideTests {
     ])
     func `a method in a field is refused where there are methods`(field: String) async throws {
         let limited = try await ProxyInProcess(upstream: "methods: [GET, POST]")
-        try expectProblem(
-            try await limited.request("POST", fields: [field], body: "x"), 403, "http_request_denied", "method-override"
-        )
+        try expectProblem(try await limited.request("POST", fields: [field], body: "x"), "method-override")
         #expect(limited.origin.requests.isEmpty)
         #expect(limited.endpoint.requests.isEmpty)
         let open = try await ProxyInProcess()
@@ -30,9 +28,7 @@ struct OverrideTests {
     ])
     func `a method in the query, too`(target: String) async throws {
         let limited = try await ProxyInProcess(upstream: "methods: [GET, POST]")
-        try expectProblem(
-            try await limited.request("POST", "http://api.test\(target)", body: "x"), 403, "http_request_denied",
-            "method-override")
+        try expectProblem(try await limited.request("POST", "http://api.test\(target)", body: "x"), "method-override")
         let open = try await ProxyInProcess()
         #expect(try await open.request("POST", "http://api.test\(target)", body: "x").status == 200)
     }
@@ -55,9 +51,7 @@ struct OverrideTests {
     ])
     func `a path in a field is refused where there are paths, or a path in the url`(field: String) async throws {
         for proxy in [try await ProxyInProcess(upstream: "paths: [/v1/]"), try await ProxyInProcess(url: "/v1")] {
-            try expectProblem(
-                try await proxy.request("GET", "http://api.test/v1/x", fields: [field]), 403, "http_request_denied",
-                "path-override")
+            try expectProblem(try await proxy.request("GET", "http://api.test/v1/x", fields: [field]), "path-override")
             #expect(proxy.origin.requests.isEmpty)
         }
         #expect(try await ProxyInProcess().request(fields: [field]).status == 200)
@@ -66,7 +60,7 @@ struct OverrideTests {
     @Test func `OPTIONS for all of it has no query for a token`() async throws {
         let proxy = try await ProxyInProcess(upstream: "inject: {query: access_token}\nallow_deprecated: true")
         let response = try await proxy.send("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n", method: "OPTIONS")
-        try expectProblem(response, 400, "http_request_error", "no-query")
+        try expectProblem(response, "no-query")
         #expect(proxy.origin.requests.isEmpty)
         #expect(try await proxy.request("OPTIONS", "http://api.test/x").status == 200)
         #expect(proxy.origin.requests.first?.target == "/x?access_token=T1")

@@ -9,8 +9,7 @@ struct ReachTests {
     func `unmatched: forward never reaches a private address`(host: String) async throws {
         let proxy = try await ProxyInProcess(proxy: "unmatched: forward")
         let response = try await proxy.request("GET", "http://\(host):\(proxy.origin.port)/")
-        try expectProblem(
-            response, 403, "destination_ip_prohibited", "address-denied", upstream: "unmatched")
+        try expectProblem(response, "address-denied", upstream: "unmatched")
         #expect(proxy.origin.connections.isEmpty)
     }
 
@@ -37,7 +36,7 @@ struct ReachTests {
     @Test func `an https target is not fetched for anybody`() async throws {
         let proxy = try await ProxyInProcess(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]")
         let response = try await proxy.send("GET https://127.0.0.1:\(proxy.origin.port)/ HTTP/1.1\r\nHost: x\r\n\r\n")
-        try expectProblem(response, 400, "http_request_error", "scheme-not-supported", upstream: nil)
+        try expectProblem(response, "scheme-not-supported", upstream: nil)
         #expect(proxy.origin.connections.isEmpty)
     }
 
@@ -45,7 +44,7 @@ struct ReachTests {
     func `the proxy's own address is a loop, told before it begins`(host: String) async throws {
         let proxy = try await ProxyInProcess(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8, 0.0.0.0/8]")
         let response = try await proxy.request("GET", "http://\(host):\(proxy.port)/")
-        try expectProblem(response, 508, "proxy_loop_detected", "loop", upstream: "unmatched")
+        try expectProblem(response, "loop", upstream: "unmatched")
     }
 
     // MARK: The next proxy
@@ -96,8 +95,7 @@ struct ReachTests {
         #expect(text.contains("server-name: inner.test\n"))
         #expect(text.contains("user-agent: \n"))
         try expectProblem(
-            try await proxy.request("GET", "http://unnamed.test/"), 502, "tls_certificate_error",
-            upstream: "unnamed.test")
+            try await proxy.request("GET", "http://unnamed.test/"), "tls-certificate", upstream: "unnamed.test")
     }
 
     @Test func `an upstream with http2 that has none gets HTTP 1.1, its requests whole`() async throws {

@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 import Testing
 
@@ -6,51 +5,33 @@ import Testing
     "every way to fail has its status, its Proxy-Status and a problem that says what to do", .stopsProxies,
     .timeLimit(.minutes(1)))
 struct ProblemTests {
-    @Test func `a host that no upstream names`() async throws {
-        let proxy = try await ProxyInProcess()
-        let response = try await proxy.request("GET", "http://nobody.test/")
-        try expectProblem(response, 403, "http_request_denied", "no-upstream", upstream: nil)
-    }
-
-    @Test func `CONNECT is told to use http`() async throws {
-        let proxy = try await ProxyInProcess()
-        let response = try await proxy.send(
-            "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n", method: "CONNECT")
-        try expectProblem(response, 403, "http_request_denied", "connect-refused", upstream: nil)
-        #expect(response.text.contains("http://"))
-        #expect(response.field("Connection") == "close")
-    }
-
     @Test func `a name that does not resolve`() async throws {
         let proxy = try await ProxyInProcess(more: Self.leg("http://does-not-exist.invalid"))
-        try expectProblem(try await Self.ask(proxy), 502, "dns_error", "dns", upstream: "leg.test")
+        try expectProblem(try await Self.ask(proxy), "dns", upstream: "leg.test")
     }
 
     @Test func `a port where nobody listens`() async throws {
         let proxy = try await ProxyInProcess(more: Self.leg("http://127.0.0.1:\(try freePort())"))
-        try expectProblem(
-            try await Self.ask(proxy), 502, "connection_refused", "connection-refused", upstream: "leg.test")
+        try expectProblem(try await Self.ask(proxy), "connection-refused", upstream: "leg.test")
     }
 
     @Test func `a host that does not take the connection`() async throws {
         let deaf = try DeafPort()
         let proxy = try await ProxyInProcess(
             more: Self.leg("http://127.0.0.1:\(deaf.port)", "connect_timeout: 200ms"))
-        try expectProblem(
-            try await Self.ask(proxy), 504, "connection_timeout", "connection-timeout", upstream: "leg.test")
+        try expectProblem(try await Self.ask(proxy), "connection-timeout", upstream: "leg.test")
     }
 
     @Test func `a certificate of nobody we trust`() async throws {
         let nginx = try await Nginx.secure()
         let proxy = try await ProxyInProcess(more: Self.leg("https://127.0.0.1:\(nginx.httpsPort)"))
-        try expectProblem(
-            try await Self.ask(proxy), 502, "tls_certificate_error", "tls-certificate", upstream: "leg.test")
+        try expectProblem(try await Self.ask(proxy), "tls-certificate", upstream: "leg.test")
     }
 
     @Test func `a port that does not speak TLS`() async throws {
         let plain = try await Nginx()
         let proxy = try await ProxyInProcess(more: Self.leg("https://127.0.0.1:\(plain.httpPort)"))
-        try expectProblem(try await Self.ask(proxy), 502, "tls_protocol_error", "tls", upstream: "leg.test")
+        try expectProblem(try await Self.ask(proxy), "tls", upstream: "leg.test")
     }
 
     @Test(arguments: ["", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n"])
@@ -61,7 +42,7 @@ struct ProblemTests {
         }
         let client = try await proxy.connect(sending: message())
         if !first.isEmpty { #expect(try await client.response().status / 100 == 1) }
-        try expectProblem(try await client.response(), 504, "http_response_timeout", "response-timeout")
+        try expectProblem(try await client.response(), "response-timeout")
         // The request is over, so the connection may go on.
         try await client.send(message("GET", "http://nobody.test/"))
         #expect(try await client.response().status == 403)
@@ -79,8 +60,7 @@ struct ProblemTests {
 
     @Test func `an upstream that closes without a word`() async throws {
         let proxy = try await ProxyInProcess { $0.close() }
-        try expectProblem(
-            try await proxy.request("POST", body: "x"), 502, "connection_terminated", "connection-lost")
+        try expectProblem(try await proxy.request("POST", body: "x"), "connection-lost")
     }
 
     @Test func `more requests than the upstream's max_connections wait, and not for ever`() async throws {
@@ -93,7 +73,7 @@ struct ProblemTests {
         async let second = proxy.request()
         try await eventually("two requests at the origin") { proxy.origin.requests.count == 2 }
         let third = try await proxy.request()
-        try expectProblem(third, 503, "connection_limit_reached", "connection-limit")
+        try expectProblem(third, "connection-limit")
         #expect(third.field("Retry-After") == "1")
         gate.open()
         #expect(try await [first.status, second.status] == [200, 200])
@@ -107,7 +87,7 @@ struct ProblemTests {
         let proxy = try await ProxyInProcess(proxy: "header_timeout: 300ms")
         let client = try await proxy.connect(sending: start)
         let response = try await client.response()
-        try expectProblem(response, 408, "http_request_error", "slow-request", upstream: nil)
+        try expectProblem(response, "slow-request", upstream: nil)
         #expect(response.field("Connection") == "close")
         client.finishSending()
         #expect(try await client.readToEnd().isEmpty)
@@ -131,7 +111,7 @@ struct ProblemTests {
         let proxy = try await ProxyInProcess(proxy: "idle_timeout: 1s")
         try expectProblem(
             try await proxy.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhalf"),
-            408, "http_request_error", "slow-request")
+            "slow-request")
         try await eventually("the upstream's connection ends") { proxy.origin.connections.allSatisfy(\.isOver) }
         #expect(proxy.origin.requests.first?.isComplete == false)
     }
@@ -151,7 +131,7 @@ struct ProblemTests {
     func `a head that is too large`(field: String, status: Int) async throws {
         let proxy = try await ProxyInProcess(proxy: "max_header_bytes: 4KiB")
         let response = try await proxy.request(fields: [field])
-        try expectProblem(response, status, "http_request_error", upstream: nil)
+        try expectProblem(response, "malformed-request", status: status, upstream: nil)
         #expect(response.field("Connection") == "close")
         #expect(proxy.origin.requests.isEmpty)
     }
@@ -159,13 +139,13 @@ struct ProblemTests {
     @Test func `a target that is too long`() async throws {
         let proxy = try await ProxyInProcess(proxy: "max_header_bytes: 4KiB")
         let response = try await proxy.request("GET", "http://api.test/\(String(repeating: "x", count: 5000))")
-        try expectProblem(response, 414, "http_request_error", upstream: nil)
+        try expectProblem(response, "malformed-request", status: 414, upstream: nil)
     }
 
     @Test func `a body that says it is too large`() async throws {
         let proxy = try await ProxyInProcess(proxy: "max_body_bytes: 10B")
         let response = try await proxy.request("POST", body: String(repeating: "x", count: 11))
-        try expectProblem(response, 413, "http_request_error", "body-too-large", upstream: nil)
+        try expectProblem(response, "body-too-large", upstream: nil)
         #expect(response.field("Connection") == "close")
         #expect(proxy.origin.requests.isEmpty)
         #expect(try await proxy.request("POST", body: String(repeating: "x", count: 10)).status == 200)
@@ -176,7 +156,7 @@ struct ProblemTests {
         let response = try await proxy.send(
             "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + "a\r\n0123456789\r\n1\r\nx\r\n0\r\n\r\n")
-        try expectProblem(response, 413, "http_request_error", "body-too-large")
+        try expectProblem(response, "body-too-large")
         try await eventually("the upstream's connection ends") { proxy.origin.connections.allSatisfy(\.isOver) }
         #expect(!proxy.origin.requests.contains { $0.isComplete })
     }
@@ -193,15 +173,14 @@ struct ProblemTests {
         try await client.send(
             "POST http://nobody.test/ HTTP/1.1\r\nHost: nobody.test\r\nContent-Length: \(16 << 20)\r\n\r\n")
         try await client.send([UInt8](repeating: 0x78, count: 1 << 20), times: 16, within: .seconds(20))
-        try expectProblem(
-            try await client.response(), 403, "http_request_denied", "no-upstream", upstream: nil)
+        try expectProblem(try await client.response(), "no-upstream", upstream: nil)
     }
 
     @Test func `bytes from the outside can't break out of a problem's JSON`() async throws {
         let proxy = try await ProxyInProcess(more: "- {host: '*.odd.test', url: 'http://127.0.0.1:\(try freePort())'}")
         for path in ["/\"", "/%22%0d%0a", "/<script>"] {
             let response = try await proxy.request("GET", "http://x.odd.test\(path)")
-            try expectProblem(response, 502, "connection_refused", upstream: "*.odd.test")
+            try expectProblem(response, "connection-refused", upstream: "*.odd.test")
             #expect(!response.text.contains("script"))
         }
     }
@@ -212,7 +191,7 @@ struct ProblemTests {
         let endpoint = try TokenEndpoint([.status(503, fields: [("Retry-After", "7")])])
         let proxy = try await ProxyInProcess(upstream: "token_wait: 300ms", endpoint: endpoint)
         let response = try await proxy.request()
-        try expectProblem(response, 503, "proxy_internal_response", "no-token")
+        try expectProblem(response, "no-token")
         let seconds = try #require(response.field("Retry-After").flatMap { Int($0) })
         #expect((1...7).contains(seconds))
         #expect(proxy.origin.requests.isEmpty)
@@ -222,7 +201,7 @@ struct ProblemTests {
     @Test func `a token endpoint that hangs holds requests no longer than token_wait`() async throws {
         let proxy = try await ProxyInProcess(upstream: "token_wait: 300ms", endpoint: try TokenEndpoint([.silence]))
         let client = try await proxy.connect(sending: message() + message("GET", "http://nobody.test/"))
-        try expectProblem(try await client.response(), 503, "proxy_internal_response", "no-token")
+        try expectProblem(try await client.response(), "no-token")
         #expect(try await client.response().status == 403)
     }
 
@@ -230,7 +209,7 @@ struct ProblemTests {
         let endpoint = try TokenEndpoint([.error("invalid_client", status: 401, description: "secret words")])
         let proxy = try await ProxyInProcess(endpoint: endpoint)
         let response = try await proxy.request()
-        try expectProblem(response, 502, "proxy_configuration_error", "client-refused")
+        try expectProblem(response, "client-refused")
         #expect(!response.text.contains("secret words"))
         for _ in 0..<10 { #expect(try await proxy.request().status == 502) }
         #expect(endpoint.requests.count <= 2)

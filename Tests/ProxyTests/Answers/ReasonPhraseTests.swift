@@ -46,7 +46,7 @@ struct ReasonPhraseTests {
             ] {
                 let error = MessageError(status: status, detail: detail)
                 check(Problem(error).phrase)
-                check(Problem(inBody: error).phrase)
+                check(Problem(error, inBody: true).phrase)
             }
         }
     }

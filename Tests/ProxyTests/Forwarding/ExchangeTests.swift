@@ -178,7 +178,7 @@ struct ExchangeTests {
         exchange.pieceCame()
         #expect(exchange.takeNewTime() == .upstream)
         exchange.pieceCame()
-        exchange.pause(for: .room)
+        exchange.pause = .room
         #expect(exchange.takeNewTime() == nil)
         #expect(!exchange.awaitsOthers)
         #expect(text(exchange.turnCame()) == "wait")
@@ -186,7 +186,7 @@ struct ExchangeTests {
         exchange.resume()
         #expect(exchange.awaitsOthers)
         #expect(exchange.takeNewTime() == .upstream, "an upstream that stalls then has no deadline")
-        exchange.pause(for: .turn)
+        exchange.pause = .turn
         #expect(text(exchange.roomCame()) == "wait")
         #expect(text(exchange.turnCame()) == "resumeAnswer")
     }

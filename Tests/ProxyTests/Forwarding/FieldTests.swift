@@ -22,15 +22,6 @@ struct FieldTests {
             ])
     }
 
-    @Test func `what the program says itself about Accept, User-Agent and Via passes`() async throws {
-        let proxy = try await ProxyInProcess()
-        _ = try await proxy.request(fields: ["accept: text/plain", "User-Agent: mine", "Via: 1.0 before"])
-        let request = try #require(proxy.origin.requests.first)
-        #expect(request.values("Accept") == ["text/plain"])
-        #expect(request.values("User-Agent") == ["mine"])
-        #expect(request.values("Via") == ["1.0 before", "1.1 heimdallr-proxy"])
-    }
-
     @Test func `a request's hop-by-hop fields end here`() async throws {
         let proxy = try await ProxyInProcess()
         _ = try await proxy.request(
@@ -97,8 +88,7 @@ struct FieldTests {
 
     @Test func `on_existing: reject refuses, and nothing is sent`() async throws {
         let proxy = try await ProxyInProcess(upstream: "on_existing: reject")
-        let response = try await proxy.request(fields: ["authorization: Basic bWluZQ=="])
-        try expectProblem(response, 403, "http_request_denied", "own-credential")
+        try expectProblem(try await proxy.request(fields: ["authorization: Basic bWluZQ=="]), "own-credential")
         #expect(proxy.origin.requests.isEmpty)
     }
 

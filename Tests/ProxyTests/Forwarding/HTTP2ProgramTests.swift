@@ -46,8 +46,7 @@ struct HTTP2ProgramTests {
         let run = try await curl(
             proxy, ["-H", "Host: other.test", "-w", "%{http_code} ", "-o", "/dev/null", "http://api.test/"])
         #expect(run.output == "403 ", "\(run.transcript)")
-        let served = try await curl(proxy, ["http://api.test/"])
-        #expect(served.output == "ok")
+        #expect(try await curl(proxy, ["http://api.test/"]).output == "ok")
         #expect(proxy.origin.requests.count == 1)
     }
 

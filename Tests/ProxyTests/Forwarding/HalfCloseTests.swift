@@ -130,7 +130,7 @@ struct HalfCloseTests {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect(sending: "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(rest)")
         client.finishSending()
-        try expectProblem(try await client.response(), 400, "http_request_error", "body-cut")
+        try expectProblem(try await client.response(), "body-cut")
         #expect(try await client.readToEnd(within: .seconds(5)).isEmpty)
         try await eventually("the upstream's connection ends") { proxy.origin.connections.allSatisfy(\.isOver) }
         #expect(!proxy.origin.requests.contains { $0.isComplete })
@@ -149,8 +149,7 @@ struct HalfCloseTests {
     }
 
     @Test func `an offer to upgrade is answered, too`() async throws {
-        let far = try RawListener()
-        let proxy = try await ProxyInProcess.upgrading(far)
+        let (proxy, far) = try await ProxyInProcess.upgrading()
         let (client, end) = try await proxy.askUpgrade(far)
         client.finishSending()
         try await client.isDelivered()

@@ -8,9 +8,10 @@ let agreement = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConne
 extension ProxyInProcess {
     /// With the upstream `ws.test`, signed by the client `api`, at `far`.
     static func upgrading(
-        _ far: RawListener, upstream: String = "", proxy: String = "", isLogged: Bool = false
-    ) async throws -> ProxyInProcess {
-        try await ProxyInProcess(
+        upstream: String = "", proxy: String = "", isLogged: Bool = false
+    ) async throws -> (proxy: ProxyInProcess, far: RawListener) {
+        let far = try RawListener()
+        let proxy = try await ProxyInProcess(
             proxy: proxy,
             more: """
                 - host: ws.test
@@ -19,6 +20,7 @@ extension ProxyInProcess {
                   allow_plaintext: true
                 \(upstream.indented(2))
                 """, isLogged: isLogged)
+        return (proxy, far)
     }
 
     /// Both ends of a handshake that the upstream has read.

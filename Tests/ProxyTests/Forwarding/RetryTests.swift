@@ -49,9 +49,7 @@ struct RetryTests {
     @Test func `not one whose body is gone`() async throws {
         let proxy = try await ProxyInProcess(upstream: "max_replay_bytes: 3", answer: Self.dyingOnReuse())
         #expect(try await proxy.request().status == 200)
-        try expectProblem(
-            try await proxy.request("PUT", body: "body"), 502, "connection_terminated",
-            "connection-lost")
+        try expectProblem(try await proxy.request("PUT", body: "body"), "connection-lost")
         #expect(proxy.origin.requests.count == 2)
     }
 
@@ -61,8 +59,7 @@ struct RetryTests {
     func `any other request is not: it may have been carried out`(method: String, body: String?) async throws {
         let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse())
         #expect(try await proxy.request().status == 200)
-        let response = try await proxy.request(method, body: body)
-        try expectProblem(response, 502, "connection_terminated", "connection-lost")
+        try expectProblem(try await proxy.request(method, body: body), "connection-lost")
         #expect(proxy.origin.requests.map(\.method) == ["GET", method])
     }
 
@@ -72,24 +69,24 @@ struct RetryTests {
             try exchange.respond(body: "ok")
         }
         #expect(try await proxy.request("GET", "http://api.test/first").status == 200)
-        try expectProblem(try await proxy.request(), 502, "connection_terminated", "connection-lost")
+        try expectProblem(try await proxy.request(), "connection-lost")
         #expect(proxy.origin.requests.map(\.connection) == [0, 0, 1])
     }
 
     @Test func `a connection of its own that dies was not closed for being idle`() async throws {
         let proxy = try await ProxyInProcess { $0.reset() }
-        try expectProblem(try await proxy.request(), 502, "connection_terminated", "connection-lost")
+        try expectProblem(try await proxy.request(), "connection-lost")
         #expect(proxy.origin.requests.count == 1)
     }
 
     @Test func `not when an answer had begun`() async throws {
         let proxy = try await ProxyInProcess { exchange in
-            guard exchange.head.target != "/first" else { return try exchange.respond(body: "ok") }
+            if exchange.head.target == "/first" { return try exchange.respond(body: "ok") }
             try exchange.send("HTTP/1.1 200 OK\r\n")
             exchange.close()
         }
         #expect(try await proxy.request("GET", "http://api.test/first").status == 200)
-        #expect(try await proxy.request().status == 502)
+        try expectProblem(try await proxy.request(), "response-cut")
         #expect(proxy.origin.requests.map(\.connection) == [0, 0])
     }
 

@@ -10,7 +10,7 @@ struct TokenFaultTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (index, fault) in faults.enumerated() {
                 // So few at once that none is slow for want of a processor.
-                if index >= 16 { try await group.next() }
+                if index >= 12 { try await group.next() }
                 group.addTask { try await run(fault) }
             }
             try await group.waitForAll()

@@ -158,12 +158,6 @@ struct UnauthorizedTests {
         #expect(proxy.endpoint.requests.isEmpty)
     }
 
-    @Test func `an upstream without a client gets no second request`() async throws {
-        let proxy = try await ProxyInProcess(more: "- {host: plain.test, url: ORIGIN}") { try $0.respond(401) }
-        #expect(try await proxy.request("GET", "http://plain.test/").status == 401)
-        #expect(proxy.origin.requests.count == 1)
-    }
-
     @Test func `many requests with one refused token are one new token`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess { exchange in

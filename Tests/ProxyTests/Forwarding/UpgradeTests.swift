@@ -6,17 +6,15 @@ import Testing
 @Suite("upgraded connections: what tunnels don't have", .stopsProxies, .timeLimit(.minutes(1)))
 struct UpgradeTests {
     @Test func `an upstream that does not answer is 504`() async throws {
-        let far = try RawListener()
-        let proxy = try await ProxyInProcess.upgrading(far, upstream: "response_timeout: 200ms")
+        let (proxy, far) = try await ProxyInProcess.upgrading(upstream: "response_timeout: 200ms")
         let client = try await proxy.connect(sending: handshake())
         let end = try await far.accept()
-        try expectProblem(try await client.response(), 504, "http_response_timeout", upstream: "ws.test")
+        try expectProblem(try await client.response(), "response-timeout", upstream: "ws.test")
         _ = try await end.readToEnd()
     }
 
     @Test func `a client that says nothing more is given up after proxy.idle_timeout`() async throws {
-        let far = try RawListener()
-        let proxy = try await ProxyInProcess.upgrading(far, upstream: "idle_timeout: off", proxy: "idle_timeout: 1s")
+        let (proxy, far) = try await ProxyInProcess.upgrading(upstream: "idle_timeout: off", proxy: "idle_timeout: 1s")
         let begin = ContinuousClock.now
         let (client, end) = try await proxy.openUpgrade(far)
         end.finishSending()

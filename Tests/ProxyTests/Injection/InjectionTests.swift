@@ -91,7 +91,7 @@ struct InjectionTests {
     @Test func `OPTIONS of the whole server has no query for a key`() async throws {
         let proxy = try await proxy("inject: {query: key, value: k}")
         let response = try await proxy.send("OPTIONS * HTTP/1.1\r\nHost: key.test\r\n\r\n", method: "OPTIONS")
-        try expectProblem(response, 400, "http_request_error", "no-query", upstream: "key.test")
+        try expectProblem(response, "no-query", upstream: "key.test")
     }
 
     @Test func `on_existing is about each place by itself`() async throws {
@@ -105,7 +105,7 @@ struct InjectionTests {
             "on_existing: reject\ninject: [{header: X-Key, value: k}, {query: q, value: o}]")
         for (target, fields) in [("/", ["X-Key: mine"]), ("/?q=", []), ("/?a;q=1", [])] {
             let response = try await reject.request("GET", "http://key.test" + target, fields: fields)
-            try expectProblem(response, 403, "http_request_denied", "own-credential", upstream: "key.test")
+            try expectProblem(response, "own-credential", upstream: "key.test")
         }
         #expect(try await ask(reject).values("X-Key") == ["k"])
     }
@@ -125,7 +125,7 @@ struct InjectionTests {
         let proxy = try await proxy("inject: {header: X-Key, value: k}")
         let response = try await proxy.send(
             "GET / HTTP/1.1\r\nHost: key.test\r\nOrigin: http://evil.example\r\n\r\n")
-        try expectProblem(response, 403, "http_request_denied", "web-page", upstream: "key.test")
+        try expectProblem(response, "web-page", upstream: "key.test")
     }
 
     // MARK: Secrets that change
@@ -166,7 +166,7 @@ struct InjectionTests {
                 + "{file: \(folder.path)/key}}}",
             change: { _ in try? FileManager.default.removeItem(atPath: folder.path + "/key") })
         let response = try await proxy.request("GET", "http://key.test/")
-        try expectProblem(response, 503, "proxy_internal_response", "no-credential", upstream: "key.test")
+        try expectProblem(response, "no-credential", upstream: "key.test")
         #expect(response.field("Retry-After") == "1")
         #expect(proxy.origin.requests.isEmpty)
         try folder.write("two\n", to: "key")

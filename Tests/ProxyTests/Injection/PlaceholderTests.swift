@@ -20,8 +20,7 @@ struct PlaceholderTests {
     ])
     func `everything else goes unsigned, with the program's own fields`(fields: [String]) async throws {
         let proxy = try await ProxyInProcess(upstream: "require_placeholder: DUMMY\non_existing: reject")
-        let response = try await proxy.request(fields: fields)
-        #expect(response.status == 200)
+        #expect(try await proxy.request(fields: fields).status == 200)
         let request = try #require(proxy.origin.requests.first)
         let isHop = fields.first?.hasPrefix("Connection") == true
         let own = isHop ? [] : fields.filter { !$0.hasPrefix("Connection") }
@@ -62,7 +61,7 @@ struct PlaceholderTests {
         }
         let proxy = try await ProxyInProcess(more: more.replacing("WORD", with: "reject"))
         let response = try await proxy.request("GET", "http://key.test/", fields: fields)
-        try expectProblem(response, 403, "http_request_denied", "own-credential", upstream: "key.test")
+        try expectProblem(response, "own-credential", upstream: "key.test")
     }
 
     @Test func `a token's replay after a 401 keeps its place`() async throws {
@@ -71,8 +70,7 @@ struct PlaceholderTests {
         }
         #expect(try await proxy.request(fields: ["Authorization: Bearer DUMMY"]).status == 200)
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
-        let unsigned = try await proxy.request(fields: ["Authorization: Bearer mine"])
-        #expect(unsigned.status == 401)
+        #expect(try await proxy.request(fields: ["Authorization: Bearer mine"]).status == 401)
         #expect(proxy.origin.requests.last?.authorization == ["Bearer mine"])
     }
 }

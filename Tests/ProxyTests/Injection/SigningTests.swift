@@ -133,13 +133,11 @@ struct SigningTests {
         let proxy = try await proxy(more: "max_replay_bytes: 1KiB")
         let body = String(repeating: "x", count: 2000)
         let long = try await proxy.request("POST", "http://aws.test/x", body: body)
-        try expectProblem(long, 413, "http_request_error", "body-not-signable", upstream: "aws.test")
+        try expectProblem(long, "body-not-signable", upstream: "aws.test")
         let chunked =
             "PUT http://aws.test/y HTTP/1.1\r\nHost: aws.test\r\nTransfer-Encoding: chunked\r\n\r\n"
             + "7D0\r\n\(body)\r\n0\r\n\r\n"
-        try expectProblem(
-            try await proxy.send(chunked, method: "PUT"), 413, "http_request_error", "body-not-signable",
-            upstream: "aws.test")
+        try expectProblem(try await proxy.send(chunked, method: "PUT"), "body-not-signable", upstream: "aws.test")
         #expect(proxy.origin.requests.isEmpty)
         let digest = try PayloadDigest()
         try digest.update(Array(body.utf8).span)
@@ -154,7 +152,7 @@ struct SigningTests {
         let proxy = try await proxy("s3")
         let response = try await proxy.request(
             "PUT", "http://aws.test/x", fields: ["X-Amz-Content-Sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD"], body: "x")
-        try expectProblem(response, 400, "http_request_error", "signed-chunks", upstream: "aws.test")
+        try expectProblem(response, "signed-chunks", upstream: "aws.test")
     }
 
     @Test(

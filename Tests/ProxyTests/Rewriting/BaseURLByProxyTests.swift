@@ -15,11 +15,10 @@ struct BaseURLByProxyTests {
             #expect(try await proxy.request("GET", "\(base)/v1/x?y").status == 200)
             #expect(proxy.origin.requests.map(\.target) == ["/base/v1/x?y"])
             #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"]])
+            try expectProblem(try await proxy.request("GET", "\(base)/v2"), "not-covered", upstream: nil)
             try expectProblem(
-                try await proxy.request("GET", "\(base)/v2"), 403, "http_request_denied", "not-covered", upstream: nil)
-            try expectProblem(
-                try await proxy.request("GET", "\(base)/v1/", fields: ["Origin: http://page.test"]), 403,
-                "http_request_denied", "web-page", upstream: nil)
+                try await proxy.request("GET", "\(base)/v1/", fields: ["Origin: http://page.test"]), "web-page",
+                upstream: nil)
         }
     }
 
@@ -39,8 +38,7 @@ struct BaseURLByProxyTests {
         ] {
             #expect(try await proxy.request("GET", url).status == 403)
         }
-        let origin = try await proxy.send("GET / HTTP/1.1\r\nHost: 127.0.0.1:\(proxy.upstreamPort)\r\n\r\n")
-        #expect(origin.status == 403)
+        #expect(try await proxy.send("GET / HTTP/1.1\r\nHost: 127.0.0.1:\(proxy.upstreamPort)\r\n\r\n").status == 403)
         #expect(proxy.origin.requests.isEmpty)
     }
 
@@ -69,7 +67,7 @@ struct BaseURLByProxyTests {
         func get(_ host: String) async throws -> RawResponse {
             try await proxy.send("GET / HTTP/1.1\r\nHost: \(host)\r\n\(field)\r\n\r\n")
         }
-        try expectProblem(try await get("api.test"), 403, "http_request_denied", "web-page")
+        try expectProblem(try await get("api.test"), "web-page")
         #expect(proxy.origin.requests.isEmpty)
         #expect(proxy.endpoint.requests.isEmpty)
         // There is nothing to take where there is no token, and whoever set up a browser to use the proxy meant it.

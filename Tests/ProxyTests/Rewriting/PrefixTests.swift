@@ -17,11 +17,10 @@ struct PrefixTests {
     func `what climbs is refused, by the proxy, its base URL and why`(path: String) async throws {
         let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0", url: "/tenant-a")
         try expectProblem(
-            try await proxy.request("GET", "http://api.test\(path)"), 400, "http_request_error", "ambiguous-path",
-            upstream: "api.test")
+            try await proxy.request("GET", "http://api.test\(path)"), "ambiguous-path", upstream: "api.test")
         let response = try await RawClient.exchange(
             port: proxy.upstreamPort, "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        try expectProblem(response, 400, "http_request_error", "ambiguous-path", upstream: "api.test")
+        try expectProblem(response, "ambiguous-path", upstream: "api.test")
         #expect(proxy.origin.connections.isEmpty)
         #expect(try Self.refusal("https://far.example/tenant-a", path)?.contains("`..`") == true)
     }
@@ -49,7 +48,7 @@ struct PrefixTests {
         for target in ["*", "http://api.test"] {
             let response = try await proxy.send(
                 "OPTIONS \(target) HTTP/1.1\r\nHost: api.test\r\n\r\n", method: "OPTIONS")
-            try expectProblem(response, 400, "http_request_error", "whole-server", upstream: "api.test")
+            try expectProblem(response, "whole-server", upstream: "api.test")
         }
         #expect(proxy.origin.connections.isEmpty)
         #expect(proxy.endpoint.requests.isEmpty)

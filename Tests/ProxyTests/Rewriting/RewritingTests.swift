@@ -56,8 +56,7 @@ struct RewritingTests {
         // The path goes as it is, so it has to be the upstream's.
         for value in ["http://api.test/x", "/x", "http://\(own)/x"] {
             try expectProblem(
-                try await proxy.request("COPY", fields: ["Destination: \(value)"]), 403, "http_request_denied",
-                "destination-not-covered")
+                try await proxy.request("COPY", fields: ["Destination: \(value)"]), "destination-not-covered")
         }
     }
 
@@ -104,8 +103,8 @@ struct RewritingTests {
         let proxy = try await proxy(more)
         let value = destination.replacing("ORIGIN", with: proxy.origin.authority)
         try expectProblem(
-            try await proxy.request("COPY", "http://api.test/v1/a", fields: ["Destination: \(value)"]), 403,
-            "http_request_denied", "destination-not-covered")
+            try await proxy.request("COPY", "http://api.test/v1/a", fields: ["Destination: \(value)"]),
+            "destination-not-covered")
         #expect(proxy.origin.requests.isEmpty)
     }
 

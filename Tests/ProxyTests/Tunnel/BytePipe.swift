@@ -21,14 +21,13 @@ struct BytePipe {
     /// - Parameter idleTimeout: after which it ends if nothing moves.
     init(_ kind: Kind, idleTimeout: String? = nil, isLogged: Bool = false) async throws {
         self.kind = kind
-        far = try RawListener()
         let lines = idleTimeout.map { "idle_timeout: \($0)" } ?? ""
-        proxy =
-            switch kind {
-            case .tunnel:
-                try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)", proxy: lines, isLogged: isLogged)
-            case .upgrade: try await ProxyInProcess.upgrading(far, upstream: lines, isLogged: isLogged)
-            }
+        switch kind {
+        case .tunnel:
+            far = try RawListener()
+            proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)", proxy: lines, isLogged: isLogged)
+        case .upgrade: (proxy, far) = try await ProxyInProcess.upgrading(upstream: lines, isLogged: isLogged)
+        }
     }
 
     /// An open one's two ends.

@@ -67,8 +67,7 @@ struct InsideConnectTests {
         #expect(try await client.response().status == 200)
         try await client.send(Self.get(fields: "Origin: http://page.test\r\nSec-Fetch-Site: cross-site\r\n"))
         #expect(try await client.response().status == 200)
-        let far = try RawListener()
-        let upgrading = try await ProxyInProcess.upgrading(far)
+        let (upgrading, far) = try await ProxyInProcess.upgrading()
         let socket = try await open(upgrading, to: "ws.test:80")
         try await socket.send(
             Self.get(
@@ -92,8 +91,7 @@ struct InsideConnectTests {
             more: "- {host: two.test, url: ORIGIN, client: api, allow_plaintext: true}")
         let client = try await open(proxy, to: connect)
         try await client.send(Self.get(host))
-        try expectProblem(
-            try await client.response(), 403, "http_request_denied", "other-authority", upstream: nil)
+        try expectProblem(try await client.response(), "other-authority", upstream: nil)
         #expect(try await client.readToEnd().isEmpty)
         #expect(proxy.origin.requests.isEmpty)
     }
@@ -106,8 +104,7 @@ struct InsideConnectTests {
         try await client.send(Self.get(connect.hasSuffix(":8080") ? "api.test:8080" : "api.test"))
         #expect(try await client.response().status == 200)
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"]])
-        let refused = try await proxy.send(connectRequest("127.0.0.1:81"), method: "CONNECT")
-        #expect(refused.status == 403)
+        #expect(try await proxy.send(connectRequest("127.0.0.1:81"), method: "CONNECT").status == 403)
     }
 
     @Test func `the CONNECT's user is theirs`() async throws {

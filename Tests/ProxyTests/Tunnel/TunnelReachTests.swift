@@ -12,9 +12,7 @@ struct TunnelReachTests {
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(listed.port)")
         for authority in ["127.0.0.1:\(other.port)", "localhost:\(listed.port)", "api.test:443"] {
             let client = try await proxy.connect(sending: connectRequest(authority) + message())
-            try expectProblem(
-                try await client.response(to: "CONNECT"), 403, "http_request_denied", "tunnel-not-listed", upstream: nil
-            )
+            try expectProblem(try await client.response(to: "CONNECT"), "tunnel-not-listed", upstream: nil)
             // The bytes behind it are no request.
             #expect(try await client.readToEnd().isEmpty)
         }
@@ -38,7 +36,7 @@ struct TunnelReachTests {
         let response = try await proxy.send(connectRequest("\(host):\(far.port)"), method: "CONNECT")
         #expect([403, 502].contains(response.status))
         if response.status == 403 {
-            try expectProblem(response, 403, "destination_ip_prohibited", "address-denied", upstream: nil)
+            try expectProblem(response, "address-denied", upstream: nil)
         }
         #expect(try await !far.isAwaited())
     }
@@ -61,7 +59,7 @@ struct TunnelReachTests {
     func `nor to the neighbours and the cloud's metadata`(host: String) async throws {
         let proxy = try await ProxyInProcess.tunnelling(#""*""#)
         let response = try await proxy.send(connectRequest("\(host):80"), method: "CONNECT")
-        try expectProblem(response, 403, "destination_ip_prohibited", "address-denied", upstream: nil)
+        try expectProblem(response, "address-denied", upstream: nil)
     }
 
     @Test func `private_networks are exceptions, and so is what is listed beside the star`() async throws {
@@ -70,8 +68,7 @@ struct TunnelReachTests {
         _ = try await proxy.openTunnel(to: far)
         let other = try await ProxyInProcess.tunnelling("\"*\", 127.0.0.1:\(far.port)")
         _ = try await other.openTunnel(to: far)
-        let response = try await other.send(connectRequest("127.0.0.2:\(far.port)"), method: "CONNECT")
-        #expect(response.status == 403)
+        #expect(try await other.send(connectRequest("127.0.0.2:\(far.port)"), method: "CONNECT").status == 403)
     }
 
     @Test(arguments: ["127.0.0.1", "0.0.0.0", "localhost"])
@@ -79,7 +76,7 @@ struct TunnelReachTests {
         let proxy = try await ProxyInProcess.tunnelling(
             #""*""#, proxy: "private_networks: [127.0.0.0/8, 0.0.0.0/8, \"::1/128\"]")
         let response = try await proxy.send(connectRequest("\(host):\(proxy.port)"), method: "CONNECT")
-        try expectProblem(response, 508, "proxy_loop_detected", "loop", upstream: nil)
+        try expectProblem(response, "loop", upstream: nil)
     }
 
     @Test func `an upstream's own listener opens no tunnels`() async throws {
@@ -88,7 +85,7 @@ struct TunnelReachTests {
             "127.0.0.1:\(far.port)", more: "- host: own.test\n  url: ORIGIN\n  listen: 127.0.0.1:0")
         let response = try await RawClient.exchange(
             port: proxy.upstreamPort, connectRequest("127.0.0.1:\(far.port)"), method: "CONNECT")
-        try expectProblem(response, 403, "http_request_denied", "connect-refused", upstream: nil)
+        try expectProblem(response, "connect-refused", upstream: nil)
     }
 
     // MARK: When it can't
@@ -98,7 +95,7 @@ struct TunnelReachTests {
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(port)")
         let client = try await proxy.connect(sending: connectRequest("127.0.0.1:\(port)") + "early")
         let response = try await client.response(to: "CONNECT")
-        try expectProblem(response, 502, "connection_refused", "connection-refused", upstream: nil)
+        try expectProblem(response, "connection-refused", upstream: nil)
         #expect(!response.text.contains("upstream"))
         #expect(try await client.readToEnd().isEmpty)
     }
@@ -106,14 +103,14 @@ struct TunnelReachTests {
     @Test func `no such name is 502`() async throws {
         let proxy = try await ProxyInProcess.tunnelling("no-such-host.invalid:443")
         let response = try await proxy.send(connectRequest("no-such-host.invalid:443"), method: "CONNECT")
-        try expectProblem(response, 502, "dns_error", "dns", upstream: nil)
+        try expectProblem(response, "dns", upstream: nil)
     }
 
     @Test func `nobody answering is 504`() async throws {
         let deaf = try DeafPort()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(deaf.port)")
         let response = try await proxy.send(connectRequest("127.0.0.1:\(deaf.port)"), method: "CONNECT")
-        try expectProblem(response, 504, "connection_timeout", "connection-timeout", upstream: nil)
+        try expectProblem(response, "connection-timeout", upstream: nil)
     }
 
     @Test func `a client that is reset while it waits ends the attempt`() async throws {
@@ -139,8 +136,7 @@ struct TunnelReachTests {
     func `what is no CONNECT is refused, whether tunnels are allowed or not`(request: String) async throws {
         for proxy in [try await ProxyInProcess.tunnelling(#""*""#), try await ProxyInProcess()] {
             let client = try await proxy.connect(sending: request)
-            try expectProblem(
-                try await client.response(to: "CONNECT"), 400, "http_request_error", "malformed-request", upstream: nil)
+            try expectProblem(try await client.response(to: "CONNECT"), "malformed-request", upstream: nil)
             #expect(try await client.readToEnd().isEmpty)
         }
     }

@@ -85,7 +85,7 @@ enum AnswerPhase {
     ) -> BodyTaking {
         context.exchange.resume()
         guard share.takesMore(turn: context.shard.loop.now, now: .current()) else {
-            context.exchange.pause(for: .turn)
+            context.exchange.pause = .turn
             return .partly(0)
         }
         if let goesOn = context.exchange.hold(body) { return goesOn ? .taken : .abort }
@@ -102,7 +102,7 @@ enum AnswerPhase {
         }
         noteSent(count, &context)
         guard count < body.count else { return .taken }
-        context.exchange.pause(for: .room)
+        context.exchange.pause = .room
         return .partly(count)
     }
 
@@ -178,10 +178,7 @@ enum AnswerPhase {
     }
 
     private static func isSecret(_ field: Field, _ bytes: Span<UInt8>) -> Bool {
-        switch field.known {
-        case .authorization, .proxyAuthorization: true
-        default: bytes[field.name].equalsIgnoringCase(cookie)
-        }
+        [.authorization, .proxyAuthorization].contains(field.known) || bytes[field.name].equalsIgnoringCase(cookie)
     }
 
     private static let cookie = Array("cookie".utf8)

@@ -51,13 +51,13 @@ enum BodyDigest {
         var bytes: InlineArray<16384, UInt8> = .init(repeating: 0)
         while true {
             guard share.takesMore(turn: context.shard.loop.now, now: .current()) else {
-                context.exchange.pause(for: .turn)
+                context.exchange.pause = .turn
                 return .wait
             }
             var span = bytes.mutableSpan
             let reading: BodyReading
             do throws(MessageError) { reading = try context.stream.readBody(into: &span) } catch {
-                return .fail(Problem(inBody: error))
+                return .fail(Problem(error, inBody: true))
             }
             switch reading {
             case .bytes(let count):

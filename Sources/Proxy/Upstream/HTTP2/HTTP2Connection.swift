@@ -218,12 +218,8 @@ final class HTTP2Connection: CarrierOwner {
         case .interim(let stream, let block): exchanges[stream]?.headCame(session.received, block)
         case .trailers(let stream, let block): exchanges[stream]?.trailersCame(session.received, block)
         case .data(let stream, let range):
-            let piece = bytes.extracting(range)
-            if let exchange = exchanges[stream] {
-                exchange.contentCame(piece)
-            } else {
-                consume(range.count, of: stream)
-            }
+            guard let exchange = exchanges[stream] else { return consume(range.count, of: stream) }
+            exchange.contentCame(bytes.extracting(range))
         case .ended(let stream): exchanges[stream]?.answerEnded()
         case .closed(let stream, let closing): closed(stream, closing)
         case .settings: serveOthers()
