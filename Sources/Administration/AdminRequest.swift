@@ -40,10 +40,11 @@ extension ServerRequest {
 
     /// By name. Of two with one name the first counts, which has the longer path (RFC 6265 section 5.4).
     var cookies: [String: String] {
-        let pairs = values("Cookie").flatMap { $0.split(separator: ";") }.compactMap { pair in
-            pair.firstIndex(of: "=").map { (pair[..<$0].drop { $0 == " " }, pair[$0...].dropFirst()) }
+        let pairs = values("Cookie").joined(separator: ";").split(separator: ";").map {
+            $0.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         }
-        return Dictionary(pairs.map { (String($0), String($1)) }) { first, _ in first }
+        let named = pairs.filter { $0.count == 2 }.map { (String($0[0].drop { $0 == " " }), String($0[1])) }
+        return Dictionary(named) { first, _ in first }
     }
 
     var wantsPlainText: Bool { value("Accept") == "text/plain" }

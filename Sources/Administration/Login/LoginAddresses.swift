@@ -23,9 +23,9 @@ final class LoginAddresses: Sendable {
         return "http://" + (reachable.contains(":") ? "[\(reachable)]" : reachable) + ":\(port)"
     }
 
-    var defaultRedirectURI: String { base.withLock { $0 } + "/callback" }
-
-    func redirectURI(of client: AdministrationSources.Client) -> String { client.redirectURI ?? defaultRedirectURI }
+    func redirectURI(of client: AdministrationSources.Client) -> String {
+        client.redirectURI ?? base.withLock { $0 } + "/callback"
+    }
 
     /// The page that signs the client in. It has the origin of the redirect URI, so that the browser sends its cookies when it
     /// comes back.

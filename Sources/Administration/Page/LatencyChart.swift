@@ -41,7 +41,6 @@ struct LatencyChart {
 
     var width: Int { bars.count * Self.step - 3 }
     var summary: String { "half in \(Self.text(seconds: median)), 95 % in \(Self.text(seconds: percentile95))" }
-
     var quantiles: String { "p50 \(Self.text(seconds: median)) · p95 \(Self.text(seconds: percentile95))" }
 
     /// Interpolates linearly in a bucket. The last bucket counts as its lower bound.

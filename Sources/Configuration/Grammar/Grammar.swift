@@ -194,15 +194,10 @@ enum Grammar {
 
     // MARK: OAuth
 
-    /// RFC 6749, section 3.3: a scope token.
-    static func scopeToken(_ text: some StringProtocol) -> Bool {
-        isVisible(text) && !text.utf8.contains(0x22) && !text.utf8.contains(0x5C)
-    }
-
-    /// Several scope tokens, separated by spaces.
+    /// RFC 6749, section 3.3: scope tokens, separated by spaces.
     static func scopes(_ text: String) throws(Misfit) -> [String] {
         let tokens = text.split(separator: " ").map(String.init)
-        guard !tokens.isEmpty, tokens.allSatisfy(scopeToken) else {
+        guard !tokens.isEmpty, tokens.allSatisfy({ isVisible($0) && !$0.contains("\"") && !$0.contains("\\") }) else {
             throw Misfit(
                 "write scopes as in [read, write] or \"read write\", without \" and \\", matching: #"^[^"\\]+$"#)
         }

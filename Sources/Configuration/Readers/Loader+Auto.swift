@@ -36,7 +36,8 @@ extension Loader {
     func checkSubjects() {
         for client in configuration.clients {
             guard let name = client.auto?.subjectClient else { continue }
-            guard !configuration.clients.contains(where: { $0.name == name && $0.namesPeople }) else { continue }
+            let subject = configuration.clients.first { $0.name == name }
+            guard subject?.needsLogin != true || subject?.scope.contains("openid") != true else { continue }
             diagnostics.error(
                 clientPositions[client.name] ?? .whole,
                 "auto.subject_token: \"\(Section.shown(name))\" has to be a client under `clients` that a person signs in to, "

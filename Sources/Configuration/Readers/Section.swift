@@ -90,8 +90,8 @@ final class Section {
         known.append(key)
         outline?.add(key)
         guard let entry = entry(key) else { return nil }
-        if entry.value.isNull {
-            let tilde = entry.value.isTilde ? " (in YAML ~ means none)" : ""
+        if entry.value.isNull, case .scalar(let scalar) = entry.value.content {
+            let tilde = scalar.text == "~" ? " (in YAML ~ means none)" : ""
             diagnostics.error(
                 entry.keyPosition, "\(name(of: key)) has no value\(tilde): write one or leave the key out")
             return nil
@@ -133,7 +133,9 @@ final class Section {
     /// Warns of a shell variable, which is plain text here. Only for names in capitals and for variables that are set,
     /// because the `$metadata` of a path is meant literally.
     private func warnOfBareName(_ text: String, _ node: Node, _ key: String, isSecret: Bool) {
-        guard let name = Substitution.bareName(in: text), !leavesDollars(key) else { return }
+        // A command may be a shell with its own command line.
+        let leavesDollars = ["hooks", "secret"].contains(pattern) && key == "command"
+        guard let name = Substitution.bareName(in: text), !leavesDollars else { return }
         guard diagnostics.environment[name] != nil || name.utf8.allSatisfy({ !(0x61...0x7A).contains($0) }) else {
             return
         }
@@ -143,9 +145,6 @@ final class Section {
             : "$\(Self.shown(name)) stands for itself here: write ${\(Self.shown(name))} for the environment variable"
         diagnostics.warn(node.position, label(key, node) + advice)
     }
-
-    /// Whether the command may be a shell with its own command line.
-    private func leavesDollars(_ key: String) -> Bool { ["hooks", "secret"].contains(pattern) && key == "command" }
 
     func value<T>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
         tell(key, .value(of: parse))

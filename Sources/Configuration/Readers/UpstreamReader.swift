@@ -29,7 +29,9 @@ struct UpstreamReader {
         section.need("host", saying: "\(section.path): `host` is missing: write api.example.com")
         let stand = HostPattern(wildcard: false, host: .name("invalid"), port: nil)
         var reader = UpstreamReader(section: section, settings: UpstreamSettings(host: host ?? stand))
-        reader.readInterception(usually: intercepts)
+        // A wildcard keeps a signing key in use, so `proxy.intercept` does not include it.
+        let usually = intercepts && !reader.settings.host.wildcard
+        reader.settings.intercepts = section.value("intercept", Grammar.boolean) ?? usually
         let listener = reader.readMatching()
         reader.readInjection()
         reader.readHeaders()
@@ -70,12 +72,6 @@ struct UpstreamReader {
     private static func fieldPattern(_ text: String) throws(Misfit) -> String {
         let pattern = try Grammar.printable(text)
         return try Grammar.checked(pattern, !pattern.dropLast().contains("*"), Misfit("write * at the end only"))
-    }
-
-    /// Reads `intercept`. A wildcard keeps a signing key in use, so `proxy.intercept` does not include it.
-    private mutating func readInterception(usually: Bool) {
-        let isWildcard = settings.host.wildcard
-        settings.intercepts = section.value("intercept", Grammar.boolean) ?? (usually && !isWildcard)
     }
 
     // MARK: Which token, and how
@@ -140,7 +136,9 @@ struct UpstreamReader {
             settings.serverCertificate = tls.serverCertificate(for: settings)
             settings.tls = tls.tlsSettings(serverName: true)
         }
-        warnOfSigning()
+        if settings.intercepts, isForTopLevel, settings.serverCertificate == nil {
+            section.warn("intercept", "the proxy keeps a key that signs for every host under .\(settings.host.host)")
+        }
         readRewriting()
         guard known else { return }
         let hasClient = section.has("client")
@@ -154,11 +152,6 @@ struct UpstreamReader {
             let what = hasClient ? "this client's token" : "what is injected here"
             section.warn("host", "every host under .\(settings.host.host) gets \(what)")
         }
-    }
-
-    private func warnOfSigning() {
-        guard settings.intercepts, isForTopLevel, settings.serverCertificate == nil else { return }
-        section.warn("intercept", "the proxy keeps a key that signs for every host under .\(settings.host.host)")
     }
 
     /// Whether the wildcard stands before a name without dots.

@@ -135,11 +135,6 @@ public struct ClientSettings: Sendable, Equatable {
     }
 }
 
-extension ClientSettings {
-    /// Whether a sign-in brings an id token.
-    var namesPeople: Bool { needsLogin && scope.contains("openid") }
-}
-
 public struct NameValue: Sendable, Equatable {
     public var name: String
     public var value: String

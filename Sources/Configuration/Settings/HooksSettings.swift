@@ -12,7 +12,10 @@ extension Section {
     func hooksSettings() -> HooksSettings {
         defer { finish() }
         var settings = HooksSettings()
-        settings.webhook = value("webhook", Grammar.webhook)
+        settings.webhook = value("webhook") { text throws(Misfit) in
+            _ = try URLParts(web: text, example: "https://alerts.example.com/heimdallr")
+            return text
+        }
         settings.command = command("command")
         read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
         if let webhook = settings.webhook, webhook.lowercased().hasPrefix("http:"), !settings.allowPlaintext {
@@ -21,13 +24,5 @@ extension Section {
         need(
             "webhook", "command", saying: "\(path): write `webhook`, `command` or both, or leave the section out")
         return settings
-    }
-}
-
-extension Grammar {
-    /// URL of the webhook, without a fragment or a user name.
-    static func webhook(_ text: String) throws(Misfit) -> String {
-        _ = try URLParts(web: text, example: "https://alerts.example.com/heimdallr")
-        return text
     }
 }

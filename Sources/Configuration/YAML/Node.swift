@@ -39,8 +39,6 @@ struct Node {
         guard case .scalar(let scalar) = content, scalar.plain else { return false }
         return ["", "~", "null", "Null", "NULL"].contains(scalar.text)
     }
-
-    var isTilde: Bool { if case .scalar(let scalar) = content { isNull && scalar.text == "~" } else { false } }
 }
 
 extension Node {

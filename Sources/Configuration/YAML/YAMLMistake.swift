@@ -212,7 +212,8 @@ struct YAMLMistake {
             return Fault(Location(location.line, 1), "write --- in a line of its own, or leave it out")
         }
         if let indentation = text.indentation(of: location.line), let before = text.lineBefore(location.line),
-            let above = text.indentation(of: before), indentation > above, !lineHasEarlierColon
+            let above = text.indentation(of: before), indentation > above,
+            !text.text(from: Location(location.line, 1), upTo: location.column).contains(": ")
         {
             return tooFar(Location(location.line, indentation))
         }
@@ -220,10 +221,6 @@ struct YAMLMistake {
             location,
             "a second key can't stand in this line: put a value that contains \": \" in quotes, or write the key in a line of "
                 + "its own")
-    }
-
-    private var lineHasEarlierColon: Bool {
-        text.text(from: Location(location.line, 1), upTo: location.column).contains(": ")
     }
 
     /// `threads 1`, `threads:1`, `threads`.
