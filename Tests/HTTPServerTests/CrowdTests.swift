@@ -50,7 +50,7 @@ struct CrowdTests {
     @Test("a request that has arrived is answered, even when after a long turn a newcomer is accepted first")
     func arrived() async throws {
         let loop = try EventLoop.start(name: "held")
-        try await withServer(settings: settings(places: 1), on: loop, respond: echo) { port in
+        try await withServer(settings: settings(slots: 1), on: loop, respond: echo) { port in
             let old = try await RawClient.connect(port: port)
             // From then on it may be replaced.
             try await Task.sleep(for: .milliseconds(100))
