@@ -68,11 +68,11 @@ struct Registrations: Sendable, Equatable {
 
     /// Adds those of another process. Of two attempts at one issuer the later one counts.
     mutating func add(_ others: Registrations) {
-        for other in others.entries where entries.allSatisfy({ $0.issuer != other.issuer || $0.at < other.at }) {
-            replace(other)
+        let later = others.entries.filter { other in
+            entries.allSatisfy { $0.issuer != other.issuer || $0.at < other.at }
         }
+        for other in later { replace(other) }
     }
-
 }
 
 // In the store.

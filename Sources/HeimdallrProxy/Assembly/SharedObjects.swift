@@ -71,11 +71,17 @@ struct SharedObjects: Sendable {
         }
         // One slow secret delays no other client's requests, and no probe.
         await waitBriefly(atMost: .seconds(1)) { [secrets] in await secrets.prime() }
-        let opened = try await interception.prepare(configuration)
         let tracing = try traces.prepare(configuration)
         let stream: AuditStream?
         do { stream = try await BlockingWork.run { [audit] in try audit.prepare(configuration.audit) } } catch {
             traces.discard(tracing)
+            throw error
+        }
+        let opened: Interception?
+        // Last, because it replaces the kept authorities.
+        do { opened = try await interception.prepare(configuration) } catch {
+            traces.discard(tracing)
+            await BlockingWork.run { [audit] in audit.discard(stream) }
             throw error
         }
         let users = configuration.proxy.users.mapValues { secrets.accessSecret($0) }

@@ -49,6 +49,13 @@ import Testing
         #expect(level.current == .info)
     }
 
+    @Test(arguments: [("debgu", nil), ("", nil), ("debug", "25h"), ("debug", "0s"), ("debug", "")] as [(String, String?)])
+    func `nonsense changes nothing`(word: String, time: String?) {
+        let answer = answer((word, time))
+        #expect(!answer.isGood && answer.text.hasPrefix("error: "), "\(answer.text)")
+        #expect(level.current == .info)
+    }
+
     @Test func `every logger goes by it, those of libraries from warnings on`() {
         let writer = LogWriter(format: .text)
         defer { writer.close() }

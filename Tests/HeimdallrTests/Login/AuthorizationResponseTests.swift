@@ -210,7 +210,7 @@ import Testing
             if let token = try? SignedToken(changed(jwt)) {
                 let claims = Claims(token.payload)
                 _ = claims.name
-                try? claims.check(.init(issuer: "a", client: "a", nonce: "n", now: .max))
+                try? claims.check(issuer: "a", client: "a", nonce: "n", now: .max)
             }
             _ = try? KeySet(changed(documents[0]))
             _ = try? ServerMetadata(changed(documents[1]), issuer: "https://a.example")
