@@ -117,29 +117,24 @@ final class HTTP2Exchange: UpstreamStream {
     }
 
     /// Sends the head on a connection that has room.
-    /// - Returns: the end, if the request failed at once.
-    func open(on connection: HTTP2Connection) -> UpstreamEnd? {
-        guard let delegate else { return nil }
+    /// - Throws: why nothing was sent. The caller then ends the exchange, by `end(with:)` or `tell`.
+    func open(on connection: HTTP2Connection) throws(TransportError) {
+        guard let delegate else { return }
         state = .none
         var text = ByteBuffer(isSecret: true)
         let form = HeadForm(isHTTP2: true, pair: connection.pair)
         guard delegate.writeHead(form, to: &text) == .send, !delegate.hasTokenEnded else {
-            return leave(UpstreamEnd(error: TransportError(.withheld, message: "the request was not sent")))
+            throw TransportError(.withheld, message: "the request was not sent")
         }
         var hasBody = false
         if case .content = upload { hasBody = true }
-        do throws(TransportError) {
-            let stream = try connection.submit(text.bytes, request.origin.scheme, endsStream: !hasBody, for: self)
-            state = .open(connection, stream: stream)
-        } catch {
-            return leave(UpstreamEnd(error: error))
-        }
+        let stream = try connection.submit(text.bytes, request.origin.scheme, endsStream: !hasBody, for: self)
+        state = .open(connection, stream: stream)
         opened = connection.loop.now
         wasReused = connection.hasServed
         writes = connection.writes
         delegate.upstreamConnected(isReused: wasReused)
         if hasBody, case .open(_, let stream) = state { connection.wantsUpload(stream) }
-        return nil
     }
 
     /// Ends the exchange and tells the delegate.

@@ -44,7 +44,8 @@ final class HTTP2Origin {
     /// - Returns: the end, if the request failed at once.
     func begin(_ exchange: HTTP2Exchange) -> UpstreamEnd? {
         if !exchange.request.isFresh, waiting.isEmpty, let connection = readyConnection() {
-            return exchange.open(on: connection)
+            do throws(TransportError) { try exchange.open(on: connection) } catch { return exchange.end(with: error) }
+            return nil
         }
         lastNumber += 1
         exchange.wait(
@@ -124,7 +125,7 @@ final class HTTP2Origin {
         for connection in connections where connection.isReady {
             while let index = next(for: connection), connection.takesRequest() {
                 let exchange = waiting.remove(at: index)
-                if let end = exchange.open(on: connection) { exchange.tell(end) }
+                do throws(TransportError) { try exchange.open(on: connection) } catch { exchange.tell(error) }
             }
         }
         // It would take the place of one that is in use.

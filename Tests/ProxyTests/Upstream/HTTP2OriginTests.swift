@@ -8,8 +8,8 @@ import WireText
 
 @testable import Proxy
 
-@Suite("a server that is gone without a word is found by a PING", .timeLimit(.minutes(1)))
-struct HTTP2LivenessTests {
+@Suite("requests on the connections to an HTTP/2 origin", .timeLimit(.minutes(1)))
+struct HTTP2OriginTests {
     /// A request without a body.
     private final class Call: UpstreamStreamDelegate, Sendable {
         struct Record: Sendable {
@@ -19,10 +19,14 @@ struct HTTP2LivenessTests {
         }
 
         private let head: String
+        private let step: HeadStep
         private let state = Mutex(Record())
         var record: Record { state.withLock { $0 } }
 
-        init(_ path: String) { head = "GET \(path) HTTP/1.1\r\nHost: localhost\r\n" }
+        init(_ path: String, _ step: HeadStep) {
+            head = "GET \(path) HTTP/1.1\r\nHost: localhost\r\n"
+            self.step = step
+        }
 
         func result() async throws -> Record {
             try await eventually("an end") { record.hasEnded ? record : nil }
@@ -33,7 +37,7 @@ struct HTTP2LivenessTests {
         var isWanted: Bool { true }
         func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
             output.append(Array(head.utf8))
-            return .send
+            return step
         }
         func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool { true }
         func upstreamSent(_ body: Span<UInt8>) -> BodyTaking {
@@ -70,7 +74,7 @@ struct HTTP2LivenessTests {
         private let loop: EventLoop
         private let connections: Connections
 
-        init(_ liveness: HTTP2Liveness) async throws {
+        init(_ liveness: HTTP2Liveness = HTTP2Liveness()) async throws {
             server = try ChildProcess([try Repository.python(), Repository.fixture("h2_server.py")])
             port = try await server.printedPort()
             let loop = try EventLoop.start(name: "liveness")
@@ -78,8 +82,8 @@ struct HTTP2LivenessTests {
             connections = try await loop.run { Connections(on: loop, liveness) }
         }
 
-        func begin(_ path: String) async throws -> Call {
-            let (call, connections, port) = (Call(path), connections, port)
+        func begin(_ path: String, _ step: HeadStep = .send) async throws -> Call {
+            let (call, connections, port) = (Call(path, step), connections, port)
             try await loop.run {
                 let origin = Origin(scheme: .http, host: "127.0.0.1", port: port)
                 let exchange = HTTP2Exchange(UpstreamRequest(origin: origin), call)
@@ -107,7 +111,18 @@ struct HTTP2LivenessTests {
 
     private static let silence = Duration.milliseconds(100)
 
-    @Test func `before the first request after a silence, and another connection takes the request`() async throws {
+    /// Its token may have expired, or another certificate may be in use, while it waited.
+    @Test func `a request that may no longer be sent when its connection is there ends, too`() async throws {
+        let peers = try await Peers()
+        // The first one waits for the connection, the second one finds it.
+        #expect(try await peers.begin("/x", .withhold).result().error?.kind == .withheld)
+        #expect(try await peers.body("/y") == "1")
+        #expect(try await peers.begin("/x", .withhold).result().error?.kind == .withheld)
+        #expect(peers.count("1 GET /x") == 0)
+        try await peers.stop()
+    }
+
+    @Test func `a PING before the first request after a silence, and another connection takes the request`() async throws {
         let peers = try await Peers(HTTP2Liveness(probeAfter: Self.silence, probeWithin: .milliseconds(500)))
         #expect(try await peers.body("/x") == "1")
         // Time itself: the silence.
@@ -121,7 +136,7 @@ struct HTTP2LivenessTests {
         try await peers.stop()
     }
 
-    @Test func `while a request waits`() async throws {
+    @Test func `a PING while a request waits finds a server that is gone without a word`() async throws {
         let peers = try await Peers(HTTP2Liveness(pingAfter: Self.silence, pongWithin: .milliseconds(500)))
         let alive = try await peers.begin("/hold")
         try await eventually("some PINGs are answered") { peers.count("1 ping") >= 3 }
