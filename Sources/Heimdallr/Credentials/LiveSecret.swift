@@ -87,7 +87,7 @@ package final class LiveSecret: SecretProvider {
         case .never: break
         case .eachTime: await take()
         // After a failure only the timer tries again.
-        case .every: if current() == nil, fault == nil { await refresh() }
+        case .every: await reading(onlyFirst: true)?.value
         }
         return try state.withLock { state in
             guard let value = state.value?.opened else {
@@ -98,9 +98,13 @@ package final class LiveSecret: SecretProvider {
     }
 
     /// Reads it again. Concurrent callers wait for the same reading.
-    package func refresh() async {
-        guard kind != .never else { return }
-        let task = state.withLock { state in
+    package func refresh() async { await reading()?.value }
+
+    /// Returns the reading that is under way, or begins one.
+    /// - Parameter onlyFirst: returns `nil` once a reading has ended.
+    private func reading(onlyFirst: Bool = false) -> Task<Void, Never>? {
+        state.withLock { state in
+            if kind == .never || onlyFirst && (state.value != nil || state.fault != nil) { return nil }
             if let reading = state.reading { return reading }
             let reading = Task {
                 await take()
@@ -109,7 +113,6 @@ package final class LiveSecret: SecretProvider {
             state.reading = reading
             return reading
         }
-        await task.value
     }
 
     private func take() async {
