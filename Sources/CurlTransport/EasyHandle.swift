@@ -157,7 +157,7 @@ import Reactor
             }
             unsafe resolve = longer
         }
-        try unsafe set(CURLOPT_RESOLVE, list: resolve)
+        if !lines.isEmpty { try unsafe set(CURLOPT_RESOLVE, list: resolve) }
     }
 
     fileprivate final func open(_ address: SocketAddress?, family: Int32) -> curl_socket_t {

@@ -69,8 +69,7 @@ import Reactor
         var handle: OpaquePointer?
         let callbacks = try HTTP2Callbacks.shared.get()
         let make = unsafe role == .client ? nghttp2_session_client_new2 : nghttp2_session_server_new2
-        try unsafe Libnghttp2.check(
-            "nghttp2_session_\(role)_new2", make(&handle, callbacks.table, nil, callbacks.options))
+        try unsafe Libnghttp2.check("nghttp2_session_new2", make(&handle, callbacks.table, nil, callbacks.options))
         guard let handle = unsafe handle else { throw .failed }
         return unsafe handle
     }

@@ -143,7 +143,7 @@ public final class ServerLoop {
     private func endWeakest() {
         let count = connections.count
         while connections.count == count, let connection = weakest {
-            connection.ready(.readable)
+            if connection.phase != .lingering { connection.ready(.readable) }
             if connection.claim != nil { connection.stop() }
         }
     }

@@ -232,6 +232,7 @@ import WireText
     /// Drops all references through which it could be called.
     func end() {
         phase = .closed
+        request = nil
         names = nil
         owner = nil
         socket?.carrier = nil
