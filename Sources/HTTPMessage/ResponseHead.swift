@@ -47,13 +47,12 @@ public struct ResponseHead: Sendable {
 
     /// Prepares for the next head, also between an interim response and the final one; keeps memory.
     public mutating func reset(requestWasHead: Bool) {
-        var next = ResponseHead()
-        swap(&next.bytes, &bytes)
-        swap(&next.fields, &fields)
-        next.bytes.removeAll(keepingCapacity: true)
-        next.fields.removeAll(keepingCapacity: true)
-        next.requestWasHead = requestWasHead
-        self = next
+        bytes.removeAll(keepingCapacity: true)
+        fields.removeAll(keepingCapacity: true)
+        (status, reason, version, isHTTP2) = (0, .empty, .http11, false)
+        (framing, keepAlive, upgrades, isComplete) = (.none, false, false, false)
+        self.requestWasHead = requestWasHead
+        facts = HeadFacts()
     }
 
     /// 1xx but 101: another head follows.

@@ -7,7 +7,7 @@ enum ListenerRole {
     /// `proxy.listen`: absolute-form, or origin-form routed by Host.
     case forward(ListenAddress)
     /// An upstream's own `listen`: all requests are for it.
-    case upstream(UpstreamListener)
+    indirect case upstream(UpstreamListener)
 
     init(_ listener: ProxyPlan.Listener, _ configuration: Configuration) {
         self =

@@ -48,8 +48,10 @@ struct Fetching: Sendable {
     /// Time after which an unanswered request is given up.
     let patience: Duration
     /// The request under way. None is planned meanwhile.
-    private(set) var current: Fetch?
-    private(set) var dueAt: Instant?
+    private(set) var current: Fetch? { didSet { isIdle = current == nil && dueAt == nil } }
+    private(set) var dueAt: Instant? { didSet { isIdle = current == nil && dueAt == nil } }
+    /// Stored, because each request reads it.
+    private(set) var isIdle = true
     private var nextID: TokenLifeCycle.FetchID = 1
     /// Time of the last token request, logins included.
     private var lastAskedAt: Instant?
@@ -60,8 +62,6 @@ struct Fetching: Sendable {
     }
 
     var isUnderWay: Bool { current != nil }
-
-    var isIdle: Bool { current == nil && dueAt == nil }
 
     /// Earliest allowed time from `instant` on.
     func earliest(from instant: Instant) -> Instant { lastAskedAt.map { max(instant, $0 + minInterval) } ?? instant }

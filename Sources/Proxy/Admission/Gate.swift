@@ -104,8 +104,9 @@ struct Gate {
         case .asterisk: admitted.target = .asterisk
         case .authority: throw .connectRefused
         }
-        if case .upstream(let listener) = situation.role {
-            return try enter(listener, authority, head, bytes, situation, &admitted)
+        switch situation.role {
+        case .forward: break
+        case .upstream(let listener): return try enter(listener, authority, head, bytes, situation, &admitted)
         }
         if authority.isEmpty { throw .hostMissing }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
