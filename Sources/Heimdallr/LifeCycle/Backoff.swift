@@ -1,15 +1,15 @@
 internal import WireText
 
-/// Wait after the n-th failure in a row: full jitter below a ceiling that doubles up to a cap.
+/// Wait after consecutive failures: a random part of a ceiling that doubles with each failure, up to a cap.
 struct Backoff: Sendable {
     let base: Duration
     let cap: Duration
 
-    /// Faults that pass by themselves.
+    /// For faults that pass by themselves.
     static let transient = Backoff(base: .seconds(1), cap: .seconds(30))
     /// For faults that an operator has to repair. Frequent requests would only fill the server's log.
     static let permanent = Backoff(base: .seconds(10), cap: .seconds(300))
-    /// Tokens that the resource refuses on their first use.
+    /// For tokens that the resource refuses on their first use.
     static let rejection = Backoff(base: .seconds(4), cap: .seconds(300))
 
     /// - Parameter attempt: 1 for the first failure.
@@ -20,7 +20,7 @@ struct Backoff: Sendable {
 
 /// The Retry-After field, RFC 9110 section 10.2.3.
 package enum RetryAfter {
-    /// Seconds, or an HTTP date seen from the answer's own Date, else from our wall clock. Never negative.
+    /// Returns the delay. An HTTP date counts from the response's `Date`, or else from the wall clock. Never negative.
     package static func duration(in response: HeimdallrHTTPResponse, wallClock: Int64) -> Duration? {
         guard let text = response.header("Retry-After") else { return nil }
         let bytes = [UInt8](copying: Array(text.utf8).span.trimmed)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Sends each event to every stream. A slow reader loses its oldest events; other readers lose nothing.
+/// Sends each event to every stream. A slow reader loses its own oldest events.
 final class EventBroadcast: Sendable {
     private struct State {
         var lastID: UInt64 = 0

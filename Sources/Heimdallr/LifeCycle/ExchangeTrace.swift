@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Facts of the last request, for advice about a failure. Holds no secret. Any thread.
+/// Facts about the last request, for advice after a failure. Holds no secret. Any thread.
 final class ExchangeTrace: Sendable {
     struct Facts: Sendable {
         /// Address of the client's last request, without its query.
         var address: String?
-        /// Encoding of the secret, where servers differ about it.
+        /// Encoding of the client secret in the request, if other servers expect a different encoding.
         var ambiguousEncoding: BasicEncoding?
     }
 

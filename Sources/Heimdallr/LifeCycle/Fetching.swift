@@ -1,9 +1,9 @@
 extension TokenLifeCycle {
-    /// One token request, from the decision to its end.
+    /// One token request, from the decision to send it until its record is saved.
     struct Fetch: Sendable {
         let id: FetchID
         fileprivate(set) var kind: FetchKind
-        /// The configured refresh token, if this fetch spends it.
+        /// The configured refresh token, if this request sends it.
         fileprivate(set) var seed: Secret?
         fileprivate(set) var phase = Phase.inLine
 
@@ -20,7 +20,7 @@ extension TokenLifeCycle {
             case fail(TokenEndpointFault)
         }
 
-        /// Time of sending; `nil` before.
+        /// Time at which the request was sent; `nil` before.
         var askedAt: Instant? {
             switch phase {
             case .inLine: nil
@@ -28,7 +28,7 @@ extension TokenLifeCycle {
             }
         }
 
-        /// Whether a one-time credential was sent, and its result is not saved yet.
+        /// Whether the request sent a one-time credential, and the new tokens are not saved yet.
         var isSpending: Bool {
             switch phase {
             case .inLine: false
@@ -39,7 +39,7 @@ extension TokenLifeCycle {
     }
 }
 
-/// The token request of a client: none, planned, or under way. One begins in each `minInterval`.
+/// The token request of a client: none, planned, or under way. At most one begins in each `minInterval`.
 struct Fetching: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Fetch = TokenLifeCycle.Fetch
@@ -47,13 +47,13 @@ struct Fetching: Sendable {
     let minInterval: Duration
     /// Time after which an unanswered request is given up.
     let patience: Duration
-    /// The request under way. None is planned meanwhile.
+    /// The request under way. No other request is planned meanwhile.
     private(set) var current: Fetch? { didSet { isIdle = current == nil && dueAt == nil } }
     private(set) var dueAt: Instant? { didSet { isIdle = current == nil && dueAt == nil } }
     /// Stored, because each request reads it.
     private(set) var isIdle = true
     private var nextID: TokenLifeCycle.FetchID = 1
-    /// Time of the last token request, logins included.
+    /// Time at which the last token request was sent, also by a login.
     private var lastAskedAt: Instant?
 
     init(minInterval: Duration, patience: Duration) {
@@ -63,12 +63,12 @@ struct Fetching: Sendable {
 
     var isUnderWay: Bool { current != nil }
 
-    /// Earliest allowed time from `instant` on.
+    /// Returns the earliest allowed time for a request, not before `instant`.
     func earliest(from instant: Instant) -> Instant { lastAskedAt.map { max(instant, $0 + minInterval) } ?? instant }
 
     // MARK: Beginning
 
-    /// Plans a request from `instant` on. An earlier plan stays.
+    /// Plans a request at or after `instant`. If an earlier request is planned, that plan stays.
     mutating func plan(from instant: Instant) {
         let due = earliest(from: instant)
         replan(for: min(dueAt ?? due, due))
@@ -91,8 +91,8 @@ struct Fetching: Sendable {
 
     // MARK: Under way
 
-    /// The request goes out now, with `seed`, if any.
-    /// - Returns: whether to send it.
+    /// Notes that the request is sent now, with the configured refresh token `seed`, if any.
+    /// - Returns: whether to send it; false if the request was cancelled.
     mutating func asked(_ id: TokenLifeCycle.FetchID, seed: Secret?, now: Instant) -> Bool {
         guard current?.id == id else { return false }
         current?.seed = seed
@@ -101,8 +101,8 @@ struct Fetching: Sendable {
         return true
     }
 
-    /// The request waits for a slot. This wait does not count towards `patience`.
-    /// - Returns: whether to wait.
+    /// Notes that the request waits for a slot. This wait does not count towards `patience`.
+    /// - Returns: whether to wait; false if the request was cancelled.
     mutating func queued(_ id: TokenLifeCycle.FetchID) -> Bool {
         guard current?.id == id else { return false }
         current?.phase = .inLine
@@ -115,7 +115,7 @@ struct Fetching: Sendable {
 
     mutating func askedElsewhere(now: Instant) { lastAskedAt = now }
 
-    /// The record of an answer is being saved; `after` follows.
+    /// Notes that the answer's record is being saved. `after` is the step after the save.
     mutating func saves(then after: Fetch.AfterSave, now: Instant) {
         let askedAt = current?.askedAt ?? now
         current?.phase = .saving(after, askedAt: askedAt)
@@ -124,16 +124,16 @@ struct Fetching: Sendable {
     /// Time at which the unanswered request is given up.
     private var givenUpAt: Instant? { if case .asked(let at)? = current?.phase { at + patience } else { nil } }
 
-    /// The request that has been unanswered for too long.
+    /// Returns the request if it has been unanswered for longer than `patience`.
     func stuck(at now: Instant) -> TokenLifeCycle.FetchID? { givenUpAt.flatMap { now >= $0 ? current?.id : nil } }
 
-    /// - Returns: the request that was under way until now.
+    /// Ends the request and any plan. Returns the request that was under way.
     @discardableResult
     mutating func end() -> Fetch? {
         defer { (current, dueAt) = (nil, nil) }
         return current
     }
 
-    /// Time to begin the planned request, or to give up a stuck one.
+    /// Time at which to begin the planned request, or to give up an unanswered one.
     var wake: Instant? { dueAt ?? givenUpAt }
 }

@@ -1,4 +1,4 @@
-// One token request, from the lease of the store to the saved record. Runs in a separate task.
+// One token request, from the store's lease to the saved record. Runs in a separate task.
 extension Heimdallr {
     /// Makes a token request under the lease, so that no other process spends the same refresh token.
     func fetch(_ id: UInt64, _ planned: TokenLifeCycle.FetchKind) async {
@@ -8,7 +8,7 @@ extension Heimdallr {
         var kind = planned
         var lease: (any TokenStoreLease)?
         do {
-            // A later record of another process ends this fetch.
+            // If another process has saved a later record, this fetch ends.
             if look({ $0.saving.isShared }), try await !settleUnsaved() { return }
             lease = try await store.lease(client: recordName, unlessLaterThan: look { $0.revision })
             apply { life, _ in life.storeIsBack() }
@@ -23,7 +23,7 @@ extension Heimdallr {
             }
             kind = other
         } catch {
-            // A faulty store excludes no other process; the token matters more.
+            // A faulty store can't exclude other processes. The request goes on, because callers need a token.
         }
         await fetchHoldingStore(id, kind, lease)
         await lease?.release()
@@ -34,15 +34,15 @@ extension Heimdallr {
     ) async {
         if await adoptNewer(id, kind) { return }
         var outcome = await ask(id, kind, lease)
-        // The server may have rotated the refresh token, and some repeat a lost answer. Only the owner of the lease asks
-        // again, at once.
+        // The answer was lost, and the server may have rotated the refresh token. Some servers repeat such an answer.
+        // So the owner of the lease asks again at once.
         if lease != nil, kind != .grant, case .fault(.network(let fault), _) = outcome,
             [.cut, .timeout].contains(fault)
         {
             outcome = await ask(id, kind, lease, isRetry: true)
         }
         guard let outcome else { return }
-        // After a lost lease, another process may have the next refresh token.
+        // If the lease was lost, another process may have received the next refresh token.
         if kind != .grant, case .fault(let fault, _) = outcome, TokenLifeCycle.mayMeanSpent(fault),
             await adoptNewer(id, kind)
         {
@@ -51,7 +51,7 @@ extension Heimdallr {
         await finish(id, outcome)
     }
 
-    /// - Returns: whether the fetch has ended with it.
+    /// Uses a newer record from the store, if there is one. Returns whether this ended the fetch.
     private func adoptNewer(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind) async -> Bool {
         let record = await stored()
         guard let outcome = look({ $0.outcome(of: record, before: kind) }) else { return false }
@@ -59,11 +59,11 @@ extension Heimdallr {
         return true
     }
 
-    /// One token request, and its report.
+    /// Sends one token request and reports it.
     private func ask(
         _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?, isRetry: Bool = false
     ) async -> TokenLifeCycle.Outcome? {
-        // The time to read the secrets counts as part of the request.
+        // Reading the secrets counts as part of the request's time.
         guard apply({ $0.began(id, now: $1.now) }) else { return nil }
         var prepared: TokenExchange.Prepared
         let slot: TokenRequestLimiter.Slot?

@@ -1,22 +1,22 @@
-/// The refresh token, the trust in it, and the person who signed in.
+/// The refresh token, whether it is trusted, and the person who signed in.
 struct HeldGrant: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Verdict on the refresh token after answers 400 or 401 that named no cause.
+    /// Verdict on the refresh token after 400 or 401 responses without a clear cause.
     private enum Trust: Sendable {
         case trusted
         case refusedOnce(Instant)
-        /// Probably dead: every other attempt does without it.
+        /// Probably dead. If another grant is possible, every other request uses that instead.
         case doubtful
     }
 
     private(set) var refreshToken: Secret?
-    /// `nil`: there is no refresh token, or the server has not said how long it lives.
+    /// Lifetime of the refresh token; `nil` without a refresh token, or if the server stated no lifetime.
     private(set) var life: RefreshLife?
     private(set) var signIn: SignIn?
     /// The server and the client that the tokens belong to; `nil`: the configured ones.
     private(set) var enrolment: Enrolment?
-    /// The last refresh token that was refused.
+    /// The last refused refresh token.
     private(set) var spent: Secret?
     private(set) var lastAttemptWasGrant = false
     private var trust = Trust.trusted
@@ -32,7 +32,7 @@ struct HeldGrant: Sendable {
 
     mutating func attempts(_ kind: TokenLifeCycle.FetchKind) { lastAttemptWasGrant = kind == .grant }
 
-    // MARK: Getting and losing it
+    // MARK: Receiving and losing the refresh token
 
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         hold(record.refreshToken, record.refreshTokenLife.map { RefreshLife($0, moment) })
@@ -40,7 +40,7 @@ struct HeldGrant: Sendable {
         enrolment = record.enrolment.flatMap { Enrolment(stored: $0) }
     }
 
-    /// Takes the enrolment of a sign-in that begins, or that has succeeded.
+    /// Sets the enrolment of a sign-in that begins or has succeeded.
     mutating func enrol(_ new: Enrolment) { enrolment = new }
 
     mutating func replace(_ refreshToken: Secret?, _ life: RefreshLife?, _ signIn: SignIn?) {
@@ -49,8 +49,8 @@ struct HeldGrant: Sendable {
         trust = .trusted
     }
 
-    /// Takes the refresh token of an answer, or keeps `former`, which was sent. A shrinking life is one session, whose end is
-    /// announced once.
+    /// Takes the refresh token of an answer, or else keeps `former`, the one sent. If the expiry does not move later,
+    /// the session is the same, and its expiry is announced only once.
     mutating func renew(by response: TokenResponse, replacing former: Secret?, askedAt: Instant) {
         // The id token is sent only to the server that issued it.
         if let idToken = response.idToken { signIn?.idToken = idToken }
@@ -70,28 +70,28 @@ struct HeldGrant: Sendable {
         self.life = refreshToken == nil ? nil : life
     }
 
-    /// The end of the refresh token's life has another stage.
+    /// Notes how far the announcement of the refresh token's expiry is.
     mutating func note(_ stage: RefreshLife.Stage) { life?.stage = stage }
 
-    /// The server refused `token` for good.
+    /// Forgets the tokens, because the server refused the refresh token `token` for good.
     mutating func lose(_ token: Secret) {
         forget()
         spent = token
     }
 
-    /// A configured refresh token was refused.
+    /// Notes that a configured refresh token was refused.
     mutating func spend(_ seed: Secret?) { spent = seed }
 
     /// Forgets all but the refused refresh token.
     mutating func forget() { replace(nil, nil, nil) }
 
-    // MARK: Doubting it
+    // MARK: Doubting the refresh token
 
-    /// Time between two refusals that counts as proof.
+    /// Shortest time between two refusals after which the refresh token is doubtful.
     static let doubtPause = Duration.seconds(2)
 
-    /// Counts a refusal without a cause.
-    /// - Returns: time of the attempt that decides; `nil`: the refresh token is doubtful.
+    /// Counts a refusal without a clear cause.
+    /// - Returns: time of the deciding second attempt; `nil`: the refresh token is now doubtful.
     mutating func refused(at now: Instant) -> Instant? {
         switch trust {
         case .doubtful: return nil
@@ -105,10 +105,10 @@ struct HeldGrant: Sendable {
         }
     }
 
-    /// The server has accepted it, or another one has come.
+    /// Trusts the refresh token again: the server accepted it or issued a new one.
     mutating func restoreTrust() { trust = .trusted }
 
-    /// Whether a refresh was refused once, and the attempt at `retryAt` decides.
+    /// Whether one refresh was refused, and the attempt at `retryAt` is the deciding second one.
     func isInDoubt(until retryAt: Instant) -> Bool {
         guard case .refusedOnce(let since) = trust else { return false }
         return retryAt <= since + Self.doubtPause

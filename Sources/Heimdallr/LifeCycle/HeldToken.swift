@@ -1,4 +1,4 @@
-/// The access token in use, the time of its refresh, and the doubts about it.
+/// The current access token, the time of its refresh, and facts about its use.
 struct HeldToken: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -6,9 +6,9 @@ struct HeldToken: Sendable {
     /// Time of the refresh, if the token is used.
     let refreshAt: Instant
     private(set) var firstUsedAt: Instant?
-    /// Whether it came from the store. Its rejection proves nothing about new tokens.
+    /// Whether the token came from the store. If a resource rejects it, a newly issued token may still be accepted.
     let isStored: Bool
-    /// Whether a resource called it invalid while only a login could bring another.
+    /// Whether a resource called the token invalid while only a login could replace it.
     private(set) var isInvalid = false
 
     /// - Parameter refreshBefore: longest time before expiry; at most half the life.
@@ -16,7 +16,7 @@ struct HeldToken: Sendable {
         self.token = token
         self.isStored = isStored
         let early = min(refreshBefore, moment.now.duration(to: token.expiresAt) / 2)
-        // Spread over half the window, so that a fleet does not ask at once.
+        // A random time in half the window, so that many proxies do not refresh at the same moment.
         refreshAt = token.expiresAt - early * (0.5 + 0.5 * moment.random())
     }
 
@@ -24,7 +24,7 @@ struct HeldToken: Sendable {
 
     mutating func noteInvalid() { isInvalid = true }
 
-    /// Whether a use changes nothing and begins no refresh.
+    /// Whether the token can be used now without a change of state or the start of a refresh.
     @inline(__always)
     func serves(at now: Instant, refreshes: Bool) -> Bool {
         !token.isExpired(at: now) && firstUsedAt != nil && (now < refreshAt || !refreshes)
@@ -32,7 +32,7 @@ struct HeldToken: Sendable {
 
     func wantsRefresh(at now: Instant) -> Bool { firstUsedAt != nil && now >= refreshAt }
 
-    /// Whether no resource has accepted it yet, and its first use is recent.
+    /// Whether no resource has accepted the token yet, and its first use is less than 10 s ago.
     func isFirstUse(at now: Instant) -> Bool {
         !token.wasAccepted && (firstUsedAt.map { now - $0 < .seconds(10) } ?? true)
     }

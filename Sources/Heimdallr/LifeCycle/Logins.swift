@@ -1,4 +1,4 @@
-/// Login that is being saved, and looks at the store for logins elsewhere.
+/// The login whose record is being saved, and the time of the last search for logins at other processes.
 struct Logins: Sendable {
     struct Pending: Sendable {
         let id: TokenLifeCycle.LoginID
@@ -9,19 +9,19 @@ struct Logins: Sendable {
 
     private(set) var pending: Pending?
     private var nextID: TokenLifeCycle.LoginID = 1
-    /// Time of the last look into the store for a login at another process.
+    /// Time at which the store was last read to find a login at another process.
     private var lookedAt: ContinuousClock.Instant?
 
     private static let lookPause = Duration.seconds(5)
 
-    /// Begins to save the login's record. An earlier login is void.
+    /// Begins to save the login's record. Discards an earlier login that is not saved yet.
     mutating func begin(_ token: AccessToken, as signIn: SignIn?, _ life: RefreshLife?) -> TokenLifeCycle.LoginID {
         defer { nextID += 1 }
         pending = Pending(id: nextID, token: token, signIn: signIn, refreshLife: life)
         return nextID
     }
 
-    /// - Returns: the login; `nil` after `forget`, or after a later login.
+    /// Ends the save. Returns the login; `nil` after `forget`, or after a later login.
     mutating func end(_ id: TokenLifeCycle.LoginID) -> Pending? {
         guard let login = pending, login.id == id else { return nil }
         pending = nil
@@ -30,7 +30,7 @@ struct Logins: Sendable {
 
     mutating func forget() { pending = nil }
 
-    /// Whether it is time for another look, which is then taken.
+    /// Returns whether the store may be searched again now. If so, notes the time of the search.
     mutating func mayLook(now: ContinuousClock.Instant) -> Bool {
         guard lookedAt.map({ now - $0 >= Self.lookPause }) ?? true else { return false }
         lookedAt = now

@@ -1,4 +1,4 @@
-/// The client's record in the store: the record to save until it is durable, and the next reading after a failed one.
+/// State of the client's record in the store: the record that is not durable yet, and the next repeated reading.
 struct RecordSaving: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Reading = TokenLifeCycle.Reading
@@ -6,27 +6,27 @@ struct RecordSaving: Sendable {
     private enum Save: Sendable {
         /// The newest record is durable, or there is none.
         case done
-        /// Record that the object before this one could not save. It waits for the first reading.
+        /// Record that the client's previous object could not save. It is kept until the store was first read.
         case inherited(TokenRecord)
         case planned(TokenRecord, at: Instant)
         case underWay(TokenRecord)
-        /// A later record could not be saved while the save of `former` is still under way.
+        /// The newest record could not be saved. The save of the older record `behind` is still under way.
         case queued(TokenRecord, behind: TokenRecord, at: Instant)
     }
 
     private var save = Save.done
     private var failuresInARow = 0
-    /// The reading to repeat, and its failures in a row. `at`: `nil` while it is under way.
+    /// The reading to repeat, and its number of consecutive failures. `at` is `nil` while the reading is under way.
     private var rereading: (reading: Reading, at: Instant?, failures: Int)?
-    /// Revision of the newest record. Grows with every change.
+    /// Revision of the newest record. Increases with every change.
     private(set) var revision: UInt64 = 0
     private(set) var fault: TokenStoreError?
-    /// Whether the store has only a record of this name for another server or account.
+    /// Whether the store's only record of this client's name is for another server or account.
     private(set) var hasForeignRecord = false
     /// Whether other processes use the store.
     private(set) var isShared = false
 
-    /// Number of readings after a change by another process. The next notification begins anew.
+    /// Number of attempts to read a change by another process. The next notification starts the count again.
     private static let readingsOfChange = 5
 
     /// The newest record, while it is not durable.
@@ -39,7 +39,7 @@ struct RecordSaving: Sendable {
         }
     }
 
-    /// The fault, while the store is unreachable.
+    /// The fault if the store is unreachable; otherwise `nil`.
     var away: TokenStoreError? { fault?.kind == .unreachable ? fault : nil }
 
     /// Time of the next save or reading.
@@ -50,29 +50,29 @@ struct RecordSaving: Sendable {
 
     mutating func share() { isShared = true }
 
-    /// Returns a revision past ours and past `stored`, that of another process.
+    /// Returns a revision greater than the current one and than `stored`, the revision in the store.
     mutating func nextRevision(over stored: UInt64 = 0) -> UInt64 {
         revision = max(revision, stored) + 1
         return revision
     }
 
-    /// The store's record is used.
+    /// Takes over the revision of the store's record.
     mutating func takeUp(_ revision: UInt64) { self.revision = revision }
 
     mutating func noteForeignRecord() { hasForeignRecord = true }
 
     // MARK: Reading
 
-    /// Whether the store has been unreadable from the start, and no record of ours has been saved since.
+    /// Whether no reading of the store has succeeded since the start, and this object has made no record.
     var isUnread: Bool { revision == 0 && fault != nil }
 
     /// Notes the result of a reading, or of an attempt to reach the store.
     mutating func noteReading(fault: TokenStoreError?) { self.fault = fault }
 
-    /// The store is reachable again. The fault of a record stays.
+    /// Notes that the store is reachable again. The fault stays while a record is unsaved.
     mutating func noteReached() { if away != nil, unsaved == nil { fault = nil } }
 
-    /// Plans the next reading. A change is read some times only, an unread record until it is there.
+    /// Plans the next reading. A change is read a limited number of times, an unreadable store until it can be read.
     mutating func planReading(after reading: Reading, hasFailed: Bool, _ moment: Moment) {
         if reading == .repair, rereading?.reading == .change { return }
         var failures = (rereading?.reading == reading ? rereading?.failures ?? 0 : 0) + 1
@@ -94,10 +94,10 @@ struct RecordSaving: Sendable {
 
     // MARK: Saving
 
-    /// Keeps the unsaved record of another object of this client until the first reading.
+    /// Keeps the unsaved record of the client's previous object until the store was first read.
     mutating func inherit(_ record: TokenRecord) { save = .inherited(record) }
 
-    /// Plans to save the record of another object of this client.
+    /// Plans to save the record of the client's previous object.
     mutating func saveInherited(_ record: TokenRecord, now: Instant) {
         save = .planned(record, at: now)
         fault = fault ?? TokenStoreError("the newest record is not saved yet")
@@ -109,7 +109,7 @@ struct RecordSaving: Sendable {
         return record
     }
 
-    /// Saving has ended, with a `fault` or durably. No effect unless the record is the newest.
+    /// Handles the end of a save; without a `fault` the record is durable. Ignores all but the newest record.
     mutating func ended(_ record: TokenRecord, fault: TokenStoreError?, _ moment: Moment) {
         if case .queued(let newest, record, let due) = save { save = .planned(newest, at: due) }
         guard record.revision == revision else { return }
@@ -122,7 +122,7 @@ struct RecordSaving: Sendable {
         }
         failuresInARow += 1
         var pause = Backoff.transient.delay(attempt: failuresInARow, random: moment.random())
-        // Other processes wait for the record.
+        // Other processes wait for the record, so the pause is short.
         if isShared { pause = min(pause, .seconds(1)) }
         let due = moment.now + .seconds(1) + pause
         switch save {
@@ -140,6 +140,6 @@ struct RecordSaving: Sendable {
         return record
     }
 
-    /// Saves the unsaved record at once, before another process spends the token that it replaces.
+    /// Plans the pending save for now, before another process sends the refresh token that the record replaces.
     mutating func hurry(now: Instant) { if case .planned(let record, _) = save { save = .planned(record, at: now) } }
 }

@@ -7,18 +7,18 @@ struct RefreshLife: Sendable, Equatable {
 
     enum Stage: Sendable {
         case quiet
-        /// One use before the end was tried, which may prolong it.
+        /// The refresh token was used once before its expiry, because that may extend the session.
         case tried
         case announced
     }
 
-    /// Shortest session that is kept alive; a shorter one would cost a token request each minute.
+    /// Shortest session that is extended. Shorter sessions would need a token request about every minute.
     private static let worthKeeping = Duration.seconds(300)
 
-    /// Bound on the server's value, in seconds, against overflow.
+    /// Upper bound in seconds for the server's value, against overflow.
     private static let longest = 10 * 366 * 24 * 3600.0
 
-    /// - Parameter seconds: the server's value; `nil`, 0 and less: no end.
+    /// - Parameter seconds: lifetime stated by the server; `nil`, 0 or less: no known end.
     init?(_ seconds: Double?, from askedAt: Instant) {
         guard let seconds, seconds > 0 else { return nil }
         beganAt = askedAt
@@ -43,6 +43,6 @@ struct RefreshLife: Sendable, Equatable {
 
     var isWorthKeeping: Bool { beganAt.duration(to: endsAt) >= Self.worthKeeping }
 
-    /// A week before the end, or in the last quarter of a short life.
+    /// Time of the warning: a week before the end, or when a quarter of a shorter lifetime remains.
     var warnAt: Instant { endsAt - min(.seconds(7 * 24 * 3600), beganAt.duration(to: endsAt) / 4) }
 }

@@ -1,13 +1,13 @@
-/// Decides which request to an authorization server gets the next slot. It does no I/O, and time is passed in.
+/// Decides which request to an authorization server gets the next slot. Does no I/O; the time is passed in.
 ///
-/// The next slot goes to the endpoint with the fewest requests under way, there to the client with the fewest, and then
-/// to the oldest request. The last slots are kept for endpoints and clients that have none. So no endpoint and no client
-/// waits for the backlog of another one.
+/// The next slot goes to the endpoint with the fewest requests under way. There it goes to the client with the fewest,
+/// and then to the oldest request. The last slots are reserved for endpoints and clients without a request under way.
+/// So the backlog of one endpoint or client does not delay the others.
 struct RequestQueue: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias ID = UInt64
 
-    /// The client and the endpoint whose shares a request counts towards.
+    /// The client and the endpoint of a request. Each has a limited share of the slots.
     struct Requester: Sendable, Hashable {
         var client: ID = 0
         var endpoint = ""
@@ -15,7 +15,7 @@ struct RequestQueue: Sendable {
 
     private let limits: TokenRequestLimits
     private var nextID: ID = 1
-    /// Waiting requests of each requester, oldest first: identifiers grow. No entry is empty.
+    /// Waiting requests of each requester, oldest first. No entry is empty.
     private var lines: [Requester: [ID]] = [:]
     private var waiting: [ID: (requester: Requester, deadline: Instant?)] = [:]
     private var underWay: [ID: (requester: Requester, since: Instant)] = [:]
@@ -39,7 +39,7 @@ struct RequestQueue: Sendable {
         waiting[id] = (requester, deadline)
     }
 
-    /// - Returns: whether it was waiting.
+    /// Removes a waiting request. Returns whether the request was waiting.
     mutating func leave(_ id: ID) -> Bool {
         guard let requester = waiting.removeValue(forKey: id)?.requester else { return false }
         lines[requester]?.removeAll { $0 == id }
@@ -58,14 +58,14 @@ struct RequestQueue: Sendable {
         counts[key] = count > 0 ? count : nil
     }
 
-    /// Removes the waiting requests whose deadline has passed.
+    /// Removes and returns the waiting requests whose deadline has passed.
     mutating func expire(now: Instant) -> [ID] {
         let late = waiting.filter { $0.value.deadline.map { $0 <= now } ?? false }.map(\.key)
         for id in late { _ = leave(id) }
         return late
     }
 
-    /// Gives slots to waiting requests, as many as the limits allow.
+    /// Gives slots to as many waiting requests as the limits allow. Returns these requests.
     mutating func admit(now: Instant) -> [ID] {
         var admitted: [ID] = []
         guard !lines.isEmpty else { return admitted }
@@ -84,7 +84,7 @@ struct RequestQueue: Sendable {
 
     private func isSlow(_ since: Instant, _ now: Instant) -> Bool { since + limits.slowAfter <= now }
 
-    /// The requester whose oldest request gets the next slot; `nil`: no waiting requester has a share left.
+    /// The requester whose oldest request gets the next slot; `nil`: all waiting requesters have used their shares.
     private var next: Requester? {
         var best: (requester: Requester, rank: (Int, Int, ID))?
         for (requester, line) in lines {
@@ -97,7 +97,7 @@ struct RequestQueue: Sendable {
         return best?.requester
     }
 
-    /// The time at which `expire` or `admit` can do something without another event.
+    /// Returns the next time at which `expire` or `admit` has work, even if no request ends or enters before.
     func wake(now: Instant) -> Instant? {
         guard !waiting.isEmpty else { return nil }
         let deadline = waiting.values.compactMap(\.deadline).min()

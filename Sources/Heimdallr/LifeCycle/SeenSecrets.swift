@@ -1,7 +1,7 @@
-/// Secrets that the server has seen lately and may repeat in its messages.
+/// Secrets recently exchanged with the server, which it may repeat in error messages.
 struct SeenSecrets: Sendable {
     private(set) var secrets: [Secret] = []
-    /// Number of the newest secrets that are kept.
+    /// Number of secrets kept. The oldest is dropped first.
     private static let limit = 8
 
     mutating func note(_ secret: Secret?) {

@@ -12,7 +12,7 @@ struct Setbacks: Sendable {
         var kind: Kind
         var at: Instant
         var retryAt: Instant
-        /// Earliest time that the server asked for, bounded.
+        /// Time before which the server allows no request (`Retry-After`, at most an hour).
         var serverWants: Instant?
     }
 
@@ -41,17 +41,17 @@ struct Setbacks: Sendable {
         lastFault = nil
     }
 
-    /// Allows a request at once.
+    /// Forgets the failure, so that a request may be sent at once.
     mutating func forgetFailure() {
         failure = nil
         inARow = 0
     }
 }
 
-/// Consecutive tokens that were refused on their first use. A wrong audience must not cause a token request per request.
+/// Consecutive tokens refused on their first use. With a wrong audience, not every request may start a token request.
 struct Rejections: Sendable {
     private(set) var inARow = 0
-    /// Time before which no new token is fetched.
+    /// Time before which no new token is requested.
     private(set) var until: ContinuousClock.Instant?
 
     /// - Parameter least: shortest time between two token requests.
@@ -61,9 +61,9 @@ struct Rejections: Sendable {
         until = moment.now + max(least, Backoff.rejection.delay(attempt: inARow - 1, random: moment.random()))
     }
 
-    /// The next token request begins.
+    /// Ends the pause, because the next token request begins.
     mutating func tried() { until = nil }
 
-    /// A token ended or was replaced without a refusal.
+    /// Ends the row: a token expired or was replaced without a refusal.
     mutating func endRow() { inARow = 0 }
 }

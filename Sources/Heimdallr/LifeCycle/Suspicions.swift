@@ -1,21 +1,21 @@
-/// Verdicts on the 401s to one client's token. A resource is any name that the caller chooses.
-/// A 401 makes the token suspect for that resource, and one new token is fetched. If the resource refuses the new one as
-/// well, the token is not at fault: its 401s start no token request for a time that doubles.
+/// Verdicts on the 401 responses to one client's token. A resource is any name that the caller chooses.
+/// A 401 makes the token suspect for that resource, and one new token is fetched. If the resource also refuses the new
+/// token, the token is not the cause. This resource's 401s then start no token request for a time that doubles.
 struct Suspicions: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Generation = UInt64
 
-    /// One resource's record. Generations only grow.
+    /// State of one resource. A token's generation is higher than those of all earlier tokens.
     private struct Record {
-        /// Token that was refused while a new one is fetched.
+        /// The refused token, while a new token is fetched.
         var suspect: Generation?
         var accepted: Generation?
         var refused: Generation?
-        /// Time until which its 401s start no token request.
+        /// Time until which this resource's 401s start no token request.
         var quietUntil: Instant?
-        /// Number of consecutive doubts that were not confirmed.
+        /// Number of consecutive 401s that made a token suspect without proof that the token was at fault.
         var doubts = 0
-        /// Whether the last doubt has no verdict yet.
+        /// Whether the last of these has no verdict yet.
         var isOpen = false
         /// Number of consecutive tokens that this resource rejected as `invalid_token` before it accepted any, and the
         /// earliest time at which the next rejection may start a refresh.
@@ -23,28 +23,28 @@ struct Suspicions: Sendable {
     }
 
     private var records: [String: Record] = [:]
-    /// Newest token that is suspect anywhere.
+    /// Newest token that is suspect for any resource.
     private var newestSuspect: Generation?
 
-    /// The first pause; each further one is twice as long.
+    /// First pause. Each further pause is twice as long.
     private static let pause = Duration.seconds(4)
 
-    /// A token was refused at `resource`.
+    /// A 401 response of `resource`.
     struct Refusal {
         var generation: Generation
         var resource: String
-        /// The challenge says `invalid_token`.
+        /// Whether the challenge says `invalid_token`.
         var saysInvalid: Bool
-        /// Whether the request had been refused with an older token.
+        /// Whether the request is a replay: it was refused before with an older token.
         var isReplay: Bool
-        /// From its issue to its expiry.
+        /// Time from the token's issue to its expiry.
         var life: Duration
-        /// Whether the token came from a store, where it may have been useless for long.
+        /// Whether the token came from a store. It may have been invalid for a long time.
         var isStored: Bool
     }
 
-    /// Judges a 401 to a request with the token that is in use.
-    /// - Returns: whether the token is suspect, and a new one worth asking for.
+    /// Judges a 401 response to a request with the current token.
+    /// - Returns: whether the token is now suspect and a new token should be requested.
     mutating func refused(_ refusal: Refusal, now: Instant) -> Bool {
         var record = records[refusal.resource] ?? Record()
         defer { records[refusal.resource] = record }
@@ -55,7 +55,7 @@ struct Suspicions: Sendable {
             record.invalid = (0, nil)
         } else if isNew, refusal.saysInvalid, !refusal.isStored {
             let count = record.invalid.count + 1
-            // A wrong audience must not cause a token request per request.
+            // With a wrong audience, not every request may start a token request.
             let pause = count < 2 ? .zero : Backoff.rejection.ceiling(attempt: count - 1)
             record.invalid = (count, now + pause)
         }
@@ -68,13 +68,13 @@ struct Suspicions: Sendable {
         if let until = record.quietUntil, now < until, !mayDoubt { return false }
         record.suspect = refusal.generation
         newestSuspect = refusal.generation
-        // Without replays there may never be a verdict.
+        // Begins the pause already now: without a replay there may never be a verdict.
         doubt(&record, refusal.life, now)
         record.isOpen = true
         return true
     }
 
-    /// The new token is refused as well. All replays with one token count once.
+    /// Handles a refusal of the new token too: the token is not at fault. Several replays with one token count once.
     private func acquit(_ record: inout Record, _ refusal: Refusal, isNew: Bool, _ now: Instant) {
         guard isNew || record.isOpen else { return }
         record.suspect = nil
@@ -89,7 +89,7 @@ struct Suspicions: Sendable {
     }
 
     private func doubt(_ record: inout Record, _ life: Duration, _ now: Instant) {
-        // The last doubt was long ago.
+        // A pause that ended long ago is forgotten.
         if let until = record.quietUntil, now - until > Self.length(record.doubts, life) { record.doubts = 0 }
         record.doubts += 1
         record.quietUntil = now + Self.length(record.doubts, life)
@@ -99,8 +99,8 @@ struct Suspicions: Sendable {
         Backoff(base: pause, cap: max(life, .seconds(1))).ceiling(attempt: doubts)
     }
 
-    /// A resource accepted the token.
-    /// - Parameter isReplay: whether it had refused an older token: the doubt was right.
+    /// Notes that a resource accepted the token.
+    /// - Parameter isReplay: whether the resource had refused this request with an older token.
     mutating func accepted(_ generation: Generation, at resource: String, isReplay: Bool) {
         var record = records[resource] ?? Record()
         record.accepted = max(record.accepted ?? 0, generation)
@@ -119,7 +119,7 @@ struct Suspicions: Sendable {
         return records[resource]?.suspect == generation
     }
 
-    /// No new token came: all resources go on with the old one.
+    /// Ends all suspicion, because no new token was received. All resources go on with the old token.
     mutating func giveUp() {
         for resource in records.keys { records[resource]?.suspect = nil }
         newestSuspect = nil

@@ -10,7 +10,7 @@ struct TokenExchange: Sendable {
     let directory: EndpointDirectory
     /// `nil`: Bearer tokens.
     let binding: DPoPBinding?
-    /// Finds the server and the client; `nil`: the configuration names them.
+    /// Finds the server and registers the client; `nil`: the configuration names both.
     let enroller: Enroller?
     let trace = ExchangeTrace()
 
@@ -20,19 +20,19 @@ struct TokenExchange: Sendable {
     struct Prepared: Sendable {
         var request: HeimdallrHTTPRequest
         var secrets: [Secret]
-        /// As sent.
+        /// The `grant_type` parameter that is sent.
         var grantType: String
-        /// The configured refresh token, if it is the grant.
+        /// The configured refresh token, if the request sends it as the grant.
         var seed: Secret?
-        /// Makes the request again, with new one-time credentials. Sends nothing, because its caller may hold a slot.
+        /// Builds the request again with new one-time credentials. Sends nothing, because the caller may hold a slot.
         var remake: (@Sendable () async throws(TokenEndpointFault) -> Prepared)?
-        /// The key of its DPoP proof.
+        /// Key of the request's DPoP proof.
         var key: DPoPKey?
-        /// Server and client, where an API's documents named them.
+        /// Server and client, if they were found by the API's documents.
         var enrolment: Enrolment?
     }
 
-    /// Builds a token request. Reads the secrets now.
+    /// Builds a token request, and reads the secrets for it.
     /// - Parameter known: the token endpoint, if it is known.
     /// - Throws: `TokenEndpointFault.secret` or `.discovery`
     func prepare(
@@ -57,14 +57,14 @@ struct TokenExchange: Sendable {
             prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(.grant, to: endpoint) }
             return prepared
         case .refresh(let token):
-            // A refresh asks for the granted scope (RFC 6749 section 6). A configured refresh token may have a wider one.
+            // A refresh without `scope` keeps the scope (RFC 6749 section 6). A configured token may grant more.
             return try await prepare(
                 grantType: "refresh_token", [FormParameter("refresh_token", token)],
                 sendsScope: grant.needs == .freshSeed)
         }
     }
 
-    /// Builds a request that is no form; the grant authenticates the client.
+    /// Builds the request of a GitHub App, which is no form. The grant authenticates the client.
     private func prepare(
         _ grant: GitHubAppGrant, _ request: GrantRequest
     ) async throws(TokenEndpointFault) -> Prepared {
@@ -90,7 +90,7 @@ struct TokenExchange: Sendable {
             grantType: grantType)
     }
 
-    /// - Parameter form: all but the client's authentication.
+    /// - Parameter form: all parameters except the client's authentication.
     private func prepare(
         _ form: [FormParameter], to url: String, grantType: String
     ) async throws(TokenEndpointFault) -> Prepared {
@@ -117,7 +117,7 @@ struct TokenExchange: Sendable {
     }
 
     /// Adds the client's authentication to a form.
-    /// - Parameter tokenEndpoint: `nil`: found here, if the credentials need it.
+    /// - Parameter tokenEndpoint: `nil` if unknown. It is then discovered, if the credentials need it.
     /// - Throws: `TokenEndpointFault.secret` or `.discovery`
     func authenticated(
         _ form: [FormParameter], tokenEndpoint: String? = nil
@@ -158,7 +158,7 @@ struct TokenExchange: Sendable {
             timeout: configuration.timeout)
     }
 
-    /// Parameters of the configuration. They replace no other parameter.
+    /// Returns the configuration's parameters, without those whose names the request or its settings already use.
     func fixedParameters(beside own: [FormParameter], sendsScope: Bool) -> [FormParameter] {
         let configuration = configuration
         let scope = sendsScope && !configuration.scope.isEmpty ? configuration.scope.joined(separator: " ") : nil
@@ -172,7 +172,7 @@ struct TokenExchange: Sendable {
             + configuration.parameters.filter { !taken.contains($0.name) }
     }
 
-    /// Waits for a slot. A request that had to wait is made anew, because assertions and proofs live for seconds.
+    /// Waits for a slot. After a wait, builds the request again: its assertions and proofs may have expired.
     /// - Returns: `nil` when the task was cancelled. The caller releases the slot.
     /// - Throws: `TokenEndpointFault.secret`
     func slot(for prepared: inout Prepared) async throws(TokenEndpointFault) -> TokenRequestLimiter.Slot? {
@@ -187,13 +187,13 @@ struct TokenExchange: Sendable {
         }
     }
 
-    /// Sends the request under a slot of the caller. Cancellation counts as a network fault.
+    /// Sends the request. The caller holds the slot. Cancellation counts as a network fault.
     func perform(_ prepared: Prepared, hiding secrets: [Secret], wallClock: @Sendable () -> Int64) async
         -> TokenLifeCycle.Outcome
     {
         var prepared = prepared
         trace.note(address: prepared.request.url)
-        // Read before the connection is made, so that no token counts as one of a later certificate.
+        // Read before connecting, so that the token is never recorded as bound to a later certificate.
         var certificate = configuration.certificate?()
         do {
             var response = try await httpClient.inner.send(prepared.request)
@@ -202,7 +202,7 @@ struct TokenExchange: Sendable {
                 if isNonceWanted(response), binding.nonce(for: prepared.request.url) != nil,
                     let remake = prepared.remake
                 {
-                    // Nothing was spent (RFC 9449 section 8): repeat with new one-time credentials.
+                    // The server has used no credential (RFC 9449 section 8). Send it new ones, with its nonce.
                     do throws(TokenEndpointFault) {
                         prepared = try await remake()
                     } catch { return .fault(error, retryAfter: nil) }
@@ -251,7 +251,7 @@ struct TokenExchange: Sendable {
         }
     }
 
-    /// Fault that an answer's status tells; `nil`: success.
+    /// Returns the fault that the response's status means; `nil`: success.
     private func fault(of response: HeimdallrHTTPResponse, hiding secrets: [Secret]) -> TokenEndpointFault? {
         switch response.status {
         case 200..<300: nil
@@ -260,7 +260,7 @@ struct TokenExchange: Sendable {
         }
     }
 
-    /// Sends a request to another endpoint than the token endpoint.
+    /// Sends a request to an endpoint other than the token endpoint.
     func answer(
         to request: TokenRequest, at url: String, hiding secrets: [Secret]
     ) async throws(TokenEndpointFault) -> HeimdallrHTTPResponse {

@@ -1,17 +1,17 @@
-// Failed token requests: the next attempt, and the callers that it does not help.
+// Failed token requests: plans the next attempt and fails the callers that it cannot help.
 extension TokenLifeCycle {
-    /// Remembers the fault, plans the next attempt, and resumes the callers that it does not help.
+    /// Records the fault, plans the next attempt, and fails the callers that this attempt cannot help.
     mutating func fail(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         remember(fault.looksPermanent ? .refused(fault) : .unavailable(fault), retryAfter: retryAfter, moment)
     }
 
-    /// Announces that only a login helps. Tries again later: the configured refresh token may change.
+    /// Announces that a login is needed. Plans another attempt, which reads the configured refresh token again.
     mutating func failAuthentication(_ moment: Moment) {
         remember(.needsAuthentication, retryAfter: nil, moment)
         needAuthentication()
     }
 
-    /// - Parameter planned: time of the next attempt, for which callers stay; `nil`: by the backoff of this kind of failure.
+    /// - Parameter planned: time of the next attempt, if callers may wait for that attempt; `nil`: the backoff decides.
     private mutating func remember(
         _ kind: Setbacks.Failure.Kind, retryAt planned: Instant? = nil, retryAfter: Duration?, _ moment: Moment
     ) {
@@ -30,7 +30,7 @@ extension TokenLifeCycle {
         if kind != .needsAuthentication { act(.emit(.tokenFailed(error))) }
         if !isRefusalInDoubt { resumeReplacing(error) }
         if isPassing || planned != nil {
-            // A server that hands out expired tokens is asked once for each request.
+            // The server issued an expired token, and would probably do so again. No caller waits for that.
             let isFutile = kind == .unavailable(.answer(.alreadyExpired))
             resume(waiters.removeAll { isFutile || $0.deadline < retryAt }, .failure(error))
         } else {
@@ -42,8 +42,8 @@ extension TokenLifeCycle {
     /// Longest wait that a server can demand.
     static let maxRetryAfter = Duration.seconds(3600)
 
-    /// Announces once that a login is needed, until the next token. Waits while the store is unavailable: its record may have a
-    /// login.
+    /// Announces once that a login is needed, and fails all callers. Does not announce it while the store is
+    /// unreachable, because its record may hold a login.
     mutating func needAuthentication() {
         settle()
         let error = errorWithoutGrant
@@ -53,7 +53,7 @@ extension TokenLifeCycle {
         resumeAll(.failure(error))
     }
 
-    /// Error of a client that can send no token request.
+    /// Error for callers when this client can send no token request.
     var errorWithoutGrant: HeimdallrError {
         guard awaitsStore, let away = saving.away else { return .needsAuthentication }
         return .tokenEndpointUnavailable(.store(away), retryAfter: .seconds(5))
@@ -61,18 +61,18 @@ extension TokenLifeCycle {
 
     enum Verdict {
         case grantGone
-        /// `invalid_request`, or no error code. Some servers mean `invalid_grant`.
+        /// 400 or 401 without a clear cause. Some servers answer this instead of `invalid_grant`.
         case refused
         case other
     }
 
-    /// Whether the refresh token may be spent, so that another process may have the next one.
+    /// Whether the fault may mean that another process has already used the refresh token.
     static func mayMeanSpent(_ fault: TokenEndpointFault) -> Bool { verdict(on: fault) != .other }
 
     static func verdict(on fault: TokenEndpointFault) -> Verdict {
         switch fault {
         case .refused(let error) where error.code == .invalidGrant && fault.looksPermanent: .grantGone
-        // The tokens belong to another server or client.
+        // The refresh token belongs to a former server or a former client.
         case .discovery(.movedIssuer), .discovery(.clientForgotten): .grantGone
         case .refused(let error) where [400, 401].contains(error.status) && error.code != .invalidClient: .refused
         case .status(400), .status(401): .refused
@@ -80,8 +80,8 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Handles a refusal without a cause. The second one counts as `invalid_grant`, but the refresh token is kept and tried at
-    /// long intervals.
+    /// Handles a 400 or 401 without a clear cause. The second refusal counts as `invalid_grant`, but the refresh token
+    /// is kept and tried again at long intervals.
     mutating func refreshRefused(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         if let retryAt = grant.refused(at: moment.now) {
             remember(.refused(fault), retryAt: retryAt, retryAfter: retryAfter, moment)
@@ -92,13 +92,13 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Whether a refresh was refused once, and the second attempt decides.
+    /// Whether one refresh was refused without a clear cause, and the second attempt has not decided yet.
     var isRefusalInDoubt: Bool {
         guard let failure, case .refused = failure.kind else { return false }
         return grant.isInDoubt(until: failure.retryAt)
     }
 
-    /// `invalid_grant`: the only answer that discards a refresh token.
+    /// Discards the refresh token (rule 4), and returns the record to save.
     mutating func loseRefreshToken(_ spent: Secret, _ moment: Moment) -> TokenRecord? {
         grant.lose(spent)
         seen.note(spent)

@@ -14,7 +14,7 @@ extension TokenLifeCycle {
         fetching.plan(from: max(now, failure?.retryAt ?? now, rejectedUntil ?? now))
     }
 
-    /// Handles the time: expiry, refreshes, retries, deadlines. Harmless at any moment.
+    /// Does everything that is due: expiry, refreshes, retries, deadlines. May be called at any time.
     mutating func tick(_ moment: Moment) {
         if let token, token.isExpired(at: moment.now) { expire(now: moment.now) }
         warnOfEnd(now: moment.now)
@@ -30,14 +30,14 @@ extension TokenLifeCycle {
         if let reading = saving.beginReading(now: moment.now) { act(.read(reading)) }
     }
 
-    /// Time at which `tick` has something to do.
+    /// Earliest time at which `tick` has something to do.
     var nextWake: Instant? {
         guard stage != .stopped else { return nil }
         if isYielding {
             let underWay = fetching.isUnderWay ? fetching.wake : nil
             return [waiters.earliestDeadline, saving.wake, token?.expiresAt, underWay].compactMap { $0 }.min()
         }
-        // A planned fetch is the refresh.
+        // A fetch that is planned or under way already brings the new token.
         let refreshAt = fetching.isIdle && held?.firstUsedAt != nil && nextKind != nil ? held?.refreshAt : nil
         return [
             waiters.earliestDeadline, saving.wake, token?.expiresAt, endWarningDue, fetching.wake, refreshAt,
@@ -63,23 +63,23 @@ extension TokenLifeCycle {
         act(.fetch(fetch.id, kind))
     }
 
-    /// The request goes out now, with the configured refresh token `seed`, if any.
-    /// - Returns: whether to send it.
+    /// Notes that the request is sent now. `seed` is the configured refresh token, if the request contains it.
+    /// - Returns: whether the request may be sent.
     mutating func began(_ id: FetchID, seed: Secret? = nil, now: Instant) -> Bool {
-        // A begun request goes on: the successor waits for it.
+        // After `yield`, only a request that has already begun may go on. The object that takes over waits for it.
         guard stage == .running, !isYielding || fetch?.askedAt != nil else { return false }
         return fetching.asked(id, seed: seed, now: now)
     }
 
-    /// The request is ready and waits for a slot.
-    /// - Returns: whether to wait.
+    /// Notes that the request is built and waits for a slot.
+    /// - Returns: false if the request is no longer needed.
     mutating func queued(_ id: FetchID) -> Bool {
         guard stage == .running, fetching.queued(id) else { return false }
         giveUpUnwanted()
         return fetching.isUnderWay
     }
 
-    /// Ends an unsent fetch without waiters, where tokens are fetched on demand only.
+    /// Cancels an unsent fetch without a waiting caller, if this client fetches tokens only on demand.
     mutating func giveUpUnwanted() {
         guard !settings.triesUnasked, waiters.isEmpty, token == nil else { return }
         if let fetch {
@@ -89,9 +89,9 @@ extension TokenLifeCycle {
         }
     }
 
-    // MARK: Its end
+    // MARK: Ending a fetch
 
-    /// - Returns: the record to save before anything else happens; then `saved` is called.
+    /// Handles the outcome of a fetch. Returns the record to save, if any. The caller saves it, then calls `saved`.
     mutating func answered(_ id: FetchID, _ outcome: Outcome, _ moment: Moment) -> TokenRecord? {
         guard let fetch, fetch.id == id, stage == .running else { return nil }
         switch outcome {
@@ -104,7 +104,7 @@ extension TokenLifeCycle {
             case (.refresh, .refused): refreshRefused(fault, retryAfter: retryAfter, moment)
             case (.grant, .grantGone) where settings.needs == .freshSeed,
                 (.grant, .refused) where settings.needs == .freshSeed && awaitsStore:
-                // The seed was probably spent for the unreadable record. It is tried once.
+                // The configured refresh token was probably already used for the unreadable record. Try it only once.
                 grant.spend(fetch.seed)
                 failAuthentication(moment)
             case (.grant, .refused) where settings.needs == .freshSeed:
@@ -126,7 +126,7 @@ extension TokenLifeCycle {
     private mutating func accept(_ response: TokenResponse, _ fetch: Fetch, _ moment: Moment) -> TokenRecord? {
         var kept = refreshToken
         if case .refresh(let spent) = fetch.kind { kept = spent }
-        // The refresh token of another server or client.
+        // The former refresh token belongs to another server or client.
         if let new = response.enrolment, let own = grant.enrolment, !new.hasSameClient(as: own) { kept = nil }
         let new: AccessToken
         do throws(TokenResponseError) {
@@ -141,7 +141,7 @@ extension TokenLifeCycle {
         return record(new, moment)
     }
 
-    /// Handles an answer with a useless access token. It may have rotated the refresh token.
+    /// Handles an answer with an unusable access token. A rotated refresh token in the answer is saved nevertheless.
     private mutating func reject(
         _ response: TokenResponse, _ error: TokenResponseError, _ moment: Moment
     ) -> TokenRecord? {
@@ -156,7 +156,7 @@ extension TokenLifeCycle {
         return nil
     }
 
-    /// Saving has ended. With a `fault` the token serves from memory, and saving is retried.
+    /// Handles the end of saving. After a `fault` the token is used from memory, and the save is retried.
     mutating func saved(_ id: FetchID, _ record: TokenRecord, fault: TokenStoreError?, _ moment: Moment) {
         saving.ended(record, fault: fault, moment)
         guard let fetch, fetch.id == id, case .saving(let after, _) = fetch.phase, stage == .running else { return }

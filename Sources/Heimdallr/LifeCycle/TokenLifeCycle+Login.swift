@@ -1,10 +1,10 @@
-// Tokens from logins. A login holds the gate from its token request until `loginSaved`, so no fetch is sent in between.
+// Tokens from logins. A login holds the client's gate from its token request until `loginSaved`, so no fetch is sent.
 extension TokenLifeCycle {
     typealias LoginID = UInt64
 
     mutating func askedForLogin(now: Instant) { fetching.askedElsewhere(now: now) }
 
-    /// Handles the enrolment of a sign-in that begins. The tokens keep theirs until the sign-in succeeds.
+    /// Records the enrolment of a new sign-in. The current tokens keep their enrolment until the sign-in succeeds.
     /// - Parameter stored: revision of the store's record.
     /// - Returns: the record to save; `nil` after the end of the life cycle.
     mutating func enrolled(_ new: Enrolment, over stored: UInt64, _ moment: Moment) -> TokenRecord? {
@@ -31,10 +31,10 @@ extension TokenLifeCycle {
 
     mutating func loginFailed(_ error: LoginError) { act(.emit(.loginFailed(error))) }
 
-    /// A login brought a token. It is used after its record was saved: the caller then calls `loginSaved`.
+    /// Handles the token of a login. The caller saves the record and calls `loginSaved`, which makes the token current.
     /// - Parameter stored: revision of the store's record.
     /// - Returns: the record to save; `nil` after the end of the life cycle.
-    /// - Throws: the fault of the token. Nothing has changed then.
+    /// - Throws: the reason why the token is unusable. The state is then unchanged.
     mutating func loggedIn(
         _ response: TokenResponse, as signIn: SignIn?, askedAt: Instant, over stored: UInt64, _ moment: Moment
     ) throws(TokenResponseError) -> (id: LoginID, record: TokenRecord)? {
@@ -51,8 +51,8 @@ extension TokenLifeCycle {
         return (logins.begin(token, as: signIn, life), record)
     }
 
-    /// Saving has ended. The token replaces the former one.
-    /// - Returns: false after `clear`.
+    /// Handles the end of saving a login's record. The token of the login replaces the current token.
+    /// - Returns: false if the login was discarded meanwhile, by `clear` or a later login.
     mutating func loginSaved(_ id: LoginID, _ record: TokenRecord, fault: TokenStoreError?, _ moment: Moment) -> Bool {
         guard stage == .running, let login = logins.end(id) else { return false }
         saving.ended(record, fault: fault, moment)

@@ -1,21 +1,21 @@
 extension TokenLifeCycle {
-    /// Waits for a newer token until `deadline`. The outcome is that of the request under way, or of one that begins now.
+    /// Waits for a newer token until `deadline`. Uses the outcome of the token request under way, or begins one.
     mutating func waitForRefresh(_ id: WaiterID, until deadline: Instant, _ moment: Moment) {
         guard stage != .stopped else { return act(.resume(id, .failure(.stopped))) }
         load()
         if stage == .running, !fetching.isUnderWay, logins.pending == nil, nextKind == nil {
             return act(.resume(id, .failure(.needsAuthentication)))
         }
-        // No token's generation is 0.
+        // Generations begin at 1, so 0 means any token.
         waiters.add(id, until: deadline, insteadOf: token?.generation ?? 0)
         refreshNow(moment)
-        // `Retry-After` may be after the deadline.
+        // The server's `Retry-After` may allow the next request only after the deadline.
         guard let due = fetching.dueAt, due >= deadline, waiters.remove(id) else { return }
         let error = failure.map { self.error(for: $0, now: moment.now) }
         act(.resume(id, .failure(error ?? .deadlineExceeded(retryAfter: moment.now.duration(to: due)))))
     }
 
-    /// Asks for a new token now: after the minimum interval and the server's `Retry-After`, but without the rest of a backoff.
+    /// Requests a new token without waiting for a backoff. Keeps the minimum interval and the server's `Retry-After`.
     mutating func refreshNow(_ moment: Moment) {
         guard stage == .running, !isYielding, !fetching.isUnderWay, logins.pending == nil, nextKind != nil else {
             return
@@ -24,7 +24,7 @@ extension TokenLifeCycle {
         tick(moment)
     }
 
-    /// The reason not to send a refresh token: it belongs to another server or client than the request (RFC 6749 section 10.4).
+    /// Returns a fault if the refresh token is not for the request's server and client (RFC 6749 section 10.4).
     /// - Parameter enrolment: server and client of the request; `nil`: the configured ones.
     func misfit(of kind: FetchKind, at enrolment: Enrolment?) -> DiscoveryFault? {
         guard case .refresh(let token) = kind, let enrolment else { return nil }
@@ -33,9 +33,9 @@ extension TokenLifeCycle {
         return own.issuer == enrolment.issuer ? .clientForgotten : .moved(from: own.issuer, to: enrolment.issuer)
     }
 
-    // MARK: The refresh token's own end
+    // MARK: Expiry of the refresh token
 
-    /// Time of the next step for the refresh token's end; `nil`: none, or one is under way.
+    /// Time at which `warnOfEnd` has something to do; `nil`: nothing is planned, or a token request is under way.
     var endWarningDue: Instant? {
         guard stage == .running, settings.needs != .nobody, refreshToken != nil, let life = grant.life else {
             return nil
@@ -49,8 +49,8 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Uses the refresh token once before its end, even if no token is wanted: many servers then extend the session. If that
-    /// does not help, announces the end.
+    /// Uses the refresh token once before it expires, even if no caller wants a token. Many servers then extend the
+    /// session. If the server did not, announces the expiry.
     mutating func warnOfEnd(now: Instant) {
         guard let due = endWarningDue, due <= now, let life = grant.life else { return }
         if life.stage == .quiet, life.isWorthKeeping, now < life.endsAt {

@@ -12,7 +12,7 @@ extension TokenLifeCycle {
             sinceLastError: failure.map { $0.at.duration(to: now) },
             nextAttemptIn: fetching.dueAt.map { max(.zero, now.duration(to: $0)) }, waiters: waiters.count,
             storeFault: saving.fault?.description, hasSettled: hasSettled)
-        // Also while the old token still serves.
+        // The cause is shown even while the old token is still valid.
         if nextKind == nil || failure?.kind == .needsAuthentication, let lastFault = setbacks.lastFault {
             status.cause = lastFault.fault
             status.sinceCause = lastFault.at.duration(to: now)

@@ -2,7 +2,7 @@
 extension TokenLifeCycle {
     // MARK: Reading
 
-    /// The store was read. A `.failure` of `.start`: the record is unreadable, or the store is unreachable.
+    /// Handles the result of reading the store. A failure means an unreadable record or an unreachable store.
     mutating func read(_ reading: Reading, _ result: Result<TokenRecord?, TokenStoreError>, _ moment: Moment) {
         var fault: TokenStoreError?
         if case .failure(let error) = result { fault = error }
@@ -18,7 +18,7 @@ extension TokenLifeCycle {
         saving.planReading(after: reading == .start ? .repair : reading, hasFailed: fault != nil, moment)
     }
 
-    /// The store has a record of this client for another server or account only.
+    /// Notes that the store has a record of this client, but only for another server or account.
     mutating func foundForeignRecord() { saving.noteForeignRecord() }
 
     mutating func shareStore() { saving.share() }
@@ -37,7 +37,7 @@ extension TokenLifeCycle {
         tick(moment)
     }
 
-    /// Takes the record that the object before this one could not save. A caller may have started this one already.
+    /// Takes over the record that the client's previous object could not save. This object may already have started.
     mutating func inherit(_ record: TokenRecord?, _ moment: Moment) {
         if stage == .running { takeUp(inherited: record, moment) } else if let record { saving.inherit(record) }
     }
@@ -48,10 +48,10 @@ extension TokenLifeCycle {
         saving.saveInherited(record, now: moment.now)
     }
 
-    /// Whether the store has been unreadable from the start, and no record of ours has been saved since.
+    /// Whether no reading of the store has succeeded since the start, and this object has made no record.
     var awaitsStore: Bool { stage == .running && saving.isUnread }
 
-    /// The store could be read at last. Ends the failures that it caused.
+    /// Handles the first successful reading of the store. Ends the failures that the unreadable store caused.
     private mutating func reloaded(_ record: TokenRecord?, _ moment: Moment) {
         guard awaitsStore else { return }
         saving.noteReading(fault: nil)
@@ -69,7 +69,7 @@ extension TokenLifeCycle {
         grant.takeUp(record, moment)
         if isEnrolled || grant.enrolment != nil { act(.enrol(grant.enrolment)) }
         guard let stored = record.accessToken(at: moment) else { return }
-        // The same token in a later revision is no newer one for a resource that refused it.
+        // A later revision may hold the same token. The token keeps its generation: a resource may have refused it.
         if let token, token.value == stored.value, !token.isExpired(at: moment.now) { return }
         publish(stored, isStored: true, moment)
         act(.emit(.tokenAcquired(expiresIn: moment.now.duration(to: stored.expiresAt), stored: true)))
@@ -77,13 +77,13 @@ extension TokenLifeCycle {
 
     // MARK: Logins at other processes
 
-    /// Looks for a login at another process, not too often. Called when a token is wanted.
+    /// Reads the store for a login at another process, at most once in five seconds. Called when a token is wanted.
     mutating func lookAgain(now: Instant) {
         if settings.needs == .person, logins.mayLook(now: now) { act(.read(.login)) }
     }
 
-    /// Handles the store's record. It replaces ours only if we have no tokens. Revisions don't tell which is later: after a
-    /// logout another process may have counted anew.
+    /// Handles the record that `lookAgain` found. Uses it only if this client has no usable token. A lower revision may
+    /// be newer: after a logout, another process may have begun again at 1.
     mutating func looked(_ record: TokenRecord?, _ moment: Moment) {
         guard let record, stage == .running, !fetching.isUnderWay, logins.pending == nil,
             token == nil || isTokenInvalid,
@@ -101,7 +101,7 @@ extension TokenLifeCycle {
 
     // MARK: Other processes on one store
 
-    /// Handles the store's record after a notification, without a request under way. An unsaved record of ours is saved first.
+    /// Handles the store's record after a notification. An unsaved record of this object is saved first.
     mutating func noticed(_ record: TokenRecord?, _ moment: Moment) {
         guard stage == .running, logins.pending == nil else { return }
         guard saving.unsaved == nil else {
@@ -109,7 +109,7 @@ extension TokenLifeCycle {
             return tick(moment)
         }
         storeIsBack()
-        // A missing or empty record is a logout for all processes. A lower revision was restored from a backup.
+        // A missing or empty record is a logout for all processes. A lower revision comes from a backup: ignore it.
         guard record.map({ $0.revision > revision }) ?? (revision > 0 && (token != nil || refreshToken != nil)) else {
             return
         }
@@ -125,28 +125,28 @@ extension TokenLifeCycle {
         tick(moment)
     }
 
-    /// Handles the store's record before a sign-in or a sign-out. A record that is not taken up changes nothing, not even the server.
+    /// Handles the store's record before a sign-in or a sign-out. If the record is not used, nothing changes.
     mutating func readAhead(_ record: TokenRecord, _ moment: Moment) {
-        // A request under way looks at the store itself.
+        // A request under way reads the store itself.
         guard fetch?.askedAt == nil else { return }
         load()
         if stage == .loading { loaded(record, fault: nil, moment) } else { noticed(record, moment) }
     }
 
-    /// Judges the store's record, read under the lease, before a request of this kind.
-    /// - Returns: end of the fetch; `nil`: the store has nothing new.
+    /// Judges the store's record before a request of this kind. The record was read under the lease.
+    /// - Returns: the outcome that ends the fetch without a request; `nil`: send the request.
     func outcome(of record: Result<TokenRecord?, TokenStoreError>, before kind: FetchKind) -> Outcome? {
         switch record {
         case .success(let record?):
-            // Two processes that could not see each other may have used one revision.
+            // During an outage, two processes may have used the same revision for different records.
             let isOther = saving.isShared && record.revision == revision && record.refreshToken != refreshToken
             return record.revision > revision || isOther ? .adopted(record) : nil
         case .success(nil): return nil
         case .failure(let error):
-            // Other processes may be able to read this record and may have replaced it.
+            // Another process may be able to read this record, and may have used its refresh token.
             let isElsewhere =
                 spends(kind) && (error.kind == .unreachable || error.kind == .unreadable && saving.isShared)
-            // The configured refresh token was probably spent for the record's one. A second use may revoke both.
+            // The configured refresh token was probably exchanged for the record's. A second use may revoke both.
             let isSeed = kind == .grant && settings.needs == .freshSeed && revision == 0 && error.kind != .unreadable
             return isElsewhere || isSeed ? .fault(.store(error), retryAfter: nil) : nil
         }
@@ -155,7 +155,7 @@ extension TokenLifeCycle {
     /// Whether a token request sends a one-time credential.
     func spends(_ kind: FetchKind) -> Bool { kind != .grant || settings.needs == .freshSeed }
 
-    /// Takes another process's record as it is. Tokens that it does not hold are dropped.
+    /// Uses another process's record. Drops the current access token if the record does not hold it.
     mutating func adopt(_ record: TokenRecord, _ moment: Moment) {
         succeeded(now: moment.now)
         saving.giveUp()
@@ -167,8 +167,8 @@ extension TokenLifeCycle {
         }
     }
 
-    /// The store is unreachable, so records of other processes are unknown. Two tokens for one configuration do no harm.
-    /// - Returns: kind of the request that may still be sent.
+    /// Handles an unreachable store. A grant without a one-time credential may still be sent.
+    /// - Returns: kind of the request that may still be sent; `nil`: none.
     mutating func storeIsAway(_ fault: TokenStoreError, before id: FetchID) -> FetchKind? {
         saving.noteReading(fault: fault)
         guard settings.needs == .nobody else { return nil }
@@ -176,7 +176,7 @@ extension TokenLifeCycle {
         return .grant
     }
 
-    /// The store is reachable again. Ends all waits for it.
+    /// Notes that the store is reachable again. Ends the failure that the outage caused.
     mutating func storeIsBack() {
         guard saving.away != nil else { return }
         saving.noteReached()
@@ -199,7 +199,7 @@ extension TokenLifeCycle {
         return record
     }
 
-    /// Another process has saved a later record, which is used. The token of our answer may be good or not.
+    /// Uses the later record of another process, which prevented a save. Drops the token that was to be saved.
     mutating func superseded(by record: TokenRecord, _ moment: Moment) {
         guard stage == .running else { return }
         if case .saving = fetch?.phase { fetching.end() } else { cancelFetch() }
@@ -208,7 +208,7 @@ extension TokenLifeCycle {
         tick(moment)
     }
 
-    /// A background save has ended.
+    /// Handles the end of a repeated save.
     mutating func resaved(_ record: TokenRecord, fault: TokenStoreError?, _ moment: Moment) {
         saving.ended(record, fault: fault, moment)
     }

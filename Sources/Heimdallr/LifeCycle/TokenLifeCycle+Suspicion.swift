@@ -1,7 +1,7 @@
-// Answers of protected resources about the token (RFC 6750 section 3.1), each resource for itself.
+// Responses of protected resources to the token (RFC 6750 section 3.1), judged for each resource separately.
 extension TokenLifeCycle {
-    /// A resource answered 401 to this token. It stays in use elsewhere; a new one is fetched if that may help.
-    /// - Returns: whether to wait for a newer token and repeat the request; else the 401 stands.
+    /// Handles a 401 to this token. Other resources still get the token. A new token is fetched if that may help.
+    /// - Returns: whether to wait for a newer token and repeat the request; if false, the 401 is final.
     mutating func refused(
         _ generation: UInt64, by resource: String, saysInvalid: Bool, isReplay: Bool, _ moment: Moment
     ) -> Bool {
@@ -23,12 +23,12 @@ extension TokenLifeCycle {
         return true
     }
 
-    /// Another answer than 401 came from `resource`.
+    /// Notes that `resource` answered with another status than 401.
     mutating func accepted(_ generation: UInt64, by resource: String, isReplay: Bool) {
         suspicions.accepted(generation, at: resource, isReplay: isReplay)
     }
 
-    /// Announces the need of a login for a token that a resource calls invalid. Other resources may still accept it.
+    /// Announces that a login is needed, because a resource calls the token invalid. The token stays in use elsewhere.
     private mutating func askForPerson(now: Instant) {
         if !announcedNeed {
             noteInvalid()
@@ -37,10 +37,10 @@ extension TokenLifeCycle {
         lookAgain(now: now)
     }
 
-    /// Whether `askForPerson` was about the token in use.
+    /// Whether a login was announced because a resource called the current token invalid.
     var isTokenInvalid: Bool { held?.isInvalid ?? false }
 
-    /// Resumes the callers that wait for another token than the one in use.
+    /// Fails the callers that wait for a replacement of the current token.
     mutating func resumeReplacing(_ error: HeimdallrError) {
         suspicions.giveUp()
         resume(waiters.removeAll { $0.unwanted != nil }, .failure(error))

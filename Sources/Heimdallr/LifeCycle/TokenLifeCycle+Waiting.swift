@@ -1,8 +1,8 @@
 extension TokenLifeCycle {
-    /// Waits for a token until `deadline`. Resumed exactly once, perhaps at once.
+    /// Registers a caller that waits for a token until `deadline`. The caller is resumed exactly once, perhaps at once.
     /// - Parameters:
-    ///   - resource: the token may not be suspect there.
-    ///   - refused: only a newer generation than this one is useful.
+    ///   - resource: resource at which the token must not be suspect.
+    ///   - refused: generation of a token that was refused; only a newer token helps.
     mutating func wait(
         _ id: WaiterID, for resource: String? = nil, insteadOf refused: UInt64? = nil, until deadline: Instant,
         _ moment: Moment
@@ -27,14 +27,14 @@ extension TokenLifeCycle {
         tick(moment)
     }
 
-    /// Removes a caller. A sent fetch goes on.
+    /// Removes a cancelled caller. A token request that was already sent goes on.
     mutating func leave(_ id: WaiterID) {
         guard waiters.remove(id) else { return }
         act(.resume(id, .failure(.cancelled)))
         giveUpUnwanted()
     }
 
-    /// Error of a wait that would be useless; `nil`: wait.
+    /// Returns the error if waiting would be useless; `nil`: wait.
     func refusal(now: Instant) -> HeimdallrError? {
         guard stage != .stopped else { return .stopped }
         guard stage == .running, !fetching.isUnderWay else { return nil }

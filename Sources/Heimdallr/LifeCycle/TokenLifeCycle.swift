@@ -1,8 +1,8 @@
-/// State machine of one client's token: events in, actions out. Time and chance are passed in. `Heimdallr` performs the
-/// actions, in order.
-/// At most one fetch is under way, and one begins a second. A token is given out only by `use` and `wait`, and never after
-/// its expiry or rejection. A new token is used after its record was saved, or saving failed. Each waiter is resumed
-/// exactly once. Each failure is followed by another try.
+/// State machine of one client's token: events in, actions out. Times and random numbers are passed in. `Heimdallr`
+/// performs the actions in order.
+/// At most one fetch is under way, and fetches begin at least a second apart. No token is given out after its expiry or
+/// rejection. A new token is used only after its record was saved, or after saving failed. Each waiting caller is
+/// resumed exactly once. Each failure is retried.
 struct TokenLifeCycle: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias WaiterID = UInt64
@@ -11,15 +11,15 @@ struct TokenLifeCycle: Sendable {
     struct Settings: Sendable {
         var needs: GrantNeeds
         var policy: TokenPolicy
-        /// Longest time before expiry at which a refresh begins; at most half the life.
+        /// Longest time before expiry at which a refresh begins; half the token's lifetime, if that is shorter.
         var refreshBefore: Duration
         /// Time after which an unanswered fetch is given up.
         var patience: Duration
         /// Shortest time between the beginnings of two token requests.
         var minInterval = Duration.seconds(1)
-        /// Whether a failed request is repeated without a token in use and without a waiting caller.
+        /// Whether a failed token request is retried even without a current token and without a waiting caller.
         var triesUnasked = true
-        /// Whether the stored access token serves. It does not if it was asked for by other settings.
+        /// Whether the stored access token is used; false if other settings requested that token.
         var usesStoredToken = true
     }
 
@@ -30,11 +30,11 @@ struct TokenLifeCycle: Sendable {
 
     enum Reading: Sendable {
         case start
-        /// No reading has succeeded yet: a repaired store needs no restart.
+        /// Repeated until the first success, so that a repaired store needs no restart.
         case repair
-        /// Another process may have a login.
+        /// A search for a login at another process.
         case login
-        /// Another process has changed the record.
+        /// After another process changed the record.
         case change
     }
 
@@ -43,12 +43,12 @@ struct TokenLifeCycle: Sendable {
         case read(Reading)
         /// Fetch, then call `began` and `answered` (and `saved`) with this id.
         case fetch(FetchID, FetchKind)
-        /// The result no longer matters.
+        /// Cancel this fetch. Its result is no longer needed.
         case cancelFetch(FetchID)
         case resume(WaiterID, Result<AccessToken, HeimdallrError>)
-        /// Save again what could not be saved, then call `resaved`.
+        /// Save a record that is not saved yet, then call `resaved`.
         case resave(TokenRecord)
-        /// The tokens now belong to this server and client; `nil`: to none.
+        /// Use this server and client for all further requests; `nil`: none is known.
         case enrol(Enrolment?)
         case emit(HeimdallrEvent.Kind)
     }
@@ -69,11 +69,11 @@ struct TokenLifeCycle: Sendable {
         case stopped
     }
 
-    /// First outcome, good or bad.
+    /// First outcome since the start: a token or a failure.
     private enum FirstOutcome: Sendable {
         case open
         case known
-        /// The need of a login was announced.
+        /// The need for a login was announced.
         case needsPerson
     }
 
@@ -81,12 +81,12 @@ struct TokenLifeCycle: Sendable {
     var stage = Stage.new
     /// Whether a token is wanted before the first request.
     private(set) var isWarm = false
-    /// Whether the record is being handed to another object. No token request begins.
+    /// Whether the record is being handed over to another object. Meanwhile no token request begins.
     private(set) var isYielding = false
     private var firstOutcome = FirstOutcome.open
 
     private(set) var held: HeldToken?
-    /// Resources that doubt the token.
+    /// Resources at which the token is suspect.
     var suspicions = Suspicions()
     var grant = HeldGrant()
     var logins = Logins()
@@ -106,15 +106,15 @@ struct TokenLifeCycle: Sendable {
     var fetch: Fetch? { fetching.current }
     var refreshToken: Secret? { grant.refreshToken }
     var spentRefreshToken: Secret? { grant.spent }
-    /// Secrets to hide when the server repeats them.
+    /// Secrets to hide when an answer of the server repeats them.
     var secretsToHide: [Secret] { seen.secrets + [refreshToken, spentRefreshToken, token?.value].compactMap { $0 } }
     var failure: Setbacks.Failure? { setbacks.failure }
     var rejectedUntil: Instant? { setbacks.rejections.until }
     var revision: UInt64 { saving.revision }
     var unsaved: TokenRecord? { saving.unsaved }
-    /// Whether there was a first outcome, good or bad.
+    /// Whether there was a first outcome: a token or a failure.
     var hasSettled: Bool { firstOutcome != .open }
-    /// Whether the need of a login was announced, and no token has come since.
+    /// Whether the need for a login was announced, and no token was received since.
     var announcedNeed: Bool { firstOutcome == .needsPerson }
 
     mutating func act(_ action: Action) { actions.append(action) }
@@ -128,7 +128,7 @@ struct TokenLifeCycle: Sendable {
 
     // MARK: Using the token
 
-    /// Returns a valid token that is not suspect at this resource. Begins the background refresh when it is due. Hot path.
+    /// Returns a valid token that is not suspect at this resource. Begins the background refresh when due. Hot path.
     mutating func use(for resource: String? = nil, _ moment: Moment) -> AccessToken? {
         guard let held, stage == .running else { return nil }
         guard !held.token.isExpired(at: moment.now) else {
@@ -140,7 +140,7 @@ struct TokenLifeCycle: Sendable {
         return suspicions.isSuspect(held.token.generation, at: resource) ? nil : held.token
     }
 
-    /// Returns the token that `use` would return without an effect; `nil` where `use` has one.
+    /// Returns the token if `use` would return it without a change of state; otherwise `nil`.
     func tokenInUse(for resource: String? = nil, now: Instant) -> AccessToken? {
         guard stage == .running, let held, held.serves(at: now, refreshes: fetching.isIdle),
             !suspicions.isSuspect(held.token.generation, at: resource)
@@ -148,7 +148,7 @@ struct TokenLifeCycle: Sendable {
         return held.token
     }
 
-    /// A resource refused this token. No effect on a replaced one.
+    /// Drops a token that a resource refused, and fetches a new token. Has no effect if the token was already replaced.
     mutating func reject(generation: UInt64, _ moment: Moment) {
         guard let held, held.token.generation == generation else { return }
         setbacks.rejections.rejected(
@@ -158,14 +158,14 @@ struct TokenLifeCycle: Sendable {
         tick(moment)
     }
 
-    /// Drops the access token; the refresh token stays.
+    /// Drops the access token, and keeps the refresh token.
     mutating func invalidate(_ moment: Moment) {
         guard token != nil else { return }
         drop(.discarded)
         tick(moment)
     }
 
-    /// Drops the token, unless it is bound to this certificate, and fetches another one.
+    /// Drops a token that is not bound to this certificate, and fetches a new token.
     mutating func drop(notBoundTo certificate: UInt64, _ moment: Moment) {
         guard let token, token.certificate != certificate else { return }
         drop(.discarded)
@@ -173,7 +173,7 @@ struct TokenLifeCycle: Sendable {
         tick(moment)
     }
 
-    /// Forgets everything and cancels the fetch. The caller removes the record.
+    /// Forgets all tokens and failures, and cancels the fetch. The caller removes the record from the store.
     mutating func clear(_ moment: Moment) {
         cancelFetch()
         if held != nil { drop(.discarded) }
@@ -181,7 +181,7 @@ struct TokenLifeCycle: Sendable {
         seen.forget()
         logins.forget()
         saving.giveUp()
-        // A save under way must not count later.
+        // With a new revision, the result of a save under way is ignored.
         _ = saving.nextRevision()
         setbacks.forget()
         setbacks.rejections = Rejections()
@@ -199,7 +199,7 @@ struct TokenLifeCycle: Sendable {
 
     // MARK: Beginning and ending
 
-    /// Begins to keep a token, from the store or the server.
+    /// Begins to keep a valid token, from the store or else from the server.
     mutating func start(_ moment: Moment) {
         isWarm = true
         load()
@@ -207,15 +207,15 @@ struct TokenLifeCycle: Sendable {
         tick(moment)
     }
 
-    /// Reads the store first of all.
+    /// Begins to read the store, unless that has already begun.
     mutating func load() {
         guard stage == .new else { return }
         stage = .loading
         act(.read(.start))
     }
 
-    /// Prepares the hand-over of the record, or the end of the process. A request under way goes on, and its record is saved.
-    /// None begins.
+    /// Prepares the hand-over of the record to another object, or the end of the process. A sent token request goes on,
+    /// and its record is saved. No new request begins.
     mutating func yield() {
         isYielding = true
         if fetch?.askedAt == nil { cancelFetch() }
@@ -226,7 +226,7 @@ struct TokenLifeCycle: Sendable {
         .store(TokenStoreError("the client's settings have changed, or the process ends", kind: .busy)),
         retryAfter: .seconds(1))
 
-    /// The stored access token has other settings. Call before the start.
+    /// Ignores the stored access token, because other settings requested it. Called before the start.
     mutating func ignoreStoredToken() { settings.usesStoredToken = false }
 
     mutating func stop() {
@@ -240,32 +240,32 @@ struct TokenLifeCycle: Sendable {
     /// Cancels the fetch, under way or planned.
     mutating func cancelFetch() { if let fetch = fetching.end() { act(.cancelFetch(fetch.id)) } }
 
-    /// Begins to use the token.
+    /// Makes the token current, and resumes all waiting callers with it.
     mutating func publish(_ new: AccessToken, isStored: Bool = false, _ moment: Moment) {
         if held != nil { setbacks.rejections.endRow() }
         seen.note(new.value)
         seen.note(refreshToken)
         held = HeldToken(new, isStored: isStored, refreshBefore: settings.refreshBefore, moment)
         firstOutcome = .known
-        // The waiting callers use it.
+        // The waiting callers count as its first use.
         if !waiters.isEmpty { held?.noteUse(at: moment.now) }
         resumeAll(.success(new))
     }
 
     // MARK: First outcome
 
-    /// There is a first outcome, good or bad.
+    /// Notes that there is a first outcome: a token or a failure.
     mutating func settle() { if firstOutcome == .open { firstOutcome = .known } }
 
-    /// Announces the need of a login, once until the next token.
+    /// Announces the need for a login, unless it was announced since the last token.
     mutating func announceNeed() {
         if !announcedNeed { act(.emit(.needsAuthentication)) }
         firstOutcome = .needsPerson
     }
 
-    /// A login has ended the need.
+    /// Notes that a login is no longer needed.
     mutating func endNeed() { firstOutcome = .known }
 
-    /// A resource calls the token in use invalid.
+    /// Notes that a resource called the current token invalid.
     mutating func noteInvalid() { held?.noteInvalid() }
 }

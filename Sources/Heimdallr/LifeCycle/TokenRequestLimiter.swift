@@ -1,12 +1,12 @@
 import Synchronization
 
-/// Bounds the requests under way at authorization servers, with a fair share for each endpoint and each client. Further
-/// requests wait. Safe on any thread.
+/// Limits the concurrent requests to authorization servers, with a fair share for each endpoint and each client.
+/// Further requests wait. Safe on any thread.
 public final class TokenRequestLimiter: Sendable {
-    /// The one that every client of this process uses by default.
+    /// The limiter that all clients of this process share by default.
     public static let shared = TokenRequestLimiter()
 
-    /// Permission to have one request under way. Given back by `release(_:)`.
+    /// Permission for one request under way. `release(_:)` returns it.
     struct Slot: Sendable {
         fileprivate let id: RequestQueue.ID
         /// Whether the request had to wait for it.
@@ -19,7 +19,7 @@ public final class TokenRequestLimiter: Sendable {
         var queue: RequestQueue
         var continuations: [RequestQueue.ID: CheckedContinuation<Slot?, Never>] = [:]
         var alarm: (at: ContinuousClock.Instant, task: Task<Void, Never>)?
-        /// Waits that have ended, to be resumed outside the lock.
+        /// Continuations of waits that have ended. They are resumed outside the lock.
         var resumptions: [Resumption] = []
 
         mutating func resume(_ id: RequestQueue.ID, with slot: Slot?) {
@@ -30,7 +30,7 @@ public final class TokenRequestLimiter: Sendable {
     private let state: Mutex<State>
     let clock: HeimdallrClock
 
-    /// - Parameter clock: the clock of the clients that share it.
+    /// - Parameter clock: the clock of the clients that share this limiter.
     public init(_ limits: TokenRequestLimits = TokenRequestLimits(), clock: HeimdallrClock = .system) {
         self.clock = clock
         state = Mutex(State(queue: RequestQueue(limits)))
@@ -52,7 +52,7 @@ public final class TokenRequestLimiter: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 change(entering: id) { state in
-                    // Checked under the lock: a cancellation after this finds the waiter in the queue.
+                    // Checked under the lock. A later cancellation finds the waiter in the queue.
                     guard !Task.isCancelled else { return state.resumptions.append((continuation, nil)) }
                     state.queue.enter(id, requester, until: deadline)
                     state.continuations[id] = continuation
@@ -65,8 +65,8 @@ public final class TokenRequestLimiter: Sendable {
 
     func release(_ slot: Slot) { change { $0.queue.finish(slot.id) } }
 
-    /// Tells the queue of an event, and resumes outside the lock those whose wait has ended.
-    /// - Parameter newcomer: the request that enters with this event.
+    /// Passes an event to the queue. Then resumes, outside the lock, the requests whose wait has ended.
+    /// - Parameter newcomer: the request that enters the queue with this event.
     private func change(entering newcomer: RequestQueue.ID? = nil, _ event: (inout State) -> Void) {
         let now = clock.now()
         let resumptions: [Resumption] = state.withLock { state in
@@ -80,7 +80,7 @@ public final class TokenRequestLimiter: Sendable {
         for resumption in resumptions { resumption.continuation.resume(returning: resumption.slot) }
     }
 
-    /// One alarm at a time, at the earliest moment at which the queue has something to do. It does not keep `self` alive.
+    /// Sets the one alarm to the earliest time at which the queue has work. The alarm does not keep `self` alive.
     private func setAlarm(_ state: inout State, _ now: ContinuousClock.Instant) {
         let wake = state.queue.wake(now: now)
         if let alarm = state.alarm, let wake, alarm.at <= wake { return }
@@ -95,21 +95,21 @@ public final class TokenRequestLimiter: Sendable {
     }
 }
 
-/// Bounds on the requests that a process has under way at authorization servers.
+/// Limits on a process's concurrent requests to authorization servers.
 public struct TokenRequestLimits: Sendable, Hashable {
-    /// Requests of all clients that have been under way for less than `slowAfter`.
+    /// Maximum of requests, of all clients, that have been under way for less than `slowAfter`.
     public var fresh = 32
-    /// Age from which a request no longer counts towards `fresh`, so that hanging servers leave room for others.
+    /// Age at which a request no longer counts towards `fresh`, so that hanging servers leave room for other servers.
     public var slowAfter = Duration.seconds(1)
-    /// Requests of all clients, slow ones included.
+    /// Maximum of all requests of all clients, including slow requests.
     public var all = 128
-    /// Requests to one authority (scheme, host and port), whatever the clients.
+    /// Maximum of requests of all clients to one authority (scheme, host and port).
     public var endpoint = 16
-    /// Requests of one client, those of its callers included.
+    /// Maximum of requests of one client, including those of its callers.
     public var client = 12
-    /// How many of `endpoint` are for clients without a request under way. Clients whose requests hang leave them to others.
+    /// Number of the slots of `endpoint` that are reserved for clients without a request under way.
     public var endpointSpare = 4
-    /// How many of `all` are for endpoints without a request under way.
+    /// Number of the slots of `all` that are reserved for endpoints without a request under way.
     public var allSpare = 32
 
     /// The limits of `TokenRequestLimiter.shared`.

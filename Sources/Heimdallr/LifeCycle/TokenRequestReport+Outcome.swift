@@ -1,5 +1,5 @@
 extension TokenRequestReport.Result {
-    /// A well-formed answer with a token that may not be used is no success.
+    /// Makes the result of a report. A well-formed answer with an unusable token counts as a bad answer.
     init(
         _ outcome: TokenLifeCycle.Outcome, by policy: TokenPolicy, askedAt: ContinuousClock.Instant,
         now: ContinuousClock.Instant

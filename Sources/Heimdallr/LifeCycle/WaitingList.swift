@@ -1,16 +1,16 @@
-/// Callers that wait for a token, each until its deadline. Each gets one outcome when it leaves the list.
+/// Callers that wait for a token, each until its own deadline. A caller that leaves the list gets exactly one outcome.
 struct WaitingList: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias ID = UInt64
 
     struct Waiter: Sendable {
         var deadline: Instant
-        /// Only a newer generation than this one is useful.
+        /// Generation of an unwanted token. Only a newer token is useful to this caller.
         var unwanted: UInt64?
     }
 
     private var waiters: [ID: Waiter] = [:]
-    /// No deadline is earlier; the first may be later.
+    /// Lower bound of all deadlines. It may be too early after a caller has left.
     private(set) var earliestDeadline: Instant?
 
     var isEmpty: Bool { waiters.isEmpty }
@@ -22,10 +22,10 @@ struct WaitingList: Sendable {
         earliestDeadline = min(earliestDeadline ?? deadline, deadline)
     }
 
-    /// - Returns: whether the caller was there.
+    /// Removes a caller. Returns whether the caller was waiting.
     mutating func remove(_ id: ID) -> Bool { waiters.removeValue(forKey: id) != nil }
 
-    /// Removes the waiters that fulfil the condition.
+    /// Removes and returns the waiters that fulfil the condition.
     mutating func removeAll(where isMeant: (Waiter) -> Bool = { _ in true }) -> [ID] {
         let leaving = waiters.filter { isMeant($0.value) }.map(\.key)
         for id in leaving { waiters[id] = nil }
@@ -33,7 +33,7 @@ struct WaitingList: Sendable {
         return leaving
     }
 
-    /// Removes the waiters after their deadline.
+    /// Removes and returns the waiters whose deadline has passed.
     mutating func removeOverdue(at now: Instant) -> [ID] {
         guard let earliestDeadline, earliestDeadline <= now else { return [] }
         return removeAll { $0.deadline <= now }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// An access token in use. Copies share one constant storage. Prints as `<redacted>`.
+/// An access token in use. Copies share one immutable storage. Prints as `<redacted>`.
 public struct AccessToken: Sendable, Redacted {
     private let storage: Storage
 
@@ -41,31 +41,31 @@ public struct AccessToken: Sendable, Redacted {
 
     /// The token itself: bytes from 0x21 to 0x7E only, so that it can't end a header line.
     public var value: Secret { storage.content.value }
-    /// The scheme to present it with: `Bearer` or `DPoP`, however the server spelt it.
+    /// The `Authorization` scheme for this token: `Bearer` or `DPoP`, in this spelling whatever the server's was.
     public var type: String { storage.content.type }
     /// The key for the proof on each request (RFC 9449); `nil`: a bearer token.
     public var binding: DPoPKey? { storage.content.binding }
-    /// Number of the client certificate that it is bound to (RFC 8705 section 3); `nil`: of none.
+    /// Number of the client certificate that the token is bound to (RFC 8705 section 3); `nil`: none.
     package var certificate: UInt64? { storage.content.certificate }
-    /// When the token was asked for. Its life counts from here.
+    /// Time at which the token was requested. Its lifetime counts from this time.
     public var issuedAt: ContinuousClock.Instant { storage.content.issuedAt }
-    /// When the token expires; it must not be used from then on.
+    /// Time at which the token expires. The token must not be used from this time on.
     public var expiresAt: ContinuousClock.Instant { storage.content.expiresAt }
-    /// The refresh token that was valid when this token came, the server's new one or the old one kept.
+    /// The refresh token of the same answer, or else the former refresh token.
     public var refreshToken: Secret? { storage.content.refreshToken }
-    /// The granted scope: the answer's, or else the one asked for.
+    /// The granted scope: that of the answer, or else the requested scope.
     public var scope: [String] { storage.content.scope }
-    /// The answer's other members. Each call parses the answer, so that secret values don't stay in memory.
+    /// Other members of the answer. Each call parses the answer again, so that secret values don't stay in memory.
     public var extra: [String: JSONValue] { members.values }
     var members: SecretMembers { storage.content.members }
-    /// A number that no other token of this process has; a later token has a higher one. For caches.
+    /// A number that is unique in this process and higher for each later token. Useful as a cache key.
     public var generation: UInt64 { storage.generation }
 
-    /// Whether a resource has accepted it at least once.
+    /// Whether a resource has accepted this token at least once.
     public var wasAccepted: Bool { storage.wasAccepted.load(ordering: .relaxed) }
 
-    /// Reports another answer than 401. Tokens that are refused without ever being accepted point to a wrong audience: new ones
-    /// are then fetched less often. Any thread, as often as you like.
+    /// Reports a response other than 401. Tokens that were never accepted and then refused suggest a wrong audience.
+    /// New tokens are then fetched less often. May be called on any thread, and repeatedly.
     public func noteAccepted() { if !wasAccepted { storage.wasAccepted.store(true, ordering: .relaxed) } }
 
     /// Whether the token has expired at this time.

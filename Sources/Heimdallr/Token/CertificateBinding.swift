@@ -2,7 +2,7 @@ internal import WireText
 
 // Tokens that are bound to the client's certificate: RFC 8705 section 3.
 extension TokenExchange {
-    /// A record as it goes to the store: with what its access token is bound to.
+    /// Returns the record for the store, with the key and certificate to which its access token is bound.
     func completed(_ record: TokenRecord) -> TokenRecord {
         var record = binding?.completed(record) ?? record
         record.enrolment = enroller?.noting(record.enrolment) ?? record.enrolment
@@ -11,11 +11,11 @@ extension TokenExchange {
         return record
     }
 
-    /// A record as it came from the store. An access token that is bound to something else is of no use.
+    /// Returns a record from the store for use. Drops an access token that is bound to another certificate or key.
     func takingUp(_ stored: TokenRecord) async -> TokenRecord {
         var record = stored
         if enroller != nil, stored.enrolment.flatMap({ Enrolment(stored: $0) }) == nil {
-            // Nobody knows which server issued its tokens.
+            // It is unknown which server issued these tokens.
             (record.accessToken, record.refreshToken, record.refreshTokenLife) = (nil, nil, nil)
         }
         if !grant.usesRefreshToken { (record.refreshToken, record.refreshTokenLife) = (nil, nil) }
@@ -30,19 +30,19 @@ extension TokenExchange {
             }
         }
         if let binding { return await binding.takingUp(record) }
-        // Bound to a key, it is no Bearer token.
+        // An access token that is bound to a key can't be used as a Bearer token.
         if record.keyThumbprint != nil { record.accessToken = nil }
         return record
     }
 
-    /// No thumbprint of RFC 7638 has a colon.
+    /// Joins both with colons, because no thumbprint of RFC 7638 contains a colon.
     private static func thumbprint(of certificate: UInt64, and key: String?) -> String {
         "certificate:\(certificate):" + (key ?? "")
     }
 }
 
 extension Heimdallr {
-    /// Drops a token that is bound to another certificate than the one that new connections show.
+    /// Drops a token that is bound to a certificate other than that of new connections.
     func checkCertificate() {
         guard let certificate = certificate?() else { return }
         guard look({ $0.token.map { $0.certificate != certificate } ?? false }) else { return }

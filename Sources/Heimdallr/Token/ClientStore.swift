@@ -1,19 +1,20 @@
 import Synchronization
 
-/// The store of one client object, which another of the same name may replace. A record has one owner in a process.
+/// The store of one client object. Another object with the same client name may replace it, for example at a reload.
+/// Only one object in a process owns a record at a time.
 package final class ClientStore: OAuthAccessTokenStore {
     private enum Phase {
-        /// The object before still has the record. Callers wait.
+        /// The previous object still owns the record. Calls wait.
         case held([CheckedContinuation<Void, Never>])
         case open
-        /// Another object has the record now.
+        /// Another object owns the record now. Calls throw.
         case retired
     }
 
     private let store: any OAuthAccessTokenStore
     private let phase: Mutex<Phase>
 
-    /// - Parameter isHeld: until `open` is called, nothing is read or written.
+    /// - Parameter isHeld: whether all calls wait until `open` is called.
     package init(_ store: any OAuthAccessTokenStore, isHeld: Bool) {
         self.store = store
         phase = Mutex(isHeld ? .held([]) : .open)
@@ -21,7 +22,7 @@ package final class ClientStore: OAuthAccessTokenStore {
 
     package func open() { change(to: .open) }
 
-    /// To be called after `Heimdallr.handOver(within:)`. From now on every call throws.
+    /// Makes all further calls throw. Call this after `Heimdallr.handOver(within:)`.
     package func retire() { change(to: .retired) }
 
     private func change(to next: Phase) {
@@ -53,7 +54,7 @@ package final class ClientStore: OAuthAccessTokenStore {
 
     package func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
 
-    /// - Throws: `TokenStoreError` of the kind `.busy` when another object has the record.
+    /// - Throws: `TokenStoreError` of the kind `.busy` if another object owns the record.
     private func opened() async throws -> any OAuthAccessTokenStore {
         await withCheckedContinuation { continuation in
             let goesOn = phase.withLock { phase in
@@ -69,7 +70,7 @@ package final class ClientStore: OAuthAccessTokenStore {
 
     package var isRetired: Bool { phase.withLock { if case .retired = $0 { true } else { false } } }
 
-    /// A lease that is lost when its client is retired.
+    /// A lease that is lost when this store is retired.
     private struct Lease: TokenStoreLease {
         let store: ClientStore
         let lease: any TokenStoreLease

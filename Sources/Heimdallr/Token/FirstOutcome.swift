@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Resumes one continuation with the first outcome; later ones are ignored.
+/// Resumes one continuation with the first outcome. Ignores later outcomes.
 package final class FirstOutcome<Value: Sendable>: Sendable {
     private enum State {
         case new
         case waiting(CheckedContinuation<Value, any Error>)
-        /// The outcome came before the first waiter.
+        /// The outcome came before the continuation.
         case early(Result<Value, any Error>)
         case ended
     }
@@ -35,7 +35,7 @@ package final class FirstOutcome<Value: Sendable>: Sendable {
         if let early { continuation.resume(with: early) }
     }
 
-    /// Waits for the outcome that `begin` brings about, or for that of `alarm`.
+    /// Calls `begin`, and waits for its outcome or that of `alarm`, whichever comes first.
     package static func wait(
         _ alarm: @escaping @Sendable () async -> Result<Value, any Error>, begin: (FirstOutcome) -> Void
     ) async throws -> Value {
@@ -48,7 +48,7 @@ package final class FirstOutcome<Value: Sendable>: Sendable {
         }
     }
 
-    /// - Returns: whether it was the first.
+    /// Ends with `result`. Returns whether this was the first outcome.
     @discardableResult
     package func end(_ result: Result<Value, any Error>) -> Bool {
         let (continuation, isFirst) = state.withLock { state -> (CheckedContinuation<Value, any Error>?, Bool) in
@@ -67,7 +67,7 @@ package final class FirstOutcome<Value: Sendable>: Sendable {
     }
 }
 
-/// Waits for `work`, but no longer than `limit`; it goes on by itself then.
+/// Waits for `work`, but no longer than `limit`. After that, the work goes on in the background.
 package func waitBriefly(
     atMost limit: Duration, on clock: HeimdallrClock = .system, for work: @escaping @Sendable () async -> Void
 ) async {

@@ -1,12 +1,12 @@
-/// The part of an answer's `scope` that is kept. It is shown to people later, so a hostile one must do no harm.
+/// Filter for the `scope` of an answer. The scope is shown to people later, so a hostile value must do no harm.
 enum GrantedScope {
-    /// Limit of names that were not asked for.
+    /// Largest number of names that were not requested.
     static let maxCount = 64
     static let maxBytes = 128
 
-    /// Returns each name once. Leaves out names that are no scope-token (RFC 6749 section 3.3), too long, too many or secret.
-    /// Requested names are always kept.
-    /// - Parameter names: one entry may hold several, with spaces between them.
+    /// Returns each name once. Omits names that are too long, too many, secret, or no scope-token (RFC 6749 section
+    /// 3.3). Always keeps requested names.
+    /// - Parameter names: each entry may hold several names, separated by spaces.
     static func keep(_ names: [String], askedFor: [String], hiding secrets: [Secret]) -> [String] {
         let known = Set(askedFor.flatMap { $0.split(separator: " ") })
         var seen: Set<Substring> = []
@@ -32,10 +32,10 @@ enum GrantedScope {
             }
     }
 
-    /// Checks all names as one text: that costs no more than one name, and finds a secret with a space in it.
+    /// Returns the names without secrets. Searches all names as one text, to find secrets that contain a space too.
     private static func harmless(_ names: [Substring], _ secrets: [Secret]) -> Set<Substring> {
         guard !names.isEmpty else { return [] }
-        // No byte of a scope-token.
+        // A byte that no scope-token contains.
         let mark = UInt8(ascii: "\\")
         let text = SecretSpelling.replacing(
             secrets, in: Array(names.joined(separator: " ").utf8), by: [mark], enough: .max)

@@ -1,44 +1,44 @@
 internal import WireText
 
-/// A store whose records can be moved to another one. It then has a note of the new location, and its records are not used.
+/// A store whose records can be moved to another store. It then holds a note with the location of the other store.
 package protocol MovableTokenStore: OAuthAccessTokenStore {
-    /// A name for people, without secrets: `the files in DIRECTORY`.
+    /// Description for people, without secrets: `the files in DIRECTORY`.
     var location: String { get }
 
-    /// Makes it ready to be moved from or to: a note of an earlier move is ignored from now on.
-    /// - Parameter alone: keeps proxies out until this object goes.
-    /// - Throws: `TokenStoreError` of the kind `.busy` when a proxy uses it and `alone` is true.
+    /// Prepares this store as the source or the target of a move. From now on, the note of an earlier move is ignored.
+    /// - Parameter alone: whether to keep proxies out until this object is released.
+    /// - Throws: `TokenStoreError` of the kind `.busy` if `alone` is true and a proxy uses the store.
     func prepareMove(alone: Bool) async throws
 
-    /// Where its records went; `nil`: nowhere.
+    /// Returns the location to which the records were moved; `nil`: they were not moved.
     func newLocation() async throws -> String?
 
-    /// Writes the note, durably; `nil` takes it away.
+    /// Writes the note durably. `nil` removes the note.
     func setNewLocation(_ location: String?) async throws
 }
 
-/// The sentences about moves.
+/// Errors about moved stores.
 package enum MovedStore {
-    /// The most of a note that is written and read, in bytes.
+    /// Largest size of a note, in bytes. The rest is cut off.
     package static let longestNote = 1024
 
-    /// Refuses a start. Whoever can write into the store may have written `location`.
+    /// Returns the error for a proxy that starts. Any program with access to the store may have written `location`.
     package static func refusal(_ own: String, movedTo location: String) -> TokenStoreError {
         TokenStoreError(
             "the token store, \(own), was moved to \(ForeignText.printable(location))",
-            advice: "name that one in `store`, or bring the records back with "
+            advice: "name that store in `store`, or bring the records back with "
                 + "`heimdallr-proxy store move --config THAT --to THIS`", kind: .misconfigured)
     }
 
-    /// At a refresh of a proxy that was running.
+    /// Returns the error for a refresh by a proxy that was already running.
     package static func late(_ own: String, movedTo location: String) -> TokenStoreError {
         var error = refusal(own, movedTo: location)
         error.kind = .busy
         return error
     }
 
-    /// To `store move`.
+    /// Returns the error for `store move`.
     package static func inUse(_ own: String) -> TokenStoreError {
-        TokenStoreError("a proxy runs on \(own)", advice: "stop it first, and move then", kind: .busy)
+        TokenStoreError("a proxy runs on \(own)", advice: "stop it first, then move the records", kind: .busy)
     }
 }

@@ -2,13 +2,13 @@ package import Cryptography
 internal import FileSystem
 import Synchronization
 
-/// Keeps records on disk: one file for each client, sealed with AES-256-GCM, mode 0600, in a directory of mode 0700.
+/// Stores records on disk: one file for each client, sealed with AES-256-GCM, mode 0600, in a directory of mode 0700.
 ///
-/// A record is replaced whole and survives a power cut (fsync(2), rename(2)). An unreadable record is never replaced. A
-/// lock (flock(2)) lets one process at a time work with a record. A disk that does not answer within `diskPatience` is an
-/// error and delays no other client. Safe on any thread.
+/// A record is replaced as a whole and survives a power cut (fsync(2), rename(2)). An unreadable record is never
+/// replaced. A lock (flock(2)) admits one process at a time to a record. If the disk does not answer within
+/// `diskPatience`, the call throws, and other clients are not delayed. Safe on any thread.
 public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
-    /// Where the files are.
+    /// Directory of the files.
     public let directory: String
     let key: SealingKey
     let machine: FileStoreMachine
@@ -18,21 +18,21 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     private let use = Mutex(Use())
 
     private struct Use {
-        /// Shared by all processes on the directory, but for `store move`.
+        /// Lock that all proxies on the directory share. `store move` takes it exclusively.
         var lock: FileLock?
-        /// A note of a move is ignored.
+        /// Whether the note of a move is ignored.
         var isMoving = false
     }
 
-    /// A record of more than this is not written: it would not be read either.
+    /// Largest size of a record. A larger record is neither written nor read.
     static let maxRecordBytes = 4 << 20
 
-    /// Touches no file yet.
+    /// Makes a store. Opens no file yet.
     /// - Parameters:
-    ///   - directory: made when it is missing; the directory above it must exist.
-    ///   - key: seals the records; another key can't read them.
-    ///   - lockPatience: how long to wait for another process that works with the same client's record.
-    ///   - diskPatience: how long one operation on the disk may take.
+    ///   - directory: created if it is missing. Its parent directory must exist.
+    ///   - key: the key that seals the records.
+    ///   - lockPatience: longest wait for another process that holds the same client's record.
+    ///   - diskPatience: longest time for one operation on the disk.
     public convenience init(
         directory: String, key: TokenStoreKey, lockPatience: Duration = .seconds(30),
         diskPatience: Duration = .seconds(10)
@@ -52,11 +52,11 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         self.machine = machine
     }
 
-    /// Makes and checks the directory, so that a fault shows at the start. Keeps `store move` away while this object lives.
-    /// - Throws: `TokenStoreError`; its kind is `.misconfigured` where waiting does not help.
+    /// Creates and checks the directory, to find a fault at the start. Blocks `store move` while this object lives.
+    /// - Throws: `TokenStoreError`. Its kind is `.misconfigured` if waiting does not help.
     public func prepare() async throws {
         try await onDisk(FileStoreClient("prepare", on: machine)) { [self] folder in
-            // On a disk that can only be read there is nothing to move.
+            // A read-only disk allows no lock and no move.
             let lock = try? folder.tryLock(Self.useName, isShared: true)
             use.withLock { $0.lock = lock }
             if let location = try Self.newLocation(in: folder) {
@@ -65,7 +65,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Finds what `prepare` would throw, and makes nothing.
+    /// Throws the errors of `prepare`, but creates nothing.
     package static func check(directory: String) throws(TokenStoreError) {
         let location: String?
         do throws(CryptographyError) {
@@ -86,7 +86,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
 
     public func save(_ record: TokenRecord, client name: String) async throws {
         let client = try client(name)
-        // When the record is younger than a moment: a retry must not make it look younger.
+        // Time of the first attempt to save this record: a retry must not make the record look newer.
         let stamp = client.stamp(for: record)
         if let lock = client.lock {
             do { try await write(StoredRecord(record, stamp), client, lock, underLease: true) } catch {
@@ -105,7 +105,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         let lock: FileLock
         if let held = client.lock { lock = held } else { lock = try await self.lock(client) }
         try await onDisk(client) { [self] folder in
-            // An empty record tells the processes that still have its tokens. A full disk has no room for one.
+            // An empty record tells other processes to drop the tokens. If the disk is full, the file is removed.
             do { try empty(client, in: folder) } catch { try folder.remove(client.recordName) }
             withExtendedLifetime(lock) {}
         }
@@ -129,9 +129,9 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         }
     }
 
-    // MARK: How
+    // MARK: Disk operations
 
-    /// Runs work in the directory, which is made when it is missing.
+    /// Runs work in the directory. Creates the directory if it is missing.
     private func onDisk<Value: Sendable>(
         _ client: FileStoreClient, _ work: @escaping @Sendable (PrivateDirectory) throws -> Value
     ) async throws -> Value {
@@ -147,7 +147,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Asks again and again, so that no thread waits inside the kernel and a task that is cancelled leaves.
+    /// Polls for the lock, so that no thread waits inside the kernel and a cancelled task ends.
     private func lock(_ client: FileStoreClient) async throws -> FileLock {
         let clock = machine.clock
         let deadline = clock.now() + lockPatience
@@ -163,11 +163,11 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
             if let lock { return lock }
             guard clock.now() < deadline else {
                 throw TokenStoreError(
-                    "another process holds \(directory)/\(client.lockName) for more than \(lockPatience): "
-                        + "`lslocks` shows which",
+                    "another process has held \(directory)/\(client.lockName) for more than \(lockPatience): "
+                      + "`lslocks` shows this process",
                     kind: .busy)
             }
-            // Two that wait for each other's end must not step in time.
+            // Random pauses, so that two processes do not poll in step.
             try await clock.sleep(clock.now() + pause * (0.5 + clock.random() / 2))
             pause = min(pause * 2, .milliseconds(100))
         }
@@ -179,7 +179,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         try await onDisk(client) { [self] folder in
             var new = new
             if let old = try read(client, in: folder), old.record.revision > new.record.revision {
-                // Under a lease this record is the later one. A later retry has no lease: another process's record then stays.
+                // Under a lease this record is the later one. A retry without a lease does not replace a later record.
                 guard underLease || old.record.issuedAt < new.record.issuedAt else { return }
                 new.record.revision = old.record.revision + 1
             }
@@ -188,12 +188,12 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
                 throw TokenStoreError("the record of \(client.name) is larger than \(Self.maxRecordBytes) bytes")
             }
             try folder.replace(client.recordName, with: sealed)
-            // The work may outlive its caller. Meanwhile no other process may write.
+            // The work may outlive its caller. The lock keeps other processes from writing until it ends.
             withExtendedLifetime(lock) {}
         }
     }
 
-    /// Replaces the record by one without tokens.
+    /// Replaces the record by a record without tokens.
     private func empty(_ client: FileStoreClient, in folder: PrivateDirectory) throws {
         guard let old = try read(client, in: folder)?.record else { return }
         let stamp = machine.stamp()
@@ -215,15 +215,15 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
 
     private static func advice(on fault: SealFault) -> String {
         switch fault {
-        case .key: "give back the key that it was sealed with, or remove the file to start afresh"
-        case .format: "run a version that reads it, or remove the file to start afresh"
-        case .foreign, .damaged: "restore it, or remove it to start afresh"
+        case .key: "configure the key that sealed it, or remove the file to start afresh"
+        case .format: "run a version that can read it, or remove the file to start afresh"
+        case .foreign, .damaged: "restore the file from a backup, or remove it to start afresh"
         }
     }
 }
 
 extension OAuthAccessTokenFileStore: MovableTokenStore {
-    /// No client has a file of this name: those have a dash and sixteen digits.
+    /// No record file has this name: record names end with a dash and sixteen digits.
     private static let noteName = "moved-to.txt"
     private static let useName = "proxies.lock"
 
@@ -253,16 +253,16 @@ extension OAuthAccessTokenFileStore: MovableTokenStore {
     }
 }
 
-/// The key that records are sealed with: AES-256-GCM. Prints as `<redacted>`.
+/// The AES-256-GCM key that seals records. Prints as `<redacted>`.
 public struct TokenStoreKey: Sendable, Redacted {
     /// Wiped from memory with its last copy.
     package let sealing: SealingKey
 
-    /// - Parameter text: 32 bytes, or base64 of 32 bytes; `heimdallr-proxy keygen` makes one.
-    /// - Throws: `TokenStoreError` of the kind `.misconfigured` when it is anything else.
+    /// - Parameter text: 32 bytes, or base64 of 32 bytes. `heimdallr-proxy keygen` makes a key.
+    /// - Throws: `TokenStoreError` of the kind `.misconfigured` if `text` has another form.
     public init(_ text: Secret) throws(TokenStoreError) { try self.init(text.bytes, from: "the key") }
 
-    /// Reads it from a file. Blocks the thread for as long as the disk takes.
+    /// Reads the key from a file. Blocks the thread until the disk answers.
     /// - Parameter path: a file that holds 32 bytes, or base64 of 32 bytes.
     /// - Throws: `TokenStoreError` of the kind `.misconfigured` when the file can't be read or holds anything else.
     public init(file path: String) throws(TokenStoreError) {
@@ -278,7 +278,7 @@ public struct TokenStoreKey: Sendable, Redacted {
             sealing = try SealingKey(text: bytes)
         } catch {
             throw TokenStoreError(
-                "the token store's key in \(location) is of no use: \(error); write 32 bytes, raw or base64, as "
+                "the token store's key in \(location) can't be used: \(error); write 32 bytes, raw or base64, as "
                     + "`heimdallr-proxy keygen` makes them",
                 kind: .misconfigured)
         }

@@ -3,25 +3,25 @@ import Dispatch
 import Synchronization
 internal import WireText
 
-/// State of one client of the file store in this process.
+/// This process's state of one client in the file store.
 final class FileStoreClient: Sendable {
     let name: String
     let recordName: String
     let lockName: String
-    /// One piece of work at a time; a pool of threads that may block is behind it.
+    /// Runs one piece of work at a time, on a pool of threads that may block.
     private let queue: DispatchQueue
     private let machine: FileStoreMachine
     private let state = Mutex(State())
 
     private struct State {
         weak var lease: FileStoreLease?
-        /// Lock of an unsaved record. It keeps other processes from the refresh token that the record replaces.
+        /// Lock kept for an unsaved record, so that no other process uses the refresh token that the record replaces.
         var owed: FileLock?
-        /// When which record was first to be saved.
+        /// Revision of the last record, and the time of the first attempt to save it.
         var stamp: (revision: UInt64, stamp: TimeStamp)?
     }
 
-    /// - Throws: `TokenStoreError` when no file can be named after it.
+    /// - Throws: `TokenStoreError` if the name is empty or too long for a file name.
     init(_ name: String, on machine: FileStoreMachine = .system) throws(TokenStoreError) {
         guard let file = Self.file(for: name) else {
             throw TokenStoreError("the token store needs client names of 1 to 80 characters", kind: .misconfigured)
@@ -33,22 +33,22 @@ final class FileStoreClient: Sendable {
         queue = DispatchQueue(label: "token store", target: .global())
     }
 
-    /// A file name has 255 bytes at most, and the longest suffix, `.token.new`, has 10.
+    /// Longest file name without its suffix. A file name has at most 255 bytes, and the suffix `.token.new` has 10.
     private static let longest = 240
 
-    /// Unique for each client, and of letters, digits, `-`, `_` and `%` only: no name leads out of the directory or hides.
-    /// `nil`: the name is empty or too long.
+    /// Returns a unique file name of letters, digits, `-`, `_` and `%` only, so that no name leads out of the directory
+    /// or is hidden. `nil`: the client's name is empty or too long.
     static func file(for client: String) -> String? {
         let name = PercentEncoding.fileName.encode(client)
         return name.isEmpty || name.utf8.count > longest ? nil : name
     }
 
-    /// Lock of the lease, or of a record that is owed.
+    /// Lock of the lease, or of the unsaved record.
     var lock: FileLock? { state.withLock { $0.lease?.lock ?? $0.owed } }
 
     var owed: FileLock? { state.withLock { $0.owed } }
 
-    /// - Parameter lock: `nil`: nothing is owed any more.
+    /// Keeps the lock of an unsaved record; `nil`: the record is saved.
     func owes(under lock: FileLock?) { state.withLock { $0.owed = lock } }
 
     func began(_ lease: FileStoreLease) { state.withLock { $0.lease = lease } }
@@ -62,19 +62,19 @@ final class FileStoreClient: Sendable {
         }
     }
 
-    /// Runs blocking work on another thread, at most for `limit`. The work itself goes on, and later work waits for it.
+    /// Runs blocking work on another thread, and waits at most `limit`. Work that takes longer delays later work.
     /// - Throws: `TokenStoreError`
     func perform<Value: Sendable>(
         within limit: Duration, _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         try await FirstOutcome.wait { [clock = machine.clock] in
-            // Two times: a process that was stopped finds the first one over, and gives the disk the second.
+            // Two sleeps: after a stopped process resumes, the first has ended, and the disk still has the second.
             do { for _ in 0..<2 { try await clock.sleep(clock.now() + limit / 2) } } catch { return .failure(error) }
-            return .failure(TokenStoreError("the disk of the token store does not answer: it was given \(limit)"))
+            return .failure(TokenStoreError("the disk of the token store does not answer: waited for \(limit)"))
         } begin: { outcome in
             let carryOut = machine.carryOut ?? { [queue] work in queue.async(execute: work) }
             carryOut {
-                // Nobody waits for it any more, and it has not begun.
+                // No caller waits for this work any more, so it does not begin.
                 guard !outcome.hasEnded else { return }
                 outcome.end(
                     Result { try work() }.mapError { ($0 as? CryptographyError).map(TokenStoreError.init) ?? $0 })
@@ -89,7 +89,7 @@ extension TokenStoreError {
     }
 }
 
-/// The lock on one client's record. Ends with `release()`, or with its last reference.
+/// Lease on one client's record. Ends with `release()`, or when the last reference goes.
 final class FileStoreLease: TokenStoreLease {
     private let held: Mutex<FileLock?>
 
@@ -100,6 +100,6 @@ final class FileStoreLease: TokenStoreLease {
 
     var lock: FileLock? { held.withLock { $0 } }
 
-    /// A write that is still under way, after its caller has lost patience, keeps the lock until its end.
+    /// Gives up the lock. A write under way, whose caller no longer waits, keeps the lock until it ends.
     func release() async { held.withLock { $0 = nil } }
 }

@@ -1,17 +1,17 @@
 internal import Cryptography
 
-/// A moment, by every clock that could tell later how long ago it was.
+/// A time on several clocks. After a restart, at least one may tell how long ago it was.
 package struct TimeStamp: Sendable, Equatable {
     /// Seconds since 1970-01-01T00:00:00Z, by the wall clock, which can be set.
     package var wall: Int64
     /// Seconds since the start of the machine, by a clock that can't be set and counts suspension.
     var sinceBoot: Int64
-    /// Which start of which machine; `nil` when the system does not say.
+    /// Identifier of the machine's current boot; `nil` if the system does not provide one.
     var boot: [UInt8]?
-    /// Something kept the wall clock right.
+    /// Whether the wall clock was synchronized, for example by NTP.
     var isSynchronized: Bool
 
-    /// By a wall clock alone, which another machine may not believe.
+    /// Makes a time stamp. Without `boot` and `isSynchronized`, other processes may not trust the time.
     package init(wall: Int64, sinceBoot: Int64 = 0, boot: [UInt8]? = nil, isSynchronized: Bool = false) {
         self.wall = wall
         self.sinceBoot = sinceBoot
@@ -19,9 +19,10 @@ package struct TimeStamp: Sendable, Equatable {
         self.isSynchronized = isSynchronized
     }
 
-    /// Seconds until `now`, rather too many than too few; `nil`: unknown.
-    /// Within one boot the boot clock counts, or the wall clock if it shows a longer time (a paused virtual machine). Otherwise
-    /// only the wall clock counts: if it was synchronized then and is now, and the result is not negative.
+    /// Returns the seconds until `now`, rounded up; `nil`: unknown.
+    /// Within one boot, the boot clock counts, or the wall clock if its time is longer (after a paused virtual
+    /// machine). Across boots, only the wall clock counts. It must be synchronized at both times, and must not have
+    /// gone back.
     func seconds(until now: TimeStamp) -> Int64? {
         let byWall = now.wall.subtractingReportingOverflow(wall)
         guard !byWall.overflow else { return nil }
@@ -37,11 +38,11 @@ package struct TimeStamp: Sendable, Equatable {
     }
 }
 
-/// The clocks and the disk of a file store, so that tests can hold them.
+/// The clocks and the disk of a file store. Tests replace them.
 package struct FileStoreMachine: Sendable {
     package var stamp: @Sendable () -> TimeStamp
     package var clock = HeimdallrClock.system
-    /// Does work on the disk. `nil`: a queue of threads that may block.
+    /// Runs work on the disk; `nil`: on a queue whose threads may block.
     package var carryOut: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
 
     package init(stamp: @escaping @Sendable () -> TimeStamp) { self.stamp = stamp }
@@ -54,11 +55,11 @@ package struct FileStoreMachine: Sendable {
 }
 
 extension StoredRecord {
-    /// The record with present wall clock times. An expired access token, or one of unknown age, is left out.
+    /// Returns the record with current wall clock times. Drops an access token that is expired or of unknown age.
     func record(machine: FileStoreMachine) -> TokenRecord {
         let now = machine.stamp()
         var current = record
-        // The life that it was given, and how much of it had gone when it was written down.
+        // The token's lifetime, and its age when the record was saved.
         let (life, overflow) = record.expiresAt.subtractingReportingOverflow(record.issuedAt)
         let (age, tooOld) = stamp.wall.subtractingReportingOverflow(record.issuedAt)
         if !overflow, !tooOld, life > 0, let since = stamp.seconds(until: now) {

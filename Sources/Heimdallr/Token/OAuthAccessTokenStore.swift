@@ -1,42 +1,42 @@
 import Synchronization
 
-/// Keeps records, each under the `RecordName` of its client. Called on any thread; one call at a time for each client. A
-/// token is used after its record was saved, or after `HeimdallrStatus.storeFault` names the fault.
+/// Stores records, each under the `RecordName` of its client. Called on any thread, with one call at a time for each
+/// client. A token is used only after its record was saved, or after `HeimdallrStatus.storeFault` names the fault.
 public protocol OAuthAccessTokenStore: Sendable {
-    /// The client's record; `nil`: there is none.
-    /// - Throws: `TokenStoreError` when there is one that can't be read. It must stay as it is then.
+    /// Returns the client's record; `nil`: there is none.
+    /// - Throws: `TokenStoreError` if the record can't be read. The store must then leave the record unchanged.
     func load(client: String) async throws -> TokenRecord?
 
-    /// Replaces the record whole, durably, and never an unreadable one.
-    /// - Throws: `TokenStoreError` when it was not written. The client goes on from memory and tries again.
+    /// Replaces the whole record durably. Must never replace an unreadable record.
+    /// - Throws: `TokenStoreError` if the record was not written. The client then uses it from memory and tries again.
     func save(_ record: TokenRecord, client: String) async throws
 
     /// Removes the client's record, if there is one.
-    /// - Throws: `TokenStoreError` when it is still there.
+    /// - Throws: `TokenStoreError` if the record was not removed.
     func remove(client: String) async throws
 
-    /// Excludes other processes during load, token request and save. `nil`, the default: no other process can use this store.
-    /// - Throws: `TokenStoreError`, of the kind `.busy` when another process holds the lease too long.
+    /// Excludes other processes during load, token request and save. By default returns `nil`: there are none.
+    /// - Throws: `TokenStoreError`, of the kind `.busy` if another process holds the lease for too long.
     func lease(client: String) async throws -> (any TokenStoreLease)?
 
-    /// Names of all records of one client that have a token, whatever server. Empty, the default: unknown.
+    /// Returns the names of all records of one client that have a token, for any server. The default is empty: unknown.
     /// - Parameter client: `Heimdallr.name`.
     func names(of client: String) async throws -> [String]
 
-    /// Takes a lease, unless the store has a later record than `revision`: the lease may then be one that is not held, and the
-    /// next `load` has the record. The default always takes a lease.
-    /// - Throws: as `lease(client:)`
+    /// Takes a lease, unless the store has a record later than `revision`. In that case the store may return a lease
+    /// that is not held, and the next `load` returns the record. The default always takes a lease.
+    /// - Throws: the errors of `lease(client:)`
     func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)?
 
-    /// Returns a stream with an element for each possible change by another process. `nil`, the default: no notifications.
+    /// Returns a stream with an element for each possible change by another process; by default `nil`: no stream.
     func changes(client: String) -> AsyncStream<Void>?
 }
 
 extension OAuthAccessTokenStore {
-    /// `nil`: no other process can use this store.
+    /// Returns `nil`: no other process can use this store.
     public func lease(client: String) async throws -> (any TokenStoreLease)? { nil }
 
-    /// Empty: the store does not know.
+    /// Returns an empty list: unknown.
     public func names(of client: String) async throws -> [String] { [] }
 
     /// Takes a lease in any case.
@@ -44,50 +44,50 @@ extension OAuthAccessTokenStore {
         client: String, unlessLaterThan revision: UInt64
     ) async throws -> (any TokenStoreLease)? { try await lease(client: client) }
 
-    /// `nil`: no notifications.
+    /// Returns `nil`: the store reports no changes.
     public func changes(client: String) -> AsyncStream<Void>? { nil }
 }
 
-/// The right to work with one client's record, which no other process has at the same time.
+/// The exclusive right of one process to use a client's record.
 public protocol TokenStoreLease: Sendable {
-    /// Whether it is still held, checked before a one-time credential is sent.
+    /// Whether the lease is still held. The client checks this before it sends a one-time credential.
     func isHeld() async -> Bool
 
-    /// Gives the lease back. Called once.
+    /// Releases the lease. Called once.
     func release() async
 }
 
 extension TokenStoreLease {
-    /// This lease can't be lost.
+    /// Returns true: such a lease can't be lost.
     public func isHeld() async -> Bool { true }
 }
 
-/// Why a record can't be read or written. The text says what to do and never holds what the record holds.
+/// Reason why a record can't be read or written. The text says what to do, and never contains the record's data.
 public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The client's reaction to the fault.
     public enum Kind: Sendable, Hashable {
-        /// The store can't do it now. The client goes on from memory, and tries again.
+        /// The operation failed for now. The client goes on from memory, and tries again.
         case fault
-        /// The record is unreadable with this key or version, and stays. The client goes on as if there were none.
+        /// The record is unreadable with this key or version. It stays, and the client goes on without a record.
         case unreadable
-        /// Another process has the lease. The client sends nothing, for its refresh token may have been used already.
+        /// Another process has the lease. The client sends nothing: its refresh token may have been used already.
         case busy
         /// The store can't work until an operator changes something. A program should not start then.
         case misconfigured
-        /// The store is unreachable. The token in use serves, and no one-time credential is sent.
+        /// The store is unreachable. The client uses its current token, and sends no one-time credential.
         case unreachable
-        /// Another process has saved a later record, and that one stays. The client takes it up.
+        /// Another process has saved a later record, which stays. The client uses that record.
         case superseded
     }
 
     /// The fault and the remedy, for an operator.
     public var description: String
-    /// The client's reaction to it.
+    /// Kind of the fault, which decides the client's reaction.
     public var kind: Kind
-    /// The remedy, if it is known; the description ends with it.
+    /// The remedy, if it is known. The description ends with this text.
     package var advice: String?
 
-    /// - Parameter description: says what to do; never what the record holds.
+    /// - Parameter description: the fault and what to do, without the record's data.
     public init(_ description: String, kind: Kind = .fault) {
         self.description = description
         self.kind = kind
@@ -102,7 +102,7 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
     package var fault: String { advice.map { String(description.dropLast($0.count + 2)) } ?? description }
 }
 
-/// Keeps records in memory: they are gone when the process ends. Safe on any thread.
+/// Stores records in memory only, until the process ends. Safe on any thread.
 public final class OAuthAccessTokenMemoryStore: OAuthAccessTokenStore {
     private let records = Mutex<[String: TokenRecord]>([:])
 

@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// Numbers big-endian; text, lists and objects with their count in front; something optional with 0 or 1.
+/// Writes a record as bytes. Numbers are big-endian. Texts, lists and objects follow their count, optionals a 0 or 1.
 struct RecordWriter {
     private var bytes: [UInt8] = []
     private let capacity: Int
@@ -11,9 +11,9 @@ struct RecordWriter {
         bytes.reserveCapacity(capacity)
     }
 
-    /// Wipes the written bytes, except the returned ones.
+    /// Returns the written bytes, and wipes the writer's own copy.
     mutating func finish() -> SecretBytes {
-        assert(bytes.count <= capacity, "a buffer that has moved leaves a copy that is not wiped")
+        assert(bytes.count <= capacity, "a reallocated buffer leaves a copy that is not wiped")
         let secret = SecretBytes(bytes)
         SecretBytes.wipe(&bytes)
         return secret
@@ -68,7 +68,7 @@ struct RecordWriter {
     }
 }
 
-/// Reads what `RecordWriter` has written, and never more than there is.
+/// Reads the bytes of a `RecordWriter`. Throws if they end too early.
 struct RecordReader {
     struct Unreadable: Error {}
 
@@ -137,7 +137,7 @@ struct RecordReader {
         return value
     }
 
-    /// Of something that takes at least one byte for each.
+    /// Reads a count of elements. Each takes at least one byte, so a larger count than the remaining bytes is an error.
     private mutating func size(_ span: Span<UInt8>) throws(Unreadable) -> Int {
         let size = try integer(span)
         guard size <= UInt64(count - position) else { throw Unreadable() }

@@ -1,4 +1,4 @@
-/// A move of all records of some clients.
+/// Moves all records of some clients to another store.
 package struct StoreMove {
     private enum Outcome: String {
         case moved
@@ -17,13 +17,13 @@ package struct StoreMove {
         self.clients = clients
     }
 
-    /// Nothing is moved where one record can't be. The note is written before the first record goes: a move that is
-    /// interrupted leaves no store with a record that another one has, too, and on which proxies start. A record leaves the
-    /// source once the target has it: a later move in the other direction must not find it after a sign-out there.
+    /// Moves all records, or none if one of them can't be moved. Writes the note before the first record: after an
+    /// interrupted move, proxies then do not start on the source. Removes each record from the source after the target
+    /// has saved it, so that a later move back does not restore it after a sign-out.
     /// - Parameter say: prints a line.
     package func run(_ say: (String) -> Void) async throws {
         let isResumed = try await source.newLocation() == target.location
-        // The records of a store that was moved away are old.
+        // If the target has a note, its records are old: they were moved away before.
         let isReturn = try await target.newLocation() != nil
         func outcome(_ record: TokenRecord?, _ there: TokenRecord?) -> Outcome {
             guard let record, record.holdsAnything else { return .none }
@@ -48,7 +48,7 @@ package struct StoreMove {
         guard refused.isEmpty else {
             throw TokenStoreError(
                 "\(target.location) has other records of \(refused.joined(separator: ", ")), and nothing was moved",
-                advice: "log out there first if those are not wanted", kind: .fault)
+                advice: "if those records are not needed, log out there first", kind: .fault)
         }
         try await source.setNewLocation(target.location)
         var moved = 0
@@ -69,7 +69,7 @@ package struct StoreMove {
         say("\(moved) moved")
     }
 
-    /// Under the leases of both: a proxy of either may be in the middle of a refresh.
+    /// Runs `body` under the leases of both stores, because a proxy on either store may be refreshing a token.
     private func holding(
         _ name: String, _ body: (TokenRecord?, TokenRecord?) async throws -> Outcome
     ) async throws -> Outcome {

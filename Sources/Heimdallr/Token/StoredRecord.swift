@@ -1,6 +1,6 @@
 package import Cryptography
 
-/// A record as a store of ours keeps it: what the life cycle keeps, and when it was written down.
+/// A record as the file store and shared stores keep it: the life cycle's record and the time of saving.
 package struct StoredRecord: Sendable {
     package var record: TokenRecord
     package var stamp: TimeStamp
@@ -10,14 +10,14 @@ package struct StoredRecord: Sendable {
         self.stamp = stamp
     }
 
-    /// Newest layout. A change of the layout increments it.
+    /// Number of the newest layout.
     private static let newest: UInt8 = 4
-    /// Earlier layouts, which are still read: without enrolments, bound tokens, and logins.
+    /// Earlier layouts, which are still read. 3 has no enrolment, 2 also no bound tokens, 1 also no logins.
     private static let earlier: [UInt8] = [3, 2, 1]
     /// Layout of this record. Records without an enrolment keep layout 3, so that earlier versions can read them.
     package var format: UInt8 { record.enrolment == nil ? 3 : Self.newest }
 
-    /// Additional data of the seal: a record sealed for one client can't be passed off as another's.
+    /// Returns the additional data of the seal, so that one client's record can't be used as another client's.
     private static func context(_ client: String) -> [UInt8] {
         Array("heimdallr-proxy token record of ".utf8) + Array(client.utf8)
     }
@@ -40,14 +40,14 @@ package struct StoredRecord: Sendable {
             plain = try SealedBytes.open(sealed, format: format, context: Self.context(client), key: key)
         }
         let stored = plain.withSpan { StoredRecord(plain: $0, format: format) }
-        // It was sealed with this key for this client, so only a fault of ours can have made it.
+        // The seal is valid, so only a bug of this program can have written these bytes.
         guard let stored else { throw .seal(.damaged) }
         self = stored
     }
 
     // MARK: Bytes
 
-    /// Of the layout of `format`.
+    /// Returns the record's bytes in the layout `format`.
     package func plain() -> SecretBytes {
         var writer = RecordWriter(capacity: size)
         writer.integer(record.revision)
@@ -75,7 +75,7 @@ package struct StoredRecord: Sendable {
         return writer.finish()
     }
 
-    /// `nil`: these are not the bytes of a record of this format.
+    /// Reads a record from bytes; `nil` if they are no record of this format.
     package init?(plain span: Span<UInt8>, format: UInt8) {
         var reader = RecordReader(count: span.count)
         guard (1...Self.newest).contains(format), let stored = try? reader.record(span, format: format) else {
@@ -84,7 +84,7 @@ package struct StoredRecord: Sendable {
         self = stored
     }
 
-    /// An upper bound of its size in bytes, so that the writer's buffer never moves.
+    /// Upper bound of the record's size in bytes, so that the writer's buffer is never reallocated.
     private var size: Int {
         208 + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
             + record.scope.reduce(0) { $0 + 8 + $1.utf8.count } + Self.size(of: .object(record.extra))

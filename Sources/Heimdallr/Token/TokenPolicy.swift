@@ -1,8 +1,8 @@
 internal import WireText
 
-/// How a token endpoint's answer becomes a token that may be used.
+/// Rules that turn a token endpoint's answer into a usable token.
 struct TokenPolicy: Sendable {
-    /// No answer makes a token live longer; deadlines stay far from overflow.
+    /// Upper bound of a token's lifetime, so that deadlines can't overflow.
     static let maxLifetime = Duration.seconds(366 * 24 * 3600)
 
     var defaultExpiresIn: Duration
@@ -11,8 +11,8 @@ struct TokenPolicy: Sendable {
     var requestedScope: [String]
 
     /// - Parameters:
-    ///   - askedAt: when the request was sent. The life of a token counts from here: never too long.
-    ///   - refreshToken: the one that was spent; it stays when the answer has none (RFC 6749 section 6).
+    ///   - askedAt: time at which the request was sent. The lifetime counts from this time, so it is never too long.
+    ///   - refreshToken: the refresh token that was sent. It is kept if the answer has none (RFC 6749 section 6).
     func token(
         from response: TokenResponse, askedAt: ContinuousClock.Instant, keeping refreshToken: Secret?
     ) throws(TokenResponseError) -> AccessToken {
@@ -37,7 +37,7 @@ struct TokenPolicy: Sendable {
                 members: response.members, binding: response.binding, certificate: response.certificate))
     }
 
-    /// Secrets that a server could repeat in its messages.
+    /// Returns the secrets that a server could repeat in its messages.
     private static func secrets(of response: TokenResponse) -> [Secret] {
         [response.accessToken, response.refreshToken, response.idToken].compactMap { $0 } + response.requestSecrets
     }

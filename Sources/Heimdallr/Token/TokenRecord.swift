@@ -1,8 +1,8 @@
-/// The signed-in person. Stays the same when tokens are refreshed. Prints as `<redacted>`.
+/// The signed-in person. A refresh does not change the person. Prints as `<redacted>`.
 public struct SignIn: Sendable, Equatable, Redacted {
     /// The verified id token of the login, or a newer one from a refresh.
     public var idToken: Secret?
-    /// A name out of the id token's claims, for people. Printable, at most 256 characters.
+    /// The person's name from the id token's claims, for display. Printable, at most 256 characters.
     public var name: String?
 
     /// The parameters are the properties.
@@ -14,46 +14,46 @@ public struct SignIn: Sendable, Equatable, Redacted {
 
 /// A client's data in the store. Times are wall clock seconds since 1970. Prints as `<redacted>`.
 public struct TokenRecord: Sendable, Equatable, Redacted {
-    /// Grows with every change; of two records the higher one is the later.
+    /// Number that increases with every change. The record with the higher revision is the later one.
     public var revision: UInt64
     /// The access token; `nil`: there is none.
     public var accessToken: Secret?
-    /// When the access token was asked for, in seconds since 1970.
+    /// Time at which the access token was requested, in seconds since 1970.
     public var issuedAt: Int64
-    /// When the access token expires, in seconds since 1970.
+    /// Time at which the access token expires, in seconds since 1970.
     public var expiresAt: Int64
     /// The refresh token for the next token request; `nil`: there is none.
     public var refreshToken: Secret?
-    /// The scopes that were granted.
+    /// The granted scopes.
     public var scope: [String]
-    /// The answer's other members. Each call parses the answer, so that secret values don't stay in memory.
+    /// Other members of the answer. Each call parses the answer again, so that secret values don't stay in memory.
     public var extra: [String: JSONValue] {
         get { members.values }
         set { members = SecretMembers(newValue) }
     }
     var members = SecretMembers()
-    /// The signed-in person; `nil`: none, or the server does not name the person.
+    /// The signed-in person; `nil`: no person signed in, or the server does not name the person.
     public var signIn: SignIn?
-    /// How long the refresh token lives; `nil`: the server has not said.
+    /// Lifetime of the refresh token; `nil`: the server did not state it.
     public var refreshTokenLife: RefreshTokenLife?
-    /// The private key that the tokens are bound to (RFC 9449); `nil`: none, or a configured one.
+    /// The private key that the tokens are bound to (RFC 9449); `nil`: none, or the configuration names the key.
     public var dpopKey: Secret?
     /// The thumbprint of the key that the access token is bound to (RFC 7638); `nil`: it is a Bearer token.
     public var keyThumbprint: String?
-    /// The key with the thumbprint `keyThumbprint`, ready for use: stored in the record, or kept elsewhere.
+    /// The key with the thumbprint `keyThumbprint`, ready for use. It comes from `dpopKey` or the configuration.
     @Uncompared var binding: DPoPKey?
     /// Number of the client certificate that the token is bound to (RFC 8705 section 3). Stored as `keyThumbprint`.
     @Uncompared var certificate: UInt64?
-    /// The server and the client that the tokens belong to, where an API's documents named them.
+    /// The server and the client that the tokens belong to, if they were found by an API's documents.
     package var enrolment: Secret?
-    /// Times of the token without any wall clock, for stores that keep more than whole seconds.
+    /// Times of the token on the monotonic clock, for stores that keep fractions of a second.
     @Uncompared package var moments: Moments?
 
-    /// Times by the monotonic clock of this process.
+    /// Issue and expiry on the monotonic clock of this process.
     package struct Moments: Sendable {
         package var issuedAt: ContinuousClock.Instant
         package var expiresAt: ContinuousClock.Instant
-        /// Whether a store has computed them from its own clock; then they count.
+        /// Whether a store has computed both times by its own clock. If so, the wall clock times are ignored.
         package var isReckoned: Bool
 
         package init(
@@ -65,11 +65,11 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         }
     }
 
-    /// From when to when a refresh token is good.
+    /// Issue and expiry of a refresh token.
     public struct RefreshTokenLife: Sendable, Equatable {
-        /// When it was asked for, in seconds since 1970.
+        /// Time at which the refresh token was requested, in seconds since 1970.
         public var issuedAt: Int64
-        /// When it expires, in seconds since 1970.
+        /// Time at which the refresh token expires, in seconds since 1970.
         public var expiresAt: Int64
 
         /// The parameters are the properties.
@@ -79,7 +79,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         }
     }
 
-    /// For a store of your own: the parameters are the properties of the same names.
+    /// For your own implementation of a store. The parameters are the properties of the same names.
     public init(
         revision: UInt64, accessToken: Secret?, issuedAt: Int64, expiresAt: Int64, refreshToken: Secret?,
         scope: [String] = [], extra: [String: JSONValue] = [:], signIn: SignIn? = nil,
@@ -99,10 +99,10 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         self.keyThumbprint = keyThumbprint
     }
 
-    /// A record that was removed has no content.
+    /// Whether the record has any content. A removed record has none.
     var holdsAnything: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil || enrolment != nil }
 
-    /// Parts of a second are cut off the token's life, never added.
+    /// Makes a record of a token. Rounds the remaining lifetime down to whole seconds.
     init(_ token: AccessToken, revision: UInt64, _ moment: Moment) {
         let left = max(0, moment.now.duration(to: token.expiresAt).components.seconds)
         let age = max(0, token.issuedAt.duration(to: moment.now).components.seconds)
@@ -115,7 +115,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         moments = Moments(issuedAt: token.issuedAt, expiresAt: token.expiresAt)
     }
 
-    /// The token now; `nil` after its end, and while the wall clock is before its issue, because its age is unknown then.
+    /// Returns the access token; `nil` if it has expired, or if its age is unknown because the wall clock went back.
     func accessToken(at moment: Moment) -> AccessToken? {
         guard let accessToken, accessToken.isVisible, let life = life(at: moment) else { return nil }
         return AccessToken(

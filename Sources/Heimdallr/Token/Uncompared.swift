@@ -1,4 +1,4 @@
-/// A property that does not count when values are compared: it adds nothing to their content.
+/// A property that `==` ignores, because it adds nothing to the content of a value.
 @propertyWrapper
 package struct Uncompared<Value: Sendable>: Sendable, Equatable {
     package var wrappedValue: Value
