@@ -3,7 +3,7 @@ import Synchronization
 internal import WireText
 
 /// Clients for callers whose tokens are exchanged (RFC 8693). Each caller has a separate `Heimdallr`, so one caller's
-/// failure affects no other. They share no secret, and nothing is written to disk. Any thread.
+/// failure does not affect another. Callers share no secret, and nothing is written to disk. Any thread.
 final class CallerClients: Sendable {
     struct Blueprint: Sendable {
         let name: String
@@ -57,12 +57,12 @@ final class CallerClients: Sendable {
         var endsAt: ContinuousClock.Instant?
         if let left = Self.secondsLeft(of: token, wallClock: blueprint.clock.wallClock()) {
             guard left > 0 else { throw .expired }
-            // Bounds the caller's number against overflow.
+            // The caller chooses this number, so it is limited against overflow.
             endsAt = now + min(.seconds(min(left, 1e9)), TokenPolicy.maxLifetime)
         }
         return try state.withLock { state throws(CallerRefusal) in
             guard !state.isStopped else { throw .stopped }
-            // Another loop may have been faster.
+            // Another event loop may have added this caller meanwhile.
             if let entry = try state.table.entry(of: caller, now: now) { return entry.client }
             try state.table.admitNew(now: now)
             let client = client(caller, token, endsAt)
@@ -86,7 +86,7 @@ final class CallerClients: Sendable {
         state.withLock { $0.table.succeeded(caller, now: now) }
     }
 
-    /// Does not retain `self`. Ends when no caller is left.
+    /// Returns a task that removes callers at intervals. It does not retain `self`, and ends when no caller is left.
     private func sweeper() -> Task<Void, Never> {
         Task.detached { [weak self, clock = blueprint.clock] in
             repeat {
@@ -95,7 +95,7 @@ final class CallerClients: Sendable {
         }
     }
 
-    /// - Returns: whether a caller is left.
+    /// Removes expired and unused callers. Returns whether a caller is left.
     private func sweep() -> Bool {
         let now = blueprint.clock.now()
         return state.withLock { state in
@@ -105,8 +105,8 @@ final class CallerClients: Sendable {
         }
     }
 
-    /// Takes over the callers of `former`: tokens, requests and waiting callers. Each gets a client with the new settings when
-    /// its token has ended.
+    /// Takes over the callers of `former`, with their tokens, requests and waiting calls. A caller gets a client with
+    /// the new settings when its exchanged token has expired.
     func takeOver(_ former: CallerClients) {
         let table = former.state.withLock { state in
             defer { state.table = CallerTable() }
@@ -131,7 +131,7 @@ final class CallerClients: Sendable {
         for client in clients { client.shutdown() }
     }
 
-    /// Numbers for the status.
+    /// Summary for the status.
     var overview: (count: Int, hasToken: Bool, waiters: Int, lastSuccessAt: ContinuousClock.Instant?) {
         let (clients, lastSuccessAt) = state.withLock { ($0.table.clients, $0.table.lastSuccessAt) }
         let now = blueprint.clock.now()
@@ -145,7 +145,7 @@ final class CallerClients: Sendable {
         return (clients.count, hasToken, waiters, lastSuccessAt)
     }
 
-    /// RFC 6750 section 2.1: letters, digits, `-._~+/`, and `=` at the end.
+    /// Checks the grammar of RFC 6750 section 2.1: letters, digits, `-._~+/`, and `=` at the end.
     private static func isToken(_ bytes: Span<UInt8>) -> Bool {
         guard bytes.count > 0, bytes.count <= maxTokenBytes else { return false }
         var end = bytes.count
@@ -161,7 +161,7 @@ final class CallerClients: Sendable {
         return true
     }
 
-    /// Seconds until `exp`, if the token is a readable JWT. The signature does not matter.
+    /// Returns the seconds until `exp`, if the token is a readable JWT. The signature is not checked.
     static func secondsLeft(of token: Secret, wallClock: Int64) -> Double? {
         token.withSpan { span -> Double? in
             guard let first = span.indices.first(where: { span[$0] == ASCII.dot }),
@@ -178,19 +178,19 @@ final class CallerClients: Sendable {
     }
 }
 
-/// A caller's token, which throws after its end.
+/// A caller's token. `secret()` throws after its expiry.
 private struct CallerToken: SecretProvider {
     let token: Secret
     let endsAt: ContinuousClock.Instant?
     let clock: HeimdallrClock
 
     func secret() async throws -> Secret {
-        if let endsAt, endsAt <= clock.now() { throw SecretProviderError("the caller's token has ended") }
+        if let endsAt, endsAt <= clock.now() { throw SecretProviderError("the caller's token has expired") }
         return token
     }
 }
 
-/// Reduces an answer to a token that does not outlive the caller's own.
+/// Reduces an answer to its access token, which then expires no later than the caller's token.
 private struct CallerTokenParser: OAuthAccessTokenParser {
     let parser: any OAuthAccessTokenParser
     let endsAt: ContinuousClock.Instant?
@@ -199,7 +199,7 @@ private struct CallerTokenParser: OAuthAccessTokenParser {
 
     func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
         let response = try parser.parse(content)
-        // A thousand such tokens may be held.
+        // Up to a thousand such tokens are in memory, so their size is limited.
         guard response.accessToken.count <= CallerClients.maxTokenBytes else { throw .badAccessToken }
         return reduced(response)
     }

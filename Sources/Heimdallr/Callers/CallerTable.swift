@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// Known callers, bounded in number and bytes. The rate of new callers is bounded until their first exchange succeeds.
+/// Known callers, limited in number and bytes. The rate of callers without a successful exchange is limited too.
 struct CallerTable<Client: Sendable>: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -8,26 +8,26 @@ struct CallerTable<Client: Sendable>: Sendable {
     static var capacity: Int { 1000 }
     /// Bound on the size of all tokens.
     static var maxBytes: Int { 4 << 20 }
-    /// Greatest number of callers before their first success; one more each `newPause`.
+    /// Largest number of callers before their first success. One more is allowed after each `newPause`.
     static var maxNew: Int { 256 }
     static var newPause: Duration { .milliseconds(100) }
-    /// Time after the last request until a caller without a token is removed, and with it the memory of a refusal.
+    /// Time after the last request until a caller without a token is removed. Its past refusal is then forgotten.
     static var patience: Duration { .seconds(300) }
 
     struct Entry: Sendable {
         fileprivate(set) var client: Client
         fileprivate let size: Int
-        /// End of the caller's token, by its own `exp`.
+        /// Expiry of the caller's token, from its `exp`.
         let endsAt: Instant?
         fileprivate var usedAt: Instant
         fileprivate var isProven = false
-        /// Whether the client was made before a reload, with settings that have changed since.
+        /// Whether the client was made before a reload, with the former settings.
         fileprivate(set) var isInherited = false
     }
 
     private var entries: [Fingerprint: Entry] = [:]
     private(set) var bytes = 0
-    /// Number of callers without a success at `newCountAt`; it falls by one each `newPause`.
+    /// Number of callers without a success at `newCountAt`. It decreases by one in each `newPause`.
     private var newCount = 0.0
     private var newCountAt: Instant?
     private(set) var lastSuccessAt: Instant?
@@ -35,7 +35,7 @@ struct CallerTable<Client: Sendable>: Sendable {
     var count: Int { entries.count }
     var clients: [Client] { entries.values.map(\.client) }
 
-    /// Returns a known caller. Its token may have ended.
+    /// Returns the entry of a known caller. Removes the caller and throws if its token has expired.
     mutating func entry(of caller: Fingerprint, now: Instant) throws(CallerRefusal) -> Entry? {
         guard let entry = entries[caller] else { return nil }
         if let endsAt = entry.endsAt, endsAt <= now {
@@ -46,13 +46,13 @@ struct CallerTable<Client: Sendable>: Sendable {
         return entry
     }
 
-    /// Gives a known caller another client, with the current settings.
+    /// Gives a known caller a new client, with the current settings.
     mutating func replace(_ caller: Fingerprint, with client: Client) {
         entries[caller]?.client = client
         entries[caller]?.isInherited = false
     }
 
-    /// Takes over the unknown callers of `other`, as far as there is room.
+    /// Takes over the callers of `other` that are unknown here, up to the limits.
     mutating func takeOver(_ other: CallerTable) {
         for (caller, var entry) in other.entries
         where entries[caller] == nil && entries.count < Self.capacity && bytes + entry.size <= Self.maxBytes {
@@ -91,7 +91,7 @@ struct CallerTable<Client: Sendable>: Sendable {
         }?.key
     }
 
-    /// An exchange has succeeded. After the first one the caller is no longer new.
+    /// Notes a successful exchange. After the first success the caller is no longer new.
     mutating func succeeded(_ caller: Fingerprint, now: Instant) {
         lastSuccessAt = now
         guard entries[caller]?.isProven == false else { return }
@@ -99,7 +99,7 @@ struct CallerTable<Client: Sendable>: Sendable {
         newCount = max(0, newCount - 1)
     }
 
-    /// Removes callers whose token has ended, and callers without a token after `patience`.
+    /// Removes callers whose own token has expired, and after `patience` callers without an exchanged token.
     mutating func sweep(now: Instant, hasToken: (Client) -> Bool) {
         for (caller, entry) in entries {
             let isOver = entry.endsAt.map { $0 <= now } ?? false
@@ -117,13 +117,13 @@ struct CallerTable<Client: Sendable>: Sendable {
     }
 }
 
-/// Why there is no client for a caller.
+/// Reason why a caller gets no client.
 public enum CallerRefusal: Error, Sendable, Hashable {
     /// The value is no token: empty, longer than 16 KiB, or outside the grammar of RFC 6750 section 2.1.
     case malformed
-    /// The caller's token has ended, by its own `exp` (RFC 7519 section 4.1.4).
+    /// The caller's token has expired by its `exp` (RFC 7519 section 4.1.4).
     case expired
-    /// Too many callers are new, and most of them were refused: try again after this.
+    /// Too many new callers had no successful exchange. The caller may try again after this time.
     case tooManyNew(retryAfter: Duration)
     /// `Heimdallr.shutdown()` was called.
     case stopped

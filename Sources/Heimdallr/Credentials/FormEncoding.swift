@@ -1,13 +1,13 @@
 internal import Cryptography
 internal import WireText
 
-/// A parameter of a token request's form (RFC 6749 appendix B), in plain text: escaped when it is sent.
+/// A parameter of a token request's form (RFC 6749 appendix B). It is escaped only when the request is sent.
 public struct FormParameter: Sendable, Equatable {
     /// A value, and whether it is a secret.
     public enum Value: Sendable, Equatable {
         /// A value that may be shown in a log or a debugger.
         case plain(String)
-        /// A value that prints as `<redacted>` and is wiped from memory when it is let go.
+        /// A value that prints as `<redacted>` and is wiped from memory with its last copy.
         case secret(Secret)
     }
 

@@ -1,12 +1,12 @@
-/// Counts wrong secrets by source, to slow down guessing. A source is usually an address. Bounded: while the table is full
-/// of sources that still count, all others share one entry. A plain value; its owner locks it.
+/// Counts wrong secrets by name, to slow down guessing. A name is usually a source address. While the table is full,
+/// all further names share one entry. The owner has to lock it.
 package struct GuessLimit: Sendable {
     /// Number of wrong secrets within `window` without a delay.
     package static let patience = 10
     package static let window = Duration.seconds(60)
-    /// Greatest number of remembered names.
+    /// Largest number of remembered names.
     package static let capacity = 1024
-    /// Least time between two log lines about one name.
+    /// Shortest time between two log lines about one name.
     package static let linesApart = Duration.seconds(10)
 
     private struct Guesser {
@@ -35,7 +35,7 @@ package struct GuessLimit: Sendable {
     }
 
     /// Counts a wrong secret.
-    /// - Returns: the number since the last log line; `nil`: it was logged a moment ago.
+    /// - Returns: the number of attempts to log, counted since the last log line; `nil`: log nothing yet.
     package mutating func failed(_ name: String, now: ContinuousClock.Instant) -> Int? {
         count(name, now) { guesser in
             if guesser.failures.count >= Self.patience { guesser.failures.removeFirst() }
@@ -44,7 +44,7 @@ package struct GuessLimit: Sendable {
     }
 
     /// Counts an attempt that was not checked.
-    /// - Returns: as `failed`.
+    /// - Returns: the same as `failed`.
     package mutating func refused(_ name: String, now: ContinuousClock.Instant) -> Int? { count(name, now) { _ in } }
 
     private mutating func count(
@@ -61,7 +61,7 @@ package struct GuessLimit: Sendable {
         return guesser.untold
     }
 
-    /// One entry is the shared one.
+    /// Whether only the shared entry is left.
     private var isFull: Bool { guessers.count >= Self.capacity - 1 }
 
     private mutating func key(_ name: String, _ now: ContinuousClock.Instant) -> String {
@@ -70,8 +70,8 @@ package struct GuessLimit: Sendable {
         return isFull ? Self.everybodyElse : name
     }
 
-    /// Stable part of an address: an IPv4 address, also in its IPv6 form; the first 64 bits of an IPv6 address.
-    /// - Parameter address: as inet_ntop(3) writes it. Other text is returned unchanged.
+    /// Returns the stable part of an address: IPv4 addresses (also in IPv6 form) whole, the first 64 bits of IPv6.
+    /// - Parameter address: the text that inet_ntop(3) writes. Other text is returned unchanged.
     package static func name(address: String) -> String {
         let address = address.prefix { $0 != "%" }
         guard address.contains(":") else { return String(address) }

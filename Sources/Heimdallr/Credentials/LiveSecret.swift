@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A secret that may change while the process runs. It keeps the last good value after a failed reading. Any thread; a
+/// A secret that may change while the process runs. After a failed reading, the last good value stays. Any thread. A
 /// reading never blocks the caller of `current`.
 package final class LiveSecret: SecretProvider {
     package enum Reading: Sendable, Equatable {
@@ -14,9 +14,9 @@ package final class LiveSecret: SecretProvider {
 
     package enum Outcome: Sendable, Equatable {
         case unchanged
-        /// `true`: the reading before it had failed.
+        /// A changed value, or the first good reading after a failed one (`isRecovery`).
         case taken(isRecovery: Bool)
-        /// The last good value stays, if there was one.
+        /// A failed reading. The last good value stays, if there is one. `isNew`: the fault differs from the last one.
         case failed(SecretProviderError, hasValue: Bool, isNew: Bool)
     }
 
@@ -41,8 +41,8 @@ package final class LiveSecret: SecretProvider {
     }
 
     /// - Parameters:
-    ///   - read: reads and checks the secret; may take time. Only the text of a `SecretProviderError` is ever shown.
-    ///   - told: called for each reading.
+    ///   - read: reads and checks the secret, and may take time. Of its errors, only a `SecretProviderError` is shown.
+    ///   - told: called after each reading.
     package init(
         _ kind: Reading, read: @escaping @Sendable () async throws -> Secret,
         told: @escaping @Sendable (Outcome) -> Void = { _ in }
@@ -72,16 +72,16 @@ package final class LiveSecret: SecretProvider {
 
     deinit { state.withLock { $0.timer?.cancel() } }
 
-    /// The last good value, copied; `nil` before the first one. Never waits. Keep the copy while `generation` is the same.
+    /// Returns a copy of the last good value; `nil` before the first. Never waits. Reuse it until `generation` changes.
     package func current() -> Secret? { state.withLock { $0.value }?.opened }
 
-    /// Number of the value of `current`; 0: none yet.
+    /// Number of the current value; 0: none was read yet.
     package var generation: UInt64 { state.withLock { $0.generation } }
 
     package var fault: SecretProviderError? { state.withLock { $0.fault } }
 
     /// Reads the secret, or returns the last good value.
-    /// - Throws: `SecretProviderError` without a good value.
+    /// - Throws: `SecretProviderError` if there is no good value.
     package func secret() async throws -> Secret {
         switch kind {
         case .never: break
@@ -97,7 +97,7 @@ package final class LiveSecret: SecretProvider {
         }
     }
 
-    /// Reads it again. Concurrent callers wait for the same reading.
+    /// Reads the secret again. Concurrent callers wait for the same reading.
     package func refresh() async { await reading()?.value }
 
     /// Returns the reading that is under way, or begins one.

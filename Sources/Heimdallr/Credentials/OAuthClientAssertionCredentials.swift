@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// A client that authenticates with a signed token in the form: RFC 7523 section 2.2. Each request has a new assertion.
+/// A client that authenticates with a JWT in the form: RFC 7523 section 2.2. Each request has a new assertion.
 public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     public let identifier: String
     private let source: Source
@@ -13,27 +13,27 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         case assertion(any SecretProvider)
     }
 
-    /// Life of an assertion in seconds, for slow requests and clock skew.
+    /// Lifetime of an assertion in seconds: long enough for slow requests and clock skew.
     static let life: Int64 = 120
-    /// Age of `iat` and `nbf` in seconds: a slow server clock refuses later ones.
+    /// Age of `iat` and `nbf` in seconds, because a server whose clock is behind would refuse the present time.
     private static let early: Int64 = 60
 
-    /// `client_secret_jwt`: signed with HS256 and the secret that both sides know, which is asked before each request.
+    /// `client_secret_jwt`: signed with HS256 and the shared client secret, which is read before each request.
     public init(identifier: String, secret: any SecretProvider, audience: JWTAudience = .tokenEndpoint) {
         self.identifier = identifier
         self.audience = audience
         source = .secret(secret)
     }
 
-    /// `private_key_jwt`: signed with a key whose public half the server knows.
+    /// `private_key_jwt`: signed with a private key whose public key the server knows.
     /// - Parameters:
-    ///   - identifier: the `client_id`; issuer and subject of the assertion.
-    ///   - key: PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase) or a JWK; asked before each request. RSA of 2048 bits
-    ///     at least, P-256, P-384 or Ed25519.
-    ///   - algorithm: `nil`: the JWK's own, or the usual one of the key's kind; RS256 for RSA.
-    ///   - keyID: `kid` of the assertion. `nil`: the JWK's own, where it has one.
-    ///   - certificate: the key's certificate in PEM, where the server knows the key by its digest (`x5t#S256`).
-    ///   - audience: whom the assertion is for. With `HeimdallrConfiguration.enrolment`, the issuer in place of the token endpoint.
+    ///   - identifier: the `client_id`, which is also the assertion's issuer and subject.
+    ///   - key: PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase) or a JWK, read before each request. RSA of at least
+    ///     2048 bits, P-256, P-384 or Ed25519.
+    ///   - algorithm: `nil`: the JWK's `alg`, or the usual algorithm for this kind of key; RS256 for RSA.
+    ///   - keyID: `kid` of the assertion; `nil`: the JWK's `kid`, if any.
+    ///   - certificate: the key's certificate in PEM, for servers that identify the key by its digest (`x5t#S256`).
+    ///   - audience: the assertion's `aud`. With `HeimdallrConfiguration.enrolment`, `.tokenEndpoint` means the issuer.
     public init(
         identifier: String, key: any SecretProvider, algorithm: JWTAlgorithm? = nil, keyID: String? = nil,
         certificate: (any SecretProvider)? = nil, audience: JWTAudience = .tokenEndpoint
@@ -43,15 +43,15 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         source = .key(SigningKeySource(key, algorithm: algorithm), identifier: keyID, certificate: certificate)
     }
 
-    /// An assertion that another party makes and renews, such as the platform that the program runs on. Read before each
-    /// request.
+    /// An assertion that another party makes and renews, such as the platform on which the program runs. It is read
+    /// before each request.
     public init(identifier: String, assertion: any SecretProvider) {
         self.identifier = identifier
         audience = .tokenEndpoint
         source = .assertion(assertion)
     }
 
-    /// The same client with assertions for the issuer. The metadata of a server can name another server's token endpoint.
+    /// The same client with the issuer as audience, because metadata could name another server's token endpoint.
     var forIssuer: Self {
         var copy = self
         if audience == .tokenEndpoint { copy.audience = .issuer }
@@ -63,7 +63,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         return audience == .tokenEndpoint
     }
 
-    /// - Throws: what the provider throws, or `SecretProviderError`.
+    /// - Throws: the provider's error, or `SecretProviderError`.
     public func authenticate(_ request: inout TokenRequest) async throws {
         let assertion = try await assertion(for: &request)
         request.secrets.append(assertion)
@@ -92,7 +92,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         }
     }
 
-    /// The claims of RFC 7523 section 3. `nbf` is what Entra ID wants beside them.
+    /// Signs the claims of RFC 7523 section 3. Entra ID also requires `nbf`.
     private func sign(header: [JSON.Member], _ request: TokenRequest, with signer: SignedJWT.Signer) throws -> Secret {
         let now = WallClock.now()
         let audience = try audience.text(

@@ -1,18 +1,18 @@
 internal import Cryptography
 internal import WireText
 
-/// How a client shows the token endpoint who it is: RFC 6749 section 2.3.
+/// Authentication of a client at the token endpoint: RFC 6749 section 2.3.
 public protocol OAuthClientCredentials: Sendable {
     /// The `client_id` (RFC 6749 section 2.2).
     var identifier: String { get }
 
-    /// Whether `authenticate` needs `tokenEndpoint`, which a token request always has. `false` by default.
+    /// Whether `authenticate` needs `TokenRequest.tokenEndpoint`, also for other endpoints. `false` by default.
     var needsTokenEndpoint: Bool { get }
 
     /// Adds the client's authentication to a token request. Called once for each request, on any thread.
-    /// - Parameter request: the form and headers so far. Every added secret also goes into its `secrets`.
-    /// - Throws: any error when the secret is unavailable. The request is not sent. The text of a `SecretProviderError` is
-    ///   shown to the operator.
+    /// - Parameter request: the form and headers so far. Add every secret to its `secrets` too.
+    /// - Throws: any error if the secret is unavailable. The request is then not sent. Of these errors, only the text
+    ///   of a `SecretProviderError` is shown to the operator.
     func authenticate(_ request: inout TokenRequest) async throws
 }
 
@@ -20,9 +20,9 @@ extension OAuthClientCredentials {
     public var needsTokenEndpoint: Bool { false }
 }
 
-/// Escaping of `client_id` and secret in Basic credentials. Servers differ, and no encoding suits all.
+/// Escaping of `client_id` and secret in Basic credentials. Servers differ, and no encoding works for all.
 public enum BasicEncoding: String, Sendable, Hashable, CaseIterable {
-    /// Form encoding, a space as `+`: what RFC 6749 section 2.3.1 asks for.
+    /// Form encoding, a space as `+`: the rule of RFC 6749 section 2.3.1.
     case form
     /// Percent-encoding (RFC 3986 section 2.1), a space as `%20`.
     case percent
@@ -32,7 +32,7 @@ public enum BasicEncoding: String, Sendable, Hashable, CaseIterable {
 
 /// A `client_id` and, for a confidential client, a secret. A public client sends only its `client_id`, in the form.
 public struct OAuthClientSecretCredentials: OAuthClientCredentials {
-    /// Where the secret goes in a token request, by the names of the OAuth registry (RFC 7591 section 2).
+    /// Place of the secret in a token request, with the names of the OAuth registry (RFC 7591 section 2).
     public enum Method: Sendable, Hashable {
         /// `client_secret_basic`: in the header `Authorization: Basic …`.
         case basic(BasicEncoding)
@@ -44,14 +44,14 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
     private let secret: (any SecretProvider)?
     private let method: Method
 
-    /// A confidential client. The secret is asked before each token request.
+    /// Makes a confidential client. The secret is read before each token request.
     public init(identifier: String, secret: any SecretProvider, method: Method = .basic(.form)) {
         self.identifier = identifier
         self.secret = secret
         self.method = method
     }
 
-    /// A public client, without a secret (`none`).
+    /// Makes a public client, without a secret (`none`).
     public init(identifier: String) {
         self.identifier = identifier
         self.secret = nil
@@ -72,7 +72,7 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
             request.form.removeAll { $0.name == "client_id" || $0.name == "client_secret" }
             let pair = self.pair(secret, encoding)
             let isAmbiguous = BasicEncoding.allCases.contains { !self.pair(secret, $0).isEqual(to: pair) }
-            // Blanks at the ends come from an editor: no encoding makes such a secret right.
+            // White space at the ends was probably added by an editor. No encoding corrects such a secret.
             request.ambiguousEncoding = isAmbiguous && !Self.hasBlankEnd(secret) ? encoding : nil
             let value = Base64.encode(pair)
             request.secrets.append(Secret(value))
@@ -110,7 +110,7 @@ public struct OAuthNoClientCredentials: OAuthClientCredentials {
     /// Empty, and not sent.
     public let identifier = ""
 
-    /// It has no settings.
+    /// Makes the credentials, which have no settings.
     public init() {}
 
     /// Adds nothing.

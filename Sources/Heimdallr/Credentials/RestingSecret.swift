@@ -1,10 +1,10 @@
 internal import Cryptography
 
-/// A secret kept for later use, sealed with a key of this process. Between two uses it is not readable in memory.
+/// A secret kept for later use, sealed with a key of this process. Between uses, memory does not hold it in plain text.
 struct RestingSecret: Sendable {
     private enum Form {
         case sealed([UInt8])
-        /// Where nothing can be sealed.
+        /// Used if sealing is impossible.
         case plain(Secret)
     }
 
@@ -29,7 +29,7 @@ struct RestingSecret: Sendable {
         }
     }
 
-    /// A copy that is wiped when it is let go of.
+    /// A copy in plain text, which is wiped from memory after use.
     var opened: Secret? {
         switch form {
         case .plain(let secret): return secret

@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import WireText
 
-/// A value that must not be shown. It prints as `<redacted>`, compares in constant time, and is wiped with its last copy.
-/// `revealed` and `revealedBytes` make copies that are not wiped: use them briefly.
+/// A value that must not be shown. It prints as `<redacted>`, compares in constant time, and is wiped with its last
+/// copy. `revealed` and `revealedBytes` return copies that are not wiped: keep them for a short time only.
 public struct Secret: Sendable, Hashable, Redacted {
     private let storage: SecretBytes
 
@@ -13,10 +13,10 @@ public struct Secret: Sendable, Hashable, Redacted {
         storage = writer.finish()
     }
 
-    /// Copies bytes. To wipe the originals is up to the caller.
+    /// Copies bytes. The caller has to wipe the originals.
     public init(_ bytes: Span<UInt8>) { storage = SecretBytes(bytes) }
 
-    /// `text` with a secret behind it: `Bearer …`.
+    /// Makes a secret of `text` followed by `secret`, such as `Bearer …`.
     init(_ text: String, before secret: SecretBytes) {
         var writer = SecretWriter(capacity: text.utf8.count + secret.count)
         writer.append(text)
@@ -34,7 +34,7 @@ public struct Secret: Sendable, Hashable, Redacted {
 
     /// The length in bytes.
     public var count: Int { storage.count }
-    /// Whether there are no bytes in it.
+    /// Whether the secret has no bytes.
     public var isEmpty: Bool { storage.count == 0 }
 
     /// A copy as text, which is not wiped. Bytes that are not UTF-8 become U+FFFD.
@@ -43,27 +43,27 @@ public struct Secret: Sendable, Hashable, Redacted {
     /// A copy of the bytes, which is not wiped.
     public var revealedBytes: [UInt8] { storage.withSpan { [UInt8](copying: $0) } }
 
-    /// Lends the bytes to `body` without a copy; they can't leave it.
-    /// - Throws: what `body` throws.
+    /// Lends the bytes to `body` without a copy. They can't escape from `body`.
+    /// - Throws: the error of `body`.
     public func withSpan<Result>(_ body: (Span<UInt8>) throws -> Result) rethrows -> Result {
         try storage.withSpan(body)
     }
 
-    /// Compares in a time that depends on the lengths only.
+    /// Compares in a time that depends only on the lengths.
     public static func == (one: Secret, other: Secret) -> Bool {
         one.storage === other.storage || one.storage.isEqual(to: other.storage)
     }
 
-    /// Hashes the length only: a hash of the bytes would tell something about them.
+    /// Hashes only the length, because a hash of the bytes would reveal something about them.
     public func hash(into hasher: inout Hasher) { hasher.combine(count) }
 }
 
-// Values of fields that hold secrets. What they are put together in is wiped.
+// Values of header fields that hold secrets. Their buffers are wiped.
 extension Secret {
-    /// `scheme` and a space in front of it; by itself where there is none.
+    /// Returns the secret after `scheme` and a space; without a scheme, the secret itself.
     package func after(scheme: String) -> Secret { scheme.isEmpty ? self : Secret("\(scheme) ", before: bytes) }
 
-    /// Credentials of HTTP Basic (RFC 7617, section 2), in the bytes that they come in.
+    /// Returns credentials for HTTP Basic (RFC 7617 section 2). The bytes are not converted.
     package static func basic(username: Secret, password: Secret) -> Secret {
         var pair = SecretWriter(capacity: username.count + 1 + password.count)
         pair.append(username.bytes)
@@ -73,7 +73,7 @@ extension Secret {
     }
 }
 
-/// A value that prints as `<redacted>`, however it is printed: by `print`, in a debugger or by `dump`.
+/// A value that always prints as `<redacted>`: by `print`, in a debugger and by `dump`.
 public protocol Redacted: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {}
 
 extension Redacted {

@@ -1,18 +1,18 @@
 internal import Cryptography
 
-/// Where a secret comes from. Asked anew before each token request, so that a rotated secret needs no restart.
+/// Source of a secret. It is read before each token request, so that a rotated secret needs no restart.
 public protocol SecretProvider: Sendable {
-    /// Returns the present secret. Called on any thread, once for each token request.
-    /// - Throws: any error: the request is not sent. Only the text of a `SecretProviderError` is shown to the operator.
+    /// Returns the current secret. Called on any thread, once for each token request.
+    /// - Throws: any error prevents the request. Only the text of a `SecretProviderError` is shown to the operator.
     func secret() async throws -> Secret
 }
 
 /// Reason why a secret is unavailable.
 public struct SecretProviderError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The fault and its place, for an operator. Never contains the secret.
+    /// The fault and where it is, for an operator. Never contains the secret.
     public var description: String
 
-    /// - Parameter description: names the place, never the content.
+    /// - Parameter description: names the place of the secret, never its content.
     public init(_ description: String) { self.description = description }
 }
 
@@ -22,16 +22,16 @@ extension Secret: SecretProvider {
     public func secret() -> Secret { self }
 }
 
-/// A secret in a file. The file is read anew each time; a line end after the secret, as editors add it, is left out.
+/// A secret in a file, which is read each time. A line end after the secret, as editors add it, is removed.
 public struct SecretFileProvider: SecretProvider {
-    /// Where the file is; a relative path starts at the working directory.
+    /// Path of the file. A relative path starts at the working directory.
     public let path: String
 
-    /// - Parameter path: read when the secret is asked for, not before.
+    /// - Parameter path: path of the file. It is first read for a token request.
     public init(path: String) { self.path = path }
 
-    /// Reads the file. Blocks the thread for as long as the disk takes.
-    /// - Throws: `SecretProviderError` when the file can't be read or is empty.
+    /// Reads the file. Blocks the thread until the disk answers.
+    /// - Throws: `SecretProviderError` if the file can't be read or is empty.
     public func secret() async throws -> Secret {
         do {
             let secret = Secret(try SecretFile.read(path: path))
@@ -43,7 +43,7 @@ public struct SecretFileProvider: SecretProvider {
     }
 }
 
-/// A secret that a closure of yours gets from somewhere: a vault, say.
+/// A secret that your closure returns, for example from a vault.
 public struct SecretClosureProvider: SecretProvider {
     private let body: @Sendable () async throws -> Secret
 

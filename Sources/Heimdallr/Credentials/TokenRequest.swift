@@ -1,14 +1,14 @@
-/// A token request in the making. Grant, configuration and credentials each add form parameters or header fields.
+/// A token request that is being built. Grant, configuration and credentials add form parameters or header fields.
 public struct TokenRequest: Sendable, Equatable, Redacted {
     /// The body, escaped only when it is sent (RFC 6749 section 3.2).
     public var form: [FormParameter]
-    /// Header fields besides those that the HTTP client adds itself.
+    /// Header fields, without those that the HTTP client adds.
     public var headers: [HeimdallrHTTPField]
     /// Secrets of the request. They are removed from server messages in errors and logs.
     public var secrets: [Secret]
-    /// Encoding of the Basic credentials. `nil`: every encoding gives the same bytes.
+    /// Encoding of the Basic credentials; `nil`: every encoding gives the same bytes.
     public var ambiguousEncoding: BasicEncoding?
-    /// Where the client's token requests go, for assertions that name it; `nil`: not known.
+    /// URL of the token endpoint, for assertions that name it; `nil`: unknown.
     public var tokenEndpoint: String?
     /// The configured issuer, for assertions that name it.
     public var issuer: String?
@@ -20,7 +20,7 @@ public struct TokenRequest: Sendable, Equatable, Redacted {
         self.secrets = secrets
     }
 
-    /// Sets a parameter, in place of all that have its name.
+    /// Sets a parameter. Replaces all parameters with its name.
     public mutating func set(_ parameter: FormParameter) {
         form.removeAll { $0.name == parameter.name }
         form.append(parameter)

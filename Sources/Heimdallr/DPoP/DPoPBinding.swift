@@ -4,9 +4,9 @@ internal import WireText
 
 /// Proof of possession of a client's tokens: RFC 9449.
 public enum DPoPSetting: Sendable {
-    /// A P-256 key that is made at the first use, and stored in the record.
+    /// A P-256 key that is generated at the first use and stored in the record.
     case ownKey
-    /// A configured key, PEM or JWK, read before each token request. `algorithm`: `nil` for the usual one of the key.
+    /// A configured key, PEM or JWK, read before each token request. `algorithm`: `nil` for the key's usual algorithm.
     case key(any SecretProvider, algorithm: JWTAlgorithm?)
 }
 
@@ -19,7 +19,7 @@ final class DPoPBinding: Sendable {
     private struct State {
         var own: DPoPKey?
         var read: DPoPKey?
-        /// By the address that gave it; the oldest first.
+        /// Nonces with the origins that sent them, oldest first.
         var nonces: [(address: String, nonce: String)] = []
     }
 
@@ -35,15 +35,15 @@ final class DPoPBinding: Sendable {
         }
     }
 
-    /// The key for the next token request.
-    /// - Throws: `SecretProviderError`, or what the provider throws.
+    /// Returns the key for the next token request.
+    /// - Throws: `SecretProviderError`, or the provider's error.
     func key() async throws -> DPoPKey {
         guard let source else { return try ownKey() }
         let (key, algorithm) = try await source.current()
-        // Each request is signed with it, on the loop.
+        // Each request is signed with this key on the event loop, so a slow key would delay other requests.
         guard key.bits <= Self.maxBits else {
             throw SecretProviderError(
-                "the DPoP key has \(key.bits) bits, which takes too long: write one of at most 4096")
+                "the DPoP key has \(key.bits) bits, and signing takes too long: use a key of at most 4096")
         }
         return state.withLock { state in
             if let read = state.read, read.key === key, read.algorithm == algorithm { return read }
@@ -67,7 +67,7 @@ final class DPoPBinding: Sendable {
         }
     }
 
-    /// A proof for a request to `url`, with the newest nonce of that server.
+    /// Returns the header field with a proof for a request to `url`, with the newest nonce of that server.
     func proof(
         by key: DPoPKey, method: String, url: String, token: AccessToken?
     ) throws(SecretProviderError) -> HeimdallrHTTPField {
@@ -77,7 +77,7 @@ final class DPoPBinding: Sendable {
 
     // MARK: Records
 
-    /// Adds the key to a record for the store, unless the key comes from outside.
+    /// Adds the key to a record for the store, unless the key is configured.
     func completed(_ record: TokenRecord) -> TokenRecord {
         var record = record
         record.keyThumbprint = try? record.binding?.thumbprint()
@@ -85,7 +85,7 @@ final class DPoPBinding: Sendable {
         return record
     }
 
-    /// Takes over the key of a stored record. Without that key its access token is useless; the refresh token may be good.
+    /// Takes over the key of a stored record. Drops an access token without this key, but keeps the refresh token.
     func takingUp(_ record: TokenRecord) async -> TokenRecord {
         var record = record
         if source != nil {
@@ -98,7 +98,7 @@ final class DPoPBinding: Sendable {
             }
             record.binding = kept
         }
-        // One that is bound to another key, or to none, is no use with this one.
+        // An access token that is bound to another key, or to none, can't be used with this key.
         if record.binding == nil || record.keyThumbprint != (try? record.binding?.thumbprint()) {
             record.binding = nil
             record.accessToken = nil
@@ -113,7 +113,7 @@ final class DPoPBinding: Sendable {
         return state.withLock { state in state.nonces.first { $0.address == address }?.nonce }
     }
 
-    /// Servers send a new one with any answer (RFC 9449 section 8.2).
+    /// Notes the nonce of a response. A server may send a new nonce with any response (RFC 9449 section 8.2).
     func note(_ response: HeimdallrHTTPResponse, from url: String) {
         guard let value = response.header(DPoPNonce.field), let nonce = DPoPNonce.read(Array(value.utf8).span) else {
             return

@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// A key that tokens are bound to, and its proofs: RFC 9449. Immutable. Wiped with its last user. Prints as `<redacted>`.
+/// A key that tokens are bound to (RFC 9449). Immutable. Wiped with its last reference. Prints as `<redacted>`.
 public final class DPoPKey: Sendable, Redacted {
     let key: SigningKey
     let algorithm: SigningAlgorithm
@@ -13,29 +13,29 @@ public final class DPoPKey: Sendable, Redacted {
         header = [.init("typ", "dpop+jwt"), .init("jwk", .object(key.publicKey.members))]
     }
 
-    /// From what a record holds.
+    /// Makes a key from the text in a record.
     /// - Throws: `CryptographyError.key`
     convenience init(exported: Secret) throws(CryptographyError) {
         let key = try SigningKey(exported: exported.bytes)
         self.init(key, try key.algorithm())
     }
 
-    /// The key itself, for a record. An algorithm that is not the usual one of the key's kind is not kept with it.
+    /// Returns the private key for a record. The algorithm is not stored: a stored key always uses its usual algorithm.
     func exported() throws(CryptographyError) -> Secret { Secret(try key.exported()) }
 
-    /// The key's thumbprint (RFC 7638), by which servers know it: `jkt`.
+    /// Returns the key's thumbprint (RFC 7638), which servers use as `jkt`.
     func thumbprint() throws(SecretProviderError) -> String {
         do { return try key.publicKey.thumbprint() } catch { throw SecretProviderError("\(error)") }
     }
 
-    /// A proof for one request (RFC 9449 section 4.2). Takes some 30 µs with a P-256 key.
+    /// Returns a proof for one request (RFC 9449 section 4.2). Takes some 30 µs with a P-256 key.
     /// - Parameters:
-    ///   - method: of the request.
-    ///   - url: its whole address; query and fragment are left out.
+    ///   - method: the request's method.
+    ///   - url: the request's URL. Its query and fragment are not used.
     ///   - token: the access token on the request; `nil` at the token endpoint.
-    ///   - nonce: the newest that this server has given.
-    ///   - now: seconds since 1970; `nil`: by the machine's clock.
-    /// - Throws: `SecretProviderError` when there is no randomness, or no memory.
+    ///   - nonce: the newest nonce of this server.
+    ///   - now: seconds since 1970; `nil`: the machine's clock.
+    /// - Throws: `SecretProviderError` if there is no randomness or no memory.
     public func proof(
         method: String, url: String, token: AccessToken?, nonce: String?, now: Int64? = nil
     ) throws(SecretProviderError) -> Secret {
@@ -59,16 +59,16 @@ public final class DPoPKey: Sendable, Redacted {
     static func target(_ url: String) -> String { String(url.prefix { $0 != "?" && $0 != "#" }) }
 }
 
-/// A nonce of RFC 9449 section 8.1: bytes from a server, to be repeated in the next proof.
+/// A nonce (RFC 9449 section 8.1): a text of the server that the next proof must contain.
 public enum DPoPNonce {
-    /// The name of the field that brings one, in lower case.
+    /// Name of the header field with a nonce, in lower case.
     public static let field = "dpop-nonce"
-    /// The error that asks for one (sections 8 and 9).
+    /// Error code with which a server requires a nonce (sections 8 and 9).
     public static let error = "use_dpop_nonce"
-    /// A longer one is not kept.
+    /// Longest accepted nonce, in bytes.
     static let maxLength = 512
 
-    /// The nonce, if the field's value is one: NQCHAR, some hundred of them at most.
+    /// Returns the nonce if the field's value is valid: 1 to `maxLength` bytes of NQCHAR.
     public static func read(_ value: Span<UInt8>) -> String? {
         guard value.count > 0, value.count <= maxLength else { return nil }
         for index in value.indices {

@@ -1,39 +1,39 @@
 internal import WireText
 
-/// Fault of the server's metadata (RFC 8414, OpenID Connect Discovery). The texts are fixed sentences.
+/// Fault in a server's or an API's metadata (RFC 8414, RFC 9728, OpenID Connect Discovery). The texts are fixed.
 public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// No answer came.
+    /// No response was received.
     case network(HeimdallrHTTPClientError)
-    /// Neither well-known address has a document: the HTTP status of the last answer.
+    /// No well-known address has a document. The HTTP status of the last response.
     case status(Int)
     /// The document is not a JSON object, or a member of it has the wrong type.
     case malformed
-    /// The document names another issuer than the configuration: that issuer, made printable.
+    /// The document does not name the configured issuer. The issuer that it names, made printable.
     case otherIssuer(String)
     /// Neither the document nor the configuration has an endpoint of this name, such as `token_endpoint`.
     case missing(String)
-    /// The endpoint of this name is no absolute https:// URL, and no http:// one that `allowPlaintext` permits.
+    /// The endpoint of this name is no absolute https:// URL, or http:// URL with `allowPlaintext`.
     case unusable(String)
-    /// No answer came from an address that a document names, made printable.
+    /// No response was received from an address that a document names. The address, made printable.
     case unreachable(Link, String, HeimdallrHTTPClientError)
-    /// An address in a challenge or a document of the API is no absolute https:// URL: its name there, and the address, made
-    /// printable.
+    /// An address that the API names is no absolute https:// URL. The member's name, and the address, made printable.
     case unusableLink(String, String)
-    /// Metadata of the server that the API names can't be used: the issuer, made printable, and the reason.
+    /// The metadata of the server that the API names can't be used. The issuer, made printable, and the reason.
     indirect case server(String, DiscoveryFault)
-    /// The API has no metadata at any well-known address (RFC 9728): the last HTTP status, and the address, made printable.
+    /// The API has no metadata at its well-known addresses (RFC 9728). The last status, and the address, made
+    /// printable.
     case noResource(Int, String)
     /// The API's metadata is not a JSON object with `resource`, or a member of it has the wrong type.
     case malformedResource
-    /// The API's metadata belongs to another address: that `resource`, made printable.
+    /// The API's metadata is for another address. That `resource`, made printable.
     case otherResource(String)
     /// The API's metadata names no authorization server.
     case noIssuer
-    /// The API's metadata names several authorization servers, and `issuer` is not configured: the names, made printable.
+    /// The API's metadata names several servers, and no `issuer` is configured. The names, made printable.
     case severalIssuers([String])
-    /// The API's metadata does not name the configured issuer: the configured one, and the named ones.
+    /// The API's metadata does not name the configured issuer. The configured issuer, and the named issuers.
     case unlistedIssuer(String, listed: [String])
-    /// The API's metadata no longer names the issuer of the sign-in: the old and the new one, made printable.
+    /// The API's metadata no longer names the issuer of the sign-in. The old and the new issuer, made printable.
     case movedIssuer(from: String, to: String)
     /// The server's metadata does not list PKCE with S256 (RFC 7636).
     case noPKCE
@@ -41,15 +41,15 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     case noGrant(String)
     /// The operator's limit excludes all of these scopes.
     case scopesNotAllowed([String])
-    /// The server registers no clients by RFC 7591: a person has to type in a `client_id`.
+    /// The server does not register clients by RFC 7591. A person has to enter a `client_id`.
     case clientWanted
-    /// The registration failed (RFC 7591): the reason.
+    /// The registration failed (RFC 7591). The reason.
     case registration(String)
-    /// A client was registered less than an hour ago: the time to wait.
+    /// A client was registered less than an hour ago. The time to wait.
     case registeredLately(Duration)
     /// The server no longer knows the client that it registered.
     case clientForgotten
-    /// Nobody has signed in yet, so the server is unknown.
+    /// No person has signed in yet, so the server is unknown.
     case notEnrolled
 
     /// Use of an address that a document names.
@@ -82,7 +82,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
             "the API does not name its authorization server: \(address) answered \(status)"
         case .malformedResource: "the API's metadata can't be read: it has to be a JSON object with its `resource`"
         case .otherResource(let named):
-            "the API's metadata belongs to another address, \(named), so nothing is sent to its server"
+            "the API's metadata belongs to another address, \(named), so its server is not used"
         case .noIssuer: "the API's metadata names no authorization server: write `issuer`"
         case .severalIssuers(let named):
             "the API's metadata names several authorization servers: pick one as `issuer`: "
@@ -111,7 +111,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         .movedIssuer(from: ForeignText.printable(former), to: ForeignText.printable(new))
     }
 
-    /// Sentence about a server that is not configured, so that no key of the configuration would help.
+    /// Text about a server that the API names. It names no `issuer` or endpoint keys, because they are not configured.
     private var found: String {
         switch self {
         case .network(let error): "its metadata can't be fetched: \(error)"

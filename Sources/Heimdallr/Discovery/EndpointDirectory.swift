@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Addresses of a server, from the configuration or from the issuer's metadata. The metadata is kept for a day, and is
-/// fetched again when an address seems wrong. One fetch at a time serves all callers.
+/// Addresses of a server, from the configuration or from the issuer's metadata. The metadata is kept for a day at most.
+/// It is fetched again when an address seems wrong. All callers share one fetch.
 final class EndpointDirectory: Sendable {
     private let configuration: HeimdallrConfiguration
     private let httpClient: any HeimdallrHTTPClient
@@ -17,14 +17,14 @@ final class EndpointDirectory: Sendable {
         var metadata: ServerMetadata?
         var longevity = EndpointDirectory.longevity
         var fetchedAt: ContinuousClock.Instant?
-        /// An endpoint did not answer: the server may have moved it.
+        /// Whether an endpoint failed, because the server may have moved it.
         var isDoubtful = false
         var attempt: (at: ContinuousClock.Instant, fault: DiscoveryFault?)?
         var task: Task<Result<ServerMetadata, DiscoveryFault>, Never>?
     }
 
     static let longevity = Duration.seconds(24 * 3600)
-    /// Between two questions, while there is no answer and once there is one.
+    /// Shortest time between two fetches, without metadata and with metadata.
     static let pauses = (without: Duration.seconds(1), with: Duration.seconds(60))
 
     /// - Parameter issuer: returns the issuer; `nil`: the configured one.
@@ -39,11 +39,11 @@ final class EndpointDirectory: Sendable {
         limits = configuration.enrolment == nil ? .configured : .discovered
     }
 
-    /// Limit of one token request's time.
+    /// Time limit of one token request.
     var timeout: Duration { configuration.timeout }
 
-    /// - Parameter known: the issuer's metadata, if it is known.
-    /// - Throws: `DiscoveryFault`; `.missing` also when no issuer is configured.
+    /// Returns the address of an endpoint.
+    /// - Throws: `DiscoveryFault`; `.missing` also if no issuer is configured.
     func url(_ endpoint: Endpoint, in known: ServerMetadata? = nil) async throws(DiscoveryFault) -> String {
         if let url = configured(endpoint) { return url }
         var found = known
@@ -64,13 +64,13 @@ final class EndpointDirectory: Sendable {
         }
     }
 
-    /// Metadata of the issuer; `nil` when there is none.
+    /// Returns the metadata of the issuer; `nil` if there is no issuer.
     func metadata() async throws(DiscoveryFault) -> ServerMetadata? {
         guard let issuer = issuer() else { return nil }
         return try await metadata(of: issuer)
     }
 
-    /// Returns the metadata of this issuer, and forgets that of any other issuer.
+    /// Returns the metadata of this issuer. Forgets the metadata of any other issuer.
     func metadata(of issuer: String) async throws(DiscoveryFault) -> ServerMetadata {
         let now = clock.now()
         let (task, kept, fault) = state.withLock { state in
@@ -82,19 +82,19 @@ final class EndpointDirectory: Sendable {
             return (isStale ? state.task : nil, state.metadata, isStale ? state.attempt?.fault : nil)
         }
         let result = await task?.value ?? .failure(fault ?? .malformed)
-        // Yesterday's metadata is better than none.
+        // Old metadata is better than none.
         if let kept, case .failure = result { return kept }
         return try result.get()
     }
 
-    /// A request to an address of the metadata failed in a way that a moved endpoint would explain.
+    /// Notes that a request failed, perhaps because its endpoint has moved. The metadata is then fetched again.
     func doubt() { state.withLock { $0.isDoubtful = true } }
 
     private func ask(_ issuer: String) async -> Result<ServerMetadata, DiscoveryFault> {
         let result = await fetch(issuer)
         let now = clock.now()
         state.withLock { state in
-            // Another issuer was asked for in the meantime.
+            // The metadata of another issuer was requested meanwhile.
             guard state.issuer == issuer else { return }
             switch result {
             case .success(let found):
@@ -111,7 +111,7 @@ final class EndpointDirectory: Sendable {
 
     private typealias Found = (metadata: ServerMetadata, longevity: Duration)
 
-    /// All addresses together take no longer than one token request may.
+    /// Tries all addresses, within the time of one token request.
     private func fetch(_ issuer: String) async -> Result<Found, DiscoveryFault> {
         let deadline = clock.now() + min(configuration.timeout, limits.time)
         var fault = DiscoveryFault.malformed
@@ -123,9 +123,9 @@ final class EndpointDirectory: Sendable {
                 let metadata = try ServerMetadata(document.body, issuer: issuer)
                 return .success((metadata, limits.longevity(of: document)))
             } catch {
-                // A server that can't be reached at one address can't at the other.
+                // If one address is unreachable, the other is too: it is on the same server.
                 if case .network = error { return .failure(error) }
-                // A document that is there says more than one that is not.
+                // The fault of an existing document says more than a missing document.
                 if case .status = error, index > 0 { continue }
                 fault = error
             }
@@ -134,7 +134,7 @@ final class EndpointDirectory: Sendable {
     }
 
     /// Fetches a document of this server.
-    /// - Parameter credential: a field to send, for documents that require a token.
+    /// - Parameter credential: header field to send, for documents that require a token.
     func document(
         at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil
     ) async throws(DiscoveryFault) -> [UInt8] {
@@ -164,12 +164,12 @@ struct DocumentLimits: Sendable {
     /// Whether cache fields decide how long a document is kept.
     var readsCacheFields: Bool
 
-    /// For a configured server. The client's `timeout` limits the time.
+    /// Limits for a configured server. The client's `timeout` limits the time.
     static let configured = DocumentLimits(bytes: 256 * 1024, time: .seconds(3600), readsCacheFields: false)
-    /// For an API, and for a server that an API names.
+    /// Limits for an API, and for a server that an API names.
     static let discovered = DocumentLimits(bytes: 64 * 1024, time: .seconds(5), readsCacheFields: true)
 
-    /// Returns how long a document is kept: `max-age` of Cache-Control (RFC 9111 section 5.2.2.1), between an hour and a day.
+    /// Returns the time to keep a document: `max-age` (RFC 9111 section 5.2.2.1), limited to between an hour and a day.
     func longevity(of document: HeimdallrHTTPResponse) -> Duration {
         let longest = EndpointDirectory.longevity
         guard readsCacheFields, let field = document.header("Cache-Control")?.lowercased() else { return longest }

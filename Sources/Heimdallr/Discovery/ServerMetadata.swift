@@ -1,6 +1,6 @@
 internal import WireText
 
-/// The addresses of an authorization server, by the names that RFC 8414 section 2 gives them.
+/// The endpoints of an authorization server, with their names from RFC 8414 section 2.
 enum Endpoint: String, Sendable, Hashable, CaseIterable {
     case token = "token_endpoint"
     case authorization = "authorization_endpoint"
@@ -11,7 +11,7 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
     case userInfo = "userinfo_endpoint"
     case registration = "registration_endpoint"
 
-    /// Whether this is an endpoint that the client itself calls, authenticated.
+    /// Whether the client authenticates at this endpoint, so that it may have an address for client certificates.
     var hasAlias: Bool {
         switch self {
         case .token, .revocation, .deviceAuthorization, .pushedAuthorization, .userInfo: true
@@ -22,17 +22,17 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
 
 /// Metadata of an issuer: RFC 8414, OpenID Connect Discovery 1.0.
 struct ServerMetadata: Sendable, Equatable {
-    /// Addresses as sent, checked only when they are used.
+    /// Addresses as the server sent them. They are checked only when used.
     var endpoints: [Endpoint: String] = [:]
-    /// Where the same endpoints ask for a client certificate: RFC 8705 section 5.
+    /// Addresses of the same endpoints for clients with a certificate: RFC 8705 section 5.
     var aliases: [Endpoint: String] = [:]
-    /// RFC 9207: every answer to the browser names the issuer.
+    /// Whether every authorization response names the issuer (RFC 9207).
     var alwaysNamesIssuer = false
-    /// RFC 9126.
+    /// Whether the server requires pushed authorization requests (RFC 9126).
     var requiresPushing = false
     /// Whether `code_challenge_methods_supported` has S256 (RFC 7636).
     var provesCodes = false
-    /// `client_id_metadata_document_supported`: the address of such a document can be the `client_id`.
+    /// `client_id_metadata_document_supported`: whether the URL of such a document can be the `client_id`.
     var readsClientDocuments = false
     /// `scopes_supported`.
     var scopes: [String] = []
@@ -41,7 +41,7 @@ struct ServerMetadata: Sendable, Equatable {
     /// `grant_types_supported`; `nil`: the document has no list.
     var grantTypes: [String]?
 
-    /// - Throws: `DiscoveryFault.malformed`, or `.otherIssuer` unless `issuer` is named exactly.
+    /// - Throws: `DiscoveryFault.malformed`; `.otherIssuer` unless the document names exactly this `issuer`.
     init(_ body: [UInt8], issuer: String) throws(DiscoveryFault) {
         guard let value = try? JSONParser.parse(body), case .object = value, let named = value["issuer"]?.string else {
             throw .malformed
@@ -66,7 +66,7 @@ struct ServerMetadata: Sendable, Equatable {
         return elements.compactMap(\.string)
     }
 
-    /// - Throws: `DiscoveryFault.missing`, or `.unusable` for what the configuration would not be allowed to name either.
+    /// - Throws: `DiscoveryFault.missing`; `.unusable` for an address that the configuration could not have either.
     /// - Parameter throughAlias: whether the client authenticates with a certificate.
     func url(_ endpoint: Endpoint, allowPlaintext: Bool, throughAlias: Bool = false) throws(DiscoveryFault) -> String {
         guard let url = named(endpoint, throughAlias: throughAlias) else { throw .missing(endpoint.rawValue) }
@@ -80,8 +80,8 @@ struct ServerMetadata: Sendable, Equatable {
         throughAlias ? aliases[endpoint] ?? endpoints[endpoint] : endpoints[endpoint]
     }
 
-    /// Returns the possible addresses of an issuer's metadata, in order: RFC 8414 section 3.1 (well-known part before the
-    /// path), RFC 8414 section 5 (the same for OpenID Connect), OpenID Connect Discovery section 4.1 (well-known part appended).
+    /// Returns the possible addresses of an issuer's metadata, in order. RFC 8414 sections 3.1 and 5 insert the
+    /// well-known part before the path. OpenID Connect Discovery section 4.1 appends it.
     static func addresses(of issuer: String) -> [String] {
         var base = issuer
         while base.hasSuffix("/") { base.removeLast() }

@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// Shows a JWT that says what the client may have: RFC 7523 section 2.1.
+/// Grant that sends a JWT as the authorization: RFC 7523 section 2.1.
 public struct JWTBearerGrant: OAuthAuthorizationGrant {
     public let type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     public let needs = GrantNeeds.nobody
@@ -15,20 +15,20 @@ public struct JWTBearerGrant: OAuthAuthorizationGrant {
     /// The subject of an assertion that is signed here (RFC 7523 section 3).
     public var account: String { if case .own(let assertion) = source { assertion.subject ?? "" } else { "" } }
 
-    /// - Parameter assertion: signed here, for each token request.
+    /// - Parameter assertion: an assertion that is signed here for each token request.
     public init(assertion: SignedAssertion) { source = .own(assertion) }
 
     /// - Parameter assertion: the JWT, in its compact form. Read before each token request.
     public init(assertion: any SecretProvider) { source = .made(assertion) }
 
-    /// Parameters of an assertion from outside.
+    /// Returns the parameters with an assertion that another party made.
     public func parameters() async throws -> [FormParameter] {
         guard case .made(let provider) = source else {
-            throw SecretProviderError("the assertion is signed for a token request, and none is at hand")
+            throw SecretProviderError("this assertion can be signed only for a token request")
         }
         let assertion = try await provider.secret().withoutSpaceAround
         guard assertion.isVisible else {
-            throw SecretProviderError("the assertion is not a JWT: it holds spaces, line ends or other bytes")
+            throw SecretProviderError("the assertion is not a JWT: it contains spaces, line ends or other bytes")
         }
         return [FormParameter("assertion", assertion)]
     }
@@ -39,20 +39,20 @@ public struct JWTBearerGrant: OAuthAuthorizationGrant {
     }
 }
 
-/// Shows a SAML 2.0 assertion that says what the client may have: RFC 7522 section 2.1.
+/// Grant that sends a SAML 2.0 assertion as the authorization: RFC 7522 section 2.1.
 public struct SAML2BearerGrant: OAuthAuthorizationGrant {
     public let type = "urn:ietf:params:oauth:grant-type:saml2-bearer"
     public let needs = GrantNeeds.nobody
     private let assertion: any SecretProvider
 
-    /// - Parameter assertion: XML, or base64 of it in any form. Read before each token request.
+    /// - Parameter assertion: XML, or base64-encoded XML in any variant. Read before each token request.
     public init(assertion: any SecretProvider) { self.assertion = assertion }
 
     public func parameters() async throws -> [FormParameter] {
         [FormParameter("assertion", try Self.encoded(try await assertion.secret()))]
     }
 
-    /// base64url, without line ends and padding.
+    /// Returns the assertion as base64url, without line ends and padding.
     private static func encoded(_ secret: Secret) throws -> Secret {
         if beginsAsXML(secret) { return Secret(Base64.encode(secret.bytes, alphabet: .url)) }
         var text = SecretWriter(capacity: secret.count)
@@ -63,12 +63,12 @@ public struct SAML2BearerGrant: OAuthAuthorizationGrant {
         let isEncoded = text.withSpan { Base64.decode($0, as: .either) { xml.append($0) } }
         let decoded = Secret(xml.finish())
         guard isEncoded, beginsAsXML(decoded) else {
-            throw SecretProviderError("the SAML assertion is neither XML nor base64 of it")
+            throw SecretProviderError("the SAML assertion is neither XML nor base64-encoded XML")
         }
         return Secret(Base64.encode(decoded.bytes, alphabet: .url))
     }
 
-    /// Behind white space and a byte order mark.
+    /// Whether the first character after a byte order mark and white space is `<`.
     private static func beginsAsXML(_ secret: Secret) -> Bool {
         secret.withSpan { span in
             var index = 0
@@ -80,7 +80,7 @@ public struct SAML2BearerGrant: OAuthAuthorizationGrant {
 }
 
 extension Secret {
-    /// Files have line ends, and commands print them.
+    /// The secret without white space at both ends, such as the line end of a file or of a command's output.
     var withoutSpaceAround: Secret {
         withSpan { span in
             var (start, end) = (0, span.count)
@@ -90,7 +90,7 @@ extension Secret {
         }
     }
 
-    /// Octets 0x21 to 0x7E, at least one: nothing that could put a line end or a second field into a request.
+    /// Whether all octets are 0x21 to 0x7E. Such a value can't add a line end or a field to a request. False if empty.
     var isVisible: Bool {
         withSpan { span in span.count > 0 && span.indices.allSatisfy { (0x21...0x7E).contains(span[$0]) } }
     }

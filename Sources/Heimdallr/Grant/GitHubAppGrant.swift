@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// Tokens of an installation of a GitHub App, from `tokenEndpoint(api:installation:)`. The app authenticates by a JWT.
+/// Grant for an installation of a GitHub App, at `tokenEndpoint(api:installation:)`. The app authenticates with a JWT.
 /// https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app
 public struct GitHubAppGrant: OAuthAuthorizationGrant {
     public let type = "github_app"
@@ -12,9 +12,9 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
     private let permissions: [String: String]
 
     /// - Parameters:
-    ///   - key: the app's private key, PEM; asked before each request. The app's id, or its client id, is the client's.
-    ///   - repositories: names of those that the token is for. Empty: all that the installation has.
-    ///   - permissions: what the token may do, such as `contents: read`. Empty: all that the installation may.
+    ///   - key: the app's private key in PEM, read before each request. The `client_id` is the app's id or client id.
+    ///   - repositories: names of the token's repositories. Empty: all repositories of the installation.
+    ///   - permissions: permissions of the token, such as `contents: read`. Empty: all permissions of the installation.
     public init(key: any SecretProvider, repositories: [String] = [], permissions: [String: String] = [:]) {
         source = key
         self.key = SigningKeySource(key, algorithm: .rs256)
@@ -22,25 +22,25 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
         self.permissions = permissions
     }
 
-    /// Where an installation's tokens come from.
+    /// Returns the URL that issues an installation's tokens.
     /// - Parameters:
-    ///   - api: `https://api.github.com`, or `https://HOST/api/v3` of a GitHub of one's own.
+    ///   - api: `https://api.github.com`, or `https://HOST/api/v3` for a GitHub Enterprise Server.
     ///   - installation: the installation's number.
     public static func tokenEndpoint(api: String, installation: String) -> String {
         let base = api.hasSuffix("/") ? String(api.dropLast()) : api
         return "\(base)/app/installations/\(installation)/access_tokens"
     }
 
-    /// It has no form.
+    /// Returns nothing: the request has no form.
     public func parameters() -> [FormParameter] { [] }
 
-    /// GitHub's clock may be behind ours, and takes ten minutes at most.
+    /// Seconds since `iat` and until `exp`. GitHub's clock may be behind ours, and it accepts at most ten minutes.
     private static let (early, life) = (60, 540)
 
     var parser: any OAuthAccessTokenParser { GitHubTokenParser() }
 
-    /// Makes the token request, which is no form (RFC 6749), and lists its secrets.
-    /// - Throws: what the provider throws, or `SecretProviderError`.
+    /// Returns the token request, which is no form, and its secrets.
+    /// - Throws: the provider's error, or `SecretProviderError`.
     func ownRequest(_ request: GrantRequest) async throws -> (message: HeimdallrHTTPRequest, secrets: [Secret]) {
         let (key, algorithm) = try self.key.current(try await source.secret())
         let now = Int(WallClock.now())
@@ -61,7 +61,7 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
                 HeimdallrHTTPField(name: "Authorization", secret: Secret("Bearer ", before: assertion.bytes)),
                 HeimdallrHTTPField(name: "Accept", value: "application/vnd.github+json"),
                 HeimdallrHTTPField(name: "Content-Type", value: "application/json"),
-                // GitHub refuses requests without one.
+                // GitHub refuses requests without a user agent.
                 HeimdallrHTTPField(name: "User-Agent", value: "heimdallr-proxy"),
             ], body: Array(body.utf8))
         return (message, [assertion])
@@ -77,13 +77,13 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
         return JSON.object(members).text(.compact, escaping: .required)
     }
 
-    /// The fault that GitHub's answer names.
+    /// Returns the fault in GitHub's answer.
     static func refusal(in body: JSONValue) -> String? { body["message"]?.string }
 }
 
-/// `{"token": …, "expires_at": …}`. Of the rest nothing is kept.
+/// Reads `{"token": …, "expires_at": …}`. Other members are dropped.
 private struct GitHubTokenParser: OAuthAccessTokenParser {
-    /// GitHub's tokens live for an hour, whatever our clock makes of it.
+    /// Longest lifetime in seconds. GitHub's tokens live for an hour, even if our clock shows a longer time.
     private static let longest = 3600.0
 
     func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse { try parse(Secret(body)) }

@@ -1,19 +1,19 @@
 internal import WireText
 
-/// Grant that uses one sign-in for many APIs. The identity provider exchanges its id token for an assertion (ID-JAG, RFC 8693).
-/// The API's server issues a token for this assertion (RFC 7523 section 2.1).
+/// Grant that uses one sign-in for many APIs. The identity provider exchanges the person's id token for an assertion
+/// (ID-JAG, RFC 8693). The API's server issues a token for this assertion (RFC 7523 section 2.1).
 public struct IdentityAssertionGrant: OAuthAuthorizationGrant {
     public let type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     public let needs = GrantNeeds.nobody
     private let provider: @Sendable () -> Heimdallr?
 
-    /// - Parameter provider: returns the client at which the person is signed in, with `openid` in its scope. Called for each
-    ///   token request, on any thread.
+    /// - Parameter provider: returns the client at which the person is signed in, with `openid` in its scope. Called
+    ///   for each token request, on any thread.
     public init(provider: @escaping @Sendable () -> Heimdallr?) { self.provider = provider }
 
-    /// An assertion is for one server.
+    /// Always throws, because an assertion is made for one server.
     public func parameters() throws -> [FormParameter] {
-        throw SecretProviderError("the assertion is made for a token request, and none is at hand")
+        throw SecretProviderError("this assertion can be made only for a token request")
     }
 
     public func parameters(for request: GrantRequest) async throws -> [FormParameter] {
@@ -27,7 +27,7 @@ public struct IdentityAssertionGrant: OAuthAuthorizationGrant {
 extension Heimdallr {
     private static let assertionType = "urn:ietf:params:oauth:token-type:id-jag"
 
-    /// Returns an assertion about the signed-in person for another server. Renews a refused id token once.
+    /// Returns an assertion about the signed-in person for another server. If the id token is refused, renews it once.
     /// - Throws: `SecretProviderError`
     func identityAssertion(for request: GrantRequest) async throws -> Secret {
         guard let idToken = look({ $0.grant.signIn?.idToken }) else {
@@ -48,7 +48,7 @@ extension Heimdallr {
     }
 
     /// - Returns: the assertion, or the provider's refusal.
-    /// - Throws: `SecretProviderError` for other failures, which another id token would not mend.
+    /// - Throws: `SecretProviderError` for failures that another id token would not change.
     private func exchanged(_ idToken: Secret, for request: GrantRequest) async throws -> Result<Secret, OAuthError> {
         var form = [
             FormParameter("subject_token", idToken),

@@ -1,24 +1,24 @@
-/// Source of a client's first token: RFC 6749 section 1.3. Later ones may come by refresh token.
+/// Source of a client's first token: RFC 6749 section 1.3. Later tokens may come from a refresh token.
 public protocol OAuthAuthorizationGrant: Sendable {
     /// The value of `grant_type` in the token request.
     var type: String { get }
     /// Requirements for a new token without a usable refresh token.
     var needs: GrantNeeds { get }
-    /// Whether RFC 9700 advises against it, so that it needs `allowDeprecated`. `false` by default.
+    /// Whether RFC 9700 advises against this grant. It then needs `allowDeprecated`. `false` by default.
     var isDeprecated: Bool { get }
     /// Whether a refresh token in the server's answer is used for the next token. `true` by default.
     var usesRefreshToken: Bool { get }
-    /// How a person signs in to give the client its first token. `nil`, the default: no person is needed.
+    /// Method by which a person signs in for the first token; by default `nil`: no person is needed.
     var loginMethod: LoginMethod? { get }
-    /// The configured account, such as a user name, which the record belongs to. Empty by default.
+    /// The configured account to which the record belongs, such as a user name. Empty by default.
     var account: String { get }
 
-    /// Form parameters without `grant_type`. Called once for each token request without a refresh token, on any thread.
-    /// - Throws: any error when a secret is unavailable. The request is not sent.
+    /// Returns form parameters without `grant_type`. Called for each request without a refresh token, on any thread.
+    /// - Throws: any error if a secret is unavailable. The request is then not sent.
     func parameters() async throws -> [FormParameter]
 
-    /// Form parameters for this request. Clients call this function; by default it calls `parameters()`.
-    /// - Throws: as `parameters()`.
+    /// Returns the form parameters for this request. Clients call this function. By default it calls `parameters()`.
+    /// - Throws: the errors of `parameters()`.
     func parameters(for request: GrantRequest) async throws -> [FormParameter]
 }
 
@@ -31,21 +31,21 @@ extension OAuthAuthorizationGrant {
     public var loginMethod: LoginMethod? { nil }
     /// Empty: the configuration names no account.
     public var account: String { "" }
-    /// The parameters are the same for each request.
+    /// Returns the same parameters for each request.
     public func parameters(for request: GrantRequest) async throws -> [FormParameter] { try await parameters() }
 }
 
-/// Requirements for a new token when there is no refresh token, or the server refuses it.
+/// Requirements for a new token if there is no refresh token, or the server refuses it.
 public enum GrantNeeds: Sendable, Hashable {
-    /// Nothing: the client can ask for another token at any time.
+    /// Nothing: the client can request a token at any time.
     case nobody
-    /// A new refresh token, which an operator configures in place of the old one.
+    /// A new refresh token, which an operator has to configure.
     case freshSeed
     /// A person's login.
     case person
 }
 
-/// The client's own authentication is enough: RFC 6749 section 4.4.
+/// Grant that needs only the client's authentication: RFC 6749 section 4.4.
 public struct ClientCredentialsGrant: OAuthAuthorizationGrant {
     public let type = "client_credentials"
     public let needs = GrantNeeds.nobody
@@ -56,7 +56,7 @@ public struct ClientCredentialsGrant: OAuthAuthorizationGrant {
     public func parameters() -> [FormParameter] { [] }
 }
 
-/// Configured user name and password: RFC 6749 section 4.3. Needs `allowDeprecated` (RFC 9700 section 2.4).
+/// Grant with user name and password: RFC 6749 section 4.3. Needs `allowDeprecated` (RFC 9700 section 2.4).
 public struct PasswordGrant: OAuthAuthorizationGrant {
     public let type = "password"
     public let needs = GrantNeeds.nobody
@@ -65,7 +65,7 @@ public struct PasswordGrant: OAuthAuthorizationGrant {
     private let username: String
     private let password: any SecretProvider
 
-    /// - Parameter password: asked for before each token request.
+    /// - Parameter password: read before each token request.
     public init(username: String, password: any SecretProvider) {
         self.username = username
         self.password = password
@@ -76,7 +76,7 @@ public struct PasswordGrant: OAuthAuthorizationGrant {
     }
 }
 
-/// Begins with a configured refresh token: RFC 6749 section 6. A newer one from the server replaces it, in the store.
+/// Grant that begins with a configured refresh token: RFC 6749 section 6. The store keeps the server's newer ones.
 public struct RefreshTokenGrant: OAuthAuthorizationGrant {
     public let type = "refresh_token"
     public let needs = GrantNeeds.freshSeed
@@ -90,7 +90,7 @@ public struct RefreshTokenGrant: OAuthAuthorizationGrant {
     }
 }
 
-/// Any other grant type with its parameters: RFC 6749 section 4.5.
+/// Grant of any other type, with its parameters: RFC 6749 section 4.5.
 public struct ExtensionGrant: OAuthAuthorizationGrant {
     public let type: String
     public let needs = GrantNeeds.nobody
@@ -99,7 +99,7 @@ public struct ExtensionGrant: OAuthAuthorizationGrant {
     /// - Parameters:
     ///   - type: the grant type's URI.
     ///   - parameters: the grant's form parameters. `grant_type`, `client_id`, `client_secret`, `client_assertion` and
-    ///     `client_assertion_type` are left out: they belong to the protocol and to the client's credentials.
+    ///     `client_assertion_type` are ignored: they belong to the protocol and to the client's credentials.
     public init(type: String, parameters: [FormParameter]) {
         self.type = type
         self.fixed = parameters.filter { !Self.notTheCallers.contains($0.name) }
@@ -112,14 +112,14 @@ public struct ExtensionGrant: OAuthAuthorizationGrant {
     ]
 }
 
-/// A person's login brings the first token: see `LoginMethod`. Until then the client sends nothing.
+/// Grant whose first token comes from a person's login: see `LoginMethod`. Until then the client sends nothing.
 public struct InteractiveGrant: OAuthAuthorizationGrant {
     public let type: String
     public let needs = GrantNeeds.person
     public let isDeprecated: Bool
     public let loginMethod: LoginMethod?
 
-    /// - Parameter method: how the person signs in. `.implicit` and `.password` need `allowDeprecated`.
+    /// - Parameter method: method of the login. `.implicit` and `.password` need `allowDeprecated`.
     public init(_ method: LoginMethod = .browser) {
         loginMethod = method
         switch method {

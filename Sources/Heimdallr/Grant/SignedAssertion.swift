@@ -1,38 +1,38 @@
 internal import Cryptography
 internal import WireText
 
-/// A JWT as a grant (RFC 7523 section 3). Each token request has a new one with a new `jti`.
+/// A JWT as a grant (RFC 7523 section 3). Each token request has a new JWT with a new `jti`.
 public struct SignedAssertion: Sendable {
-    /// Names that `claims` can't have: the other settings make them.
+    /// Names that `claims` can't have, because other settings make these claims.
     public static let reservedClaims: Set<String> = ["iss", "sub", "aud", "iat", "exp", "jti", "scope"]
 
     private let source: any SecretProvider
     private let key: SigningKeySource
-    /// `kid`. `nil`: the key file's own, where it has one.
+    /// `kid`; `nil`: that of the key file, if any.
     public var keyID: String?
-    /// `iss`. `nil`: the mail address of a Google service account, else the `client_id`.
+    /// `iss`; `nil`: the mail address of a Google service account, or else the `client_id`.
     public var issuer: String?
-    /// `sub`: in whose name. `nil`: the issuer itself; nothing for a Google service account, which acts for itself then.
+    /// `sub`; `nil`: the issuer. For a Google service account `nil` omits the claim, and the account acts for itself.
     public var subject: String?
     /// `aud`.
     public var audience = JWTAudience.tokenEndpoint
-    /// `scope`, for servers that want it in here. Empty: left out.
+    /// `scope`, for servers that expect it in the assertion. Empty: no claim.
     public var scope: [String] = []
-    /// Further claims. None of `reservedClaims`.
+    /// Further claims. Those in `reservedClaims` are ignored.
     public var claims: [String: JSONValue] = [:]
-    /// How long it is good for; more than an hour is cut to it.
+    /// Lifetime of the assertion, at most an hour. A longer time counts as an hour.
     public var expiresIn = Duration.seconds(300)
 
     /// - Parameters:
-    ///   - key: PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase), a JWK, or the JSON file of a Google service account;
-    ///     asked before each request.
-    ///   - algorithm: `nil`: the JWK's own, or the usual one of the key's kind; RS256 for RSA.
+    ///   - key: PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase), a JWK, or the JSON file of a Google service
+    ///     account. It is read before each request.
+    ///   - algorithm: `nil`: the JWK's `alg`, or the usual algorithm for this kind of key; RS256 for RSA.
     public init(key: any SecretProvider, algorithm: JWTAlgorithm? = nil) {
         source = key
         self.key = SigningKeySource(key, algorithm: algorithm)
     }
 
-    /// - Throws: what the provider throws, or `SecretProviderError`.
+    /// - Throws: the provider's error, or `SecretProviderError`.
     func sign(for request: GrantRequest) async throws -> Secret {
         let file = KeyFile(try await source.secret())
         let (key, algorithm) = try self.key.current(file.key)
@@ -66,7 +66,7 @@ public struct SignedAssertion: Sendable {
     }
 }
 
-/// A key, with the account's name when the file belongs to a Google service account.
+/// A key, with the account's name if the file is that of a Google service account.
 private struct KeyFile {
     var key: Secret
     var keyID: String?

@@ -1,6 +1,6 @@
-/// Exchanges one token for another: RFC 8693. Each token needs a new exchange: refresh tokens are not used.
+/// Grant that exchanges one token for another: RFC 8693. Each new token needs an exchange, never a refresh token.
 public struct TokenExchangeGrant: OAuthAuthorizationGrant {
-    /// Type of a token: RFC 8693 section 3, or a URI of the server's own.
+    /// Type of a token: RFC 8693 section 3, or a URI that the server defines.
     public struct TokenType: RawRepresentable, Sendable, Hashable {
         /// The URI, as it is sent.
         public let rawValue: String
@@ -22,9 +22,9 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
         public static let jwt = TokenType(rawValue: "urn:ietf:params:oauth:token-type:jwt")
     }
 
-    /// A token to show, and what kind it is of.
+    /// A token to send, and its type.
     public struct Token: Sendable {
-        /// `nil`: each caller has one.
+        /// Source of the token; `nil`: each caller sends a token.
         let source: (any SecretProvider)?
         let type: TokenType
 
@@ -39,7 +39,7 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
             self.type = type
         }
 
-        /// As a subject: the token that each caller brings. See `Heimdallr.client(of:)`.
+        /// Returns the subject for tokens that the callers send. See `Heimdallr.client(of:)`.
         public static func caller(type: TokenType = .accessToken) -> Token { Token(type: type) }
     }
 
@@ -52,7 +52,7 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
 
     /// - Parameters:
     ///   - subject: the party that the new token is for.
-    ///   - actor: the acting party, when it is another one.
+    ///   - actor: the acting party, if it is not the subject.
     ///   - requestedTokenType: type of the new token; `nil`: the server decides.
     public init(subject: Token, actor: Token? = nil, requestedTokenType: TokenType? = nil) {
         self.subject = subject
@@ -76,11 +76,11 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
 
     private static func form(_ name: String, _ token: Token) async throws -> [FormParameter] {
         guard let source = token.source else {
-            throw SecretProviderError("the \(name) is a caller's, and nobody calls")
+            throw SecretProviderError("the \(name) comes from a caller, and this request has no caller")
         }
         let secret = try await source.secret().withoutSpaceAround
         guard secret.isVisible else {
-            throw SecretProviderError("the \(name) is empty, or holds spaces, line ends or bytes that no token has")
+            throw SecretProviderError("the \(name) is empty, or contains spaces, line ends or bytes that no token has")
         }
         return [FormParameter(name, secret), FormParameter(name + "_type", token.type.rawValue)]
     }

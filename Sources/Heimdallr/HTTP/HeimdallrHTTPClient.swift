@@ -5,28 +5,28 @@ internal import WireText
 /// An implementation must keep these rules:
 /// - It honours `HeimdallrHTTPRequest.timeout`, from connect to the last byte, and `HeimdallrHTTPRequest.maxBodyBytes`.
 /// - It never follows a redirect and never adds credentials.
-/// - It stops, throwing, when the calling task is cancelled.
+/// - It throws as soon as the calling task is cancelled.
 public protocol HeimdallrHTTPClient: Sendable {
-    /// Sends one request and returns the whole answer, whatever its status. Called on any thread, concurrently.
-    /// - Throws: `HeimdallrHTTPClientError` without an answer. Other errors count as `.other`.
+    /// Sends one request and returns the whole response, whatever its status. Called on any thread, concurrently.
+    /// - Throws: `HeimdallrHTTPClientError` if there is no response. Other errors count as `.other`.
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
 }
 
-/// Reason why there is no answer. The texts are fixed sentences; only a certificate's words can be in them.
+/// Reason why there is no response. The texts are fixed sentences, but `tls` may quote the peer's certificate.
 public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The connection could not be made; nothing was sent.
     case connect
-    /// The connection broke before the answer was whole: the request may have had its effect.
+    /// The connection broke before the response was complete. The server may have processed the request.
     case cut
     /// The host's name could not be resolved.
     case dns
-    /// TLS failed: why, in the words of the TLS library, or nothing. May quote the peer's certificate.
+    /// TLS failed. The message of the TLS library, or an empty text. May quote the peer's certificate.
     case tls(String)
     /// `HeimdallrHTTPRequest.timeout` passed.
     case timeout
-    /// The answer's body is longer than `HeimdallrHTTPRequest.maxBodyBytes`.
+    /// The response's body is longer than `HeimdallrHTTPRequest.maxBodyBytes`.
     case bodyTooLarge
-    /// The answer is not HTTP, or the fault has no case here.
+    /// The response is not HTTP, or the fault has no other case.
     case other
 
     public var description: String {
@@ -37,7 +37,7 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
         case .tls(""): "the TLS handshake failed: check the certificate, its name and the trust anchors"
         case .tls(let reason): "the TLS handshake failed: \(ForeignText.printable(reason))"
         case .timeout: "no complete answer came in time"
-        case .bodyTooLarge: "the answer is larger than what is accepted"
+        case .bodyTooLarge: "the answer is larger than the limit"
         case .other: "the exchange failed"
         }
     }
@@ -45,7 +45,7 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
 
 /// Sends the requests of one client and its callers to its authorization server, each in a slot of the limiter.
 struct LimitedHTTPClient: HeimdallrHTTPClient {
-    /// Sends at once, for a request that has its slot.
+    /// Client without a limit, for requests that already have a slot.
     let inner: any HeimdallrHTTPClient
     private let limiter: TokenRequestLimiter
     private let client: RequestQueue.ID
@@ -56,7 +56,7 @@ struct LimitedHTTPClient: HeimdallrHTTPClient {
         client = limiter.makeClient()
     }
 
-    /// The wait for a slot counts towards the request's timeout.
+    /// Sends a request in a slot. The wait for the slot counts towards the request's timeout.
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
         let deadline = limiter.clock.now() + request.timeout
         guard let slot = await slot(for: request.url, until: deadline) else { throw HeimdallrHTTPClientError.timeout }
@@ -68,7 +68,7 @@ struct LimitedHTTPClient: HeimdallrHTTPClient {
     }
 
     /// Waits for a slot at the authority of `url`.
-    /// - Returns: `nil` when the task was cancelled or the deadline passed.
+    /// - Returns: `nil` if the task was cancelled or the deadline passed.
     func slot(for url: String, until deadline: ContinuousClock.Instant? = nil) async -> TokenRequestLimiter.Slot? {
         await limiter.acquire(.init(client: client, endpoint: TokenEndpointURL.origin(of: url)), until: deadline)
     }

@@ -2,7 +2,7 @@ internal import WireText
 
 /// One header field (RFC 9110 section 5).
 public struct HeimdallrHTTPField: Sendable {
-    /// The field's name; names compare without case.
+    /// The field's name, in any case.
     public var name: String
     private var content: Content
 
@@ -23,7 +23,7 @@ public struct HeimdallrHTTPField: Sendable {
         content = .secret(secret)
     }
 
-    /// The value. For a secret this is a copy that is not wiped; an HTTP client should send `secret` instead.
+    /// The value. For a secret this is a copy that is not wiped: an HTTP client should send `secret` instead.
     public var value: String {
         get {
             switch content {
@@ -34,11 +34,11 @@ public struct HeimdallrHTTPField: Sendable {
         set { content = .text(newValue) }
     }
 
-    /// The value, where it is a secret; else `nil`, and `value` has it.
+    /// The value if it is a secret; otherwise `nil`, and `value` returns it.
     public var secret: Secret? { if case .secret(let secret) = content { secret } else { nil } }
 }
 
-/// Compared by name and value; whether the value is a secret makes no difference.
+/// Compares name and value. A secret value equals the same value as plain text.
 extension HeimdallrHTTPField: Hashable {
     public static func == (one: HeimdallrHTTPField, other: HeimdallrHTTPField) -> Bool {
         one.name == other.name && (one.secret ?? Secret(one.value)) == (other.secret ?? Secret(other.value))
@@ -47,22 +47,22 @@ extension HeimdallrHTTPField: Hashable {
     public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
-/// A request held in memory. Prints without header values and body: they hold credentials.
+/// A request in memory. Prints without header values and body, because they hold credentials.
 public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
     /// The method, in upper case.
     public var method: String
     /// The absolute URL, `https://…` or `http://…`.
     public var url: String
-    /// The header fields, in the order in which they are sent.
+    /// The header fields, in the order of sending.
     public var headers: [HeimdallrHTTPField]
     /// The body, wiped from memory with its last copy.
     public var content: Secret
-    /// How long the exchange may take, from connect to the last byte of the answer.
+    /// Time limit of the exchange, from connect to the last byte of the response.
     public var timeout: Duration
-    /// The longest body of an answer, in bytes. A longer one is `HeimdallrHTTPClientError.bodyTooLarge`.
+    /// Longest accepted response body, in bytes. A longer body is `HeimdallrHTTPClientError.bodyTooLarge`.
     public var maxBodyBytes: Int
 
-    /// A request whose body is no secret, or already lies in memory as plain bytes.
+    /// Makes a request whose body is no secret.
     public init(
         method: String = "GET", url: String, headers: [HeimdallrHTTPField] = [], body: [UInt8] = [],
         timeout: Duration = .seconds(10), maxBodyBytes: Int = 1 << 20
@@ -72,7 +72,7 @@ public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
             maxBodyBytes: maxBodyBytes)
     }
 
-    /// A request whose body is wiped from memory with its last copy.
+    /// Makes a request whose body is wiped from memory with its last copy.
     public init(
         method: String, url: String, headers: [HeimdallrHTTPField], content: Secret,
         timeout: Duration = .seconds(10), maxBodyBytes: Int = 1 << 20
@@ -96,21 +96,21 @@ public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
     }
 }
 
-/// A whole answer. Prints without header values and body: they hold tokens.
+/// A complete response. Prints without header values and body, because they hold tokens.
 public struct HeimdallrHTTPResponse: Sendable, Equatable, Redacted {
     /// The status code (RFC 9110 section 15).
     public var status: Int
-    /// The header fields, in the order in which they came.
+    /// The header fields, in the order of arrival.
     public var headers: [HeimdallrHTTPField]
     /// The body, wiped from memory with its last copy.
     public var content: Secret
 
-    /// An answer whose body is no secret, or already lies in memory as plain bytes.
+    /// Makes a response whose body is no secret.
     public init(status: Int, headers: [HeimdallrHTTPField] = [], body: [UInt8] = []) {
         self.init(status: status, headers: headers, content: Secret(body))
     }
 
-    /// An answer whose body is wiped from memory with its last copy.
+    /// Makes a response whose body is wiped from memory with its last copy.
     public init(status: Int, headers: [HeimdallrHTTPField], content: Secret) {
         self.status = status
         self.headers = headers
@@ -123,7 +123,7 @@ public struct HeimdallrHTTPResponse: Sendable, Equatable, Redacted {
         set { content = Secret(newValue) }
     }
 
-    /// The value of the first field of that name, or `nil`; names compare without case.
+    /// Returns the value of the first field with this name, in any case; `nil`: there is none.
     public func header(_ name: String) -> String? { headers.first { ASCII.equalIgnoringCase($0.name, name) }?.value }
 
     public var description: String { "HTTP \(status), \(headers.count) headers, \(content.count) bytes" }

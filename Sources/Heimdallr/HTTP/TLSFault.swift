@@ -1,51 +1,51 @@
-/// Cause of a failed TLS handshake, by the messages of libcurl and OpenSSL, with advice. The messages can quote a
-/// certificate, so a hostile server can choose the advice, and nothing else.
+/// Cause of a failed TLS handshake, found in the messages of libcurl and OpenSSL, with advice. The messages may quote a
+/// certificate, so a hostile server can influence which advice is given, and nothing else.
 package enum TLSFault: Sendable, Equatable, CaseIterable {
     /// The peer does not speak TLS.
     case plainPort
-    /// No authority that is trusted here has signed the certificate.
+    /// No trusted CA has signed the certificate.
     case unknownAuthority
-    /// The certificate's time is over.
+    /// The certificate has expired.
     case expired
-    /// The certificate's time has not begun.
+    /// The certificate is not valid yet.
     case notYetValid
     /// The certificate is for another host name.
     case otherName
     /// The certificate or its key is too weak.
     case weakCertificate
-    /// The server wants a client certificate, and got none.
+    /// The server requires a client certificate, and received none.
     case clientCertificateWanted
-    /// The server does not take our client certificate.
+    /// The server does not accept our client certificate.
     case clientCertificateRefused
-    /// The server broke the handshake off and did not say why.
+    /// The server ended the handshake without a clear reason.
     case handshakeRefused
-    /// The server speaks no TLS version that is taken here.
+    /// The server supports no TLS version that is accepted here.
     case oldProtocol
-    /// The connection ended within the handshake.
+    /// The connection ended during the handshake.
     case cut
-    /// A certificate or key file of ours can't be used.
+    /// One of our own certificate or key files can't be used.
     case unusableFile
-    /// None of these signs was found.
+    /// The message has no known sign.
     case other
 
     /// The peer's role. Each role is configured in a different place, so the advice differs.
     package enum Peer: Sendable {
-        /// A server that gives tokens.
+        /// A server that issues tokens.
         case authorizationServer
-        /// A server that programs' requests are forwarded to.
+        /// A server to which programs' requests are forwarded.
         case upstream
 
-        /// Section of the configuration with the `tls` for this peer.
+        /// Section of the configuration that has the `tls` settings for this peer.
         package var owner: String { self == .upstream ? "the upstream" : "the client" }
     }
 
-    /// - Parameter words: as `HeimdallrHTTPClientError.tls` has them.
+    /// - Parameter words: the text of `HeimdallrHTTPClientError.tls`.
     package init(words: String) {
         let words = words.lowercased()
         self = Self.signs.first { $0.signs.contains { words.contains($0) } }?.fault ?? .other
     }
 
-    /// In this order: the first two quote what the peer's certificate says.
+    /// Parts of the messages, in this order: messages with the first signs may quote others from the certificate.
     private static let signs: [(fault: TLSFault, signs: [String])] = [
         (
             .otherName,
@@ -88,39 +88,39 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
         (.cut, ["ssl_error_syscall", "unexpected eof", "connection reset", "connection was reset", "broken pipe"]),
     ]
 
-    /// The fault and, after a colon, the remedy: a fixed sentence without a capital letter and a full stop.
+    /// Returns the fault and, after a colon, the remedy. A fixed sentence without a capital letter and a full stop.
     package func advice(_ peer: Peer) -> String {
         switch self {
         case .plainPort:
-            "the port speaks no TLS: write the port that does, or http:// with `allow_plaintext: true` where plain text is "
-                + "meant"
+            "the port speaks no TLS: write the port that does, or http:// with `allow_plaintext: true` if plain text "
+                + "is intended"
         case .unknownAuthority:
-            "no authority that is trusted here has signed the server's certificate: if it is one of your own, name its "
-                + "file in tls.ca_file of \(peer.owner)"
+            "no authority that is trusted here has signed the server's certificate: if your own CA has signed it, name "
+                + "the CA's file in tls.ca_file of \(peer.owner)"
         case .expired: "the server's certificate has expired: renew it there, or set this machine's clock"
         case .notYetValid: "the server's certificate is not valid yet: check this machine's clock"
         case .otherName:
             switch peer {
             case .authorizationServer:
-                "the server's certificate is for another name: write the name that it has in the address"
+                "the server's certificate is for another name: use the certificate's name in the address"
             case .upstream:
                 "the server's certificate is for another name: write that name in `url`, or as tls.server_name"
             }
-        case .weakCertificate: "the server's certificate or key is too weak to be trusted: it needs a new one"
+        case .weakCertificate: "the server's certificate or key is too weak to be trusted: the server needs a new one"
         case .clientCertificateWanted:
-            "the server wants a client certificate: name it in tls.cert_file, and its key in tls.key_file"
+            "the server requires a client certificate: name it in tls.cert_file, and its key in tls.key_file"
         case .clientCertificateRefused:
-            "the server does not take our client certificate: check tls.cert_file and tls.key_file, and which authority it "
-                + "wants them from"
+            "the server does not accept our client certificate: check tls.cert_file and tls.key_file, and which CA the "
+                + "server trusts"
         case .handshakeRefused:
-            "the server broke the handshake off: if it wants a client certificate, name it in tls.cert_file, and its key in "
-                + "tls.key_file; else it has no TLS version or cipher that is taken here"
-        case .oldProtocol: "the server speaks no TLS as new as 1.2: it has to be brought up to date"
+            "the server ended the handshake: if it requires a client certificate, name it in tls.cert_file and its key "
+                + "in tls.key_file; otherwise it supports no TLS version or cipher that is accepted here"
+        case .oldProtocol: "the server supports neither TLS 1.2 nor a later version: it needs an update"
         case .cut:
-            "the connection was cut within the handshake: check that the port speaks TLS, and what stands in between"
-        case .unusableFile: "a file of ours can't be used: check ca_file, cert_file and key_file under `tls`"
+            "the connection was cut in the handshake: check that the port speaks TLS, and any firewall on the way"
+        case .unusableFile: "a configured file can't be used: check ca_file, cert_file and key_file under `tls`"
         case .other:
-            "check the certificate of the server; if an authority of your own has signed it, name that one's file in "
+            "check the certificate of the server; if your own CA has signed it, name the CA's file in "
                 + "tls.ca_file of \(peer.owner)"
         }
     }

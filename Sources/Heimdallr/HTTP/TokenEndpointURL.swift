@@ -1,4 +1,4 @@
-/// The address of a token endpoint, as far as this module has to understand it.
+/// Checks of a token endpoint's URL.
 enum TokenEndpointURL {
     enum Fault: Error, Equatable {
         case malformed
@@ -27,7 +27,7 @@ enum TokenEndpointURL {
         }
     }
 
-    /// Scheme, host and port of a URL, in one spelling (RFC 3986 section 6.2): of two URLs at one server it is the same.
+    /// Returns scheme, host and port in one normal form (RFC 3986 section 6.2), the same for all URLs of a server.
     static func origin(of url: String) -> String {
         let lowered = url.lowercased()
         guard let colon = lowered.firstRange(of: "://") else { return lowered }

@@ -17,8 +17,8 @@ enum SignedJWT {
     }
 
     /// - Parameters:
-    ///   - header: members besides `alg`, which comes first; in this order.
-    ///   - claims: in this order.
+    ///   - header: header members in this order, after `alg`.
+    ///   - claims: claims in this order.
     static func sign(
         header: [JSON.Member], claims: [JSON.Member], with signer: Signer
     ) throws(CryptographyError) -> Secret {

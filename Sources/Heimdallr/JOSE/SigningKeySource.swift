@@ -1,24 +1,24 @@
 internal import Cryptography
 import Synchronization
 
-/// A private key that is asked for anew for each signature, and read only when it has changed.
+/// A private key whose text is read for each signature, but parsed only after it has changed.
 final class SigningKeySource: Sendable {
     private let provider: any SecretProvider
     private let wanted: SigningAlgorithm?
     private let kept = Mutex<(text: Secret, key: SigningKey, algorithm: SigningAlgorithm)?>(nil)
 
-    /// - Parameter algorithm: `nil`: the JWK's own, or the usual one of the key's kind.
+    /// - Parameter algorithm: `nil`: the JWK's `alg`, or the usual algorithm for this kind of key.
     init(_ provider: any SecretProvider, algorithm: JWTAlgorithm?) {
         self.provider = provider
         wanted = algorithm.flatMap { SigningAlgorithm(rawValue: $0.rawValue) }
     }
 
-    /// - Throws: errors of the provider; `SecretProviderError` for text that is no key, or no key for this algorithm.
+    /// Returns the current key. Throws the provider's error, or `SecretProviderError` for an unusable key or algorithm.
     func current() async throws -> (key: SigningKey, algorithm: SigningAlgorithm) {
         try current(try await provider.secret())
     }
 
-    /// The same for a key that was read before.
+    /// Returns the key from its text, which was already read.
     func current(_ text: Secret) throws -> (key: SigningKey, algorithm: SigningAlgorithm) {
         if let kept = kept.withLock({ $0 }), kept.text == text { return (kept.key, kept.algorithm) }
         do throws(CryptographyError) {
@@ -32,7 +32,7 @@ final class SigningKeySource: Sendable {
     }
 }
 
-/// Signature algorithm of the proxy's JWTs, by its JOSE name: RFC 7518 section 3.1, RFC 8037 section 3.1.
+/// Signature algorithm of a JWT, with its JOSE name: RFC 7518 section 3.1, RFC 8037 section 3.1.
 public enum JWTAlgorithm: String, Sendable, Hashable, CaseIterable {
     /// RSASSA-PKCS1-v1_5 with SHA-256; for RSA keys.
     case rs256 = "RS256"
@@ -46,16 +46,16 @@ public enum JWTAlgorithm: String, Sendable, Hashable, CaseIterable {
     case edDSA = "EdDSA"
 }
 
-/// Audience (`aud`) of the proxy's assertions. Servers differ.
+/// Audience (`aud`) of an assertion. Servers differ in the value that they expect.
 public enum JWTAudience: Sendable, Hashable {
-    /// The token endpoint's URL, whichever endpoint the request goes to.
+    /// The token endpoint's URL, even for requests to other endpoints.
     case tokenEndpoint
     /// The configured issuer.
     case issuer
     /// This text.
     case text(String)
 
-    /// - Parameter assertion: the assertion in words, for errors.
+    /// - Parameter assertion: name of the assertion in error messages.
     func text(of assertion: String, tokenEndpoint: String?, issuer: String?) throws(SecretProviderError) -> String {
         switch self {
         case .text(let text): return text
@@ -64,7 +64,7 @@ public enum JWTAudience: Sendable, Hashable {
             throw SecretProviderError("\(assertion) needs the token endpoint, which is not known")
         case .issuer:
             if let issuer { return issuer }
-            throw SecretProviderError("\(assertion) is for the issuer, and none is configured")
+            throw SecretProviderError("\(assertion) names the issuer, and none is configured")
         }
     }
 }

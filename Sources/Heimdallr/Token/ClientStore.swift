@@ -1,7 +1,6 @@
 import Synchronization
 
-/// The store of one client object. Another object with the same client name may replace it, for example at a reload.
-/// Only one object in a process owns a record at a time.
+/// The store of one client object. At a reload, another object may replace it. Only one of them owns the record.
 package final class ClientStore: OAuthAccessTokenStore {
     private enum Phase {
         /// The previous object still owns the record. Calls wait.

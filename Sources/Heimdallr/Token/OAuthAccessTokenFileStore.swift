@@ -164,7 +164,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
             guard clock.now() < deadline else {
                 throw TokenStoreError(
                     "another process has held \(directory)/\(client.lockName) for more than \(lockPatience): "
-                      + "`lslocks` shows this process",
+                        + "`lslocks` shows this process",
                     kind: .busy)
             }
             // Random pauses, so that two processes do not poll in step.

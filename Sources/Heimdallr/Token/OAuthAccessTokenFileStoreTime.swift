@@ -21,8 +21,7 @@ package struct TimeStamp: Sendable, Equatable {
 
     /// Returns the seconds until `now`, rounded up; `nil`: unknown.
     /// Within one boot, the boot clock counts, or the wall clock if its time is longer (after a paused virtual
-    /// machine). Across boots, only the wall clock counts. It must be synchronized at both times, and must not have
-    /// gone back.
+    /// machine). Across boots, only the wall clock counts, if it was synchronized at both times and did not go back.
     func seconds(until now: TimeStamp) -> Int64? {
         let byWall = now.wall.subtractingReportingOverflow(wall)
         guard !byWall.overflow else { return nil }
