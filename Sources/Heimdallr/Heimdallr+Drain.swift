@@ -1,11 +1,11 @@
 extension Heimdallr {
-    /// Waits until the refresh token in use is saved, at most for `limit`: a server that rotates refresh tokens has forgotten
-    /// the old one. Call it before `shutdown()`. No token request begins after this call, and an unsent one is given up. A
-    /// record that could not be saved gets one more try.
+    /// Waits until a refresh under way has saved its new refresh token, at most for `limit`. Otherwise a rotated
+    /// refresh token would be lost. Call this before `shutdown()`. No token request begins after this call, and an
+    /// unsent request is cancelled. An unsaved record is saved again once.
     public func drain(within limit: Duration) async { await drain(within: limit, until: { !self.isSpending }) }
 
     private func drain(within limit: Duration, until isOver: () -> Bool) async {
-        // A request that began during the wait would be cut by `shutdown()`.
+        // `shutdown()` would cut a request that began during the wait.
         apply { life, _ in life.yield() }
         let deadline = clock.now() + limit
         while !isOver(), clock.now() < deadline {
@@ -17,15 +17,15 @@ extension Heimdallr {
 
     package var hasUnsavedRecord: Bool { unsavedRecord != nil }
 
-    /// Starts the successor of another object of this client.
+    /// Starts this object as the successor of another object of the same client.
     /// - Parameter record: the record that the other object could not save.
     package func start(inheriting record: TokenRecord?) {
         apply { $0.inherit(record, $1) }
         start()
     }
 
-    /// Prepares the hand-over of the record: no token request begins, and one under way ends first, within `limit`. The token
-    /// in memory still serves.
+    /// Prepares the hand-over of the record to a successor. No token request begins, and a request under way may take
+    /// `limit` to end. The token in memory stays in use.
     /// - Returns: the unsaved record, for `start(inheriting:)` of the successor.
     package func handOver(within limit: Duration) async -> TokenRecord? {
         watch(nil)
@@ -33,8 +33,8 @@ extension Heimdallr {
         return unsavedRecord
     }
 
-    /// Takes over the callers of `former`, the object of this client before a reload, with their tokens and requests. Both
-    /// must ask the same server for the same tokens.
+    /// Takes over the callers of `former`, with their tokens and requests. `former` is the client's object before a
+    /// reload. Both must request the same tokens from the same server.
     package func takeOverCallers(of former: Heimdallr) {
         if let callers, let others = former.callers { callers.takeOver(others) }
     }

@@ -1,4 +1,4 @@
-// Store actions of the life cycle.
+// Performs the life cycle's actions on the store.
 extension Heimdallr {
     // MARK: Reading
 
@@ -15,7 +15,7 @@ extension Heimdallr {
         }
     }
 
-    /// The record with the key or certificate that its token is bound to.
+    /// Returns the store's record. Its access token is dropped if it is bound to another key or certificate.
     func stored() async -> Result<TokenRecord?, TokenStoreError> {
         do {
             guard let record = try await store.load(client: recordName) else { return .success(nil) }
@@ -25,7 +25,7 @@ extension Heimdallr {
         }
     }
 
-    /// Takes up a later record of another process, before a sign-in or a sign-out.
+    /// Uses a later record of another process, before a sign-in or a sign-out.
     func readAhead() async {
         guard case .success(let record?) = await stored() else { return }
         apply { $0.readAhead(record, $1) }
@@ -50,9 +50,9 @@ extension Heimdallr {
             })
     }
 
-    /// Saves the unsaved record, or drops it, before a request that depends on it.
-    /// - Returns: `false`: another process has saved a later record.
-    /// - Throws: `TokenStoreError` of the kind `.unreachable`: no request may depend on it yet.
+    /// Saves the unsaved record, if any, before a token request.
+    /// - Returns: `false` if another process has saved a later record, which is now used.
+    /// - Throws: `TokenStoreError` of the kind `.unreachable`. No token request may be sent then.
     func settleUnsaved() async throws(TokenStoreError) -> Bool {
         guard let record = unsavedRecord else { return true }
         let saved = await save(record)
@@ -66,7 +66,7 @@ extension Heimdallr {
 
     var unsavedRecord: TokenRecord? { look { $0.unsaved } }
 
-    /// Saves a record. If another process has saved a later one, that is used, and the fault does not count.
+    /// Saves a record. If another process has saved a later record, uses that record instead (`isSuperseded`).
     func save(_ record: TokenRecord) async -> (isSuperseded: Bool, fault: TokenStoreError?) {
         do {
             try await store.save(exchange.completed(record), client: recordName)
@@ -83,7 +83,7 @@ extension Heimdallr {
         var fault: TokenStoreError? = TokenStoreError("saving was cancelled")
         if let turn = await gate.acquire() {
             defer { gate.release(turn) }
-            // A record that `clear` has forgotten must not come back.
+            // `clear` may have dropped this record meanwhile. It must then not be saved again.
             let saved = unsavedRecord == record ? await save(record) : (isSuperseded: false, fault: nil)
             guard !saved.isSuperseded else { return }
             fault = saved.fault

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Keeps one valid access token for one OAuth client, and puts it on requests.
+/// Keeps a valid access token for one OAuth client, and puts the token on requests.
 ///
 /// Safe on any thread. `currentToken()`, `refused(_:by:saysInvalid:isReplay:)` and `reject(_:)` never wait, so an event
-/// loop may call them. Token requests (RFC 6749) run in separate tasks, one at a time, and outlive the wait of a caller.
-/// Nothing is sent before `start()` or the first wait. `shutdown()` ends the client.
+/// loop may call them. Token requests (RFC 6749) run in separate tasks, one at a time, and outlive the wait of a
+/// caller. Nothing is sent before `start()` or the first wait. `shutdown()` ends the client.
 public final class Heimdallr: Sendable {
-    /// The client's name, which its events and its metrics carry. Not the `client_id`.
+    /// The client's name in events and metrics. Not the `client_id`.
     public let name: String
-    /// The name of its record in the store.
+    /// The name of the client's record in the store.
     package let recordName: String
     let authenticator: any ResourceRequestAuthenticator
     let store: any OAuthAccessTokenStore
@@ -20,7 +20,7 @@ public final class Heimdallr: Sendable {
     /// See `HeimdallrConfiguration`.
     let certificate: (@Sendable () -> UInt64)?
     let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
-    /// `nil`: the client has its own token.
+    /// Clients of the callers, if callers' tokens are exchanged; `nil`: the client has its own token.
     let callers: CallerClients?
     private let broadcast = EventBroadcast()
     private let state: Mutex<State>
@@ -33,7 +33,7 @@ public final class Heimdallr: Sendable {
         /// Number of logins that have sent a one-time credential.
         var logins = 0
         var alarm: (at: ContinuousClock.Instant, task: Task<Void, Never>)?
-        /// Listens for changes of the record by other processes.
+        /// Task that listens for changes of the record by other processes.
         var storeWatch: Task<Void, Never>?
     }
 
@@ -45,17 +45,17 @@ public final class Heimdallr: Sendable {
     /// Makes a client. Sends nothing yet.
     /// - Parameters:
     ///   - name: identifies this client in events, in metrics and, as part of `RecordName`, in the store.
-    ///   - configuration: endpoints, scope and times; checked here.
+    ///   - configuration: endpoints, scope and times. It is checked here.
     ///   - credentials: authenticate the client at the token endpoint.
     ///   - grant: gets the first token.
     ///   - httpClient: sends requests to the authorization server, for example `CurlHTTPClient` of `HeimdallrCurl`.
     ///   - store: keeps tokens between runs of the program. The default keeps them in memory only.
     ///   - parser: reads the token endpoint's answers.
     ///   - authenticator: puts the token on a request.
-    ///   - limiter: bounds the requests under way; shared by all clients of a process.
-    ///   - clock: time and chance, replaced in tests.
-    ///   - onTokenRequest: called after each token request, on any thread; must not block.
-    /// - Throws: `HeimdallrConfigurationError` when the configuration can't work.
+    ///   - limiter: limits the concurrent requests. All clients of a process share it.
+    ///   - clock: time and random numbers, replaced in tests.
+    ///   - onTokenRequest: called after each token request, on any thread. Must not block.
+    /// - Throws: `HeimdallrConfigurationError` if the configuration can't work.
     public init(
         name: String = "default", configuration: HeimdallrConfiguration, credentials: any OAuthClientCredentials,
         grant: any OAuthAuthorizationGrant = ClientCredentialsGrant(), httpClient: any HeimdallrHTTPClient,
@@ -134,9 +134,9 @@ public final class Heimdallr: Sendable {
 
     // MARK: The token
 
-    /// Valid token, if there is one. Never waits. A call keeps the token alive: a due refresh starts in the background.
-    /// - Parameter resource: a name of the caller's choice, out of a small set, such as the origin. Always the same text. There
-    ///   is no token for it while a new one is fetched because it refused the old one. `nil`: for any resource.
+    /// Returns a valid token, if there is one. Never waits. Starts a background refresh when one is due.
+    /// - Parameter resource: a name from a small set, for example the origin; `nil`: any resource. After this resource
+    ///   has refused a token, the result is `nil` until a new token was fetched.
     public func currentToken(for resource: String? = nil) -> AccessToken? {
         if certificate != nil { checkCertificate() }
         let now = clock.now()
@@ -144,8 +144,8 @@ public final class Heimdallr: Sendable {
         return apply { $0.use(for: resource, $1) }
     }
 
-    /// Returns a valid token. Waits for one until `deadline`. A token request goes on after that without this caller.
-    /// - Throws: `HeimdallrError`: the reason, and the time of the next attempt.
+    /// Returns a valid token. Waits for a token until `deadline`. The token request goes on after that.
+    /// - Throws: `HeimdallrError` with the reason and the time of the next attempt.
     public func accessToken(before deadline: ContinuousClock.Instant) async throws(HeimdallrError) -> AccessToken {
         if let token = currentToken() { return token }
         return try await waiting { life, id, moment in life.wait(id, until: deadline, moment) }
@@ -172,12 +172,12 @@ public final class Heimdallr: Sendable {
         return try result.get()
     }
 
-    /// Whether a one-time credential was sent and its result is not saved yet.
+    /// Whether a one-time credential was sent, and the new tokens are not saved yet.
     var isSpending: Bool {
         state.withLock { state in
             if state.logins > 0 { return true }
             guard !state.fetches.isEmpty else { return false }
-            // The record of a refusal is saved after the life cycle has ended the fetch.
+            // After a refusal, the life cycle ends the fetch first, and the record is saved after that.
             guard let fetch = state.lifeCycle.fetch else { return true }
             return fetch.isSpending
         }
@@ -191,17 +191,17 @@ public final class Heimdallr: Sendable {
 
     // MARK: Beginning and ending
 
-    /// Gets a token before the first request, from the store or the server. Returns at once. No effect with `exchangesCallers`.
+    /// Gets a token from the store or the server. Returns at once. Has no effect if `exchangesCallers`.
     public func start() {
         guard !exchangesCallers else { return }
         apply { $0.start($1) }
     }
 
-    /// Ignores the stored access token, which has other settings. The stored refresh token is used. Call before `start()`.
+    /// Ignores the stored access token, which other settings requested. The stored refresh token is still used.
     package func ignoreStoredToken() { apply { life, _ in life.ignoreStoredToken() } }
 
     /// Ends the client: waiting callers get `HeimdallrError.stopped`, and event streams end. Returns at once. Call
-    /// `drain(within:)` before, to keep the refresh token.
+    /// `drain(within:)` first, so that no refresh token is lost.
     public func shutdown() {
         callers?.shutdown()
         apply { life, _ in life.stop() }
@@ -211,15 +211,15 @@ public final class Heimdallr: Sendable {
 
     // MARK: Watching
 
-    /// Events from now until `shutdown()`. Each call makes a stream. A stream keeps the newest 256 unread events.
+    /// Returns a new stream of events from now until `shutdown()`. A stream keeps the newest 256 unread events.
     public func events() -> AsyncStream<HeimdallrEvent> { broadcast.stream() }
 
-    // MARK: Performing what the life cycle decides
+    // MARK: Performing the life cycle's actions
 
-    /// Reads the state.
+    /// Returns the answer of `body` about the state.
     func look<Answer: Sendable>(_ body: (TokenLifeCycle) -> Answer) -> Answer { state.withLock { body($0.lifeCycle) } }
 
-    /// Gives an event to the life cycle and performs its actions. Events leave in order; continuations resume outside the lock.
+    /// Passes an event to the life cycle and performs its actions in order. Continuations are resumed outside the lock.
     @discardableResult
     func apply<Answer: Sendable>(_ body: (inout TokenLifeCycle, Moment) -> Answer) -> Answer {
         let moment = Moment(clock)
@@ -244,14 +244,14 @@ public final class Heimdallr: Sendable {
                 resumptions.append((continuation, result))
             }
         case .enrol(let enrolment):
-            // Under the lock, so that no token is used with the server or the client of another one.
+            // Under the lock, so that no token is used with the server or client of another token.
             exchange.enroller?.use(enrolment)
         case .resave(let record): Task.detached { [self] in await resave(record) }
         case .emit(let kind): broadcast.send(HeimdallrEvent(client: name, kind: kind))
         }
     }
 
-    /// Sets the only alarm to the time of the next action. It does not keep `self` alive.
+    /// Sets the one alarm to the time of the next action. The alarm does not keep `self` alive.
     private func setAlarm(_ state: inout State) {
         let wake = state.lifeCycle.nextWake
         if let alarm = state.alarm, let wake, alarm.at <= wake { return }
@@ -272,7 +272,7 @@ public final class Heimdallr: Sendable {
 
     func ended(_ id: UInt64) { state.withLock { $0.fetches[id] = nil } }
 
-    /// Replaces the task that listens for changes of the record by other processes. `nil`: ends it.
+    /// Replaces the task that listens for changes of the record by other processes; `nil`: only ends the task.
     func watch(_ watch: Task<Void, Never>?) {
         state.withLock { state in
             state.storeWatch?.cancel()

@@ -2,8 +2,8 @@ internal import WireText
 
 /// The settings of one OAuth client. `Heimdallr.init` checks them and throws `HeimdallrConfigurationError`.
 public struct HeimdallrConfiguration: Sendable {
-    /// Issuer identifier of the server, byte for byte. Its metadata has the endpoints that are not set here (RFC 8414, OpenID
-    /// Connect Discovery). An https:// URL without a query; http:// with `allowPlaintext`.
+    /// Issuer identifier of the server, byte for byte. Its metadata supplies endpoints that are not set here (RFC 8414,
+    /// OpenID Connect Discovery). An https:// URL without a query, or http:// with `allowPlaintext`.
     public var issuer: String?
     /// Token endpoint (RFC 6749 section 3.2): an https:// URL; http:// with `allowPlaintext`. `nil`: from the metadata.
     public var tokenEndpoint: String?
@@ -17,54 +17,54 @@ public struct HeimdallrConfiguration: Sendable {
     public var pushedAuthorizationEndpoint: String?
     /// Whether a login's request is pushed to the server before the browser goes there.
     public var pushedAuthorization = PushedAuthorization.auto
-    /// Scopes to ask for (RFC 6749 section 3.3). Empty: the server decides. `openid` with an `issuer` names the person.
+    /// Scopes to request (RFC 6749 section 3.3); empty: the server decides. `openid` with an `issuer` names the person.
     public var scope: [String] = []
-    /// The URIs of the resources that the token is for: one `resource` parameter each (RFC 8707).
+    /// URIs of the resources that the token is for (RFC 8707). Each becomes a `resource` parameter.
     public var resource: [String] = []
-    /// The `audience` parameter, which some servers want in place of `resource`.
+    /// The `audience` parameter, which some servers require instead of `resource`.
     public var audience: String?
-    /// Permissions (RFC 9396): JSON objects with a `type`, at most `maxAuthorizationDetails` bytes in all.
+    /// Authorization details (RFC 9396): JSON objects with a `type`, at most `maxAuthorizationDetails` bytes in total.
     public var authorizationDetails: [JSONValue] = []
-    /// Further form parameters of every token request, whatever the grant. None of `reservedParameters`.
+    /// Further form parameters of every token request. `reservedParameters` are not allowed.
     public var parameters: [FormParameter] = []
-    /// Further header fields of every token request. None of `reservedHeaders`.
+    /// Further header fields of every token request. `reservedHeaders` are not allowed.
     public var headers: [HeimdallrHTTPField] = []
-    /// Lifetime of a token whose answer has no `expires_in`.
+    /// Lifetime of a token if its response has no `expires_in`.
     public var defaultExpiresIn = Duration.seconds(300)
-    /// The token type of an answer that has no `token_type`. `nil`: such an answer is an error.
+    /// Token type if a response has no `token_type`; `nil`: such a response is an error.
     public var defaultTokenType: String?
-    /// Values of `token_type` that mean Bearer, besides `Bearer` itself; compared without case.
+    /// Values of `token_type`, besides `Bearer`, that are treated as Bearer. Compared without case.
     public var treatAsBearer: [String] = []
-    /// Time before its expiry at which a token is refreshed; at most half of its lifetime.
+    /// Longest time before expiry at which a token is refreshed; half the lifetime, if that is shorter.
     public var refreshBefore = Duration.seconds(60)
-    /// Limit of one token request's time, from connect to the last byte of the answer.
+    /// Time limit of one token request, from connect to the last byte of the response.
     public var timeout = Duration.seconds(10)
-    /// Binds tokens to a key (RFC 9449), so that a thief can't use them. `nil`: Bearer tokens.
+    /// Key to which tokens are bound (RFC 9449), so that stolen tokens can't be used; `nil`: Bearer tokens.
     public var dpop: DPoPSetting?
-    /// Whether the client uses a certificate (RFC 8705): `mtls_endpoint_aliases` of the metadata then come first. The HTTP
-    /// client has the certificate.
+    /// Whether the HTTP client has a client certificate (RFC 8705). If so, `mtls_endpoint_aliases` of the metadata take
+    /// precedence.
     public var usesMutualTLS = false
-    /// Returns the number of the present client certificate. Tokens are bound to the certificate of their request (RFC 8705
-    /// section 3). `nil`: tokens are not bound.
+    /// Returns the number of the current client certificate. Tokens are bound to the certificate of their request (RFC
+    /// 8705 section 3). `nil`: tokens are not bound.
     package var certificate: (@Sendable () -> UInt64)?
-    /// Takes the issuer, the scopes, the resource and the client from the documents of an API. Then leave `issuer`, the
-    /// endpoints, `scope` and `resource` empty. `nil`: the configuration has them.
+    /// Settings to take issuer, scopes, resource and client from an API's documents. With these settings, leave
+    /// `issuer`, the endpoints, `scope` and `resource` empty. `nil`: this configuration names them.
     public var enrolment: EnrolmentSettings?
-    /// Allows the password grant and the implicit grant, which RFC 9700 advises against.
+    /// Whether the password grant and the implicit grant are allowed. RFC 9700 advises against both.
     public var allowDeprecated = false
-    /// Allows http:// for the issuer and the endpoints; without it not even loopback is allowed.
+    /// Whether http:// is allowed for the issuer and the endpoints. If false, it is refused even on loopback.
     public var allowPlaintext = false
 
-    /// For a server whose token endpoint is known.
+    /// Makes a configuration for a server with a known token endpoint.
     public init(tokenEndpoint: String) { self.tokenEndpoint = tokenEndpoint }
 
-    /// For a server that publishes its endpoints.
+    /// Makes a configuration for a server that publishes its endpoints.
     public init(issuer: String) { self.issuer = issuer }
 
-    /// Without an issuer or an endpoint; set one of them afterwards.
+    /// Makes a configuration without an issuer and a token endpoint. Set one of these properties afterwards.
     public init() {}
 
-    /// Maximum size of `authorizationDetails` as JSON, in bytes.
+    /// Largest size of `authorizationDetails` as JSON, in bytes.
     public static let maxAuthorizationDetails = 16 * 1024
 
     /// Names that `parameters` can't have, because the protocol sets them.
@@ -74,7 +74,7 @@ public struct HeimdallrConfiguration: Sendable {
         "code_challenge_method", "refresh_token", "nonce", "request", "request_uri", "response_mode", "device_code",
     ]
 
-    /// Names that `headers` can't have, in lower case: the protocol or HTTP sets them.
+    /// Names that `headers` can't have, in lower case, because the protocol or HTTP sets them.
     public static let reservedHeaders: Set<String> = [
         "authorization", "proxy-authorization", "host", "content-type", "content-length", "transfer-encoding",
         "connection", "expect", "te", "trailer", "upgrade", "keep-alive", "cookie", "accept-encoding",
@@ -132,7 +132,7 @@ extension HeimdallrConfiguration {
         }
         guard let issuer = issuer ?? enrolment?.issuer else {
             if enrolment != nil { return }
-            // The implicit grant has none.
+            // The implicit grant uses no token endpoint.
             guard tokenEndpoint != nil || method == .implicit else { throw .noEndpoint("token endpoint") }
             return
         }
@@ -141,25 +141,25 @@ extension HeimdallrConfiguration {
     }
 }
 
-/// Error in a configuration. The text says what to do.
+/// Error in a configuration. The text says what to change.
 public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// No absolute http(s) URL, or one with user information or a fragment: its name, such as `issuer`.
+    /// An address is no absolute http(s) URL, or has user information or a fragment. Its name, such as `issuer`.
     case malformedEndpoint(String)
-    /// An http:// URL without `allowPlaintext`: the name, such as `token endpoint` or `issuer`.
+    /// An address is an http:// URL without `allowPlaintext`. Its name, such as `token endpoint` or `issuer`.
     case plaintextEndpoint(String)
-    /// Neither this endpoint nor an issuer is set: the endpoint's name.
+    /// Neither this endpoint nor an issuer is set. The endpoint's name.
     case noEndpoint(String)
-    /// A grant that RFC 9700 advises against, without `allowDeprecated`: its grant type.
+    /// The grant is deprecated by RFC 9700 and needs `allowDeprecated`. Its grant type.
     case deprecatedGrant(String)
-    /// `parameters` has a name out of `reservedParameters`: that name.
+    /// `parameters` has a name from `reservedParameters`. That name.
     case reservedParameter(String)
-    /// `headers` has a name out of `reservedHeaders`: that name.
+    /// `headers` has a name from `reservedHeaders`. That name.
     case reservedHeader(String)
-    /// `headers` has a field whose name or value HTTP does not allow (RFC 9110 section 5): its name.
+    /// `headers` has a field whose name or value HTTP does not allow (RFC 9110 section 5). Its name.
     case malformedHeader(String)
-    /// `authorizationDetails` can't be sent: why.
+    /// `authorizationDetails` can't be sent. The reason.
     case malformedAuthorizationDetails(String)
-    /// A time that is too short: the setting's name. Only `refreshBefore` may be zero.
+    /// A time is too short. The setting's name. Only `refreshBefore` may be zero.
     case notPositive(String)
 
     public var description: String {
@@ -167,10 +167,10 @@ public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomString
         case .malformedEndpoint(let name):
             "the \(name) must be an absolute https:// URL without user information and fragment"
         case .plaintextEndpoint(let name): "the \(name) over http:// needs allowPlaintext"
-        case .noEndpoint(let name): "the \(name) is missing: name it, or an issuer whose metadata does"
+        case .noEndpoint(let name): "the \(name) is missing: set it, or an issuer whose metadata names it"
         case .deprecatedGrant(let type): "the grant \(type) is deprecated (RFC 9700) and needs allowDeprecated"
-        case .reservedParameter(let name): "the parameter \(name) is the protocol's own and can't be set"
-        case .reservedHeader(let name): "the header \(name) is the protocol's own and can't be set"
+        case .reservedParameter(let name): "the parameter \(name) is set by the protocol: remove it"
+        case .reservedHeader(let name): "the header \(name) is set by the protocol: remove it"
         case .malformedHeader(let name): "the header \(name) is not a valid header field"
         case .malformedAuthorizationDetails(let reason): "the authorization details can't be sent: \(reason)"
         case .notPositive(let name): "\(name) must be greater than zero"

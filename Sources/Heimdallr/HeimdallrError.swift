@@ -1,22 +1,22 @@
-/// Reason why there is no token. Wait after `tokenEndpointUnavailable`, check the configuration after `clientRefused`, log
-/// in after `needsAuthentication`. The text holds no secret.
+/// Reason why there is no token. Wait after `tokenEndpointUnavailable`, check the configuration after `clientRefused`,
+/// and log in after `needsAuthentication`. The text contains no secret.
 public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The token endpoint can't be reached or gives no usable answer. The next attempt is made after `retryAfter`.
+    /// The token endpoint is unreachable or sends no usable response. The next attempt begins after `retryAfter`.
     case tokenEndpointUnavailable(TokenEndpointFault, retryAfter: Duration)
-    /// The token endpoint refuses this client, or its secret is unavailable. The next attempt is after a longer `retryAfter`.
+    /// The token endpoint refuses this client, or the client's secret is unavailable. Here `retryAfter` is longer.
     case clientRefused(TokenEndpointFault, retryAfter: Duration)
-    /// The resource refused several new tokens: probably a wrong audience or scope. No token request before `retryAfter`.
+    /// The resource refused several new tokens: probably a wrong audience or scope. Requests wait for `retryAfter`.
     case rejectedByResource(retryAfter: Duration)
-    /// Somebody has to log in, or to hand in a new refresh token.
+    /// A person has to log in, or an operator has to configure a new refresh token.
     case needsAuthentication
-    /// The time that the caller wanted to wait is over; the token request goes on.
+    /// The caller's deadline has passed. The token request goes on.
     case deadlineExceeded(retryAfter: Duration)
-    /// The caller's task was cancelled; the token request goes on.
+    /// The caller's task was cancelled. The token request goes on.
     case cancelled
     /// `shutdown()` was called.
     case stopped
 
-    /// How long to wait before it makes sense to ask again; `nil` where waiting does not help.
+    /// Time to wait before the next try; `nil` if waiting does not help.
     public var retryAfter: Duration? {
         switch self {
         case .tokenEndpointUnavailable(_, let duration), .clientRefused(_, let duration),
@@ -39,25 +39,25 @@ public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
-/// Fault of one request to the authorization server. The text holds no secret.
+/// Fault of one request to the authorization server. The text contains no secret.
 public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// No answer came.
+    /// No response was received.
     case network(HeimdallrHTTPClientError)
-    /// The answer has this error status, and no OAuth error in it.
+    /// The response has this error status, and no OAuth error.
     case status(Int)
-    /// The answer is a redirect with this status. None is followed, to keep the credentials at the configured address.
+    /// The response is a redirect with this status. It is not followed, because a redirect could leak credentials.
     case redirect(Int)
-    /// The answer has a success status and a body that can't be used.
+    /// The response has a success status, but an unusable body.
     case answer(TokenResponseError)
     /// The server refused the request: RFC 6749 section 5.2.
     case refused(OAuthError)
-    /// The request was not sent: one of the client's secrets is unavailable.
+    /// The request was not sent, because one of the client's secrets is unavailable.
     case secret(SecretProviderError)
-    /// The request was not sent: another process works with this client's record.
+    /// The request was not sent, because the client's record in the store is in use or unavailable.
     case store(TokenStoreError)
-    /// The request was not sent: its address was to come from the server's metadata, which can't be used.
+    /// The request was not sent, because its address was not found in the server's metadata.
     case discovery(DiscoveryFault)
-    /// The HTTP client did not return within its own timeout. No caller waits for it any more.
+    /// The HTTP client did not return within its timeout. The request was given up.
     case stuck
 
     public var description: String {
@@ -74,7 +74,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
         }
     }
 
-    /// Whether the fault will most likely last until an operator repairs it. Requests are still repeated, less often.
+    /// Whether the fault probably lasts until an operator repairs it. Requests are then retried less often.
     package var looksPermanent: Bool {
         switch self {
         case .network, .store, .discovery, .stuck: false

@@ -1,4 +1,4 @@
-/// Something that happened to a client's token. Holds no secret.
+/// An event in the life of a client's token. Contains no secret.
 public struct HeimdallrEvent: Sendable, Equatable {
     /// The name of the client: `Heimdallr.name`.
     public let client: String
@@ -7,11 +7,11 @@ public struct HeimdallrEvent: Sendable, Equatable {
 
     /// Kinds of events.
     public enum Kind: Sendable, Equatable {
-        /// From now on a new token requires a person's login, or a new refresh token in the configuration.
+        /// The next token requires a person's login, or a new refresh token in the configuration.
         case needsAuthentication
-        /// The client has a token: its first one, or the first after a loss. `stored`: from the store.
+        /// The client has its first token, or the first after a loss. `stored`: whether it came from the store.
         case tokenAcquired(expiresIn: Duration, stored: Bool)
-        /// A new token has replaced one that was still good.
+        /// A new token has replaced a valid token, or came from a refresh token.
         case tokenRefreshed(expiresIn: Duration)
         /// The client lost its token, or can't renew it.
         case tokenLost(LossReason)
@@ -19,10 +19,10 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case tokenFailed(HeimdallrError)
         /// A login brought no token. The client keeps its former tokens.
         case loginFailed(LoginError)
-        /// The API wants more scopes than the token has. With an empty list, it wants a stronger or newer authentication of the
-        /// person. The token stays in use.
+        /// The API requires more scopes than the token has. An empty list means a stronger or newer authentication of
+        /// the person. The token stays in use.
         case moreConsentNeeded(scope: [String])
-        /// A warning, once for each refresh token: it ends in `expiresIn`, and then a person has to log in.
+        /// A warning, once for each session: the refresh token expires in `expiresIn`. A person then has to log in.
         case refreshTokenEnding(expiresIn: Duration)
     }
 
@@ -32,19 +32,19 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case expired
         /// The resource refused the token: `Heimdallr.reject(_:)`.
         case rejected
-        /// `invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)` was called, or its client certificate was replaced.
+        /// `invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)`, or a new client certificate.
         case discarded
         /// The server no longer accepts the refresh token.
         case grantGone = "grant_gone"
     }
 
-    /// An event for a test of your own code.
+    /// Makes an event for tests of your own code.
     public init(client: String, kind: Kind) {
         self.client = client
         self.kind = kind
     }
 
-    /// The kind's name in logs and metrics: one of five fixed words, such as `token_acquired`.
+    /// Name of the kind in logs and metrics: one of five fixed words, such as `token_acquired`.
     public var name: String {
         switch kind {
         case .needsAuthentication, .refreshTokenEnding, .moreConsentNeeded: "needs_authentication"

@@ -1,4 +1,4 @@
-/// State of a client at one moment, for people. Holds no secret.
+/// State of a client at one moment, for people. Contains no secret.
 public struct HeimdallrStatus: Sendable, Equatable {
     /// State of the client's token.
     public enum State: String, Sendable, Hashable, CaseIterable {
@@ -6,14 +6,14 @@ public struct HeimdallrStatus: Sendable, Equatable {
         case starting
         /// There is a valid token.
         case ready
-        /// No token; a token request is in progress, or begins soon.
+        /// No token. A token request is in progress, or begins soon.
         case fetching
-        /// No token, and no request for one since the last one expired.
+        /// No token, and no caller has needed a token since the last token expired.
         case idle
-        /// No token; the last attempt failed and the next one is due later.
+        /// No token. The last attempt failed, and the next attempt is due later.
         case backingOff = "backing_off"
-        /// A new token requires a person's login, or a new refresh token in the configuration. With a token still in
-        /// use: see `HeimdallrStatus.isTokenRefused`.
+        /// A new token requires a person's login, or a new refresh token in the configuration. If a token is still in
+        /// use, see `HeimdallrStatus.isTokenRefused`.
         case needsAuthentication = "needs_authentication"
         /// `Heimdallr.shutdown()` was called.
         case stopped
@@ -21,13 +21,13 @@ public struct HeimdallrStatus: Sendable, Equatable {
 
     /// The name of the client: `Heimdallr.name`.
     public var client: String
-    /// The grant type of its first token, such as `client_credentials`.
+    /// The grant type of the first token, such as `client_credentials`.
     public var grantType: String
     /// Method of a person's login; `nil`: the client gets its tokens without a person.
     public var loginMethod: LoginMethod?
     /// Name of the signed-in person, from a verified id token. Printable, at most 256 characters.
     public var signedInAs: String?
-    /// The scopes that the current token was granted.
+    /// The granted scopes of the current token.
     public var scope: [String]
     /// Whether there is a token, and the reason if there is none.
     public var state: State
@@ -35,7 +35,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var expiresIn: Duration?
     /// Whether there is a refresh token, so that the next token requires no person.
     public var hasRefreshToken: Bool
-    /// Time until the refresh token expires, if the server named it.
+    /// Time until the refresh token expires; `nil`: the server did not state it.
     public var refreshTokenExpiresIn: Duration?
     /// Time since the last successful token request.
     public var sinceLastSuccess: Duration?
@@ -49,7 +49,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var waiters: Int
     /// Fault of the store. Until it ends, the token is in memory only.
     public var storeFault: String?
-    /// Whether the store has only a record of this name for another server or account, which stays unused.
+    /// Whether the store's only record of this name is for another server or account. That record is not used.
     public var hasForeignRecord = false
     /// Whether the client has had a first outcome: a token, an error, or the need for a login.
     public var hasSettled: Bool
@@ -65,9 +65,9 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var issuer: String?
     /// The address, without its query, of the last request to the authorization server.
     public var lastAddress: String?
-    /// The encoding of the last Basic credentials. `nil`: every encoding gives the same bytes.
+    /// The encoding of the last Basic credentials; `nil`: every encoding gives the same bytes.
     public var ambiguousEncoding: BasicEncoding?
-    /// Server and client that were found in an API's documents; `nil`: the configuration names them.
+    /// Server and client that were found by an API's documents; `nil`: the configuration names both.
     public var enrolment: EnrolmentReport?
     /// Number of remembered callers whose own tokens are exchanged; `nil`: the client has its own token.
     public var callers: Int?
@@ -78,11 +78,11 @@ extension HeimdallrStatus {
     public var needsAuthenticationBecause: String? {
         if let cause { return cause.description }
         return isTokenRefused
-            ? "an API refused the token (invalid_token), and there is no refresh token to get another with" : nil
+            ? "an API refused the token (invalid_token), and there is no refresh token to get a new token" : nil
     }
 
     mutating func noteScope(wanted: [String]) {
-        // One entry of a library's configuration may hold several.
+        // In a library's configuration, one entry may hold several scopes.
         scopeNotGranted = wanted.flatMap { $0.split(separator: " ").map(String.init) }.filter { name in
             !(scope.contains(name) || name == "offline_access" && hasRefreshToken
                 || name == "openid" && signedInAs != nil)
@@ -94,24 +94,24 @@ extension HeimdallrStatus {
 public struct TokenRequestReport: Sendable, Equatable {
     /// The name of the client: `Heimdallr.name`.
     public var client: String
-    /// The `grant_type` sent: `refresh_token` for a refresh, whatever the grant.
+    /// The `grant_type` sent. For a refresh this is always `refresh_token`.
     public var grantType: String
     /// Result of the request.
     public var result: Result
     /// Time from sending to the complete answer; zero if nothing was sent.
     public var duration: Duration
 
-    /// Possible results. A small, fixed set, so that the raw values can be a metric's label.
+    /// Possible results. The raw values are a small, fixed set, so they can be a metric's label.
     public enum Result: String, Sendable, Hashable, CaseIterable {
         /// The answer has a valid token.
         case success
         /// The server answered with an OAuth error: RFC 6749 section 5.2.
         case refused
-        /// The server answered with success, and a body without a usable token.
+        /// The server answered with a success status, but without a usable token.
         case badAnswer = "bad_answer"
-        /// The server answered with a redirect, or with an error status and no OAuth error.
+        /// The server answered with a redirect, or with an error status but no OAuth error.
         case httpError = "http_error"
-        /// No answer came.
+        /// No response was received.
         case network
         /// Nothing was sent: the client's secret, its store or the server's metadata was unavailable.
         case notSent = "not_sent"
@@ -119,7 +119,7 @@ public struct TokenRequestReport: Sendable, Equatable {
 }
 
 extension Heimdallr {
-    /// How the client is doing now. Never waits, sends nothing and starts no refresh.
+    /// Returns the client's current state. Never waits, sends nothing and starts no refresh.
     public func status() -> HeimdallrStatus {
         let now = clock.now()
         var status = look {

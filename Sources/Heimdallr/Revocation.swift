@@ -1,14 +1,14 @@
-/// How a logout ended. Holds no secret.
+/// Report of a logout. Contains no secret.
 public struct LogoutReport: Sendable, Equatable {
     /// Outcome of a logout.
     public enum Result: Sendable, Equatable {
         /// There was no token.
         case nothingHeld
-        /// They were forgotten here; the server was not asked.
+        /// The tokens were forgotten here. The server was not asked to revoke them.
         case forgotten
-        /// The server has no revocation endpoint; nothing was changed. `logOut(locally: true)` forgets the tokens here.
+        /// The server has no revocation endpoint. Nothing was changed. `logOut(locally: true)` forgets the tokens here.
         case noEndpoint
-        /// The server was asked to revoke them, the refresh token first: RFC 7009.
+        /// The server was asked to revoke the tokens (RFC 7009), first the refresh token.
         case asked(refreshToken: TokenOutcome, accessToken: TokenOutcome)
     }
 
@@ -16,31 +16,31 @@ public struct LogoutReport: Sendable, Equatable {
     public enum TokenOutcome: Sendable, Equatable {
         /// There was no such token.
         case notHeld
-        /// The server has revoked it, or did not know it any more: RFC 7009 section 2.2.
+        /// The server has revoked the token, or no longer knew it: RFC 7009 section 2.2.
         case revoked
         /// The refresh token could not be revoked, so the access token stays.
         case notAsked
-        /// The server does not revoke such tokens (RFC 7009 section 2.2.1). It lives on for `expiresIn`, if known.
+        /// The server does not revoke such tokens (RFC 7009 section 2.2.1). Its expiry is in `expiresIn`, if known.
         case unsupported(expiresIn: Duration?)
-        /// The request failed; the token stays.
+        /// The request failed. The token stays.
         case failed(TokenEndpointFault)
     }
 
     /// Outcome for all tokens.
     public var result: Result
-    /// Whether nothing of the client is left in memory.
+    /// Whether the client's tokens were removed from memory.
     public var isForgotten: Bool
-    /// Why the client's record could not be removed from the store; `nil`: it was, or was not to be.
+    /// Reason why the client's record could not be removed from the store; `nil`: no fault.
     public var storeFault: String?
 
-    /// Whether the client is logged out: its tokens forgotten and, unless only that was wanted, revoked.
+    /// Whether the client is logged out. Its tokens are forgotten and, unless the logout was local, revoked.
     public var isComplete: Bool {
         guard isForgotten, storeFault == nil else { return false }
         guard case .asked(let refreshToken, let accessToken) = result else { return true }
         return [refreshToken, accessToken].allSatisfy { outcome in
             switch outcome {
             case .notHeld, .revoked: true
-            // The grant has ended; the access token ends by itself.
+            // The refresh token is revoked, and the access token will expire.
             case .unsupported: refreshToken == .revoked
             case .notAsked, .failed: false
             }
@@ -50,11 +50,11 @@ public struct LogoutReport: Sendable, Equatable {
 
 // Revocation, RFC 7009.
 extension Heimdallr {
-    /// Revokes the refresh token, then the access token (RFC 7009), and forgets both, in memory and in the store. A token whose
-    /// revocation failed is kept for another try, but not after the refresh token was revoked. Waits for a token request under
-    /// way, and is not cancelled with its task. A client without a login gets a new token at the next request.
+    /// Revokes the refresh token, then the access token (RFC 7009). Then forgets both, in memory and in the store. If
+    /// no token was revoked, keeps both for another try. Waits for a token request under way, and ignores cancellation
+    /// of the task. A client without a login gets a new token at the next request.
     public func logOut(locally: Bool = false) async -> LogoutReport {
-        // A cancellation must not stop this halfway: a revoked token would stay in use.
+        // A cancellation must not stop this halfway, because a revoked token would stay in use.
         await Task { [self] in
             guard let turn = await gate.acquire() else {
                 return LogoutReport(result: .forgotten, isForgotten: false, storeFault: "the logout was cancelled")
@@ -64,7 +64,7 @@ extension Heimdallr {
             do {
                 lease = try await store.lease(client: recordName)
             } catch let error as TokenStoreError where error.kind == .busy {
-                // Another process may be spending the refresh token that would be revoked.
+                // Another process may be using the refresh token that would be revoked.
                 return LogoutReport(
                     result: .asked(refreshToken: .failed(.store(error)), accessToken: .notAsked), isForgotten: false)
             } catch {
@@ -77,7 +77,7 @@ extension Heimdallr {
     }
 
     private func logOutHoldingStore(locally: Bool) async -> LogoutReport {
-        // Of tokens that an API's documents named the server of, only those in memory are known to belong to it.
+        // If an API's documents name the server, only tokens in memory are known to belong to this server.
         if enrols { await readAhead() }
         let held = await heldTokens()
         if locally { return await forget(.forgotten) }
@@ -110,7 +110,7 @@ extension Heimdallr {
         return report
     }
 
-    /// Those in memory, or those of a later record that another process wrote.
+    /// Returns the tokens in memory, or those of a later record by another process.
     private func heldTokens() async -> (refreshToken: Secret?, accessToken: Secret?, expiresIn: Duration?) {
         let held = tokensInMemory()
         if !enrols, let record = try? await store.load(client: recordName), record.revision > held.revision {
@@ -119,7 +119,7 @@ extension Heimdallr {
         return (held.refreshToken, held.accessToken, held.expiresIn)
     }
 
-    /// One revocation request (RFC 7009 section 2.1), the client authenticated by its own method.
+    /// Sends one revocation request (RFC 7009 section 2.1), with the client's usual authentication.
     private func revoke(
         _ token: Secret?, _ hint: String, at endpoint: Result<String, DiscoveryFault>, expiresIn: Duration?,
         hiding secrets: [Secret]

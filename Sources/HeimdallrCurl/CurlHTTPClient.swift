@@ -1,29 +1,29 @@
 import CurlTransport
 import Heimdallr
 
-/// Sends requests with libcurl, on an event loop. Never follows redirects, always checks certificates, and uses the
-/// environment's proxies only when told to. Safe on any thread. The first client removes `SSLKEYLOGFILE` from the
-/// environment, because libcurl would write TLS keys to that file.
+/// Sends requests with libcurl, on an event loop. Never follows redirects, and always checks certificates. Uses the
+/// environment's proxies only if the settings say so. Safe on any thread. The first client removes `SSLKEYLOGFILE` from
+/// the environment, because libcurl would write TLS keys to that file.
 public final class CurlHTTPClient: HeimdallrHTTPClient {
-    /// Names of the removed environment variables that make libcurl write secrets to files. Removes them. unsetenv(3) is unsafe
-    /// beside threads that read the environment: call this, or make the first client, before such threads start.
+    /// Removes the environment variables that make libcurl write secrets to files. Returns their names. unsetenv(3) is
+    /// unsafe beside threads that read the environment. Call this, or make the first client, before such threads start.
     public static var removedEnvironmentVariables: [String] { LibcurlGlobal.removedVariables }
 
     private let client: BufferedClient
     private let failed: @Sendable (TransportError) -> Void
 
-    /// For a program that has an event loop.
+    /// Makes a client for a program that has an event loop.
     /// - Parameters:
-    ///   - client: says on which event loop libcurl runs, and how it reaches its peers.
-    ///   - failed: told why an exchange failed in libcurl's own words, for a log.
+    ///   - client: has the event loop for libcurl and the settings of its connections.
+    ///   - failed: called with libcurl's message when an exchange fails, for a log.
     package init(_ client: BufferedClient, failed: @escaping @Sendable (TransportError) -> Void = { _ in }) {
         self.client = client
         self.failed = failed
     }
 
-    /// With a separate event loop and thread.
-    /// - Parameter settings: certificates, proxy, time to connect.
-    /// - Throws: an error that says why, when the kernel gives no thread or file descriptor.
+    /// Makes a client with a separate event loop and thread.
+    /// - Parameter settings: certificates, proxy, and time limit to connect.
+    /// - Throws: an error with the reason, if the kernel provides no thread or file descriptor.
     public convenience init(settings: CurlHTTPClientSettings = CurlHTTPClientSettings()) throws {
         _ = Self.removedEnvironmentVariables
         self.init(try BufferedClient(options: settings.options))
@@ -57,7 +57,7 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
         }
     }
 
-    /// Takes an absolute http or https URL apart (RFC 3986); `nil` for anything else, or with user information.
+    /// Splits an absolute http or https URL (RFC 3986); `nil` for any other text, or with user information.
     package static func split(_ url: String) -> (Origin, target: String)? {
         guard let colon = url.firstRange(of: "://") else { return nil }
         guard let scheme = Origin.Scheme(rawValue: url[..<colon.lowerBound].lowercased()) else { return nil }
@@ -66,7 +66,7 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
         guard !authority.isEmpty, !authority.contains("@") else { return nil }
         var host = authority
         var port: UInt16 = scheme == .https ? 443 : 80
-        // The last colon that is not inside an IPv6 address's brackets.
+        // The last colon begins the port, unless it is inside the brackets of an IPv6 address.
         if let last = authority.lastIndex(of: ":"), !authority[last...].contains("]") {
             guard let number = UInt16(authority[authority.index(after: last)...]) else { return nil }
             port = number

@@ -1,36 +1,36 @@
 import CurlTransport
 
-/// How a `CurlHTTPClient` reaches servers, and whom it trusts.
+/// Settings for the connections of a `CurlHTTPClient`: trust, client certificate, proxy, and time limit.
 public struct CurlHTTPClientSettings: Sendable, Equatable {
-    /// The certificate authorities that servers' certificates are checked against.
+    /// The certificate authorities that are trusted to issue servers' certificates.
     public enum TrustAnchors: Sendable, Equatable {
-        /// Those of the system.
+        /// The authorities of the system.
         case system
-        /// Those of the system, and those in a PEM file.
+        /// The authorities of the system, and those in a PEM file.
         case systemAnd(file: String)
-        /// Those in a PEM file, and no others.
+        /// Only the authorities in a PEM file.
         case only(file: String)
     }
 
     /// The HTTP proxy between this program and the servers.
     public enum Proxy: Sendable, Equatable {
-        /// No proxy, whatever the environment says.
+        /// No proxy. Ignores the environment.
         case none
-        /// The proxy of `https_proxy`, `http_proxy` and `no_proxy`, read as by libcurl (libcurl-env(3)).
+        /// The proxy in `https_proxy`, `http_proxy` and `no_proxy`, by the rules of libcurl (libcurl-env(3)).
         case environment
-        /// This one: `http://host:port` or `https://host:port`, optionally with `user:password@`.
+        /// The proxy at this URL: `http://host:port` or `https://host:port`, optionally with `user:password@`.
         case url(String)
     }
 
-    /// The certificate authorities that servers' certificates are checked against.
+    /// The certificate authorities that are trusted to issue servers' certificates.
     public var trustAnchors: TrustAnchors
-    /// A PEM file with a client certificate, for servers that ask for one. `nil`: none.
+    /// A PEM file with a client certificate, for servers that request a certificate; `nil`: none.
     public var certificateFile: String?
-    /// A PEM file with the certificate's key. `nil`: the key is in `certificateFile`.
+    /// A PEM file with the certificate's key; `nil`: the key is in `certificateFile`.
     public var keyFile: String?
     /// The HTTP proxy between this program and the servers.
     public var proxy: Proxy
-    /// How long name lookup, TCP and TLS handshake may take together.
+    /// Time limit for name lookup, TCP and TLS handshake together.
     public var connectTimeout: Duration
 
     /// The parameters are the properties of the same names.

@@ -2,20 +2,20 @@ import HTTPTypes
 import Heimdallr
 
 extension Heimdallr {
-    /// Puts a token onto `request`. Waits for one where there is none, for `limit` at the longest.
-    /// - Throws: `HeimdallrError`; the request is unchanged then.
+    /// Puts a token on `request`. If there is none, waits for a token, at most for `limit`.
+    /// - Throws: `HeimdallrError`. The request is then unchanged.
     public func authenticate(
         _ request: inout HTTPRequest, waiting limit: Duration = .seconds(30)
     ) async throws(HeimdallrError) {
         credential(for: try await accessToken(waiting: limit)).put(on: &request)
     }
 
-    /// Sends `request` with a token in place of its own credential. After a 401 because of the token (RFC 6750 section 3.1),
-    /// sends it once more with a new one; a second 401 is the answer.
+    /// Sends `request` with a token in place of its own credential. After a 401 because of the token (RFC 6750 section
+    /// 3.1), sends it once more with a new token, and returns that response.
     /// - Parameters:
     ///   - request: the request without a token.
-    ///   - limit: longest wait for a token, the first and a new one each.
-    ///   - send: sends the request, where the caller runs; called once or twice.
+    ///   - limit: longest wait for the first token, and for the new token.
+    ///   - send: sends the request. Called once or twice, in the caller's isolation.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest<Body>(
         _ request: HTTPRequest, waiting limit: Duration = .seconds(30),
@@ -31,13 +31,13 @@ extension Heimdallr {
 }
 
 extension RequestCredential {
-    /// Puts the credential onto `request`, in place of what it has there.
+    /// Puts the credential on `request`, in place of the request's own field or parameter of this name.
     public func put(on request: inout HTTPRequest) {
         switch self {
         case .header(let name, let value):
             guard let name = HTTPField.Name(name) else { return }
             var field = HTTPField(name: name, value: value.revealed)
-            // Kept out of the tables of HTTP/2 and HTTP/3 compression, where others could guess at it (RFC 7541, 7.1.3).
+            // Kept out of the compression tables of HTTP/2 and HTTP/3, which an attacker could probe (RFC 7541, 7.1.3).
             field.indexingStrategy = .disallow
             request.headerFields[fields: name] = [field]
         case .query:

@@ -4,7 +4,7 @@ internal import WireText
 enum ClientRegistration {
     static let grantTypes = ["authorization_code", "refresh_token"]
 
-    /// Returns a loopback redirect URI with `127.0.0.1` and with `localhost`, because some servers accept only one of them.
+    /// Returns a loopback redirect URI with `127.0.0.1` and `localhost`, because some servers accept only one of both.
     static func redirectURIs(_ uri: String) -> [String] {
         for (name, other) in [("http://127.0.0.1", "http://localhost"), ("http://localhost", "http://127.0.0.1")]
         where uri.hasPrefix(name) {
@@ -20,13 +20,13 @@ enum ClientRegistration {
         return secretMethod(offered: offered)
     }
 
-    /// Place of a secret in token requests (RFC 8414 section 2: Basic without a list). The body where it is offered: servers of the
-    /// MCP packages offer both, and want a `client_id` in the body even beside Basic.
+    /// Returns the place of a secret in token requests: the body if offered, otherwise Basic (RFC 8414 section 2).
+    /// Servers made with the MCP packages offer both, but require `client_id` in the body even with Basic.
     static func secretMethod(offered: [String]?) -> Enrolment.Method {
         offered?.contains(Enrolment.Method.post.rawValue) ?? false ? .post : .basic
     }
 
-    /// Client metadata (RFC 7591 section 2). `application_type` is from OpenID Connect Registration.
+    /// Returns client metadata (RFC 7591 section 2). `application_type` is from OpenID Connect Registration.
     static func members(
         name: String, redirectURIs: [String], method: Enrolment.Method, scope: [String]
     ) -> [JSON.Member] {
@@ -48,7 +48,7 @@ enum ClientRegistration {
         guard let value = body.withSpan({ try? JSONParser.parse($0) }), let identifier = value["client_id"]?.string,
             isVisible(identifier, spaces: true)
         else { throw .registration("its answer has no client_id") }
-        // Some servers send an empty one to public clients.
+        // Some servers send an empty secret to public clients.
         let secret = value["client_secret"]?.string.flatMap { $0.isEmpty ? nil : $0 }
         guard secret.map({ isVisible($0, spaces: true) }) ?? true else {
             throw .registration("its answer has a client_secret that can't be sent")
@@ -79,11 +79,11 @@ enum ClientRegistration {
     }
 }
 
-/// Client ID metadata document. The operator publishes it at an https:// address, which is the `client_id`.
+/// Client ID metadata document. The operator publishes it at an https:// URL, which is the `client_id`.
 public enum ClientDocument {
     /// Returns the document.
     /// - Parameters:
-    ///   - identifier: the document's address, which is the `client_id`.
+    ///   - identifier: the document's URL, which is the `client_id`.
     ///   - name: the client's name, which servers show to people.
     ///   - redirectURI: address to which the server redirects the browser.
     ///   - keys: address of the client's public keys (`jwks_uri`); `nil`: the client has no key.

@@ -1,13 +1,13 @@
 import Synchronization
 internal import WireText
 
-// Finds the authorization server and the client for an API's address.
+// Finds the authorization server and the client for an API.
 extension Enroller {
     /// Reads the metadata of the API, then that of its server.
     /// - Parameters:
     ///   - grant: the grant type of the first token.
     ///   - redirectURI: redirect URI of the sign-in; `nil`: no person signs in.
-    /// - Throws: `DiscoveryFault`, for the first failure.
+    /// - Throws: `DiscoveryFault` for the first failure.
     func offer(
         _ directory: EndpointDirectory, grant: String, redirectURI: String?
     ) async throws(DiscoveryFault) -> SignInOffer {
@@ -34,7 +34,7 @@ extension Enroller {
         }
         guard (try? TokenEndpointURL.check(issuer, allowPlaintext: allowPlaintext)) != nil, !issuer.contains("?")
         else { throw .unusableLink("issuer", ForeignText.printable(issuer)) }
-        // A client that the operator has registered belongs to the server where it was used, unless `issuer` says another.
+        // A client that the operator registered belongs to the server where it was used, unless `issuer` names another.
         if !configured.identifier.isEmpty, settings.clientDocument == nil, settings.issuer != issuer,
             let former = enrolment?.issuer, former != issuer
         {
@@ -55,7 +55,7 @@ extension Enroller {
             document: document?.address, acrValues: stepUp.acrValues, maxAge: stepUp.maxAge, metadata: metadata)
     }
 
-    /// Returns the metadata of a server, and where the browser goes.
+    /// Returns the metadata of a server, and the authorization endpoint for the browser.
     private func server(
         _ issuer: String, _ directory: EndpointDirectory, _ redirectURI: String?
     ) async throws(DiscoveryFault) -> (ServerMetadata, browser: String) {
@@ -76,8 +76,8 @@ extension Enroller {
         }
     }
 
-    /// Returns the endpoints at other origins than the issuer's: the host and its port; with the scheme at the issuer's own host.
-    /// A subdomain of the issuer's host counts as another host.
+    /// Returns the endpoints whose origin is not the issuer's, as host and port. At the issuer's own host, the scheme
+    /// is included. A subdomain of the issuer's host counts as another host.
     private static func foreign(_ metadata: ServerMetadata, _ issuer: String) -> [String: String] {
         let (own, host) = (TokenEndpointURL.origin(of: issuer), ResourceAddress.host(of: issuer))
         var foreign: [String: String] = [:]
@@ -92,10 +92,10 @@ extension Enroller {
 
     // MARK: The API's document
 
-    /// The API's metadata; `nil`: it has none, and the issuer is configured.
+    /// Returns the API's metadata; `nil`: there is none, and the issuer is configured.
     func resource(_ directory: EndpointDirectory) async throws(DiscoveryFault) -> Document? {
         let challenge = challenge
-        // After a restart, the former resource leads to the right document at an API with several.
+        // After a restart there is no challenge. The former resource then selects the document, if an API has several.
         let url = challenge?.url ?? enrolment?.resource ?? settings.resource
         if let kept = document(of: url, challenged: challenge?.metadata) { return kept }
         var refusal = DiscoveryFault.noResource(404, ForeignText.printable(url))
@@ -126,12 +126,12 @@ extension Enroller {
         return nil
     }
 
-    /// Checks that the API's metadata still names the issuer of the tokens in use. Metadata that can't be read changes nothing.
+    /// Checks that the API's metadata still names the issuer of the tokens in use. Unreadable metadata is no failure.
     /// - Throws: `DiscoveryFault.movedIssuer`, `.unlistedIssuer`, or `.notEnrolled`
     func confirm(_ directory: EndpointDirectory) async throws(DiscoveryFault) {
         guard let enrolment else { throw .notEnrolled }
         if let pinned = settings.issuer, pinned != enrolment.issuer { throw .moved(from: enrolment.issuer, to: pinned) }
-        // A document of another resource at the same origin says nothing of this one.
+        // The document may describe another resource at the same origin. It is then ignored.
         guard let own = enrolment.resource, let document = try? await resource(directory),
             document.metadata.resource == own
         else { return }
@@ -148,7 +148,7 @@ extension Enroller {
 
     // MARK: The client
 
-    /// Returns the first available client: metadata document or configured, known, to be registered, to be typed in.
+    /// Returns the first available client, in this order: metadata document, configured, known, to register, to enter.
     private func client(
         at issuer: String, _ metadata: ServerMetadata, _ redirectURI: String?
     ) -> SignInOffer.Client {
@@ -163,7 +163,7 @@ extension Enroller {
         return metadata.endpoints[.registration] == nil || redirectURI == nil ? .wanted : .registered
     }
 
-    /// The client of the last sign-in at this server, whether it has succeeded or not.
+    /// Returns the client of the last sign-in at this server, successful or not.
     private func known(at issuer: String) -> Enrolment.Client? {
         [begun, enrolment].compactMap { $0 }.first { $0.issuer == issuer }?.client
     }

@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Finds the authorization server of one API in the API's own documents, and a client there. Any thread.
+/// Finds the authorization server of an API in the API's documents, and a client at this server. Any thread.
 ///
 /// The enrolment is stored in the client's record beside its tokens, and changes only together with them.
 final class Enroller: Sendable {
     let settings: EnrolmentSettings
-    /// The configured client authentication; its identifier may be empty.
+    /// The configured client authentication. Its identifier may be empty.
     let configured: any OAuthClientCredentials
     let allowPlaintext: Bool
     let httpClient: any HeimdallrHTTPClient
@@ -15,9 +15,9 @@ final class Enroller: Sendable {
     struct State {
         /// The enrolment of the tokens.
         var enrolment: Enrolment?
-        /// Whether requests use the enrolment of the sign-in that has begun.
+        /// Whether requests use the enrolment of the sign-in in progress.
         var isSigningIn = false
-        /// A client that its server no longer knows.
+        /// The client that its server no longer knows.
         var refused: (issuer: String, identifier: String)?
         var registrations = Registrations()
         /// Reason of the last failed registration.
@@ -30,7 +30,7 @@ final class Enroller: Sendable {
         var fault: DiscoveryFault?
     }
 
-    /// Demands of the API for the next sign-in.
+    /// Requirements of the API for the next sign-in.
     struct StepUp: Sendable, Equatable {
         /// Scopes that the API found missing.
         var scopes: [String] = []
@@ -39,17 +39,17 @@ final class Enroller: Sendable {
         var wantsAuthentication: Bool { acrValues != nil || maxAge != nil }
     }
 
-    /// The API's metadata, as fetched.
+    /// The fetched metadata of the API.
     struct Document: Sendable {
         var metadata: ResourceMetadata
         var address: String
-        /// The request's address, and `resource_metadata` of its challenge.
+        /// Address of the request. `challenged` is `resource_metadata` of its challenge.
         var url: String
         var challenged: String?
         var until: ContinuousClock.Instant
     }
 
-    /// Maximum of further scopes that an API can demand in all.
+    /// Largest total number of scopes that an API can require beyond the first ones.
     private static let maxScopes = 64
 
     init(
@@ -65,17 +65,17 @@ final class Enroller: Sendable {
 
     // MARK: The enrolment in use
 
-    /// Enrolment of the tokens, or within `signingIn` that of the sign-in.
+    /// Enrolment of the tokens; within `signingIn`, the enrolment of the sign-in.
     var enrolment: Enrolment? {
         state.withLock { state in
             state.enrolment.map { Self.noting(state, state.isSigningIn ? $0.succeeded : $0) }
         }
     }
 
-    /// Enrolment of the sign-in that began last.
+    /// Enrolment of the most recent sign-in.
     var begun: Enrolment? { state.withLock { state in state.enrolment.map { Self.noting(state, $0.succeeded) } } }
 
-    /// The issuer of the tokens in use; before a sign-in the configured one.
+    /// The issuer of the tokens in use; before a sign-in, the configured issuer.
     var issuer: String? { enrolment?.issuer ?? settings.issuer }
 
     /// Returns the configuration with the enrolment's issuer, scopes and resource.
@@ -109,7 +109,7 @@ final class Enroller: Sendable {
         return enrolment
     }
 
-    /// Returns a record's enrolment with the note that the server no longer knows the client; `nil`: there is no such note.
+    /// Returns a record's enrolment, marked if the server no longer knows its client; `nil`: no client was refused.
     func noting(_ stored: Secret?) -> Secret? {
         state.withLock { state in
             guard state.refused != nil, let stored, let enrolment = Enrolment(stored: stored) else { return nil }
@@ -117,13 +117,13 @@ final class Enroller: Sendable {
         }
     }
 
-    /// `Enrolment.digest` of the sign-in that began last.
+    /// Returns `Enrolment.digest` of the most recent sign-in.
     func digestOfBegun() throws(LoginError) -> String {
         guard let digest = begun?.digest else { throw .reconfigured }
         return digest
     }
 
-    /// Runs a step of a sign-in with the enrolment of the sign-in. Under `holdingStore` only.
+    /// Runs a step of a sign-in with the enrolment of the sign-in. Call only in `holdingStore`.
     func signingIn<Value>(_ step: () async throws(LoginError) -> Value) async throws(LoginError) -> Value {
         state.withLock { $0.isSigningIn = true }
         defer { state.withLock { $0.isSigningIn = false } }
@@ -131,7 +131,7 @@ final class Enroller: Sendable {
     }
 
     /// Notes that the server answered `invalid_client`.
-    /// - Parameter atSignIn: whether a person says so of the client of the last sign-in.
+    /// - Parameter atSignIn: whether a person reported this for the client of the last sign-in.
     /// - Returns: whether the client was registered by RFC 7591.
     func clientRefused(atSignIn: Bool = false) -> Bool {
         state.withLock { state in
@@ -143,10 +143,10 @@ final class Enroller: Sendable {
         }
     }
 
-    /// Recent registrations by this process, and by others on its store.
+    /// Recent registrations by this process and by other processes on its store.
     var registrations: Registrations { state.withLock { $0.registrations } }
 
-    /// The fault of a registration that has to wait.
+    /// Returns the fault of a registration that has to wait.
     func waiting(_ seconds: Int64, for issuer: String) -> DiscoveryFault {
         let refusal = state.withLock { $0.refusal }
         guard let refusal, refusal.issuer == issuer else { return .registeredLately(.seconds(seconds)) }
@@ -161,7 +161,7 @@ final class Enroller: Sendable {
     var stepUp: StepUp { state.withLock { $0.stepUp } }
 
     /// Notes a challenge of the API.
-    /// - Returns: whether the person's next sign-in has to meet a new demand.
+    /// - Returns: whether the API has a new requirement for the person's next sign-in.
     func note(_ challenge: ResourceChallenge, hadToken: Bool) -> Bool {
         guard TokenEndpointURL.origin(of: challenge.url) == TokenEndpointURL.origin(of: settings.resource) else {
             return false
@@ -179,7 +179,7 @@ final class Enroller: Sendable {
             case .authentication:
                 state.stepUp.acrValues = challenge.acrValues
                 state.stepUp.maxAge = challenge.maxAge ?? (challenge.acrValues == nil ? 0 : nil)
-                // The API may name other values with each answer.
+                // The API may send different values with each response, so only the first one is new.
                 return !before.wantsAuthentication
             }
             return state.stepUp != before
@@ -213,7 +213,7 @@ final class Enroller: Sendable {
     }
 }
 
-/// Authentication of a client that is configured, registered or typed in.
+/// Authentication of the current client, which is configured, registered or entered by a person.
 struct EnrolledCredentials: OAuthClientCredentials {
     let enroller: Enroller
 

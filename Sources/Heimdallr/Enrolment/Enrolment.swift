@@ -1,18 +1,18 @@
 internal import Cryptography
 internal import WireText
 
-/// The authorization server and the client that were found in a resource's own documents. Stored in the client's record, and
-/// bound to its issuer. Prints as `<redacted>`.
+/// The authorization server that an API's documents name, and the client at this server. Stored in the client's record
+/// with its tokens. Prints as `<redacted>`.
 struct Enrolment: Sendable, Equatable, Redacted {
-    /// `resource` as published; `nil`: the resource publishes no metadata, and the issuer is configured.
+    /// `resource` as published; `nil`: the API publishes no metadata, and the issuer is configured.
     var resource: String?
     var issuer: String
-    /// Scopes that the last sign-in asked for.
+    /// Scopes that the last sign-in requested.
     var scope: [String]
     var client: Client
     var registrations = Registrations()
-    /// Enrolment of a sign-in that has begun, if its server, client or scopes differ; at most one. It replaces this one when the
-    /// sign-in succeeds.
+    /// Enrolment of a sign-in in progress, if its server, client or scopes differ; at most one element. It replaces the
+    /// other properties when the sign-in succeeds.
     var begun: [Enrolment] = []
 
     struct Client: Sendable, Equatable {
@@ -26,7 +26,7 @@ struct Enrolment: Sendable, Equatable, Redacted {
         /// Whether the server no longer knows the client (`invalid_client`).
         var isRefused = false
 
-        /// Whether a registered client is useless, because its server has forgotten it or its secret has expired.
+        /// Whether a registered client can't be used, because its server has forgotten it or its secret has expired.
         func isLost(at now: Int64) -> Bool {
             source == .registered && (isRefused || secretExpiresAt != 0 && secretExpiresAt <= now)
         }
@@ -44,21 +44,21 @@ struct Enrolment: Sendable, Equatable, Redacted {
     /// Origin of the `client_id`.
     enum Source: String, Sendable {
         case configured
-        /// Address of a client ID metadata document.
+        /// The URL of a client ID metadata document.
         case document
         /// Registered by RFC 7591.
         case registered
-        /// Typed in by a person.
+        /// Entered by a person.
         case typed
     }
 
-    /// Whether tokens of the one are tokens of the other.
+    /// Whether both have the same server and `client_id`, so that both can use the same tokens.
     func hasSameClient(as other: Enrolment) -> Bool {
         issuer == other.issuer && client.identifier == other.client.identifier
     }
 
-    /// Digest of the server, the client, the resource and the scopes, to which a begun login is bound. `nil`: libcrypto has no memory
-    /// left.
+    /// Digest of server, client, resource and scopes. A login in progress is bound to this value. `nil`: libcrypto has
+    /// no memory left.
     var digest: String? {
         TextDigest.make([issuer, client.identifier, client.method.rawValue, resource ?? ""] + scope)
     }
@@ -113,7 +113,7 @@ extension Enrolment {
 
     // MARK: Sign-ins
 
-    /// The enrolment while a sign-in with another one is in progress.
+    /// Returns this enrolment during a sign-in with the enrolment `new`.
     func beginning(_ new: Enrolment) -> Enrolment {
         var next = self
         next.registrations = new.registrations
@@ -121,14 +121,14 @@ extension Enrolment {
         return next
     }
 
-    /// The enrolment after a success of the sign-in that has begun.
+    /// The enrolment after the sign-in in progress has succeeded.
     var succeeded: Enrolment {
         guard var next = begun.first else { return self }
         next.registrations = registrations
         return next
     }
 
-    /// Whether both are the same, whatever was registered before or is in progress.
+    /// Whether both are equal, apart from past registrations and sign-ins in progress.
     func isLike(_ other: Enrolment) -> Bool {
         resource == other.resource && issuer == other.issuer && scope == other.scope && client == other.client
     }

@@ -1,13 +1,13 @@
-/// Settings of a client whose authorization server, scopes and `client_id` come from the documents of one API: RFC 9728,
-/// RFC 8414, RFC 7591.
+/// Settings of a client whose authorization server, scopes and `client_id` come from the documents of one API: RFC
+/// 9728, RFC 8414, RFC 7591.
 public struct EnrolmentSettings: Sendable, Equatable {
     /// Address of the API: an https:// URL; http:// with `HeimdallrConfiguration.allowPlaintext`.
     public var resource: String
-    /// The issuer to use, exactly as the API names it. `nil`: the only one that it names.
+    /// The issuer to use, exactly as the API names it; `nil`: the only issuer that the API names.
     public var issuer: String?
-    /// Address of a client ID metadata document, which is the `client_id` where the server reads such documents.
+    /// URL of a client ID metadata document. It is the `client_id` if the server reads such documents.
     public var clientDocument: String?
-    /// The only scopes that may be asked for. `nil`: no limit.
+    /// The only scopes that may be requested; `nil`: no limit.
     public var allowedScopes: [String]?
     /// The client's name, which servers show to people.
     public var clientName = "heimdallr-proxy"
@@ -16,21 +16,21 @@ public struct EnrolmentSettings: Sendable, Equatable {
     public init(resource: String) { self.resource = resource }
 }
 
-/// Plan of a sign-in: the authorization server, the scopes, the client, and the browser's destination. Holds no secret.
+/// Plan of a sign-in: authorization server, scopes, client, and authorization endpoint. Holds no secret.
 public struct SignInOffer: Sendable, Equatable {
     /// Origin of the `client_id`.
     public enum Client: Sendable, Equatable {
-        /// In the configuration.
+        /// Configured.
         case configured(String)
         /// A client ID metadata document at this address.
         case document(String)
         /// Registered before.
         case known(String)
-        /// Typed in by a person before.
+        /// Entered by a person before.
         case typed(String)
         /// To be registered at the sign-in (RFC 7591).
         case registered
-        /// A person has to type in id and secret.
+        /// A person has to enter the `client_id` and secret.
         case wanted
     }
 
@@ -38,16 +38,16 @@ public struct SignInOffer: Sendable, Equatable {
     public var resource: String?
     /// The authorization server.
     public var issuer: String
-    /// The scopes to ask for; empty: the server decides.
+    /// The scopes to request; empty: the server decides.
     public var scope: [String]
     /// The authorization endpoint, to which the browser goes.
     public var authorizationEndpoint: String
-    /// Endpoints at another host, port or scheme than the issuer's: their names in the metadata, and their hosts; origins where
-    /// the host is the issuer's.
+    /// Endpoints whose origin is not the issuer's. Keys are their names in the metadata. Values are their hosts and
+    /// ports, at the issuer's own host also the scheme.
     public var foreignEndpoints: [String: String]
     /// Origin of the `client_id`.
     public var client: Client
-    /// The document that named the issuer and the scopes; `nil`: the configuration did.
+    /// URL of the document that names the issuer and the scopes; `nil`: the configuration names the issuer.
     public var document: String?
     /// Kinds of authentication that the API accepts (RFC 9470); `nil`: any.
     public var acrValues: String?
@@ -56,8 +56,8 @@ public struct SignInOffer: Sendable, Equatable {
 
     var metadata: ServerMetadata
 
-    /// Further parameters for the authorization endpoint: RFC 9470 section 4; `prompt`, without which OpenID providers give no
-    /// refresh token (OpenID Connect Core section 11).
+    /// Further parameters for the authorization endpoint: those of RFC 9470 section 4, and `prompt`. Without `prompt`,
+    /// OpenID providers issue no refresh token (OpenID Connect Core section 11).
     var furtherParameters: [FormParameter] {
         (scope.contains(ScopeChoice.offline) ? [FormParameter("prompt", "consent")] : [])
             + (acrValues.map { [FormParameter("acr_values", $0)] } ?? [])
@@ -69,19 +69,19 @@ public struct SignInOffer: Sendable, Equatable {
 public struct EnrolmentReport: Sendable, Equatable {
     /// Address of the API.
     public var url: String
-    /// `resource` as published; `nil`: none, or not known yet.
+    /// `resource` as published; `nil`: none, or unknown so far.
     public var resource: String?
-    /// The authorization server; `nil`: not known yet.
+    /// The authorization server; `nil`: unknown so far.
     public var issuer: String?
-    /// Word for the origin of the `client_id`: `configured`, `document`, `registered` or `typed`; `nil`: there is none yet.
+    /// Origin of the `client_id`: `configured`, `document`, `registered` or `typed`; `nil`: there is no client yet.
     public var client: String?
-    /// The document that named the issuer; `nil`: none was read since the start.
+    /// URL of the document that named the issuer; `nil`: no document was read since the start.
     public var document: String?
     /// See `SignInOffer.foreignEndpoints`.
     public var foreignEndpoints: [String: String] = [:]
-    /// Scopes that the API found missing. A sign-in asks for them.
+    /// Scopes that the API found missing. The next sign-in requests them.
     public var missingScopes: [String] = []
-    /// Whether the API wants a better or newer authentication of the person (RFC 9470).
+    /// Whether the API requires a stronger or newer authentication of the person (RFC 9470).
     public var wantsAuthentication = false
     /// Last failure to prepare a sign-in.
     public var fault: DiscoveryFault?

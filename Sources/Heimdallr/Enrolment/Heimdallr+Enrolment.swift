@@ -1,19 +1,19 @@
 // Clients whose server and `client_id` come from the documents of an API.
 extension Heimdallr {
-    /// Whether `HeimdallrConfiguration.enrolment` is set: the API names the server, and the client is found at run time.
+    /// Whether `HeimdallrConfiguration.enrolment` is set, so that server and client are found by the API's documents.
     public var enrols: Bool { exchange.enroller != nil }
 
-    /// Whether a request may be sent without a token, because a person has to sign in first. The API's challenge then says what
-    /// the sign-in needs. Never waits. `false` if `enrols` is.
+    /// Returns whether a request may be sent without a token, because a person has to sign in first. The API's
+    /// challenge then names the requirements of the sign-in. Never waits. `false` if `enrols` is `false`.
     public func sendsWithoutToken() -> Bool {
         guard exchange.enroller != nil, loginMethod != nil else { return false }
         return apply { $0.lacksPerson($1) }
     }
 
-    /// Reports a challenge of the API. Never waits. No effect unless `enrols`, or for a challenge of another origin than the API's.
+    /// Reports a challenge of the API. Never waits. Ignored without `enrols`, and for another origin than the API's.
     /// - Parameters:
     ///   - challenge: the challenge.
-    ///   - hadToken: whether the refused request had a token. The API may then have another server.
+    ///   - hadToken: whether the refused request had a token. If so, the API may have changed its server.
     public func challenged(_ challenge: ResourceChallenge, hadToken: Bool) {
         guard let enroller = exchange.enroller, enroller.note(challenge, hadToken: hadToken) else { return }
         apply { life, _ in life.act(.emit(.moreConsentNeeded(scope: enroller.stepUp.scopes))) }
@@ -21,10 +21,10 @@ extension Heimdallr {
 
     /// Returns the plan of a sign-in. Reads the documents, and changes nothing.
     /// - Parameter redirectURI: the redirect URI, as for `beginLogin`.
-    /// - Throws: `LoginError.discovery`, for the first failure.
+    /// - Throws: `LoginError.discovery` for the first failure.
     public func signInOffer(redirectURI: String) async throws(LoginError) -> SignInOffer {
         guard let enroller = exchange.enroller else { throw .wrongMethod }
-        // The record may have a client of another process.
+        // The record may have a client that another process registered.
         await readAhead()
         do throws(DiscoveryFault) {
             return try await enroller.offer(exchange.directory, grant: exchange.grant.type, redirectURI: redirectURI)
@@ -34,10 +34,10 @@ extension Heimdallr {
     /// Uses a client that a person has registered at the server by hand.
     /// - Parameters:
     ///   - identifier: the `client_id`.
-    ///   - secret: `nil`: a public client.
-    ///   - redirectURI: as for `signInOffer(redirectURI:)`.
-    ///   - agreed: `SignInOffer.consent` of the offer that the person saw; `nil`: none was shown.
-    /// - Throws: `LoginError`; nothing has changed then.
+    ///   - secret: the client's secret; `nil`: a public client.
+    ///   - redirectURI: the redirect URI, as for `beginLogin`.
+    ///   - agreed: `SignInOffer.consent` of the offer that the person saw; `nil`: no offer was shown.
+    /// - Throws: `LoginError`. Nothing has then changed.
     public func useClient(
         identifier: String, secret: Secret?, redirectURI: String, agreed: String? = nil
     ) async throws(LoginError) {
@@ -51,27 +51,27 @@ extension Heimdallr {
         }
     }
 
-    /// Lets the next sign-in register anew, as after `invalid_client`: a person saw that the server has forgotten the client. No
-    /// effect on other clients than registered ones.
-    /// - Parameters: as for `useClient(identifier:secret:redirectURI:agreed:)`.
-    /// - Throws: `LoginError`; nothing has changed then.
+    /// Lets the next sign-in register a new client, for example because a person saw that the server has forgotten the
+    /// old client. Has an effect only on registered clients.
+    /// - Parameters: the same as for `useClient(identifier:secret:redirectURI:agreed:)`.
+    /// - Throws: `LoginError`. Nothing has then changed.
     public func forgetRegistration(redirectURI: String, agreed: String? = nil) async throws(LoginError) {
         _ = try await signInOffer(redirectURI: redirectURI, agreed: agreed)
         _ = exchange.enroller?.clientRefused(atSignIn: true)
     }
 
-    /// Finds the server and the client of a sign-in, keeps them, and takes a step with them. Their tokens' predecessors stay in
-    /// use until the sign-in succeeds.
+    /// Finds the server and the client of a sign-in, saves both, and runs a step of the sign-in. The current tokens
+    /// stay in use until the sign-in succeeds.
     /// - Parameters:
-    ///   - redirectURI: as for `signInOffer(redirectURI:)`.
-    ///   - agreed: as for `useClient(identifier:secret:redirectURI:agreed:)`.
-    ///   - step: gets the offer's metadata, and further parameters for the authorization endpoint.
+    ///   - redirectURI: the redirect URI, as for `beginLogin`.
+    ///   - agreed: the same as for `useClient(identifier:secret:redirectURI:agreed:)`.
+    ///   - step: receives the offer's metadata and further parameters for the authorization endpoint.
     func enrolling(
         _ enroller: Enroller, redirectURI: String, agreed: String?,
         _ step: @escaping @Sendable (ServerMetadata, [FormParameter]) async throws(LoginError) -> LoginAttempt
     ) async throws(LoginError) -> LoginAttempt {
         try await holdingStore { () async throws(LoginError) in
-            // Under the lease: another process may have registered a client.
+            // Read under the lease, because another process may have registered a client.
             let offer = try await self.signInOffer(redirectURI: redirectURI, agreed: agreed)
             let enrolment: Enrolment
             do throws(DiscoveryFault) {
@@ -94,9 +94,9 @@ extension Heimdallr {
         return offer
     }
 
-    /// Saves the enrolment of a sign-in in the record. Under `holdingStore` only.
+    /// Saves the enrolment of a sign-in in the record. Call only in `holdingStore`.
     private func adopt(_ enrolment: Enrolment, _ enroller: Enroller) async throws(LoginError) {
-        // Another process may have stored newer tokens, which belong to its own enrolment.
+        // Another process may have stored newer tokens with another enrolment.
         await readAhead()
         guard enroller.begun?.isLike(enrolment) != true else { return }
         let stored = (try? await store.load(client: recordName))?.revision ?? 0
@@ -106,7 +106,7 @@ extension Heimdallr {
         apply { $0.resaved(new, fault: saved.fault, $1) }
     }
 
-    /// Checks before a code is sent that the enrolment is still that of the code. Under `holdingStore` only.
+    /// Checks, before a code is sent, that the enrolment is the one of the sign-in's begin. Only in `holdingStore`.
     /// - Parameter digest: `Enrolment.digest` when the sign-in began.
     func checkEnrolment(_ digest: String?) async throws(LoginError) {
         guard let enroller = exchange.enroller else { return }
@@ -117,7 +117,7 @@ extension Heimdallr {
 }
 
 extension TokenExchange {
-    /// Finds the server for a grant without a person. Before other token requests, checks that the API still names the server.
+    /// Finds the server for a grant. Before a refresh, only checks that the API still names the server.
     /// - Throws: `TokenEndpointFault.discovery`
     func enrol(for kind: TokenLifeCycle.FetchKind) async throws(TokenEndpointFault) {
         guard let enroller else { return }

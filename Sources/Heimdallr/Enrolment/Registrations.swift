@@ -1,29 +1,29 @@
 internal import WireText
 
-/// Recent registrations (RFC 7591) of one client, by issuer: at most one an hour at each. Stored with the enrolment.
+/// Recent registrations (RFC 7591) of one client, at most one an hour at each issuer. Stored with the enrolment.
 struct Registrations: Sendable, Equatable {
     struct Entry: Sendable, Equatable {
         var issuer: String
         /// Time of the last attempt, in seconds since 1970.
         var at: Int64
-        /// Whether it replaced a lost client less than an hour after the one before.
+        /// Whether this registration replaced a lost client less than an hour after the previous registration.
         var isRenewal = false
         var failures = 0
     }
 
     private(set) var entries: [Entry] = []
 
-    /// Maximum of issuers within an hour.
+    /// Largest number of issuers within an hour.
     static let maxIssuers = 16
     /// Seconds between two registrations at one issuer.
     static let pause: Int64 = 3600
-    /// Seconds after the first failure, doubled by each further one up to `pause`.
+    /// Seconds to wait after the first failure. Each further failure doubles this wait, up to `pause`.
     static let pauseAfterFailure: Int64 = 60
 
     // MARK: Waiting
 
-    /// Returns the seconds until the next registration at an issuer is allowed. The first one that replaces a lost client needs no
-    /// wait.
+    /// Returns the seconds until the next registration at an issuer is allowed. The first replacement of a lost client
+    /// needs no wait.
     func wait(at issuer: String, replacing isLost: Bool, now: Int64) -> Int64 {
         guard let entry = entries.first(where: { $0.issuer == issuer }) else {
             let recent = entries.map { Self.rest(of: Self.pause, since: $0.at, now) }.filter { $0 > 0 }
@@ -36,7 +36,7 @@ struct Registrations: Sendable, Equatable {
         return isLost && !entry.isRenewal ? 0 : Self.rest(of: Self.pause, since: entry.at, now)
     }
 
-    /// A clock that was set back ends the wait.
+    /// Returns the rest of a pause. If the clock was set back, the pause is over.
     private static func rest(of pause: Int64, since time: Int64, _ now: Int64) -> Int64 {
         now >= time ? max(0, pause - (now - time)) : 0
     }
@@ -66,7 +66,7 @@ struct Registrations: Sendable, Equatable {
         entries = (entries + [entry]).suffix(Self.maxIssuers)
     }
 
-    /// Adds those of another process. Of two attempts at one issuer the later one counts.
+    /// Adds the registrations of another process. Of two attempts at one issuer, the later counts.
     mutating func add(_ others: Registrations) {
         let later = others.entries.filter { other in
             entries.allSatisfy { $0.issuer != other.issuer || $0.at < other.at }

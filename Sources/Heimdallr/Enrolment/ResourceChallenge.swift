@@ -15,17 +15,17 @@ public struct ResourceChallenge: Sendable, Equatable {
     /// `max_age`: maximum age of the authentication, in seconds.
     public var maxAge: Int?
 
-    /// Meaning of `error`.
+    /// Reason for the refusal, from the parameter `error`.
     public enum Reason: Sendable, Hashable {
         /// The token is missing, or the API does not accept it.
         case token
         /// The token lacks scopes: `insufficient_scope`.
         case scope
-        /// The person has to authenticate better, or again: `insufficient_user_authentication`.
+        /// The person has to authenticate again or more strongly: `insufficient_user_authentication`.
         case authentication
     }
 
-    /// The parameters have the names of the properties. Leaves out values that break the RFCs or are too long.
+    /// Makes a challenge. The parameters are the properties. Values that are invalid or too long are ignored.
     public init(
         url: String, metadata: String? = nil, scope: String? = nil, error: String? = nil, acrValues: String? = nil,
         maxAge: String? = nil
@@ -48,7 +48,7 @@ public struct ResourceChallenge: Sendable, Equatable {
 
 /// Choice of scopes for a sign-in.
 struct ScopeChoice: Sendable {
-    /// Scopes of the challenge; `nil`: it has none.
+    /// Scopes of the challenge; `nil`: the challenge names none.
     var challenged: [String]?
     /// `scopes_supported` of the resource.
     var ofResource: [String]?
@@ -61,7 +61,7 @@ struct ScopeChoice: Sendable {
 
     static let offline = "offline_access"
 
-    /// Returns the scopes to ask for, each once; empty: the server decides.
+    /// Returns the scopes to request, each once; empty: the server decides.
     /// - Throws: `DiscoveryFault.scopesNotAllowed` if the limit excludes all of them.
     func scopes() throws(DiscoveryFault) -> [String] {
         var wanted: [String] = []
@@ -76,6 +76,6 @@ struct ScopeChoice: Sendable {
         return kept
     }
 
-    /// Returns the scope-tokens (RFC 6749 section 3.3) of a text. Leaves out long ones, and those above a limit.
+    /// Returns the scope-tokens (RFC 6749 section 3.3) of a text. Omits long names, and names above the largest number.
     static func names(in text: String) -> [String] { GrantedScope.keep([text], askedFor: [], hiding: []) }
 }

@@ -1,6 +1,6 @@
 internal import WireText
 
-/// Metadata of a protected resource: RFC 9728. Says which authorization servers issue its tokens.
+/// Metadata of a protected resource (RFC 9728). It names the authorization servers that issue the resource's tokens.
 struct ResourceMetadata: Sendable, Equatable {
     /// The resource's identifier, byte for byte as published.
     var resource: String
@@ -8,7 +8,7 @@ struct ResourceMetadata: Sendable, Equatable {
     /// `nil`: the document has no list.
     var scopes: [String]?
 
-    /// Maximum of authorization servers, and of scopes, in one document.
+    /// Largest number of authorization servers, and of scopes, in one document.
     static let maxEntries = 64
     static let maxTextBytes = 2048
 
@@ -57,12 +57,12 @@ struct ResourceMetadata: Sendable, Equatable {
     }
 }
 
-/// Addresses of a resource and of its metadata. They are compared as text, and dot segments never match.
+/// Addresses of a resource and of its metadata. They are compared as text. Paths with dot segments never match.
 enum ResourceAddress {
     private static let wellKnown = "/.well-known/oauth-protected-resource"
 
-    /// Returns the addresses of the metadata, in order: the challenge's, the well-known one followed by the path, the
-    /// well-known one alone (RFC 9728 sections 3.1 and 5.1).
+    /// Returns the possible addresses of the metadata, in order: that of the challenge, the well-known address with the
+    /// path, and the well-known address alone (RFC 9728 sections 3.1 and 5.1).
     static func ofMetadata(of url: String, challenged: String?) -> [String] {
         guard let (origin, path) = split(url) else { return challenged.map { [$0] } ?? [] }
         var addresses = challenged.map { [$0] } ?? []
@@ -73,12 +73,12 @@ enum ResourceAddress {
         return addresses
     }
 
-    /// Whether `resource` has the origin of `url`, and its path or a prefix of whole segments.
+    /// Whether both have the same origin, and the path of `resource` equals that of `url` or its first segments.
     static func covers(_ resource: String, _ url: String) -> Bool {
         guard !resource.contains("#"), !resource.contains("\\"), let (origin, path) = split(resource),
             let (asked, whole) = split(url), TokenEndpointURL.origin(of: origin) == TokenEndpointURL.origin(of: asked)
         else { return false }
-        // A query belongs to the identifier (RFC 9728 section 1.2), so only the same address matches.
+        // A query is part of the identifier (RFC 9728 section 1.2), so only the same address matches.
         if resource.contains("?") { return resource.utf8.elementsEqual(url.utf8) }
         guard !hasDotSegment(path), !hasDotSegment(whole) else { return false }
         if path == "/" || path.utf8.elementsEqual(whole.utf8) { return true }
@@ -94,7 +94,7 @@ enum ResourceAddress {
         }
     }
 
-    /// Origin and path without query; `nil` for anything but an absolute http(s) URL without user information.
+    /// Returns origin and path without query; `nil` unless this is an absolute http(s) URL without user information.
     static func split(_ url: String) -> (origin: String, path: String)? {
         guard (try? TokenEndpointURL.check(url, allowPlaintext: true)) != nil,
             let scheme = url.firstRange(of: "://")
@@ -104,7 +104,7 @@ enum ResourceAddress {
         return (String(url[..<start]), start == rest.endIndex ? "/" : String(rest[start...]))
     }
 
-    /// Host in lower case, without port.
+    /// Returns the host in lower case, without port.
     static func host(of url: String) -> String? {
         guard let (origin, _) = split(url), let scheme = origin.firstRange(of: "://") else { return nil }
         let authority = origin[scheme.upperBound...].lowercased()

@@ -2,7 +2,7 @@ internal import Cryptography
 internal import WireText
 
 extension SignInOffer {
-    /// Part of an offer that a person agrees to.
+    /// A part of an offer, which the person agrees to.
     public enum Part: Sendable, Hashable, CaseIterable {
         /// The API.
         case resource
@@ -14,17 +14,17 @@ extension SignInOffer {
         case scope
         /// The kind of the client, and its `client_id` unless it is registered at run time.
         case client
-        /// Demands of the API about the person's authentication.
+        /// Requirements of the API for the person's authentication.
         case authentication
     }
 
-    /// Digests of the parts, for the form on which a person agrees. `nil`: libcrypto has no memory left.
+    /// Digests of the parts, for the form by which a person agrees; `nil`: libcrypto has no memory left.
     public var consent: String? {
         let digests = Part.allCases.compactMap { digest(of: $0) }
         return digests.count == Part.allCases.count ? digests.joined(separator: ".") : nil
     }
 
-    /// Returns the parts that differ from those of an earlier consent; all, if the text is no consent.
+    /// Returns the parts that have changed since an earlier consent. If the text is no consent, returns all parts.
     public func changes(since consent: String) -> [Part] {
         let agreed = consent.split(separator: ".", omittingEmptySubsequences: false)
         guard agreed.count == Part.allCases.count else { return Part.allCases }
@@ -44,7 +44,7 @@ extension SignInOffer {
             case .configured(let identifier): texts = ["configured", identifier]
             case .document(let address): texts = ["document", address]
             case .typed(let identifier): texts = ["typed", identifier]
-            // Another process may register the client in the meantime.
+            // Another process may register the client meanwhile, so both cases count as equal.
             case .known, .registered: texts = ["registered"]
             case .wanted: texts = ["wanted"]
             }
@@ -55,7 +55,7 @@ extension SignInOffer {
 }
 
 enum TextDigest {
-    /// Returns the Base64url of the SHA-256 of the texts, each behind its length. `nil`: libcrypto has no memory left.
+    /// Returns the SHA-256 of the texts with their lengths, in base64url; `nil`: libcrypto has no memory left.
     static func make(_ texts: [String]) -> String? {
         let bytes = texts.flatMap { Array("\($0.utf8.count):\($0)".utf8) }
         return (try? Digest.sha256(bytes)).map { Base64.encode($0, alphabet: .url) }

@@ -5,13 +5,13 @@ internal import WireText
 struct Claims: Sendable {
     private let payload: JSONValue
 
-    /// Clocks differ by a little.
+    /// Seconds by which two clocks may differ.
     static let leeway: Int64 = 60
 
     init(_ payload: JSONValue) { self.payload = payload }
 
     /// - Parameters:
-    ///   - nonce: the one that was sent; `nil`: none.
+    ///   - nonce: the nonce that the login sent; `nil`: none.
     ///   - now: seconds since 1970.
     func check(issuer: String, client: String, nonce: String?, now: Int64) throws(IDTokenFault) {
         guard let named = payload["iss"]?.string, named.utf8.elementsEqual(issuer.utf8) else { throw .issuer }
@@ -29,7 +29,7 @@ struct Claims: Sendable {
         guard let subject = payload["sub"]?.string, !subject.isEmpty, subject.utf8.count <= 255 else { throw .subject }
     }
 
-    /// One audience is us, or we are among several and named as the authorized party.
+    /// Checks that this client is the only audience, or one of several and the authorized party (`azp`).
     private func checkAudience(_ client: String) throws(IDTokenFault) {
         let audiences: [String]
         switch payload["aud"] {
@@ -44,7 +44,7 @@ struct Claims: Sendable {
         guard audiences.count == 1 && party == nil || party?.string == client else { throw .audience }
     }
 
-    /// Whether the access token that came with it belongs to it, where it says so: section 3.1.3.6.
+    /// Checks the access token of the same answer against `at_hash`, if the id token has that claim: section 3.1.3.6.
     func check(_ accessToken: Secret, by algorithm: SignatureAlgorithm) throws(IDTokenFault) {
         guard let stated = payload["at_hash"] else { return }
         guard let digest = try? Digest.sha(algorithm.hash, of: accessToken.bytes), let text = stated.string else {
@@ -56,12 +56,12 @@ struct Claims: Sendable {
 
     var subject: String? { payload["sub"]?.string }
 
-    /// Name of the signed-in person, for display; without any other name, the server's identifier.
+    /// Name of the signed-in person, for display. Without another name, it is the `sub` claim.
     var name: String? { personalName ?? name(by: ["sub"]) }
 
     var personalName: String? { name(by: ["email", "preferred_username", "name"]) }
 
-    /// The first claim with a name. An address that the server has not verified proves nothing.
+    /// Returns the first of the claims that has text. Skips an e-mail address that the server has not verified.
     private func name(by claims: [String]) -> String? {
         for claim in claims {
             guard let text = payload[claim]?.string, text.contains(where: { !$0.isWhitespace }) else { continue }
@@ -71,7 +71,7 @@ struct Claims: Sendable {
         return nil
     }
 
-    /// NumericDate of RFC 7519 section 2.
+    /// Returns a NumericDate claim: RFC 7519 section 2.
     private func time(_ claim: String) -> Int64? {
         guard case .number(let text) = payload[claim], let seconds = Double(text), seconds >= 0, seconds < 1e15 else {
             return nil

@@ -1,15 +1,15 @@
 internal import WireText
 
-// Name of the signed-in person when the id token holds only a number: OpenID Connect Core section 5.3.
+// Name of the signed-in person, for id tokens without a name: OpenID Connect Core section 5.3.
 extension Heimdallr {
-    /// It is for people to read, and worth no more than that time.
+    /// Longest wait for the name. It is only displayed, so a login must not wait longer.
     private static let userInfoTimeout = Duration.seconds(5)
 
-    /// The server's name for the new sign-in; `nil` after any fault, which harms no login.
-    /// - Parameter subject: of the id token; an answer about another subject is ignored (section 5.3.2).
+    /// Returns the person's name from the userinfo endpoint; `nil` after any fault. The login goes on without it.
+    /// - Parameter subject: `sub` of the id token. An answer about another subject is ignored (section 5.3.2).
     func userInfoName(of subject: String?, _ response: TokenResponse) async -> String? {
         let directory = exchange.directory
-        // A token that is bound to a key would need a proof.
+        // A token that is bound to a key would need a DPoP proof.
         guard let subject, let url = try? await directory.url(.userInfo),
             (response.tokenType ?? "Bearer").lowercased() == "bearer",
             response.accessToken.isVisible

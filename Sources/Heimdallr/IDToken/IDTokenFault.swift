@@ -1,40 +1,40 @@
-/// Fault of an id token: OpenID Connect Core section 3.1.3.7. The texts are fixed sentences.
+/// Fault of an id token: OpenID Connect Core section 3.1.3.7. The texts are fixed.
 public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// The scope `openid` was granted, and the answer has no id token.
     case missing
-    /// Not a signed JSON web token: RFC 7519, RFC 7515.
+    /// The text is not a signed JSON web token: RFC 7519, RFC 7515.
     case malformed
-    /// Signed with an algorithm that is not accepted, such as `none` or a symmetric one: its name.
+    /// The signature's algorithm is not accepted, such as `none` or HS256. The algorithm's name.
     case algorithm(String)
     /// The issuer's keys are unavailable.
     case keys(DiscoveryFault)
-    /// None of the issuer's keys fits.
+    /// None of the issuer's keys matches the token's key identifier and algorithm.
     case unknownKey
-    /// The signature does not fit the issuer's key.
+    /// The signature can't be verified with the issuer's key.
     case signature
     /// `iss` is not the configured issuer.
     case issuer
-    /// `aud` does not name this client, or `azp` names another one.
+    /// `aud` does not name this client, or `azp` names another client.
     case audience
     /// `exp` has passed, or is missing.
     case expired
     /// `iat` or `nbf` lies in the future, or `iat` is missing.
     case issuedAt
-    /// `nonce` is not the one that this login sent.
+    /// `nonce` is not the value that this login sent.
     case nonce
-    /// `at_hash` is that of another access token.
+    /// `at_hash` belongs to another access token.
     case accessToken
     /// `sub` is missing, empty, or longer than 255 bytes.
     case subject
 
     public var description: String {
         switch self {
-        case .missing: "there is none, though `openid` was asked for"
+        case .missing: "the answer has none, though `openid` was requested"
         case .malformed: "it is not a signed JSON web token"
         case .algorithm(let name):
             "its algorithm \(name) is not accepted: have the server sign with RS256, PS256, ES256 or EdDSA"
-        case .keys(let fault): "the keys to verify it with are unavailable: \(fault)"
-        case .unknownKey: "none of the server's keys fits it"
+        case .keys(let fault): "the keys to verify it are unavailable: \(fault)"
+        case .unknownKey: "none of the server's keys matches it"
         case .signature: "its signature is wrong"
         case .issuer: "it comes from another issuer"
         case .audience: "it is meant for another client"

@@ -2,7 +2,7 @@ internal import Cryptography
 import Synchronization
 internal import WireText
 
-/// Signing keys of an issuer, kept for a day. Fetched again, at most once a minute, when no key fits a signature.
+/// Signing keys of an issuer, kept for a day. Fetched again, at most once a minute, if no key verifies a signature.
 final class IssuerKeys: Sendable {
     private let directory: EndpointDirectory
     private let state = Mutex(State())
@@ -12,7 +12,7 @@ final class IssuerKeys: Sendable {
         var issuer: String?
         var keys: KeySet?
         var fetchedAt: ContinuousClock.Instant?
-        /// The last attempt, whatever came of it.
+        /// Time of the last fetch, successful or not.
         var askedAt: ContinuousClock.Instant?
     }
 
@@ -45,7 +45,7 @@ final class IssuerKeys: Sendable {
         }
     }
 
-    /// A client without keys may ask at any time: a person logs in, and one login runs at a time.
+    /// Whether the keys may be fetched now. Without keys there is no limit: one login runs at a time.
     private func mayAsk() -> Bool {
         let now = directory.clock.now()
         return state.withLock { state in

@@ -1,18 +1,18 @@
 internal import Cryptography
 internal import WireText
 
-/// An issuer's public keys: RFC 7517 section 5. Keys of a kind that we don't know are left out.
+/// An issuer's public keys: RFC 7517 section 5. Keys of unknown kinds are omitted.
 struct KeySet: Sendable {
     struct Key: Sendable {
         var identifier: String?
-        /// The only algorithm that it may be used with, where it says so.
+        /// The only algorithm for which the key may be used; `nil`: any.
         var algorithm: SignatureAlgorithm?
         var key: VerificationKey
     }
 
     var keys: [Key] = []
 
-    /// More would only make us busy.
+    /// Largest number of keys. Further keys are ignored, because each costs time.
     static let maxKeys = 64
 
     /// - Throws: `DiscoveryFault.malformed`
@@ -23,7 +23,7 @@ struct KeySet: Sendable {
         keys = entries.prefix(Self.maxKeys).compactMap(Self.key)
     }
 
-    /// Those that may have signed it. A token that names a key has to be signed by that one.
+    /// Returns the keys that may have signed the token. If the token names a key, only that key may have.
     func candidates(for token: SignedToken) -> [VerificationKey] {
         keys.filter { key in
             guard key.key.kind == token.algorithm.keyKind else { return false }

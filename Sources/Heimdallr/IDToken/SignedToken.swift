@@ -1,10 +1,10 @@
 internal import Cryptography
 internal import WireText
 
-/// A JSON Web Token in its compact form, taken apart: RFC 7515 section 7.1. Nothing in it is believed yet.
+/// The parts of a JSON Web Token in compact form: RFC 7515 section 7.1. The signature is not verified yet.
 struct SignedToken: Sendable {
     var algorithm: SignatureAlgorithm
-    /// Which key it says it was signed by.
+    /// Identifier of the signing key (`kid`), if the token has one.
     var keyID: String?
     var payload: JSONValue
     var signature: [UInt8]
@@ -13,14 +13,14 @@ struct SignedToken: Sendable {
 
     static let maxBytes = 64 * 1024
 
-    /// Where keys come from is never the token's to say: `jku`, `x5u`, `jwk` and `x5c` are not looked at.
+    /// Parses a token. Ignores `jku`, `x5u`, `jwk` and `x5c`, because a token must not choose the source of its keys.
     init(_ text: [UInt8]) throws(IDTokenFault) {
         guard text.count <= Self.maxBytes else { throw .malformed }
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let header = Self.json(parts[0]), case .object = header else { throw .malformed }
         guard let name = header["alg"]?.string else { throw .malformed }
         guard let algorithm = Self.algorithm(name) else { throw .algorithm(ForeignText.printable(name)) }
-        // An extension that must be understood, and we know none (section 4.1.11).
+        // These announce extensions that must be understood (section 4.1.11), and none is supported.
         guard header["crit"] == nil, header["b64"] == nil else { throw .malformed }
         guard let payload = Self.json(parts[1]), case .object = payload, let signature = Self.bytes(parts[2]),
             !signature.isEmpty
@@ -36,7 +36,7 @@ struct SignedToken: Sendable {
         message = Array(text[..<(text.count - parts[2].count - 1)])
     }
 
-    /// Asymmetric ones only: a secret that two know proves nothing to one of them, and `none` proves nothing at all.
+    /// Returns the algorithm if it is asymmetric. Others, such as HS256 and `none`, would not prove the issuer.
     static func algorithm(_ name: String) -> SignatureAlgorithm? {
         switch name {
         case "RS256": .rsa(.sha256)
@@ -57,6 +57,6 @@ struct SignedToken: Sendable {
         bytes(text).flatMap { try? JSONParser.parse($0) }
     }
 
-    /// base64url without padding, and no other spelling of the same bytes.
+    /// Decodes base64url without padding. Refuses any other spelling of the same bytes.
     static func bytes(_ text: some Sequence<UInt8>) -> [UInt8]? { Base64.decode(Array(text), as: .url) }
 }

@@ -1,21 +1,21 @@
 internal import Cryptography
 internal import WireText
 
-/// Parameters for the authorization endpoint: RFC 6749 sections 4.1.1 and 4.2.1, RFC 7636 section 4.3. Random per login.
+/// Parameters for the authorization endpoint, random for each login: RFC 6749 sections 4.1.1 and 4.2.1, RFC 7636.
 struct AuthorizationRequest: Sendable {
     var responseType: String
     var state: String
     var nonce: String?
-    /// `nil` for the implicit grant.
+    /// The PKCE verifier; `nil` for the implicit grant.
     var verifier: Secret?
     var parameters: [FormParameter]
 
     /// - Parameters:
-    ///   - fixed: what the configuration adds: scope, audience, resource and the like.
-    ///   - wantsIDToken: a `nonce` is sent, and has to come back in the id token. The implicit grant needs one (OpenID
-    ///     Connect Core section 3.2.2.1).
-    ///   - keyThumbprint: of the key that the code is to be bound to (RFC 9449 section 10).
-    /// - Throws: `CryptographyError` when there is no randomness.
+    ///   - fixed: parameters of the configuration, such as scope, audience and resource.
+    ///   - wantsIDToken: whether to send a `nonce`, which the id token must contain. The implicit grant requires a
+    ///     nonce (OpenID Connect Core section 3.2.2.1).
+    ///   - keyThumbprint: thumbprint of the key to which the code is bound (RFC 9449 section 10).
+    /// - Throws: `CryptographyError` if there is no randomness.
     init(
         _ method: LoginMethod, client: String, redirectURI: String, fixed: [FormParameter], wantsIDToken: Bool,
         keyThumbprint: String? = nil
@@ -44,17 +44,17 @@ struct AuthorizationRequest: Sendable {
         parameters += fixed
     }
 
-    /// RFC 7636 section 4.2.
+    /// Returns the PKCE challenge: RFC 7636 section 4.2.
     static func challenge(for verifier: String) throws(CryptographyError) -> String {
         Base64.encode(try Digest.sha256(Array(verifier.utf8)), alphabet: .url)
     }
 
-    /// 256 bits, 43 characters.
+    /// Returns 256 random bits in 43 characters.
     private static func random() throws(CryptographyError) -> String {
         Base64.encode(try RandomBytes.make(32), alphabet: .url)
     }
 
-    /// The endpoint's own query stays (RFC 6749 section 3.1). A space is `%20`, which every server reads.
+    /// Returns the endpoint's URL, with its own query (RFC 6749 section 3.1) and these parameters. A space is `%20`.
     static func url(_ endpoint: String, _ parameters: [FormParameter]) -> String {
         let pairs = parameters.map { parameter in
             let value =

@@ -1,12 +1,12 @@
 internal import Cryptography
 internal import WireText
 
-/// The browser's untrusted answer, checked against its login: RFC 6749 sections 4.1.2 and 4.2.2, RFC 9207.
+/// The browser's untrusted authorization response, checked against its login: RFC 6749 section 4.1.2, RFC 9207.
 struct AuthorizationResponse: Sendable {
     private var parameters: [String: String] = [:]
-    /// Unknown parameters, for readers of the token's further fields.
+    /// Unknown parameters. They become further members of the token.
     private var foreign: [String: String] = [:]
-    /// The answer has no `iss`, though this server always sends it (RFC 9207). Real servers omit it in errors.
+    /// Whether `iss` is missing, though this server always sends it (RFC 9207). Some servers omit it in errors.
     private var lacksIssuer = false
 
     static let maxBytes = 64 * 1024
@@ -19,7 +19,7 @@ struct AuthorizationResponse: Sendable {
             ? common.union(["access_token", "token_type", "expires_in", "scope", "id_token"]) : common
     }
 
-    /// Takes the URL apart and checks that it answers this login. Its content is judged later.
+    /// Parses the URL and checks that it belongs to this login. Its content is checked later.
     /// - Throws: `LoginError.foreignRedirect`, `.malformedRedirect`, `.wrongState` or `.wrongIssuer`
     init(
         _ url: String, redirectURI: String, state: String, expecting expectation: LoginAttempt.Expectation
@@ -27,13 +27,13 @@ struct AuthorizationResponse: Sendable {
         guard url.utf8.count <= Self.maxBytes else { throw .malformedRedirect }
         let (query, fragment) = try RedirectURI(redirectURI).answer(in: url)
         let known = Self.knownNames(expectation.method)
-        // A fragment that some servers put behind a code means nothing.
+        // The code flow ignores fragments, because some servers append one after the code.
         if expectation.method == .implicit, let fragment {
             (parameters, foreign) = try Self.decode(fragment.split(separator: "&"), known)
         }
-        // The query beside an answer in the fragment is ignored.
+        // If the fragment has the answer, the query is ignored.
         if parameters.isEmpty { (parameters, foreign) = try Self.decode(query, known) }
-        // First of all: what belongs to another login is not even read.
+        // `state` is checked first, so that nothing else of another login's answer is read.
         guard let sent = parameters["state"], ConstantTime.isEqual(Array(sent.utf8), Array(state.utf8)) else {
             throw .wrongState
         }
@@ -47,7 +47,7 @@ struct AuthorizationResponse: Sendable {
         }
     }
 
-    /// - Throws: `LoginError.refused` with what the server said, made printable.
+    /// - Throws: `LoginError.refused` with the server's error, made printable.
     func checkRefusal(hiding secrets: [Secret]) throws(LoginError) {
         if let refusal = Self.refusal(in: parameters, hiding: secrets) { throw .refused(refusal) }
     }
@@ -57,7 +57,7 @@ struct AuthorizationResponse: Sendable {
         return OAuthError(status: 302, code, hiding: secrets) { parameters[$0] }
     }
 
-    /// The error of an answer without a login. Its sender is unknown.
+    /// Returns the error of an answer without `state`. Its sender is unknown.
     static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
         guard answer.utf8.count <= maxBytes,
             let (parameters, _) = try? decode(answer.split(separator: "&"), knownNames(.browser)),
@@ -66,7 +66,7 @@ struct AuthorizationResponse: Sendable {
         return refusal(in: parameters, hiding: secrets)
     }
 
-    /// The first known parameter that an answer has twice.
+    /// Returns the first known parameter that appears twice in an answer.
     static func repeatedName(in answer: Substring, isFragment: Bool) -> String? {
         guard answer.utf8.count <= maxBytes else { return nil }
         let known = knownNames(isFragment ? .implicit : .browser)
@@ -78,7 +78,7 @@ struct AuthorizationResponse: Sendable {
         return nil
     }
 
-    /// The code of RFC 6749 section 4.1.2.
+    /// Returns the code: RFC 6749 section 4.1.2.
     /// - Throws: `LoginError.malformedRedirect` or `.wrongIssuer`
     func code() throws(LoginError) -> Secret {
         guard !lacksIssuer else { throw .wrongIssuer }
@@ -88,7 +88,7 @@ struct AuthorizationResponse: Sendable {
         return Secret(code)
     }
 
-    /// The token of RFC 6749 section 4.2.2, without a refresh token. Old servers omit the type.
+    /// Returns the token of the implicit grant (RFC 6749 section 4.2.2). Old servers omit `token_type`.
     /// - Throws: `LoginError.malformedRedirect` or `.wrongIssuer`
     func token() throws(LoginError) -> TokenResponse {
         guard !lacksIssuer else { throw .wrongIssuer }
@@ -107,7 +107,7 @@ struct AuthorizationResponse: Sendable {
 
     // MARK: application/x-www-form-urlencoded
 
-    /// Decodes the parameters. A repeated known name is an error (RFC 6749 section 3.1); a bad unknown one is left out.
+    /// Decodes the parameters. Repeated known names are errors (RFC 6749 section 3.1), repeated unknown names ignored.
     private static func decode(
         _ pairs: [Substring], _ names: Set<String>
     ) throws(LoginError) -> (known: [String: String], foreign: [String: String]) {

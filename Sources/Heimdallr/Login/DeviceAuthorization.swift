@@ -1,6 +1,6 @@
 internal import WireText
 
-/// The answer of a device authorization endpoint: RFC 8628 section 3.2.
+/// The response of a device authorization endpoint: RFC 8628 section 3.2.
 struct DeviceAuthorization: Sendable {
     var deviceCode: Secret
     var userCode: String
@@ -9,12 +9,12 @@ struct DeviceAuthorization: Sendable {
     var expiresIn: Duration
     var interval: Duration
 
-    /// `nil`: the body has another form, or holds an unsafe address.
+    /// Parses a response; `nil` if it has another form or an unsafe address.
     init?(_ body: [UInt8]) {
         guard let value = try? JSONParser.parse(body), let code = value["device_code"]?.string, !code.isEmpty,
             code.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), let userCode = value["user_code"]?.string,
             !userCode.isEmpty, userCode.count <= 128,
-            // The second name is Google's.
+            // Google uses the second name.
             let uri = (value["verification_uri"] ?? value["verification_url"])?.string, Self.isAddress(uri)
         else { return nil }
         deviceCode = Secret(code)
@@ -27,7 +27,7 @@ struct DeviceAuthorization: Sendable {
         interval = .seconds(min(max(pause ?? 5, 1), 300))
     }
 
-    /// A web page; not a script, and nothing that could end a line on a terminal.
+    /// Whether the text is the URL of a web page. Excludes scripts and control characters, which could harm a terminal.
     private static func isAddress(_ text: String) -> Bool {
         let lowered = text.lowercased()
         return (lowered.hasPrefix("https://") || lowered.hasPrefix("http://")) && text.utf8.count <= 2048
@@ -35,22 +35,22 @@ struct DeviceAuthorization: Sendable {
     }
 }
 
-/// A login on another device that has begun: RFC 8628 section 3.2. Prints as `<redacted>`.
+/// A login on another device in progress: RFC 8628 section 3.2. Prints as `<redacted>`.
 public struct DeviceLogin: Sendable, Redacted {
     /// The name of the client: `Heimdallr.name`.
     public let client: String
-    /// The code that the person types: `user_code`, made printable.
+    /// The code that the person enters: `user_code`, made printable.
     public let userCode: String
-    /// Where they type it in: `verification_uri`, an http:// or https:// URL.
+    /// The page on which the person enters the code: `verification_uri`, an http:// or https:// URL.
     public let verificationURI: String
-    /// The same with the code in it, to be shown as a QR code: `verification_uri_complete`. `nil`: the server has none.
+    /// The same page with the code in its URL, for a QR code: `verification_uri_complete`; `nil`: the server sent none.
     public let verificationURIComplete: String?
-    /// When the codes expire.
+    /// Expiry of the codes.
     public let expiresAt: ContinuousClock.Instant
-    /// How long to wait between two questions whether the person has logged in.
+    /// Interval between two polls.
     public let interval: Duration
 
     let deviceCode: Secret
-    /// Record of the client that began it. A client with another one has another server or account.
+    /// Record name of the client that began the login. A client with another record name has another server or account.
     let record: String
 }

@@ -6,7 +6,7 @@ struct DevicePolling: Sendable {
         case fail(LoginError)
     }
 
-    /// Between two questions.
+    /// Interval between two polls.
     private(set) var interval: Duration
     private var faultsInARow = 0
 
@@ -14,7 +14,7 @@ struct DevicePolling: Sendable {
 
     init(interval: Duration) { self.interval = interval }
 
-    /// Meaning of an answer. `wait` is not checked against the codes' end: the caller knows the time.
+    /// Returns the next step after an answer. The caller has to check whether the codes expire during a `wait`.
     mutating func next(_ outcome: TokenLifeCycle.Outcome) -> Step {
         switch outcome {
         case .response(let response): return .done(response)
@@ -25,12 +25,12 @@ struct DevicePolling: Sendable {
         case .fault(.refused(let error), _) where error.code == .expiredToken: return .fail(.expired)
         case .fault(let fault, let retryAfter):
             return fault.looksPermanent ? .fail(LoginError(fault)) : backOff(retryAfter)
-        // Not what a device's question can bring.
+        // A poll has no such outcome.
         case .adopted, .seedSpent: return .wait(interval)
         }
     }
 
-    /// The server can't be reached, or is out of order: asked less often, and again until the codes end.
+    /// Returns a longer wait after a fault of the server. Polling goes on until the codes expire.
     private mutating func backOff(_ retryAfter: Duration?) -> Step {
         faultsInARow += 1
         let pause = interval * (1 << min(faultsInARow, 6))

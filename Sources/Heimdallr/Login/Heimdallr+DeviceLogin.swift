@@ -2,8 +2,8 @@
 extension Heimdallr {
     private static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-    /// Begins a login on another device (RFC 8628 section 3.1). Show it to the person, and call `finishDeviceLogin(_:)`.
-    /// - Throws: `LoginError`; nothing has changed then.
+    /// Begins a login on another device (RFC 8628 section 3.1). Show it to the person and call `finishDeviceLogin(_:)`.
+    /// - Throws: `LoginError`. Nothing has then changed.
     public func beginDeviceLogin() async throws(LoginError) -> DeviceLogin {
         guard loginMethod == .device else { throw .wrongMethod }
         return try await telling { () async throws(LoginError) in try await askForCodes() }
@@ -21,9 +21,9 @@ extension Heimdallr {
             interval: answer.interval, deviceCode: answer.deviceCode, record: recordName)
     }
 
-    /// Polls the server until the person has logged in or can't any more (RFC 8628 section 3.5). On return the token is stored
-    /// and in use. Cancel the task to give up.
-    /// - Throws: `LoginError`; nothing has been stored then.
+    /// Polls the server until the person has logged in or the codes have expired (RFC 8628 section 3.5). On return the
+    /// token is stored and in use. Cancel the task to give up.
+    /// - Throws: `LoginError`. Nothing has then been stored.
     public func finishDeviceLogin(_ login: DeviceLogin) async throws(LoginError) {
         guard loginMethod == .device, login.client == name else { throw .wrongMethod }
         try await telling { () async throws(LoginError) in
@@ -41,7 +41,7 @@ extension Heimdallr {
             do { try await clock.sleep(due) } catch { throw .cancelled }
             try checkRunning()
             guard !Task.isCancelled else { throw .cancelled }
-            // Another process that polls for the same login was faster.
+            // Another process that polls for the same login has saved the token.
             if begins, hasAdopted { return }
             guard clock.now() < login.expiresAt else { throw .expired }
             let next: Duration?
@@ -51,7 +51,7 @@ extension Heimdallr {
         }
     }
 
-    /// A token came in by the store.
+    /// Whether the current token came from the store.
     private var hasAdopted: Bool { hasAccessToken && look { $0.held?.isStored ?? false } }
 
     /// Polls once.
@@ -62,7 +62,7 @@ extension Heimdallr {
         do throws(LoginError) {
             return try await holdingStore { () async throws(LoginError) in try await self.askForDevice(login, polling) }
         } catch LoginError.endpoint(.store) {
-            // Another process works with the record: nothing was asked.
+            // Another process holds the record, so no poll was sent.
             return (polling, polling.interval)
         }
     }
@@ -78,7 +78,7 @@ extension Heimdallr {
                 [FormParameter("device_code", login.deviceCode)], grantType: Self.deviceGrant, sendsScope: false,
                 to: nil)
         } catch LoginError.discovery {
-            // The token endpoint is not known just now.
+            // The token endpoint is temporarily unknown.
             return (polling, polling.interval)
         }
         switch polling.next(outcome) {

@@ -1,21 +1,21 @@
 internal import Cryptography
 
-// Logins: how a person gives a client its first token. Any thread.
+// Logins, by which a person gives a client its first token. Any thread.
 extension Heimdallr {
-    /// How a person logs in. `nil`: the client gets its tokens without a person.
+    /// Method of a person's login; `nil`: the client gets its tokens without a person.
     public var loginMethod: LoginMethod? { exchange.grant.loginMethod }
 
-    /// How much time a person has at a browser.
+    /// Time limit of a login at a browser.
     static let loginLife = Duration.seconds(600)
 
-    /// Begins a login at a browser (RFC 6749 section 4.1, with PKCE, RFC 7636; or implicit). Pushes the request where wanted
-    /// (RFC 9126). Within ten minutes, send the person to `LoginAttempt.url` and call `finishLogin(_:redirectedTo:)`.
+    /// Begins a login at a browser (RFC 6749 section 4.1, with PKCE; or implicit). Pushes the request if possible (RFC
+    /// 9126). Send the person to `LoginAttempt.url`, and call `finishLogin(_:redirectedTo:)` within ten minutes.
     /// - Parameters:
-    ///   - redirectURI: the registered address: an absolute URI without a fragment; https, http on loopback, or a private
-    ///     scheme (RFC 8252).
-    ///   - goesAtOnce: whether a browser opens the address now. A pushed request lives for seconds only.
-    ///   - agreed: `SignInOffer.consent` of the offer that the person saw; `nil`: none was shown.
-    /// - Throws: `LoginError`; nothing has changed then.
+    ///   - redirectURI: the registered address, an absolute URI without a fragment: https, http on loopback, or a
+    ///     private scheme (RFC 8252).
+    ///   - goesAtOnce: whether a browser opens the address now. A pushed request expires after seconds.
+    ///   - agreed: `SignInOffer.consent` of the offer that the person saw; `nil`: no offer was shown.
+    /// - Throws: `LoginError`. Nothing has then changed.
     public func beginLogin(
         redirectURI: String, goesAtOnce: Bool = true, agreed: String? = nil
     ) async throws(LoginError) -> LoginAttempt {
@@ -24,7 +24,7 @@ extension Heimdallr {
         try checkRunning()
         return try await telling { () async throws(LoginError) in
             guard let enroller = exchange.enroller else {
-                // Optional if every address is configured.
+                // The metadata is optional: all addresses may be configured.
                 let metadata = try? await exchange.directory.metadata()
                 return try await begin(method, redirectURI, goesAtOnce, metadata, [])
             }
@@ -63,12 +63,12 @@ extension Heimdallr {
             expectation: expectation)
     }
 
-    /// Ends a login at a browser: checks the answer, exchanges the code (RFC 6749 section 4.1.3), verifies the id token, stores
-    /// the token and uses it.
+    /// Finishes a login at a browser: checks the answer, exchanges the code (RFC 6749 section 4.1.3) and verifies the
+    /// id token. Then stores the token and makes it current.
     /// - Parameters:
     ///   - attempt: from `beginLogin(redirectURI:goesAtOnce:)` of the same client. Use it only once.
     ///   - url: the whole URL of the redirect, with its query or fragment.
-    /// - Throws: `LoginError`; nothing has been stored then.
+    /// - Throws: `LoginError`. Nothing has then been stored.
     public func finishLogin(_ attempt: LoginAttempt, redirectedTo url: String) async throws(LoginError) {
         guard attempt.client == name, attempt.expectation.method == loginMethod else { throw .wrongMethod }
         try checkRunning()
@@ -112,8 +112,8 @@ extension Heimdallr {
         }
     }
 
-    /// Logs in with a user name and a password (RFC 6749 section 4.3). Sends them once, and keeps only the tokens.
-    /// - Throws: `LoginError`; nothing has been stored then.
+    /// Logs in with a user name and a password (RFC 6749 section 4.3). Sends both once, and keeps only the tokens.
+    /// - Throws: `LoginError`. Nothing has then been stored.
     public func login(username: String, password: Secret) async throws(LoginError) {
         guard loginMethod == .password else { throw .wrongMethod }
         try checkRunning()
@@ -126,19 +126,19 @@ extension Heimdallr {
         }
     }
 
-    /// Fetches a new token now, at least a second after the last request and after the server's `Retry-After`. No effect on a
-    /// client that needs a login. Returns at once.
+    /// Requests a new token as soon as a second has passed since the last request, and the server's `Retry-After`. Has
+    /// no effect on a client that needs a login. Returns at once.
     public func refreshNow() { apply { $0.refreshNow($1) } }
 
-    /// Does the same, and waits for the outcome or for a request under way, at most for `limit`.
-    /// - Throws: `HeimdallrError`; the former token stays.
+    /// Requests a new token like `refreshNow()`, and waits for the outcome at most `limit`. Joins a request under way.
+    /// - Throws: `HeimdallrError`. The former token then stays.
     public func refreshedToken(waiting limit: Duration = .seconds(30)) async throws(HeimdallrError) -> AccessToken {
         try await waiting { life, id, moment in
             life.waitForRefresh(id, until: moment.now + limit, moment)
         }
     }
 
-    /// Sends a request to another endpoint than the token endpoint. These endpoints want `client_id` in the form.
+    /// Sends a request to an endpoint other than the token endpoint. These endpoints require `client_id` in the form.
     func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HeimdallrHTTPResponse {
         do throws(TokenEndpointFault) {
             var request = try await exchange.authenticated(form)
@@ -151,8 +151,8 @@ extension Heimdallr {
     /// Fetches the issuer's metadata, if there is an issuer.
     package func findMetadata() async throws(DiscoveryFault) { _ = try await exchange.directory.metadata() }
 
-    /// Returns the endpoints for a first token, by their names in metadata. The token endpoint is last, if there is one.
-    /// - Throws: `LoginError`, for the first endpoint without an address.
+    /// Returns the endpoints for a first token, with their names in metadata. The token endpoint, if needed, is last.
+    /// - Throws: `LoginError` for the first endpoint without an address.
     package func findEndpoints() async throws(LoginError) -> [(name: String, url: String)] {
         var found: [(name: String, url: String)] = []
         for endpoint in await neededEndpoints() { found.append((endpoint.rawValue, try await url(endpoint))) }
@@ -161,7 +161,7 @@ extension Heimdallr {
 
     private func neededEndpoints() async -> [Endpoint] {
         switch loginMethod {
-        // The code grant alone insists on an id token: `takeUp(_:askedAt:nonce:needsIDToken:)`.
+        // Only the code grant requires an id token: `takeUp(_:askedAt:nonce:needsIDToken:)`.
         case .browser: [.authorization] + (await pushingEndpoints()) + (wantsIDToken ? [.keys] : []) + [.token]
         case .implicit: [.authorization] + (await pushingEndpoints())
         case .device: [.deviceAuthorization, .token]

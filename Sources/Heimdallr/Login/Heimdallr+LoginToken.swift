@@ -1,4 +1,4 @@
-// Steps that all kinds of login share: from the lease of the store to the saved token.
+// Steps of all kinds of login, from the store's lease to the saved token.
 extension Heimdallr {
     /// Sends the event of a failed login.
     func tell(_ error: LoginError) {
@@ -8,7 +8,7 @@ extension Heimdallr {
         }
     }
 
-    /// Takes a step of a login, and sends the event of its failure.
+    /// Runs a step of a login, and sends an event if it fails.
     func telling<Value>(_ step: () async throws(LoginError) -> Value) async throws(LoginError) -> Value {
         do throws(LoginError) { return try await step() } catch {
             tell(error)
@@ -16,23 +16,23 @@ extension Heimdallr {
         }
     }
 
-    /// Sends the event of an answer that was refused before it came here.
+    /// Sends the event of an answer that the caller refused.
     package func refusedAnswer(_ error: LoginError) { tell(error) }
 
-    /// A known parameter that an answer has twice (RFC 6749 section 3.1).
+    /// Returns a known parameter that appears twice in an answer (RFC 6749 section 3.1).
     package static func repeatedParameter(in answer: Substring, isFragment: Bool) -> String? {
         AuthorizationResponse.repeatedName(in: answer, isFragment: isFragment)
     }
 
-    /// The error of an answer without `state`; `nil`: no error, or a state. Printable, at most 256 characters, no `secrets`.
-    /// - Parameter answer: a query or a fragment, without its mark.
+    /// Returns the error of an answer without `state`, made printable; `nil` with a `state` or without an error.
+    /// - Parameter answer: a query without `?`, or a fragment without `#`.
     package static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
         AuthorizationResponse.refusalWithoutState(in: answer, hiding: secrets)
     }
 
     func checkRunning() throws(LoginError) { if look({ $0.stage == .stopped || $0.isYielding }) { throw .stopped } }
 
-    /// - Parameter metadata: the server's metadata, if it is known.
+    /// Returns the address of an endpoint. `metadata` is the server's metadata, if it is known.
     func url(_ endpoint: Endpoint, in metadata: ServerMetadata? = nil) async throws(LoginError) -> String {
         do throws(DiscoveryFault) { return try await exchange.directory.url(endpoint, in: metadata) } catch {
             throw LoginError(error)
@@ -45,17 +45,18 @@ extension Heimdallr {
         return [held.accessToken, held.refreshToken].compactMap { $0 }
     }
 
-    /// The same and the client's credentials.
+    /// Returns `liveSecrets` and the client's credentials.
     package func knownSecrets() async -> [Secret] {
         var request = TokenRequest(form: [], headers: [])
         try? await exchange.credentials.authenticate(&request)
         return liveSecrets + request.secrets
     }
 
-    /// Whether an id token is expected. It can be checked only with an issuer.
+    /// Whether an id token is expected. Without an issuer it could not be checked.
     var wantsIDToken: Bool { exchange.configuration.issuer != nil && exchange.configuration.scope.contains("openid") }
 
-    /// Runs `body` under the gate and the lease of the record. Not cancelled with the caller: a one-time credential may be used.
+    /// Runs `body` under the client's gate and the record's lease. Cancellation of the caller does not stop it, because
+    /// a one-time credential may already be used.
     func holdingStore<Value: Sendable>(
         _ body: @escaping @Sendable () async throws(LoginError) -> Value
     ) async throws(LoginError) -> Value {
@@ -68,7 +69,7 @@ extension Heimdallr {
             } catch let error as TokenStoreError where error.kind == .busy || error.kind == .unreachable {
                 return .failure(.endpoint(.store(error)))
             } catch {
-                // A faulty store excludes no other process.
+                // A faulty store can't exclude other processes. The login goes on.
             }
             countLogin(1)
             defer { countLogin(-1) }
@@ -85,8 +86,7 @@ extension Heimdallr {
         return try result.get()
     }
 
-    /// Makes a login's token request.
-    /// - Returns: the token and the time of the request.
+    /// Sends a login's token request. Returns the answer and the time of the request.
     func token(
         _ form: [FormParameter], grantType: String, sendsScope: Bool, to endpoint: String?
     ) async throws(LoginError) -> (TokenResponse, ContinuousClock.Instant) {
@@ -95,12 +95,12 @@ extension Heimdallr {
         switch outcome {
         case .response(let response): return (response, askedAt)
         case .fault(let fault, _): throw LoginError(fault)
-        // Impossible for a login's request.
+        // A login's request has no such outcome.
         case .adopted, .seedSpent: throw .overtaken
         }
     }
 
-    /// - Throws: `LoginError` when nothing could be sent.
+    /// - Throws: `LoginError` if nothing was sent.
     func ask(
         _ form: [FormParameter], grantType: String, sendsScope: Bool, to endpoint: String?
     ) async throws(LoginError) -> (TokenLifeCycle.Outcome, ContinuousClock.Instant) {
@@ -120,7 +120,7 @@ extension Heimdallr {
         return (outcome, askedAt)
     }
 
-    /// The signed-in person by the id token, if one is wanted.
+    /// Returns the signed-in person from the id token, if an id token is expected.
     /// - Throws: `LoginError.idToken`
     private func signIn(from response: TokenResponse, nonce: String?, isRequired: Bool) async throws(LoginError)
         -> SignIn?
@@ -146,7 +146,7 @@ extension Heimdallr {
         }
     }
 
-    /// Verifies the id token of a login's answer, makes the token durable, then uses it. Under `holdingStore` only.
+    /// Verifies the id token of a login's answer, saves the token, then makes it current. Call only in `holdingStore`.
     func takeUp(
         _ response: TokenResponse, askedAt: ContinuousClock.Instant, nonce: String? = nil, needsIDToken: Bool = false
     ) async throws(LoginError) {

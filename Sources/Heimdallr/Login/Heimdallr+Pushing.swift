@@ -1,8 +1,8 @@
 internal import WireText
 
-/// Use of pushed authorization requests, where the browser carries only a reference: RFC 9126.
+/// Use of pushed authorization requests (RFC 9126), so that the browser carries only a reference.
 public enum PushedAuthorization: String, Sendable, Hashable, CaseIterable {
-    /// Pushed where the server offers it. Where its metadata requires it, a login that can't push fails.
+    /// Pushed if the server supports this. If its metadata requires it, a login that can't push fails.
     case auto
     /// Never pushed: the browser carries the whole request.
     case off
@@ -12,8 +12,8 @@ public enum PushedAuthorization: String, Sendable, Hashable, CaseIterable {
 
 // Pushed authorization requests: RFC 9126.
 extension Heimdallr {
-    /// Address for the browser, with the whole request or a reference to a pushed one.
-    /// - Parameter goesAtOnce: a pushed request lives for seconds, so a printed address holds the whole request.
+    /// Returns the address for the browser, with the whole request or a reference to a pushed request.
+    /// - Parameter goesAtOnce: whether a browser opens the address now. A pushed request would soon expire.
     func address(
         _ endpoint: String, _ request: AuthorizationRequest, _ metadata: ServerMetadata?, goesAtOnce: Bool
     ) async throws(LoginError) -> String {
@@ -31,7 +31,7 @@ extension Heimdallr {
         }
         do throws(LoginError) {
             let reference = try await push(request, to: try await url(.pushedAuthorization, in: metadata))
-            // OpenID Connect Core section 6.1 wants response_type beside the reference, and so do many servers.
+            // OpenID Connect Core section 6.1, and many servers, require response_type beside the reference.
             return AuthorizationRequest.url(
                 endpoint,
                 [
@@ -40,7 +40,7 @@ extension Heimdallr {
                     FormParameter("request_uri", reference),
                 ])
         } catch {
-            // The browser would meet the same refusal. After another fault it can still carry the request.
+            // The browser's request would be refused too. After other faults the browser carries the request.
             if case .refused(let refusal) = error { throw .pushRefused(refusal) }
             if isRequired { throw error }
             return whole
@@ -61,7 +61,7 @@ extension Heimdallr {
         requiresPushing(try? await exchange.directory.metadata()) ? [.pushedAuthorization] : []
     }
 
-    /// RFC 9126 section 2.
+    /// Sends the request, and returns its reference: RFC 9126 section 2.
     private func push(_ request: AuthorizationRequest, to url: String) async throws(LoginError) -> String {
         let response = try await post(request.parameters, to: url)
         guard let reference = (try? JSONParser.parse(response.body))?["request_uri"]?.string, !reference.isEmpty,

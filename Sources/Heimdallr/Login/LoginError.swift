@@ -1,48 +1,48 @@
-/// Reason why a login failed. Nothing has changed then. The text says what to do and holds no secret.
+/// Reason why a login failed. Nothing has then changed. The text says what to do and contains no secret.
 public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The client's grant has no login of this kind, or the login belongs to another client.
     case wrongMethod
     /// The redirect URI is relative, has a fragment, is http to another host, or has a reserved query parameter.
     case badRedirectURI
-    /// A `client_id` that a person has typed in, or its secret, is empty, too long, or has characters that can't be sent.
+    /// A `client_id` that a person entered, or its secret, is empty, too long, or has characters that can't be sent.
     case badClient
-    /// An endpoint is neither configured nor in the server's metadata: its name, such as `authorization_endpoint`.
+    /// An endpoint is neither configured nor in the server's metadata. Its name, such as `authorization_endpoint`.
     case noEndpoint(String)
-    /// An endpoint was to come from the server's metadata, which can't be used.
+    /// The server's metadata, which should name an endpoint, can't be used.
     case discovery(DiscoveryFault)
-    /// The URL that came back is not the redirect URI.
+    /// The redirected URL is not the redirect URI.
     case foreignRedirect
-    /// The URL that came back can't be read: a parameter twice, an escape cut off, neither a code nor an error.
+    /// The redirected URL can't be read: a repeated parameter, an incomplete escape, or neither a code nor an error.
     case malformedRedirect
-    /// The answer's `state` belongs to another login, or to none: RFC 6749 section 10.12.
+    /// The answer's `state` is not that of this login: RFC 6749 section 10.12.
     case wrongState
-    /// The answer came by another browser than the one that began the login.
+    /// The answer came from a browser that did not begin the login.
     case foreignBrowser
-    /// The answer's `iss` names another server, or is missing though this server always sends it: RFC 9207.
+    /// The answer's `iss` names another server, or is missing though this server always sends `iss`: RFC 9207.
     case wrongIssuer
     /// The person took too long.
     case expired
     /// The server refused, at the browser or at an endpoint, with this error.
     case refused(OAuthError)
-    /// The server refused the pushed request (RFC 9126); the browser was not sent there. The server's answer.
+    /// The server refused the pushed request (RFC 9126), so the browser was not sent there. The server's error.
     case pushRefused(OAuthError)
     /// A request to the server failed, or its answer can't be used.
     case endpoint(TokenEndpointFault)
     /// The id token was refused.
     case idToken(IDTokenFault)
-    /// The login began with another server or account, or with another client, resource or scope, than this client has now.
+    /// The client's server, account, `client_id`, resource or scope has changed since the login began.
     case reconfigured
-    /// The client was logged out, or logged in by another login, while this one was under way.
+    /// Another login or a logout of this client happened during this login.
     case overtaken
-    /// The task that waited was cancelled.
+    /// The waiting task was cancelled.
     case cancelled
     /// `Heimdallr.shutdown()` was called.
     case stopped
-    /// The machine gave no random numbers, so nothing was sent.
+    /// The system provided no random numbers, so nothing was sent.
     case noRandomness
-    /// The documents of the API or its server say something else than the offer that the person agreed to: the changed parts.
+    /// The documents of the API or its server have changed since the person agreed to the offer. The changed parts.
     case offerChanged([SignInOffer.Part])
-    /// A pushed request is required (RFC 9126), but would expire before a person opens the address.
+    /// A pushed request is required (RFC 9126), but would expire before the person opens the address.
     case pushingRequired
 
     public var description: String {
@@ -50,18 +50,18 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
         case .wrongMethod: "this client's grant type has no login of this kind"
         case .badRedirectURI:
             "the redirect URI can't be used: write an absolute URI without a fragment, https:// or on loopback"
-        case .badClient: "the client_id or its secret is empty, too long, or has other characters than ASCII"
+        case .badClient: "the client_id or its secret is empty, too long, or has characters outside ASCII"
         case .noEndpoint(Endpoint.keys.rawValue): DiscoveryFault.missing(Endpoint.keys.rawValue).description
         case .noEndpoint(let name):
-            "the \(name) is not known: write it in the configuration, or an issuer whose metadata names it"
+            "the \(name) is not known: configure it, or configure an issuer whose metadata names it"
         case .discovery(let fault): fault.description
         case .foreignRedirect:
-            "this is not the address that the server was asked to answer to: paste the whole address of the page that "
-                + "the browser was sent to"
-        case .malformedRedirect: "the address that came back can't be read: sign in again"
-        case .wrongState: "the answer does not belong to this login: sign in again, and answer only your own"
-        case .foreignBrowser: "the answer came by another browser than the one that began the login"
-        case .wrongIssuer: "the answer comes from another server than the one that was asked: nothing was sent to it"
+            "this is not the redirect address of this login: paste the whole address of the page to which the server "
+                + "sent the browser"
+        case .malformedRedirect: "the redirect address has unreadable parameters: sign in again"
+        case .wrongState: "the answer does not belong to this login: sign in again, and use only the newest answer"
+        case .foreignBrowser: "the answer came from another browser: sign in again, and stay in one browser"
+        case .wrongIssuer: "the answer comes from another server than this login uses: nothing was sent to it"
         case .expired: "the login took too long: sign in again"
         case .refused(let error): Self.sentence(for: error)
         case .pushRefused(let error): "the server refused the pushed authorization request (PAR): \(error)"
@@ -69,14 +69,14 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
         case .idToken(let fault): "the server's id token was refused: \(fault)"
         case .reconfigured:
             "the login began with another server, client_id, resource or scope than this client has now: sign in again"
-        case .overtaken: "the client was logged in or out in another way meanwhile"
+        case .overtaken: "another login or a logout of this client was faster"
         case .cancelled: "the login was cancelled"
         case .stopped: "this client has been shut down"
-        case .noRandomness: "the machine gave no random numbers: nothing was sent"
+        case .noRandomness: "the system provided no random numbers: nothing was sent"
         case .offerChanged: "the API or its server has changed since the offer was shown: look at the new offer"
         case .pushingRequired:
-            "the request has to be pushed (`par: required`, or the server's metadata), and an address that is printed "
-                + "would outlive it: sign in at the page"
+            "the request has to be pushed (`par: required`, or the server's metadata), and would expire before a "
+                + "printed address is opened: sign in at the page"
         }
     }
 
@@ -85,11 +85,11 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
             switch error.code {
             case .accessDenied: "the sign-in was refused"
             case .invalidScope: "the server does not grant this scope: check `scope`"
-            case .unauthorizedClient: "the server does not allow this client to log in like this"
-            case .unsupportedResponseType, .unsupportedGrantType: "the server does not know this kind of login"
+            case .unauthorizedClient: "the server does not allow this client to use this kind of login"
+            case .unsupportedResponseType, .unsupportedGrantType: "the server does not support this kind of login"
             case .invalidClient: "the server does not know the client: check `client_id` and its secret"
-            case .invalidGrant: "the server did not take what the login brought: sign in again"
-            case .invalidRequest: "the server did not understand the login: check `redirect_uri` and `params`"
+            case .invalidGrant: "the server did not accept the login's code or password: sign in again"
+            case .invalidRequest: "the server did not understand the login request: check `redirect_uri` and `params`"
             case .invalidTarget: "the server does not know the resource: check `resource` and `audience`"
             case .serverError, .temporarilyUnavailable: "the server is out of order: try again later"
             default: "the server refused the login"

@@ -1,17 +1,17 @@
 import Synchronization
 
-/// Keeps begun logins for another process. Each can be taken once.
+/// Stores logins in progress, so that another process can finish them. Each can be taken once.
 public protocol PendingLoginStore: Sendable {
-    /// Keeps `content` under `key`, an unguessable name, until it is taken or `life` is over.
-    /// - Throws: `TokenStoreError` when it may not be kept.
+    /// Stores `content` under `key`, an unguessable name, until it is taken or `life` has passed.
+    /// - Throws: `TokenStoreError` if the content may not be stored.
     func putPending(_ content: Secret, key: String, life: Duration) async throws
 
-    /// Removes and returns the content of `key`, for one caller only; `nil`: missing, taken or ended.
-    /// - Throws: `TokenStoreError` when the store does not answer.
+    /// Removes and returns the content of `key`, for one caller only; `nil`: missing, taken or expired.
+    /// - Throws: `TokenStoreError` if the store does not answer.
     func takePending(key: String) async throws -> Secret?
 }
 
-/// Keeps pending logins in the memory of this process. Safe on any thread.
+/// Stores pending logins in the memory of this process. Safe on any thread.
 public final class PendingLoginMemoryStore: PendingLoginStore {
     private struct Entry {
         var content: Secret
@@ -21,7 +21,7 @@ public final class PendingLoginMemoryStore: PendingLoginStore {
     private let entries = Mutex<[String: Entry]>([:])
     private let clock: HeimdallrClock
 
-    /// The most that is kept; then those that end first make room.
+    /// Largest number of stored logins. If it is reached, the login that expires first is removed.
     static let limit = 1024
 
     /// An empty store.

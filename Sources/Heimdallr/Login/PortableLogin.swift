@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import WireText
 
-/// A begun login that another process of the same configuration can end: state, PKCE verifier and nonce, or the device
-/// code. Prints as `<redacted>`.
+/// A login in progress that another process with the same configuration can finish. Contains state, PKCE verifier and
+/// nonce, or the device code. Prints as `<redacted>`.
 package struct PortableLogin: Sendable, Redacted {
     package enum Kind: Sendable {
         case browser(LoginAttempt)
@@ -11,7 +11,7 @@ package struct PortableLogin: Sendable, Redacted {
 
     package let kind: Kind
 
-    /// Whether `client` has the server and the account that it began with.
+    /// Whether `client` still has the server and the account with which the login began.
     package func belongs(to client: Heimdallr) -> Bool {
         switch kind {
         case .browser(let attempt): attempt.expectation.record == client.recordName
@@ -23,15 +23,15 @@ package struct PortableLogin: Sendable, Redacted {
 
     package init(_ login: DeviceLogin) { kind = .device(login) }
 
-    // MARK: Where it lies
+    // MARK: Key in the store
 
-    /// Only the browser that began can name it: it has the cookie, and the server sends it back with the state.
+    /// Returns the key of a login at a browser. Only the browser that began has both the cookie and the state.
     package static func key(state: String, cookie: Secret) -> String? { key("browser", state, cookie.revealed) }
 
-    /// - Parameter ticket: stands in the address of the page that shows the code.
+    /// - Parameter ticket: part of the address of the page that shows the code.
     package static func key(ticket: String) -> String? { key("device", ticket) }
 
-    /// The store learns neither. `nil`: libcrypto has no memory left.
+    /// Returns a digest, so that the store does not see the parts; `nil`: libcrypto has no memory left.
     private static func key(_ parts: String...) -> String? {
         (try? Digest.sha256(Array(parts.joined(separator: "\n").utf8))).map { Base64.encode($0, alphabet: .url) }
     }
@@ -73,7 +73,7 @@ package struct PortableLogin: Sendable, Redacted {
         return Secret(bytes)
     }
 
-    /// - Parameter end: its expiry in this process. The store has checked its life by its own clock.
+    /// - Parameter end: expiry in this process. The store has checked the lifetime by its own clock.
     /// - Returns: `nil` for other content.
     package init?(_ content: Secret, until end: ContinuousClock.Instant) {
         guard let value = content.withSpan({ try? JSONParser.parse($0) }), let client = value["client"]?.string,

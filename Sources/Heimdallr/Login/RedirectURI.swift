@@ -1,17 +1,17 @@
-/// Where a server sends the browser back to: RFC 6749 section 3.1.2, RFC 8252 section 7. Compared byte by byte.
+/// Redirect URI of a login: RFC 6749 section 3.1.2, RFC 8252 section 7. Compared byte by byte.
 struct RedirectURI: Sendable, Equatable {
-    /// All before the query.
+    /// The URI before its query.
     private let base: Substring
-    /// The query's own pairs, as they stand.
+    /// The pairs of the URI's own query, unchanged.
     private let fixed: [Substring]
 
-    /// Names that an answer's query may have.
+    /// Names of the parameters that a server adds to the query.
     private static let answerNames: Set<Substring> = [
         "code", "state", "iss", "error", "error_description", "error_uri", "access_token", "token_type", "expires_in",
         "scope",
     ]
 
-    /// - Throws: `LoginError.badRedirectURI`; also for a scheme or host in capitals, which a browser would change.
+    /// - Throws: `LoginError.badRedirectURI`, also for a scheme or host in capitals, which a browser would change.
     init(_ text: String) throws(LoginError) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), text.utf8.count <= 2048, !text.contains("#"),
             let colon = text.firstIndex(of: ":")
@@ -34,7 +34,7 @@ struct RedirectURI: Sendable, Equatable {
         }
     }
 
-    /// Of `//host:port/…`, without user information.
+    /// Returns the host of `//host:port/…`; `nil` with user information or an invalid port.
     private static func host(_ rest: Substring) -> String? {
         guard rest.hasPrefix("//") else { return nil }
         let authority = rest.dropFirst(2).prefix { $0 != "/" && $0 != "?" }
@@ -48,7 +48,7 @@ struct RedirectURI: Sendable, Equatable {
         return host.isEmpty ? nil : String(host)
     }
 
-    /// A browser writes an empty path as `/`; nothing else is made alike.
+    /// Splits a URI before its query. An empty path becomes `/`, as browsers write it. Nothing else is normalized.
     private static func split(_ text: String) -> (Substring, [Substring]) {
         let mark = text.firstIndex(of: "?") ?? text.endIndex
         var base = text[..<mark]
@@ -61,8 +61,8 @@ struct RedirectURI: Sendable, Equatable {
         return (base, query.split(separator: "&"))
     }
 
-    /// The pairs that the server has added to the query, and the fragment.
-    /// - Throws: `LoginError.foreignRedirect` when this is not the redirect URI.
+    /// Returns the pairs that the server has added to the query, and the fragment.
+    /// - Throws: `LoginError.foreignRedirect` if `url` is not the redirect URI.
     func answer(in url: String) throws(LoginError) -> (query: [Substring], fragment: Substring?) {
         let hash = url.firstIndex(of: "#")
         let fragment = hash.map { url[url.index(after: $0)...] }

@@ -1,2 +1,2 @@
-// Unknown members of a token's answer have this type, so the library exports it.
+// Unknown members of a token response have this type, so the library exports it.
 @_exported public import enum WireText.JSONValue

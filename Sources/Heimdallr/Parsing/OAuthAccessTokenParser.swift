@@ -1,27 +1,27 @@
 internal import Cryptography
 internal import WireText
 
-/// Reads the body of a token endpoint's successful answer: RFC 6749 section 5.1.
+/// Parses the body of a successful token response: RFC 6749 section 5.1.
 public protocol OAuthAccessTokenParser: Sendable {
-    /// Called on any thread, once for each answer.
-    /// - Throws: `TokenResponseError`: the fault of the answer. The client keeps its tokens then.
+    /// Parses a body. Called on any thread, once for each response.
+    /// - Throws: `TokenResponseError`, the fault of the response. The client then keeps its tokens.
     func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse
-    /// Parses a body that is wiped afterwards. Clients call this function; by default it gives a copy to the other one.
+    /// Parses a body that is wiped afterwards. Clients call this; by default it passes a copy to the other `parse`.
     func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse
 }
 
 extension OAuthAccessTokenParser {
-    /// Gives a copy, which is not wiped, to the parser of bytes.
+    /// Passes a copy, which is not wiped, to the other `parse`.
     /// - Throws: `TokenResponseError`
     public func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
         try parse(content.revealedBytes)
     }
 }
 
-/// Reads JSON of RFC 6749 section 5.1 and of real servers: `expires_in` as a number, a fraction or a numeric string; `scope`
-/// as a string or an array; a byte order mark. Ignores the content type.
+/// Parses the JSON of RFC 6749 section 5.1 and its variants at real servers. `expires_in` may be a number, a fraction
+/// or a numeric string. `scope` may be a string or an array. Ignores a byte order mark and the content type.
 public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
-    /// It has no settings.
+    /// Makes a parser, which has no settings.
     public init() {}
 
     public func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse { try Self.parse(body.span) }
@@ -54,7 +54,7 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
             response.refreshToken = token
         default: throw .badRefreshToken
         }
-        // The second name is Keycloak's.
+        // Keycloak uses the second name.
         let refreshLives = ["refresh_token_expires_in", "refresh_expires_in"].map {
             members.removeValue(forKey: $0).flatMap { Self.seconds($0, body) }
         }
@@ -75,7 +75,7 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
         }
     }
 
-    /// A number, or a string that spells one in decimal. Anything else is as if it were absent.
+    /// Returns the seconds from a number or a decimal string; `nil` for any other value.
     static func seconds(_ value: JSONValue) -> Double? {
         let text: String
         switch value {
@@ -100,7 +100,7 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
 }
 
 extension JSONParser.Member {
-    /// The decoded value of its string.
+    /// Returns the decoded string value.
     /// - Parameter body: the text of the object.
     fileprivate func secret(in body: Span<UInt8>) -> Secret? { secretBytes(in: body).map { Secret($0) } }
 }

@@ -1,13 +1,13 @@
 internal import WireText
 
-/// A refusal by the authorization server: RFC 6749 sections 4.1.2.1 and 5.2. Printable, at most 256 characters, no secrets.
+/// Error of the authorization server: RFC 6749 sections 4.1.2.1 and 5.2. Printable, at most 256 characters, no secrets.
 public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The value of `error`. Servers may send others than those named here.
+    /// The value of `error`. Servers may send further values.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-        /// As the server sent it, made safe to show.
+        /// The server's text, made safe to show.
         public let rawValue: String
 
-        /// - Parameter rawValue: any text, to compare with what a server sent.
+        /// - Parameter rawValue: any text, to compare with a server's value.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// A parameter is missing, repeated or malformed: RFC 6749 section 5.2.
@@ -20,23 +20,23 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let unauthorizedClient = Code(rawValue: "unauthorized_client")
         /// The server does not know this grant type: RFC 6749 section 5.2.
         public static let unsupportedGrantType = Code(rawValue: "unsupported_grant_type")
-        /// The scope is unknown, malformed or more than is allowed: RFC 6749 section 5.2.
+        /// The scope is unknown, malformed or exceeds the allowed scope: RFC 6749 section 5.2.
         public static let invalidScope = Code(rawValue: "invalid_scope")
-        /// The server does not know the `resource`, or gives no token for it: RFC 8707 section 2.
+        /// The server does not know the `resource`, or issues no token for it: RFC 8707 section 2.
         public static let invalidTarget = Code(rawValue: "invalid_target")
-        /// The server does not take the `authorization_details`: RFC 9396 section 5.
+        /// The server does not accept the `authorization_details`: RFC 9396 section 5.
         public static let invalidAuthorizationDetails = Code(rawValue: "invalid_authorization_details")
         /// The person or the server refused the login: RFC 6749 section 4.1.2.1.
         public static let accessDenied = Code(rawValue: "access_denied")
-        /// The server has no login of this kind: RFC 6749 section 4.1.2.1.
+        /// The server does not support this kind of login: RFC 6749 section 4.1.2.1.
         public static let unsupportedResponseType = Code(rawValue: "unsupported_response_type")
-        /// The server has a fault: RFC 6749 section 4.1.2.1. Also an answer of some token endpoints.
+        /// The server has a fault: RFC 6749 section 4.1.2.1. Some token endpoints send it too.
         public static let serverError = Code(rawValue: "server_error")
-        /// The server is overloaded: RFC 6749 section 4.1.2.1. Also an answer of some token endpoints.
+        /// The server is overloaded: RFC 6749 section 4.1.2.1. Some token endpoints send it too.
         public static let temporarilyUnavailable = Code(rawValue: "temporarily_unavailable")
         /// The person has not logged in yet: RFC 8628 section 3.5.
         public static let authorizationPending = Code(rawValue: "authorization_pending")
-        /// The client asks too often: RFC 8628 section 3.5.
+        /// The client polls too often: RFC 8628 section 3.5.
         public static let slowDown = Code(rawValue: "slow_down")
         /// The device login has expired: RFC 8628 section 3.5.
         public static let expiredToken = Code(rawValue: "expired_token")
@@ -44,7 +44,7 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         public var description: String { rawValue }
     }
 
-    /// The HTTP status of the answer; 302 for an answer through a browser.
+    /// The HTTP status of the response; 302 for a response through a browser.
     public let status: Int
     /// `error`: the fault.
     public let code: Code
@@ -53,7 +53,7 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
     /// `error_uri`: a page about the error.
     public let uri: String?
 
-    /// The parameters are the properties; `detail` and `uri` must be safe to show.
+    /// The parameters are the properties. `detail` and `uri` must be safe to show.
     public init(status: Int, code: Code, detail: String? = nil, uri: String? = nil) {
         self.status = status
         self.code = code
@@ -61,7 +61,7 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         self.uri = uri
     }
 
-    /// - Parameter value: the server's text of a parameter, which is made safe to show.
+    /// - Parameter value: returns the server's text of a parameter. It is then made safe to show.
     init(status: Int, _ code: String, hiding secrets: [Secret], _ value: (String) -> String?) {
         func shown(_ text: String) -> String { ServerText.sanitize(text, hiding: secrets) }
         self.init(
@@ -77,11 +77,11 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Text from a server, which may repeat secrets that we sent to it.
+/// Text from a server, which may repeat secrets that were sent to it.
 package enum ServerText {
     static let maxCharacters = 256
 
-    /// `ForeignText` of at most 256 characters, with secrets in any spelling replaced by `<redacted>`.
+    /// Returns `ForeignText` of at most 256 characters. Secrets in any spelling are replaced by `<redacted>`.
     package static func sanitize(_ text: String, hiding secrets: [Secret]) -> String {
         let start = Array(text.utf8.prefix(16 * 1024))
         let bytes = SecretSpelling.replacing(

@@ -1,9 +1,9 @@
 internal import Cryptography
 internal import WireText
 
-/// A JSON object with secret values, kept as text that is wiped with the last copy, and parsed on demand.
+/// A JSON object with secret values. Stored as text that is wiped with the last copy, and parsed on demand.
 struct SecretMembers: Sendable {
-    /// `nil`: it has no members.
+    /// The JSON text; `nil`: the object has no members.
     private let text: Secret?
 
     init(_ members: [String: JSONValue] = [:]) {
@@ -16,7 +16,7 @@ struct SecretMembers: Sendable {
         text = Secret(writer.finish())
     }
 
-    /// Some members of an object that has been read: no copies but this one are made.
+    /// Copies some members of a parsed object. Makes no other copies of their values.
     init(_ members: some Collection<JSONParser.Member>, of source: Span<UInt8>) {
         guard !members.isEmpty else {
             text = nil
@@ -39,7 +39,7 @@ struct SecretMembers: Sendable {
     }
 }
 
-/// Equal by content, whatever the spelling.
+/// Compares the content, not the spelling.
 extension SecretMembers: Equatable {
     static func == (one: SecretMembers, other: SecretMembers) -> Bool {
         one.text == other.text || one.values == other.values

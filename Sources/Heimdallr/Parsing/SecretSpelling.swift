@@ -1,29 +1,29 @@
 internal import WireText
 
-/// Finds a secret in a server's text in any spelling: plain, percent-encoded once or twice, `+` for a space, JSON escapes,
-/// HTML references.
+/// Finds secrets in a server's text, in any spelling: plain, percent-encoded several times, `+` for a space, JSON
+/// escapes, HTML references.
 enum SecretSpelling {
     /// - Parameters:
-    ///   - mark: stands for each stretch that spellings cover. It is not searched itself: a secret may be a letter of it.
-    ///   - limit: so many bytes of the result are enough.
-    ///   - isCut: more text followed, so a secret may begin in `text` and end behind it.
+    ///   - mark: replacement for each secret. It is not searched itself, because it may contain a short secret.
+    ///   - limit: number of bytes after which the result may end.
+    ///   - isCut: whether the text was cut, so that a secret may begin in `text` and end after it.
     static func replacing(
         _ secrets: [Secret], in text: [UInt8], by mark: [UInt8], enough limit: Int, isCut: Bool = false
     ) -> [UInt8] {
         var output: [UInt8] = []
-        /// Where the last spelling that was found ends.
+        /// End of the last spelling found.
         var covered = 0
         var steps = maxSteps
         for index in text.indices {
             guard output.count < limit else { break }
             var end = covered
-            // Within a spelling, too: another secret may begin in it and end behind it.
+            // Search inside a found spelling too: another secret may begin there and end after it.
             for secret in secrets {
                 if let found = secret.withSpan({ Self.end(of: $0, in: text, isCut, from: index, &steps) }) {
                     end = max(end, found)
                 }
             }
-            // Text made to be hard to read. The rest is not shown.
+            // The text was made to be expensive to search. The rest is not shown.
             guard steps > 0 else { return output + mark }
             if end > index, index >= covered { output += mark }
             covered = end
@@ -32,14 +32,14 @@ enum SecretSpelling {
         return output
     }
 
-    /// Bytes that are read in more than one way, for one text: some tenths of a second.
+    /// Largest number of reading steps for one text. They take some tenths of a second.
     private static let maxSteps = 500_000
 
-    /// End of the longest spelling that begins at `start`. Follows all readings at once: a `%` may begin an escape or not.
+    /// Returns the end of the longest spelling from `start` on. Tries all readings: `%` may be plain or an escape.
     private static func end(
         of secret: Span<UInt8>, in text: [UInt8], _ isCut: Bool, from start: Int, _ steps: inout Int
     ) -> Int? {
-        // As it stands, up to the first byte that could be read in two ways.
+        // Plain comparison, up to the first byte with two readings.
         var plain = 0
         while plain < secret.count, start + plain < text.count, !isEscape(text[start + plain]) {
             guard text[start + plain] == secret[plain] else { return nil }
@@ -62,7 +62,7 @@ enum SecretSpelling {
         return places.max()
     }
 
-    /// Bytes of the longest spelling of a byte, but for those that are encoded more than three times.
+    /// Length of the longest spelling of one byte, with at most three encodings.
     private static let maxSpelling = 10
 
     private static func isEscape(_ byte: UInt8) -> Bool {
@@ -72,7 +72,7 @@ enum SecretSpelling {
         }
     }
 
-    /// Where a spelling of `byte` that begins at `index` may end.
+    /// Returns the possible ends of a spelling of `byte` that begins at `index`.
     private static func ends(of byte: UInt8, in text: [UInt8], at index: Int) -> [Int] {
         guard index < text.count else { return [] }
         var ends: [Int] = []
@@ -102,7 +102,7 @@ enum SecretSpelling {
         }
     }
 
-    /// `%2f`, and `%252f`, `%25252f`: encoded again. Each depth is a separate reading: `%2541` may mean `%41`.
+    /// Reads `%2f` and repeated encodings such as `%252f`. Each depth is a separate reading: `%2541` may mean `%41`.
     private static func percent(_ byte: UInt8, in text: [UInt8], at index: Int) -> [Int] {
         var ends: [Int] = []
         var digits = index + 1
@@ -114,7 +114,7 @@ enum SecretSpelling {
         return ends
     }
 
-    /// `&amp;`, `&#38;`, `&#x26;`.
+    /// Reads `&amp;`, `&#38;` and `&#x26;`.
     private static func reference(_ byte: UInt8, in text: [UInt8], at index: Int) -> Int? {
         guard let end = text[index...].prefix(10).firstIndex(of: UInt8(ascii: ";")) else { return nil }
         let name = String(decoding: text[(index + 1)..<end], as: UTF8.self)

@@ -1,20 +1,20 @@
-/// A successful answer of a token endpoint, as sent: RFC 6749 section 5.1. Prints as `<redacted>`.
+/// A successful token response, not checked yet: RFC 6749 section 5.1. Prints as `<redacted>`.
 public struct TokenResponse: Sendable, Equatable, Redacted {
-    /// `access_token`. Later refused unless it is one or more bytes from 0x21 to 0x7E.
+    /// `access_token`. The client refuses it later unless it is one or more bytes from 0x21 to 0x7E.
     public var accessToken: Secret
-    /// `token_type`; only Bearer is used, and what `HeimdallrConfiguration.treatAsBearer` names.
+    /// `token_type`. Accepted are Bearer, the values of `HeimdallrConfiguration.treatAsBearer`, and DPoP after a proof.
     public var tokenType: String?
-    /// `expires_in`, in seconds; may be negative, a fraction or far too much. `nil`: the answer has none.
+    /// `expires_in`, in seconds. It may be negative, a fraction or too large. `nil`: the response has none.
     public var expiresIn: Double?
-    /// `refresh_token`. `nil`: the answer has none, and the old one stays.
+    /// `refresh_token`; `nil`: the response has none, and the client keeps the old refresh token.
     public var refreshToken: Secret?
-    /// Life of the refresh token in seconds; 0: no end. `nil`: the answer does not say.
+    /// Lifetime of the refresh token in seconds; 0: unlimited; `nil`: not stated.
     public var refreshTokenExpiresIn: Double?
     /// `id_token` (OpenID Connect Core section 3.1.3.3), not verified yet.
     public var idToken: Secret?
-    /// `scope`: the granted scope. `nil`: the answer has none, so all that was asked for.
+    /// `scope`, the granted scope; `nil`: the response has none, so the requested scope was granted.
     public var scope: [String]?
-    /// Other members. Each call parses the answer, so that secret values don't stay in memory.
+    /// Other members. Each call parses the response again, so that secret values don't stay in memory.
     public var extra: [String: JSONValue] {
         get { members.values }
         set { members = SecretMembers(newValue) }
@@ -22,16 +22,16 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
     var members: SecretMembers
     /// The key of the request's DPoP proof.
     @Uncompared var binding: DPoPKey?
-    /// Number of the client certificate of the request's connection, where tokens are bound to it.
+    /// Number of the client certificate of the request's connection, if tokens are bound to certificates.
     @Uncompared var certificate: UInt64?
-    /// The server and the client of the request, where an API's documents named them.
+    /// The server and the client of the request, if they were found by an API's documents.
     @Uncompared var enrolment: Enrolment?
-    /// The token is not used from this instant on, whatever `expiresIn` says.
+    /// Latest end of the token's use, even if `expiresIn` is longer.
     @Uncompared var endsAt: ContinuousClock.Instant?
-    /// Secrets of the request, and of the client at that time.
+    /// Secrets of the request, and the client's secrets at that time.
     @Uncompared var requestSecrets: [Secret] = []
 
-    /// For a parser of your own: the parameters are the properties of the same names.
+    /// For your own parser. The parameters are the properties of the same names.
     public init(
         accessToken: Secret, tokenType: String?, expiresIn: Double? = nil, refreshToken: Secret? = nil,
         scope: [String]? = nil, extra: [String: JSONValue] = [:], refreshTokenExpiresIn: Double? = nil,
@@ -48,29 +48,29 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
     }
 }
 
-/// Fault of a token endpoint's answer. The texts are fixed sentences, with a token type made printable.
+/// Fault of a token response. The texts are fixed, apart from a printable token type.
 public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// It has no bytes, or white space only.
+    /// The body is empty, or only white space.
     case emptyBody
-    /// It is not JSON: RFC 8259.
+    /// The body is not JSON: RFC 8259.
     case notJSON
-    /// It is JSON, but not an object with the members that are needed.
+    /// The body is JSON, but not an object with the required members.
     case notAnObject
     /// `access_token` is missing, empty or not a string.
     case noAccessToken
-    /// `access_token` holds bytes that a header field may not hold.
+    /// `access_token` has bytes that a header field must not have.
     case badAccessToken
     /// `refresh_token` is not a string of printable ASCII.
     case badRefreshToken
     /// `token_type` is missing, and the configuration has no `defaultTokenType`.
     case noTokenType
-    /// `token_type` is neither Bearer nor in `treatAsBearer`: what the server wrote, made printable.
+    /// `token_type` is neither Bearer nor in `treatAsBearer`. Its value, made printable.
     case unknownTokenType(String)
-    /// `token_type` is not DPoP, though the request had a proof (RFC 9449 section 5): the server does not bind tokens.
+    /// `token_type` is not DPoP, though the request had a proof (RFC 9449 section 5). The server does not bind tokens.
     case notBound
     /// `token_type` is `N_A`: the issued token is no access token (RFC 8693 section 2.2.1).
     case notAnAccessToken
-    /// `expires_in` says that the token has expired already.
+    /// The token has already expired, by its `expires_in`.
     case alreadyExpired
 
     public var description: String {
@@ -79,16 +79,16 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
         case .notJSON: "the answer is not valid JSON"
         case .notAnObject: "the answer is JSON, but not an object"
         case .noAccessToken: "the answer has no access_token"
-        case .badAccessToken: "the access_token holds characters that a header field may not hold"
+        case .badAccessToken: "the access_token has characters that a header field must not have"
         case .badRefreshToken: "the refresh_token is not a string of printable ASCII"
-        case .noTokenType: "the answer has no token_type; default_token_type can supply it"
-        case .unknownTokenType(let type): "the token_type is \"\(type)\", not Bearer; treat_as_bearer can name it"
+        case .noTokenType: "the answer has no token_type; set default_token_type to accept it"
+        case .unknownTokenType(let type): "the token_type is \"\(type)\", not Bearer; treat_as_bearer can accept it"
         case .notBound:
-            "the token_type is not DPoP: the server does not bind tokens for this client; switch that on there, or leave "
-                + "out dpop"
+            "the token_type is not DPoP: the server does not bind tokens for this client; enable DPoP there, or remove "
+                + "dpop here"
         case .notAnAccessToken:
-            "the token_type is N_A: what was issued is no access token; requested_token_type can ask for one"
-        case .alreadyExpired: "the token had expired when it came"
+            "the token_type is N_A: the issued token is no access token; set requested_token_type to request one"
+        case .alreadyExpired: "the token had already expired when it was received"
         }
     }
 }

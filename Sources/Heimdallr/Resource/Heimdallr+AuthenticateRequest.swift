@@ -2,12 +2,12 @@ import HTTPMessage
 internal import WireText
 
 extension Heimdallr {
-    /// Sends `request` with a token in place of its own credential. After a 401 because of the token (RFC 6750 section 3.1),
-    /// sends it once more with a new one; a second 401 is the answer. Requests to other hosts go on with the old token.
+    /// Sends `request` with a token in place of its own credential. After a 401 because of the token (RFC 6750 section
+    /// 3.1), sends it once more with a new token, and returns that response. Other hosts still get the old token.
     /// - Parameters:
     ///   - request: the request without a token.
-    ///   - limit: longest wait for a token, the first and a new one each.
-    ///   - send: sends the request; called once or twice, where the caller runs.
+    ///   - limit: longest wait for the first token, and for the new token.
+    ///   - send: sends the request. Called once or twice, in the caller's isolation.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest(
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),
@@ -22,7 +22,7 @@ extension Heimdallr {
             guard let values = Self.challenges(answer), Challenge.wantNonce(values.map { Array($0.utf8) }),
                 answer.header(DPoPNonce.field) != nil
             else { return answer }
-            // The resource has not looked at the token (RFC 9449 section 9).
+            // The resource only required a nonce, and did not check the token (RFC 9449 section 9).
             signed = request
             put(token, on: &signed)
             let second = try await send(signed)
@@ -38,25 +38,25 @@ extension Heimdallr {
         return answer.headers.filter { ASCII.equalIgnoringCase($0.name, "WWW-Authenticate") }.map(\.value)
     }
 
-    /// The token, and the proof where it is bound to a key.
+    /// Puts the token on a request, with a proof if the token is bound to a key.
     func put(_ token: AccessToken, on request: inout HeimdallrHTTPRequest) {
         authenticator.authenticate(&request, with: token)
         guard let key = token.binding, let binding = exchange.binding else { return }
         request.headers.removeAll { ASCII.equalIgnoringCase($0.name, "DPoP") }
         let (method, url) = (request.method, request.url)
-        // Without randomness or memory the request goes without, and is refused.
+        // Without randomness or memory there is no proof. The resource then refuses the request.
         guard let proof = try? binding.proof(by: key, method: method, url: url, token: token) else { return }
         request.headers.append(proof)
     }
 
-    /// Does the same for a request of any type: see `authenticateRequest(_:waiting:send:)`.
+    /// Does the same as `authenticateRequest(_:waiting:send:)`, for a request of any type.
     /// - Parameters:
     ///   - request: the request without a token.
-    ///   - resource: a name for the resource out of a small set, for example the origin.
-    ///   - limit: longest wait for a token, the first and a new one each.
-    ///   - put: puts the credential onto a request.
-    ///   - send: sends the request; called once or twice.
-    ///   - challenges: values of `WWW-Authenticate` of a 401; `nil` for any other answer.
+    ///   - resource: a name for the resource, from a small set of names: for example the origin.
+    ///   - limit: longest wait for the first token, and for the new token.
+    ///   - put: puts the credential on a request.
+    ///   - send: sends the request. Called once or twice.
+    ///   - challenges: returns the values of `WWW-Authenticate` of a 401; `nil` for any other response.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest<Request, Answer>(
         _ request: Request, to resource: String, waiting limit: Duration = .seconds(30),
@@ -73,12 +73,12 @@ extension Heimdallr {
             }, challenges: challenges)
     }
 
-    /// Does the same for callers that make the request: `send` gets only the credential.
+    /// Does the same as `authenticateRequest(_:waiting:send:)`, but `send` gets the credential and makes the request.
     /// - Parameters:
-    ///   - resource: a name for the resource out of a small set; needless for a client with one resource.
-    ///   - limit: longest wait for a token, the first and a new one each.
-    ///   - send: sends a new request with the credential; called once or twice.
-    ///   - challenges: values of `WWW-Authenticate` of a 401; `nil` for any other answer.
+    ///   - resource: a name for the resource, from a small set of names. Not needed for a client with one resource.
+    ///   - limit: longest wait for the first token, and for the new token.
+    ///   - send: sends a new request with the credential. Called once or twice.
+    ///   - challenges: returns the values of `WWW-Authenticate` of a 401; `nil` for any other response.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func withCredential<Answer>(
         for resource: String = "", waiting limit: Duration = .seconds(30),
@@ -98,7 +98,7 @@ extension Heimdallr {
         let token = try await token(for: resource, waiting: limit)
         let answer = try await send(token)
         guard judge(challenges(answer), of: token, at: resource, isReplay: false) else { return answer }
-        // Where no other token can be had, the answer is the one that there is.
+        // Without a new token, the caller gets the first response.
         guard let fresh = try? await accessToken(for: resource, insteadOf: token, before: clock.now() + limit) else {
             return answer
         }
@@ -107,7 +107,7 @@ extension Heimdallr {
         return second
     }
 
-    /// While another is fetched for it, a request waits this long before it goes out with the doubted one.
+    /// Longest wait for a new token while the current token is suspect. After that, the request gets the suspect token.
     private static let suspectWait = Duration.seconds(2)
 
     private func token(for resource: String, waiting limit: Duration) async throws(HeimdallrError) -> AccessToken {
@@ -119,14 +119,14 @@ extension Heimdallr {
         return fresh ?? doubted
     }
 
-    /// - Parameter challenges: those of a 401; `nil`: it was none.
-    /// - Returns: whether to try again.
+    /// - Parameter challenges: the challenges of a 401; `nil` for any other response.
+    /// - Returns: whether to send the request again.
     private func judge(_ challenges: [String]?, of token: AccessToken, at resource: String, isReplay: Bool) -> Bool {
         guard let values = challenges?.map({ Array($0.utf8) }) else {
             accepted(token, by: resource, isReplay: isReplay)
             return false
         }
-        // Another scheme, or another fault: that says nothing about the token.
+        // A challenge with another scheme or another error says nothing about the token.
         let scheme = token.binding == nil ? Challenge.bearer : Challenge.dpop
         guard Challenge.refuseToken(values, of: scheme) else { return false }
         return refused(

@@ -2,14 +2,14 @@ internal import WireText
 
 /// Form of a token on a request: header field or query parameter, and its value.
 public enum RequestCredential: Sendable, Equatable {
-    /// A header field: `Authorization: Bearer …`, say.
+    /// A header field, such as `Authorization: Bearer …`.
     case header(name: String, value: Secret)
     /// A parameter of the URL's query. The value is not escaped yet.
     case query(name: String, value: Secret)
 }
 
 extension RequestCredential {
-    /// Puts the credential onto `request`, in place of its own.
+    /// Puts the credential on `request`, in place of the request's own credential.
     public func put(on request: inout HeimdallrHTTPRequest) {
         switch self {
         case .header(let name, let value):
@@ -19,8 +19,8 @@ extension RequestCredential {
         }
     }
 
-    /// Returns `url` (or path and query) with the credential in its query, and all else byte for byte; unchanged for a header
-    /// field.
+    /// Returns `url` (or path and query) with the credential in its query. Changes no other byte, and nothing for a
+    /// header field.
     public func put(inURL url: String) -> String {
         guard case .query(let name, let value) = self else { return url }
         let hash = url.firstIndex(of: "#") ?? url.endIndex
@@ -35,14 +35,14 @@ extension RequestCredential {
     }
 }
 
-/// Says where an access token goes on a request for a protected resource.
+/// Puts an access token on a request for a protected resource.
 public protocol ResourceRequestAuthenticator: Sendable {
-    /// Form of `token` on a request. Called on any thread, once for each request; must not block.
+    /// Returns the form of `token` on a request. Called on any thread, once for each request. Must not block.
     func credential(for token: AccessToken) -> RequestCredential
 }
 
 extension ResourceRequestAuthenticator {
-    /// Puts `token` onto `request`, in place of its own credential.
+    /// Puts `token` on `request`, in place of the request's own credential.
     public func authenticate(_ request: inout HeimdallrHTTPRequest, with token: AccessToken) {
         credential(for: token).put(on: &request)
     }
@@ -52,19 +52,19 @@ extension ResourceRequestAuthenticator {
 public struct ResourceRequestAuthenticatorHTTPHeader: ResourceRequestAuthenticator {
     /// The header field's name.
     public let name: String
-    /// Word before the token, with a space between them. `nil`: the token stands alone.
+    /// Word before the token, followed by a space; `nil`: the value is the token alone.
     public let scheme: String?
 
-    /// Name and scheme are tokens of RFC 9110 section 5.6.2.
+    /// Makes an authenticator. Name and scheme must be tokens in the sense of RFC 9110 section 5.6.2.
     public init(name: String = "Authorization", scheme: String? = "Bearer") {
         self.name = name
         self.scheme = scheme
     }
 
-    /// The header field with scheme and token.
+    /// Returns the header field with scheme and token.
     public func credential(for token: AccessToken) -> RequestCredential {
         guard let scheme, !scheme.isEmpty else { return .header(name: name, value: token.value) }
-        // One that is bound to a key says so (RFC 9449 section 7.1).
+        // A token that is bound to a key has the scheme DPoP (RFC 9449 section 7.1).
         let shown = token.binding != nil && ASCII.equalIgnoringCase(scheme, "Bearer") ? "DPoP" : scheme
         return .header(name: name, value: Secret("\(shown) ", before: token.value.bytes))
     }
@@ -78,6 +78,6 @@ public struct ResourceRequestAuthenticatorQueryParameter: ResourceRequestAuthent
     /// - Parameter name: the query parameter's name, not escaped.
     public init(name: String = "access_token") { self.name = name }
 
-    /// The query parameter with the token.
+    /// Returns the query parameter with the token.
     public func credential(for token: AccessToken) -> RequestCredential { .query(name: name, value: token.value) }
 }
