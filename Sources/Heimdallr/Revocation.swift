@@ -20,7 +20,7 @@ public struct LogoutReport: Sendable, Equatable {
         case revoked
         /// The refresh token could not be revoked, so the access token stays.
         case notAsked
-        /// The server does not revoke such tokens (RFC 7009 section 2.2.1). Its expiry is in `expiresIn`, if known.
+        /// The server can't revoke this token (RFC 7009 section 2.2.1). `expiresIn`: time until it expires, if known.
         case unsupported(expiresIn: Duration?)
         /// The request failed. The token stays.
         case failed(TokenEndpointFault)

@@ -1,5 +1,5 @@
 /// Counts wrong secrets by name, to slow down guessing. A name is usually a source address. While the table is full,
-/// all further names share one entry. The owner has to lock it.
+/// all further names share one entry. Not thread-safe: the owner has to lock it.
 package struct GuessLimit: Sendable {
     /// Number of wrong secrets within `window` without a delay.
     package static let patience = 10

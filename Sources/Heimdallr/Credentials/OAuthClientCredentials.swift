@@ -6,7 +6,7 @@ public protocol OAuthClientCredentials: Sendable {
     /// The `client_id` (RFC 6749 section 2.2).
     var identifier: String { get }
 
-    /// Whether `authenticate` needs `TokenRequest.tokenEndpoint`, also for other endpoints. `false` by default.
+    /// Whether `authenticate` needs `tokenEndpoint` even in requests to other endpoints. `false` by default.
     var needsTokenEndpoint: Bool { get }
 
     /// Adds the client's authentication to a token request. Called once for each request, on any thread.

@@ -85,7 +85,7 @@ final class DPoPBinding: Sendable {
         return record
     }
 
-    /// Takes over the key of a stored record. Drops an access token without this key, but keeps the refresh token.
+    /// Takes over the key of a stored record. Drops an access token that is not bound to this key.
     func takingUp(_ record: TokenRecord) async -> TokenRecord {
         var record = record
         if source != nil {

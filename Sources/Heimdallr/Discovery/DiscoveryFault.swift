@@ -6,7 +6,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     case network(HeimdallrHTTPClientError)
     /// No well-known address has a document. The HTTP status of the last response.
     case status(Int)
-    /// The document is not a JSON object, or a member of it has the wrong type.
+    /// The document is not a JSON object, or one of its members has the wrong type.
     case malformed
     /// The document does not name the configured issuer. The issuer that it names, made printable.
     case otherIssuer(String)
@@ -23,7 +23,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// The API has no metadata at its well-known addresses (RFC 9728). The last status, and the address, made
     /// printable.
     case noResource(Int, String)
-    /// The API's metadata is not a JSON object with `resource`, or a member of it has the wrong type.
+    /// The API's metadata is not a JSON object with `resource`, or one of its members has the wrong type.
     case malformedResource
     /// The API's metadata is for another address. That `resource`, made printable.
     case otherResource(String)

@@ -17,7 +17,7 @@ final class EndpointDirectory: Sendable {
         var metadata: ServerMetadata?
         var longevity = EndpointDirectory.longevity
         var fetchedAt: ContinuousClock.Instant?
-        /// Whether an endpoint failed, because the server may have moved it.
+        /// Whether an endpoint failed, so that the server may have moved it.
         var isDoubtful = false
         var attempt: (at: ContinuousClock.Instant, fault: DiscoveryFault?)?
         var task: Task<Result<ServerMetadata, DiscoveryFault>, Never>?
@@ -27,7 +27,7 @@ final class EndpointDirectory: Sendable {
     /// Shortest time between two fetches, without metadata and with metadata.
     static let pauses = (without: Duration.seconds(1), with: Duration.seconds(60))
 
-    /// - Parameter issuer: returns the issuer; `nil`: the configured one.
+    /// - Parameter issuer: returns the issuer; `nil`: the issuer is configured.
     init(
         configuration: HeimdallrConfiguration, httpClient: any HeimdallrHTTPClient, clock: HeimdallrClock,
         issuer: (@Sendable () -> String?)? = nil
@@ -123,7 +123,7 @@ final class EndpointDirectory: Sendable {
                 let metadata = try ServerMetadata(document.body, issuer: issuer)
                 return .success((metadata, limits.longevity(of: document)))
             } catch {
-                // If one address is unreachable, the other is too: it is on the same server.
+                // If one address is unreachable, the others are too, because all are on the same server.
                 if case .network = error { return .failure(error) }
                 // The fault of an existing document says more than a missing document.
                 if case .status = error, index > 0 { continue }

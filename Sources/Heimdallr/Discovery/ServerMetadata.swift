@@ -11,7 +11,7 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
     case userInfo = "userinfo_endpoint"
     case registration = "registration_endpoint"
 
-    /// Whether the client authenticates at this endpoint, so that it may have an address for client certificates.
+    /// Whether the client authenticates at this endpoint, so that servers may have another address for mutual TLS.
     var hasAlias: Bool {
         switch self {
         case .token, .revocation, .deviceAuthorization, .pushedAuthorization, .userInfo: true

@@ -49,7 +49,7 @@ final class Enroller: Sendable {
         var until: ContinuousClock.Instant
     }
 
-    /// Largest total number of scopes that an API can require beyond the first ones.
+    /// Largest number of scopes that an API can require by `insufficient_scope`, in total.
     private static let maxScopes = 64
 
     init(

@@ -106,7 +106,7 @@ extension Heimdallr {
         apply { $0.resaved(new, fault: saved.fault, $1) }
     }
 
-    /// Checks, before a code is sent, that the enrolment is the one of the sign-in's begin. Only in `holdingStore`.
+    /// Checks, in `holdingStore` and before sending a code, that the enrolment has not changed since the sign-in began.
     /// - Parameter digest: `Enrolment.digest` when the sign-in began.
     func checkEnrolment(_ digest: String?) async throws(LoginError) {
         guard let enroller = exchange.enroller else { return }

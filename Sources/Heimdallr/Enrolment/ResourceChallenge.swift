@@ -76,6 +76,6 @@ struct ScopeChoice: Sendable {
         return kept
     }
 
-    /// Returns the scope-tokens (RFC 6749 section 3.3) of a text. Omits long names, and names above the largest number.
+    /// Returns the scope-tokens (RFC 6749 section 3.3) of a text. Omits long names, and names beyond a limit.
     static func names(in text: String) -> [String] { GrantedScope.keep([text], askedFor: [], hiding: []) }
 }

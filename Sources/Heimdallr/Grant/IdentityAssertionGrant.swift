@@ -11,7 +11,7 @@ public struct IdentityAssertionGrant: OAuthAuthorizationGrant {
     ///   for each token request, on any thread.
     public init(provider: @escaping @Sendable () -> Heimdallr?) { self.provider = provider }
 
-    /// Always throws, because an assertion is made for one server.
+    /// Always throws, because an assertion can be made only for a known server.
     public func parameters() throws -> [FormParameter] {
         throw SecretProviderError("this assertion can be made only for a token request")
     }

@@ -76,7 +76,7 @@ public struct PasswordGrant: OAuthAuthorizationGrant {
     }
 }
 
-/// Grant that begins with a configured refresh token: RFC 6749 section 6. The store keeps the server's newer ones.
+/// Grant that begins with a configured refresh token: RFC 6749 section 6. The store keeps newer refresh tokens.
 public struct RefreshTokenGrant: OAuthAuthorizationGrant {
     public let type = "refresh_token"
     public let needs = GrantNeeds.freshSeed

@@ -14,7 +14,7 @@ struct HeldGrant: Sendable {
     /// Lifetime of the refresh token; `nil` without a refresh token, or if the server stated no lifetime.
     private(set) var life: RefreshLife?
     private(set) var signIn: SignIn?
-    /// The server and the client that the tokens belong to; `nil`: the configured ones.
+    /// The server and the client that the tokens belong to; `nil`: both are configured.
     private(set) var enrolment: Enrolment?
     /// The last refused refresh token.
     private(set) var spent: Secret?
@@ -52,7 +52,7 @@ struct HeldGrant: Sendable {
     /// Takes the refresh token of an answer, or else keeps `former`, the one sent. If the expiry does not move later,
     /// the session is the same, and its expiry is announced only once.
     mutating func renew(by response: TokenResponse, replacing former: Secret?, askedAt: Instant) {
-        // The id token is sent only to the server that issued it.
+        // The id token is not verified here: the client only sends it back to the server that issued it.
         if let idToken = response.idToken { signIn?.idToken = idToken }
         if let new = response.enrolment { enrolment = new }
         let token = response.refreshToken ?? former

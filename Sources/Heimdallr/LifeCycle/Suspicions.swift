@@ -13,9 +13,9 @@ struct Suspicions: Sendable {
         var refused: Generation?
         /// Time until which this resource's 401s start no token request.
         var quietUntil: Instant?
-        /// Number of consecutive 401s that made a token suspect without proof that the token was at fault.
+        /// Number of consecutive doubts: 401s that made a token suspect, without proof that the token was at fault.
         var doubts = 0
-        /// Whether the last of these has no verdict yet.
+        /// Whether the last doubt has no verdict yet.
         var isOpen = false
         /// Number of consecutive tokens that this resource rejected as `invalid_token` before it accepted any, and the
         /// earliest time at which the next rejection may start a refresh.

@@ -57,7 +57,7 @@ struct TokenExchange: Sendable {
             prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(.grant, to: endpoint) }
             return prepared
         case .refresh(let token):
-            // A refresh without `scope` keeps the scope (RFC 6749 section 6). A configured token may grant more.
+            // Without `scope`, the granted scope stays (RFC 6749 section 6). A configured refresh token may grant more.
             return try await prepare(
                 grantType: "refresh_token", [FormParameter("refresh_token", token)],
                 sendsScope: grant.needs == .freshSeed)

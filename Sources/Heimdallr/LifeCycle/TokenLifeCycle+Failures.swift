@@ -1,4 +1,4 @@
-// Failed token requests: plans the next attempt and fails the callers that it cannot help.
+// Failed token requests: plans the next attempt, and fails the callers that can't wait for it.
 extension TokenLifeCycle {
     /// Records the fault, plans the next attempt, and fails the callers that this attempt cannot help.
     mutating func fail(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
@@ -30,7 +30,7 @@ extension TokenLifeCycle {
         if kind != .needsAuthentication { act(.emit(.tokenFailed(error))) }
         if !isRefusalInDoubt { resumeReplacing(error) }
         if isPassing || planned != nil {
-            // The server issued an expired token, and would probably do so again. No caller waits for that.
+            // The server issued an expired token, and would probably issue another. Callers do not wait for it.
             let isFutile = kind == .unavailable(.answer(.alreadyExpired))
             resume(waiters.removeAll { isFutile || $0.deadline < retryAt }, .failure(error))
         } else {

@@ -1,4 +1,4 @@
-// Tokens from logins. A login holds the client's gate from its token request until `loginSaved`, so no fetch is sent.
+// Tokens from logins. A login holds the gate from its token request until `loginSaved`, so no fetch is sent meanwhile.
 extension TokenLifeCycle {
     typealias LoginID = UInt64
 

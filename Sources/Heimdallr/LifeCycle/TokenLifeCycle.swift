@@ -30,11 +30,11 @@ struct TokenLifeCycle: Sendable {
 
     enum Reading: Sendable {
         case start
-        /// Repeated until the first success, so that a repaired store needs no restart.
+        /// Repeated reading after a failed start, so that a repaired store needs no restart.
         case repair
         /// A search for a login at another process.
         case login
-        /// After another process changed the record.
+        /// Reading after another process changed the record.
         case change
     }
 

@@ -9,7 +9,7 @@ public final class TokenRequestLimiter: Sendable {
     /// Permission for one request under way. `release(_:)` returns it.
     struct Slot: Sendable {
         fileprivate let id: RequestQueue.ID
-        /// Whether the request had to wait for it.
+        /// Whether the request had to wait for the slot.
         let hasWaited: Bool
     }
 
@@ -44,7 +44,7 @@ public final class TokenRequestLimiter: Sendable {
     func makeClient() -> RequestQueue.ID { state.withLock { $0.queue.makeID() } }
 
     /// Waits for a slot.
-    /// - Returns: `nil` when the task was cancelled or the deadline passed while it waited.
+    /// - Returns: `nil` if the task was cancelled or the deadline passed during the wait.
     func acquire(
         _ requester: RequestQueue.Requester = .init(), until deadline: ContinuousClock.Instant? = nil
     ) async -> Slot? {
@@ -97,15 +97,15 @@ public final class TokenRequestLimiter: Sendable {
 
 /// Limits on a process's concurrent requests to authorization servers.
 public struct TokenRequestLimits: Sendable, Hashable {
-    /// Maximum of requests, of all clients, that have been under way for less than `slowAfter`.
+    /// Largest number of requests of all clients that have been under way for less than `slowAfter`.
     public var fresh = 32
     /// Age at which a request no longer counts towards `fresh`, so that hanging servers leave room for other servers.
     public var slowAfter = Duration.seconds(1)
-    /// Maximum of all requests of all clients, including slow requests.
+    /// Largest number of requests of all clients, including slow requests.
     public var all = 128
-    /// Maximum of requests of all clients to one authority (scheme, host and port).
+    /// Largest number of requests of all clients to one authority (scheme, host and port).
     public var endpoint = 16
-    /// Maximum of requests of one client, including those of its callers.
+    /// Largest number of requests of one client, including those of its callers.
     public var client = 12
     /// Number of the slots of `endpoint` that are reserved for clients without a request under way.
     public var endpointSpare = 4

@@ -41,7 +41,7 @@ public struct AccessToken: Sendable, Redacted {
 
     /// The token itself: bytes from 0x21 to 0x7E only, so that it can't end a header line.
     public var value: Secret { storage.content.value }
-    /// The `Authorization` scheme for this token: `Bearer` or `DPoP`, in this spelling whatever the server's was.
+    /// The `Authorization` scheme for this token: `Bearer` or `DPoP`. The server's spelling does not matter.
     public var type: String { storage.content.type }
     /// The key for the proof on each request (RFC 9449); `nil`: a bearer token.
     public var binding: DPoPKey? { storage.content.binding }
@@ -72,7 +72,7 @@ public struct AccessToken: Sendable, Redacted {
     public func isExpired(at now: ContinuousClock.Instant) -> Bool { now >= expiresAt }
 }
 
-/// Tokens with the same content are equal, whatever their `generation`.
+/// Tokens with the same content are equal, even with different values of `generation`.
 extension AccessToken: Equatable {
     public static func == (one: AccessToken, other: AccessToken) -> Bool {
         one.storage === other.storage || one.storage.content == other.storage.content

@@ -1,6 +1,6 @@
 internal import WireText
 
-/// A store whose records can be moved to another store. It then holds a note with the location of the other store.
+/// A store whose records can be moved to another store. After a move, it holds a note with the new location.
 package protocol MovableTokenStore: OAuthAccessTokenStore {
     /// Description for people, without secrets: `the files in DIRECTORY`.
     var location: String { get }

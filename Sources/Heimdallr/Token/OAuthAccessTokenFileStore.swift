@@ -264,7 +264,7 @@ public struct TokenStoreKey: Sendable, Redacted {
 
     /// Reads the key from a file. Blocks the thread until the disk answers.
     /// - Parameter path: a file that holds 32 bytes, or base64 of 32 bytes.
-    /// - Throws: `TokenStoreError` of the kind `.misconfigured` when the file can't be read or holds anything else.
+    /// - Throws: `TokenStoreError` of the kind `.misconfigured` if the file can't be read or has another form.
     public init(file path: String) throws(TokenStoreError) {
         let bytes: SecretBytes
         do throws(CryptographyError) {

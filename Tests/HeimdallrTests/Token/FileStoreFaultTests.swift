@@ -63,7 +63,7 @@ import Testing
             try folder.overwrite(with: Array(good.prefix(count)))
             #expect(await storeFault { _ = try await store.load(client: "billing") } != nil, "\(count) bytes")
         }
-        try await expectRefusal(folder, containing: "restore it, or remove it")
+        try await expectRefusal(folder, containing: "restore the file from a backup, or remove it")
     }
 
     @Test("the wrong key, another format and another client's record are told apart")
