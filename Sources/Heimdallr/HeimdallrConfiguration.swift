@@ -52,7 +52,7 @@ public struct HeimdallrConfiguration: Sendable {
     public var enrolment: EnrolmentSettings?
     /// Whether the password grant and the implicit grant are allowed. RFC 9700 advises against both.
     public var allowDeprecated = false
-    /// Whether http:// is allowed for the issuer and the endpoints. If false, it is refused even on loopback.
+    /// Whether http:// is allowed for the issuer and the endpoints. If false, http:// is refused even on loopback.
     public var allowPlaintext = false
 
     /// Makes a configuration for a server with a known token endpoint.
@@ -61,7 +61,7 @@ public struct HeimdallrConfiguration: Sendable {
     /// Makes a configuration for a server that publishes its endpoints.
     public init(issuer: String) { self.issuer = issuer }
 
-    /// Makes a configuration without an issuer and a token endpoint. Set one of these properties afterwards.
+    /// Makes a configuration without an issuer and without a token endpoint. Set one of them afterwards.
     public init() {}
 
     /// Largest size of `authorizationDetails` as JSON, in bytes.
@@ -143,23 +143,23 @@ extension HeimdallrConfiguration {
 
 /// Error in a configuration. The text says what to change.
 public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// An address is no absolute http(s) URL, or has user information or a fragment. Its name, such as `issuer`.
+    /// An address is no absolute http(s) URL, or has user information or a fragment. Value: its name, such as `issuer`.
     case malformedEndpoint(String)
-    /// An address is an http:// URL without `allowPlaintext`. Its name, such as `token endpoint` or `issuer`.
+    /// An address is an http:// URL without `allowPlaintext`. Value: its name, such as `token endpoint` or `issuer`.
     case plaintextEndpoint(String)
-    /// Neither this endpoint nor an issuer is set. The endpoint's name.
+    /// Neither this endpoint nor an issuer is set. Value: the endpoint's name.
     case noEndpoint(String)
-    /// The grant is deprecated by RFC 9700 and needs `allowDeprecated`. Its grant type.
+    /// The grant is deprecated by RFC 9700 and needs `allowDeprecated`. Value: its grant type.
     case deprecatedGrant(String)
-    /// `parameters` has a name from `reservedParameters`. That name.
+    /// `parameters` has a name from `reservedParameters`. Value: that name.
     case reservedParameter(String)
-    /// `headers` has a name from `reservedHeaders`. That name.
+    /// `headers` has a name from `reservedHeaders`. Value: that name.
     case reservedHeader(String)
-    /// `headers` has a field whose name or value HTTP does not allow (RFC 9110 section 5). Its name.
+    /// `headers` has a field whose name or value HTTP does not allow (RFC 9110 section 5). Value: its name.
     case malformedHeader(String)
-    /// `authorizationDetails` can't be sent. The reason.
+    /// `authorizationDetails` can't be sent. Value: the reason.
     case malformedAuthorizationDetails(String)
-    /// A time is too short. The setting's name. Only `refreshBefore` may be zero.
+    /// A time is too short. Value: the setting's name. Only `refreshBefore` may be zero.
     case notPositive(String)
 
     public var description: String {

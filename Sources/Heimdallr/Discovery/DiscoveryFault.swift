@@ -4,36 +4,35 @@ internal import WireText
 public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// No response was received.
     case network(HeimdallrHTTPClientError)
-    /// No well-known address has a document. The HTTP status of the last response.
+    /// No well-known address has a document. Value: the last HTTP status.
     case status(Int)
     /// The document is not a JSON object, or one of its members has the wrong type.
     case malformed
-    /// The document does not name the configured issuer. The issuer that it names, made printable.
+    /// The document does not name the configured issuer. Value: the named issuer, printable.
     case otherIssuer(String)
     /// Neither the document nor the configuration has an endpoint of this name, such as `token_endpoint`.
     case missing(String)
     /// The endpoint of this name is no absolute https:// URL, or http:// URL with `allowPlaintext`.
     case unusable(String)
-    /// No response was received from an address that a document names. The address, made printable.
+    /// No response was received from an address that a document names. Value: the address, printable.
     case unreachable(Link, String, HeimdallrHTTPClientError)
-    /// An address that the API names is no absolute https:// URL. The member's name, and the address, made printable.
+    /// An address that the API names is no absolute https:// URL. Values: the member's name, the printable address.
     case unusableLink(String, String)
-    /// The metadata of the server that the API names can't be used. The issuer, made printable, and the reason.
+    /// The metadata of the server that the API names can't be used. Values: the printable issuer, the reason.
     indirect case server(String, DiscoveryFault)
-    /// The API has no metadata at its well-known addresses (RFC 9728). The last status, and the address, made
-    /// printable.
+    /// The API has no metadata at its well-known addresses (RFC 9728). Values: the last status, the printable address.
     case noResource(Int, String)
     /// The API's metadata is not a JSON object with `resource`, or one of its members has the wrong type.
     case malformedResource
-    /// The API's metadata is for another address. That `resource`, made printable.
+    /// The API's metadata is for another address. Value: that `resource`, printable.
     case otherResource(String)
     /// The API's metadata names no authorization server.
     case noIssuer
-    /// The API's metadata names several servers, and no `issuer` is configured. The names, made printable.
+    /// The API's metadata names several servers, and no `issuer` is configured. Value: the printable names.
     case severalIssuers([String])
-    /// The API's metadata does not name the configured issuer. The configured issuer, and the named issuers.
+    /// The API's metadata does not name the configured issuer. Values: the configured and the named issuers.
     case unlistedIssuer(String, listed: [String])
-    /// The API's metadata no longer names the issuer of the sign-in. The old and the new issuer, made printable.
+    /// The API's metadata no longer names the issuer of the sign-in. Values: the old and the new issuer, printable.
     case movedIssuer(from: String, to: String)
     /// The server's metadata does not list PKCE with S256 (RFC 7636).
     case noPKCE
@@ -43,9 +42,9 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     case scopesNotAllowed([String])
     /// The server does not register clients by RFC 7591. A person has to enter a `client_id`.
     case clientWanted
-    /// The registration failed (RFC 7591). The reason.
+    /// The registration failed (RFC 7591). Value: the reason.
     case registration(String)
-    /// A client was registered less than an hour ago. The time to wait.
+    /// A client was registered less than an hour ago. Value: the time to wait.
     case registeredLately(Duration)
     /// The server no longer knows the client that it registered.
     case clientForgotten

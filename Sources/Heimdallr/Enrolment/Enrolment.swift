@@ -90,7 +90,7 @@ extension Enrolment {
         ]
     }
 
-    /// - Returns: `nil` for other content.
+    /// Reads an enrolment from the record; `nil` for other content.
     init?(stored: Secret) {
         guard let value = stored.withSpan({ try? JSONParser.parse($0) }) else { return nil }
         self.init(value)

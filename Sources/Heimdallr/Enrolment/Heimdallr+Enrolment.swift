@@ -12,7 +12,7 @@ extension Heimdallr {
 
     /// Reports a challenge of the API. Never waits. Ignored without `enrols`, and for another origin than the API's.
     /// - Parameters:
-    ///   - challenge: the challenge.
+    ///   - challenge: the challenge of the response.
     ///   - hadToken: whether the refused request had a token. If so, the API may have changed its server.
     public func challenged(_ challenge: ResourceChallenge, hadToken: Bool) {
         guard let enroller = exchange.enroller, enroller.note(challenge, hadToken: hadToken) else { return }

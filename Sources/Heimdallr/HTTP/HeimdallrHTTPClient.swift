@@ -20,7 +20,7 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
     case cut
     /// The host's name could not be resolved.
     case dns
-    /// TLS failed. The message of the TLS library, or an empty text. May quote the peer's certificate.
+    /// TLS failed. Value: the TLS library's message, or an empty text. May quote the peer's certificate.
     case tls(String)
     /// `HeimdallrHTTPRequest.timeout` passed.
     case timeout

@@ -29,7 +29,7 @@ struct Claims: Sendable {
         guard let subject = payload["sub"]?.string, !subject.isEmpty, subject.utf8.count <= 255 else { throw .subject }
     }
 
-    /// Checks that this client is the only audience, or one of several and the authorized party (`azp`).
+    /// Checks that this client is the only audience, or one of several audiences and the authorized party (`azp`).
     private func checkAudience(_ client: String) throws(IDTokenFault) {
         let audiences: [String]
         switch payload["aud"] {

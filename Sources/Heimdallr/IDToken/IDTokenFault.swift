@@ -4,7 +4,7 @@ public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
     case missing
     /// The text is not a signed JSON web token: RFC 7519, RFC 7515.
     case malformed
-    /// The signature's algorithm is not accepted, such as `none` or HS256. The algorithm's name.
+    /// The signature's algorithm is not accepted, such as `none` or HS256. Value: the algorithm's name.
     case algorithm(String)
     /// The issuer's keys are unavailable.
     case keys(DiscoveryFault)

@@ -70,7 +70,7 @@ struct HeldGrant: Sendable {
         self.life = refreshToken == nil ? nil : life
     }
 
-    /// Notes how far the announcement of the refresh token's expiry is.
+    /// Notes whether the refresh token's expiry was announced, or its use before expiry tried.
     mutating func note(_ stage: RefreshLife.Stage) { life?.stage = stage }
 
     /// Forgets the tokens, because the server refused the refresh token `token` for good.

@@ -167,7 +167,7 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Handles an unreachable store. A grant without a one-time credential may still be sent.
+    /// Handles an unreachable store. A grant without one-time credentials may still be sent: two tokens do no harm.
     /// - Returns: kind of the request that may still be sent; `nil`: none.
     mutating func storeIsAway(_ fault: TokenStoreError, before id: FetchID) -> FetchKind? {
         saving.noteReading(fault: fault)

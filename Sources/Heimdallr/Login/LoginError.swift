@@ -6,7 +6,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case badRedirectURI
     /// A `client_id` that a person entered, or its secret, is empty, too long, or has characters that can't be sent.
     case badClient
-    /// An endpoint is neither configured nor in the server's metadata. Its name, such as `authorization_endpoint`.
+    /// An endpoint is neither configured nor in the server's metadata. Value: its name (`authorization_endpoint`, …).
     case noEndpoint(String)
     /// The server's metadata, which should name an endpoint, can't be used.
     case discovery(DiscoveryFault)
@@ -24,7 +24,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case expired
     /// The server refused, at the browser or at an endpoint, with this error.
     case refused(OAuthError)
-    /// The server refused the pushed request (RFC 9126), so the browser was not sent there. The server's error.
+    /// The server refused the pushed request (RFC 9126), so the browser was not sent there. Value: the error.
     case pushRefused(OAuthError)
     /// A request to the server failed, or its answer can't be used.
     case endpoint(TokenEndpointFault)
@@ -40,7 +40,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case stopped
     /// The system provided no random numbers, so nothing was sent.
     case noRandomness
-    /// The documents of the API or its server have changed since the person agreed to the offer. The changed parts.
+    /// The API's or its server's documents have changed since the person agreed. Value: the changed parts of the offer.
     case offerChanged([SignInOffer.Part])
     /// A pushed request is required (RFC 9126), but would expire before the person opens the address.
     case pushingRequired

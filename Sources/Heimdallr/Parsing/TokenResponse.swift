@@ -64,7 +64,7 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
     case badRefreshToken
     /// `token_type` is missing, and the configuration has no `defaultTokenType`.
     case noTokenType
-    /// `token_type` is neither Bearer nor in `treatAsBearer`. Its value, made printable.
+    /// `token_type` is neither Bearer nor in `treatAsBearer`. Value: the type, printable.
     case unknownTokenType(String)
     /// `token_type` is not DPoP, though the request had a proof (RFC 9449 section 5). The server does not bind tokens.
     case notBound

@@ -1,6 +1,6 @@
 internal import WireText
 
-/// Rules that turn a token endpoint's answer into a usable token.
+/// Rules that turn a token response into a usable token.
 struct TokenPolicy: Sendable {
     /// Upper bound of a token's lifetime, so that deadlines can't overflow.
     static let maxLifetime = Duration.seconds(366 * 24 * 3600)
