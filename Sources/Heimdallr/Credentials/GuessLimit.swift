@@ -12,15 +12,15 @@ package struct GuessLimit: Sendable {
     private struct Guesser {
         /// Times of the last `patience` failures.
         var failures: [ContinuousClock.Instant] = []
-        var toldAt: ContinuousClock.Instant?
-        var untold = 0
+        var loggedAt: ContinuousClock.Instant?
+        var unlogged = 0
 
         func isOver(_ now: ContinuousClock.Instant) -> Bool {
             failures.last.map { $0 + GuessLimit.window <= now } ?? true
         }
     }
 
-    private static let everybodyElse = ""
+    private static let sharedName = ""
     private var guessers: [String: Guesser] = [:]
 
     package init() {}
@@ -29,7 +29,7 @@ package struct GuessLimit: Sendable {
 
     /// Whether this name has reached the limit.
     package func isExhausted(_ name: String, now: ContinuousClock.Instant) -> Bool {
-        guard let guesser = guessers[name] ?? (isFull ? guessers[Self.everybodyElse] : nil) else { return false }
+        guard let guesser = guessers[name] ?? (isFull ? guessers[Self.sharedName] : nil) else { return false }
         guard guesser.failures.count >= Self.patience, let first = guesser.failures.first else { return false }
         return first + Self.window > now
     }
@@ -54,11 +54,11 @@ package struct GuessLimit: Sendable {
         var guesser = guessers[key] ?? Guesser()
         defer { guessers[key] = guesser }
         note(&guesser)
-        guesser.untold += 1
-        if let toldAt = guesser.toldAt, toldAt + Self.linesApart > now { return nil }
-        defer { guesser.untold = 0 }
-        guesser.toldAt = now
-        return guesser.untold
+        guesser.unlogged += 1
+        if let loggedAt = guesser.loggedAt, loggedAt + Self.linesApart > now { return nil }
+        defer { guesser.unlogged = 0 }
+        guesser.loggedAt = now
+        return guesser.unlogged
     }
 
     /// Whether only the shared entry is left.
@@ -67,7 +67,7 @@ package struct GuessLimit: Sendable {
     private mutating func key(_ name: String, _ now: ContinuousClock.Instant) -> String {
         if guessers[name] != nil || !isFull { return name }
         guessers = guessers.filter { !$0.value.isOver(now) }
-        return isFull ? Self.everybodyElse : name
+        return isFull ? Self.sharedName : name
     }
 
     /// Returns the stable part of an address: IPv4 addresses (also in IPv6 form) whole, the first 64 bits of IPv6.

@@ -43,7 +43,7 @@ final class DPoPBinding: Sendable {
         // Each request is signed with this key on the event loop, so a slow key would delay other requests.
         guard key.bits <= Self.maxBits else {
             throw SecretProviderError(
-                "the DPoP key has \(key.bits) bits, and signing takes too long: use a key of at most 4096")
+                "the DPoP key has \(key.bits) bits, and signing takes too long: use a key of at most 4096 bits")
         }
         return state.withLock { state in
             if let read = state.read, read.key === key, read.algorithm == algorithm { return read }

@@ -12,7 +12,7 @@ extension Enroller {
         _ directory: EndpointDirectory, grant: String, redirectURI: String?
     ) async throws(DiscoveryFault) -> SignInOffer {
         do throws(DiscoveryFault) {
-            let offer = try await walk(directory, grant, redirectURI)
+            let offer = try await makeOffer(directory, grant, redirectURI)
             state.withLock { ($0.offer, $0.fault) = (offer, nil) }
             return offer
         } catch {
@@ -21,7 +21,7 @@ extension Enroller {
         }
     }
 
-    private func walk(
+    private func makeOffer(
         _ directory: EndpointDirectory, _ grant: String, _ redirectURI: String?
     ) async throws(DiscoveryFault) -> SignInOffer {
         let document = try await resource(directory)

@@ -102,12 +102,12 @@ public struct ExtensionGrant: OAuthAuthorizationGrant {
     ///     `client_assertion_type` are ignored: they belong to the protocol and to the client's credentials.
     public init(type: String, parameters: [FormParameter]) {
         self.type = type
-        self.fixed = parameters.filter { !Self.notTheCallers.contains($0.name) }
+        self.fixed = parameters.filter { !Self.protocolParameters.contains($0.name) }
     }
 
     public func parameters() -> [FormParameter] { fixed }
 
-    private static let notTheCallers: Set<String> = [
+    private static let protocolParameters: Set<String> = [
         "grant_type", "client_id", "client_secret", "client_assertion", "client_assertion_type",
     ]
 }

@@ -59,7 +59,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
             "this is not the redirect address of this login: paste the whole address of the page to which the server "
                 + "sent the browser"
         case .malformedRedirect: "the redirect address has unreadable parameters: sign in again"
-        case .wrongState: "the answer does not belong to this login: sign in again, and use only the newest answer"
+        case .wrongState: "the answer does not belong to this login: sign in again, and use the answer of that sign-in"
         case .foreignBrowser: "the answer came from another browser: sign in again, and stay in one browser"
         case .wrongIssuer: "the answer comes from another server than this login uses: nothing was sent to it"
         case .expired: "the login took too long: sign in again"

@@ -82,7 +82,7 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
         case .badAccessToken: "the access_token has characters that a header field must not have"
         case .badRefreshToken: "the refresh_token is not a string of printable ASCII"
         case .noTokenType: "the answer has no token_type; set default_token_type to accept it"
-        case .unknownTokenType(let type): "the token_type is \"\(type)\", not Bearer; treat_as_bearer can accept it"
+        case .unknownTokenType(let type): "the token_type is \"\(type)\", not Bearer; list it in treat_as_bearer"
         case .notBound:
             "the token_type is not DPoP: the server does not bind tokens for this client; enable DPoP there, or remove "
                 + "dpop here"
