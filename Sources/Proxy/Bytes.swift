@@ -2,7 +2,7 @@ import HTTPMessage
 import WireText
 
 extension [Field] {
-    /// The value of the only field that fits; `nil` for none, and for several, which contradict each other.
+    /// Returns the value of the only matching field; `nil` for none, and for several, which may contradict each other.
     @inline(__always) func value(ofOnly fits: (Field) -> Bool) -> ByteRange? {
         var found: ByteRange?
         for field in self where fits(field) {
@@ -14,8 +14,8 @@ extension [Field] {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether it names this field, in any case and with underscores for hyphens. CGI-like servers do not distinguish
-    /// `X_Api_Key` from `X-Api-Key`.
+    /// Whether these bytes are this field name, in any case and with underscores for hyphens. CGI-like servers do not
+    /// distinguish `X_Api_Key` from `X-Api-Key`.
     func namesField(_ lowercased: [UInt8]) -> Bool {
         guard count == lowercased.count else { return false }
         for index in indices {

@@ -2,7 +2,7 @@ import Configuration
 import FileSystem
 import Reactor
 
-/// The listeners that another configuration opens, keeps and closes. New ones are bound, but do not accept yet.
+/// The listeners that a new configuration opens, keeps and closes. New listeners are bound, but do not accept yet.
 struct ListenerChange: Sendable {
     struct Opened: Sendable {
         var listener: ProxyPlan.Listener
@@ -15,13 +15,13 @@ struct ListenerChange: Sendable {
     private(set) var opened: [Opened] = []
     private(set) var closed: [ProxyPlan.Listener] = []
     private(set) var lastNumber: Int
-    /// Kept Unix sockets with new permissions.
+    /// New permissions of kept Unix sockets.
     private var modes: [(path: String, mode: UInt16)] = []
 
     /// - Parameters:
     ///   - former: open listeners of the configuration `before`.
-    ///   - lastNumber: highest number ever given.
-    /// - Throws: `ListenError`; then nothing was opened.
+    ///   - lastNumber: highest listener number used so far.
+    /// - Throws: `ListenError`, after closing the listeners opened so far.
     init(
         from former: [ProxyPlan.Listener], of before: Configuration = Configuration(), to configuration: Configuration,
         lastNumber: Int, _ way: ListenWay
@@ -33,7 +33,7 @@ struct ListenerChange: Sendable {
             for (address, upstream) in configuration.listenAddresses {
                 let kept = left.filter { $0.isKept(at: address, upstream, before, configuration) }
                 guard kept.isEmpty else {
-                    // A name can have several addresses, with one listener each. A port chosen by the kernel has one.
+                    // A host name can have several addresses, each with a listener. With port 0, one listener is kept.
                     let mine = address.isChosenByKernel ? Array(kept.prefix(1)) : kept
                     left.removeAll { one in mine.contains { $0.number == one.number } }
                     for listener in mine {
@@ -70,7 +70,7 @@ struct ListenerChange: Sendable {
 }
 
 extension ProxyPlan.Listener {
-    /// A listener on a port chosen by the kernel is identified by its upstream.
+    /// Whether the new configuration keeps this listener. With port 0, its upstream must be the same.
     fileprivate func isKept(
         at wanted: ListenAddress, _ index: Int?, _ before: Configuration, _ after: Configuration
     ) -> Bool {

@@ -2,10 +2,10 @@ import Configuration
 import Glibc
 import Reactor
 
-/// Number of loops, and sockets given at start.
+/// Input of all functions that open listeners.
 struct ListenWay {
     let loops: Int
-    /// Sockets given to this process at start.
+    /// Listening sockets from the service manager (sd_listen_fds(3)).
     let passed: [PassedSocket]
 }
 
@@ -13,12 +13,12 @@ extension ProxyServer {
     /// Default mode of a Unix socket: only the proxy's user may connect.
     static let defaultMode: UInt16 = 0o600
 
-    /// Binds an address once for each loop, or takes the socket that was passed for it.
+    /// Binds an address once for each loop, or uses the passed socket with this address.
     /// - Parameters:
-    ///   - name: name of a passed socket without a known address.
+    ///   - name: name by which a passed socket without a known address is found.
     ///   - passed: sockets not claimed yet.
-    /// - Returns: for each address of the name, a socket per loop.
-    /// - Throws: `ListenError`; then nothing is left bound.
+    /// - Returns: one array for each resolved address, with one socket per loop.
+    /// - Throws: `ListenError`, after closing all sockets.
     static func open(
         _ address: ListenAddress, name: String, _ passed: inout PassedSockets, _ way: ListenWay
     ) throws(ListenError) -> [[ListeningSocket]] {
@@ -41,7 +41,7 @@ extension ProxyServer {
         return opened
     }
 
-    /// Finds the reasons why this configuration could not listen, apart from a running proxy. Changes nothing.
+    /// Returns the reasons why this configuration can't listen. An address in use is no reason: a proxy may be running.
     public static func check(_ configuration: Configuration, passed: [PassedSocket]) -> [ListenError] {
         var passed = PassedSockets(passed)
         return configuration.listenAddresses.compactMap { address, upstream in
@@ -63,14 +63,14 @@ extension ProxyServer {
         }
     }
 
-    /// All loops share the port that the kernel chose for the first.
+    /// Binds one socket per loop, all to the port of the first. For port 0, the kernel chose that port.
     private static func open(_ address: SocketAddress, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
         try collect(way.loops, address) { earlier throws(SystemError) in
             try ListeningSocket.open(earlier.first?.address ?? address, sharesPort: way.loops > 1)
         }
     }
 
-    /// A path is bound once. All loops accept from this socket.
+    /// Binds the path once. All loops accept from this socket.
     private static func open(path: String, mode: UInt16, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
         try collect(way.loops, SocketAddress(.unix(path: path))) { earlier throws(SystemError) in
             guard let first = earlier.first else { return try ListeningSocket.open(path: path, mode: mode) }
@@ -101,15 +101,15 @@ extension ProxyServer {
     private static func reason(_ error: SystemError, _ address: SocketAddress) -> String {
         switch (error.code, address.kind) {
         case (EADDRINUSE, _): "the address is in use: end the process that listens there, or write another address"
-        case (EADDRNOTAVAIL, _): "this machine has no such address: write one of its own, 127.0.0.1 for example"
+        case (EADDRNOTAVAIL, _): "this machine has no such address: write an address of this machine, such as 127.0.0.1"
         case (EEXIST, .unix): "there is a file that is no socket; move it away or write another path"
-        case (ENOENT, .unix): "there is no such folder; make it, with room for the proxy's user to write"
-        case (EACCES, .unix): "the proxy's user may not write there"
+        case (ENOENT, .unix): "there is no such folder; make it, and let the proxy's user write to it"
+        case (EACCES, .unix): "the proxy's user may not write to this folder"
         default: error.description
         }
     }
 
-    /// Addresses of a listener; all those of a name.
+    /// Returns the addresses of a listener: all addresses of a host name.
     public static func resolve(_ address: ListenAddress) throws(ListenError) -> [SocketAddress] {
         let (host, port): (String, UInt16)
         switch address {

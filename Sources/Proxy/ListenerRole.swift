@@ -4,9 +4,9 @@ import Reactor
 import WireText
 
 enum ListenerRole {
-    /// `proxy.listen`: absolute-form, or origin-form routed by Host.
+    /// `proxy.listen`: a request's target or Host field names its upstream.
     case forward(ListenAddress)
-    /// An upstream's own `listen`: all requests are for it.
+    /// `listen` of an upstream: all requests are for this upstream.
     indirect case upstream(UpstreamListener)
 
     init(_ listener: ProxyPlan.Listener, _ configuration: Configuration) {
@@ -24,14 +24,14 @@ enum ListenerRole {
 struct UpstreamListener: Sendable {
     let index: Int
     let rules: RouteTable.Rules
-    /// The upstream's own authority, for one without `url`.
+    /// Authority of the upstream's `host`, where requests go if it has no `url`.
     let authority: Authority
-    /// Of the base URL.
+    /// Scheme of the base URL.
     let scheme: Scheme
     private let port: UInt16
     /// Address of the listener; `nil` for a Unix socket.
     private let host: Authority.Host?
-    /// Whether it listens on all addresses of the machine.
+    /// Whether the listener is bound to all addresses of the machine.
     private let isOnAll: Bool
     private let hosts: [Authority]
     private let admitsBrowsers: Bool
@@ -54,7 +54,7 @@ struct UpstreamListener: Sendable {
     }
 
     /// - Parameter asked: authority of the request's target or Host field.
-    /// - Returns: this authority; `nil` when the request names none.
+    /// - Returns: the parsed authority; `nil` when the request names none.
     func admit(_ bytes: Span<UInt8>, _ head: RequestHead, _ asked: ByteRange) throws(Problem) -> Authority? {
         var authority: Authority?
         if !asked.isEmpty {
@@ -71,7 +71,7 @@ struct UpstreamListener: Sendable {
         return authority
     }
 
-    /// Whether a connection to this authority would end here, apart from the machine's other addresses.
+    /// Whether a connection to this authority would reach this listener. Knows only loopback and the bound address.
     func isAt(_ authority: Authority, _ scheme: Scheme) -> Bool {
         guard scheme == self.scheme, authority.port(for: scheme) == port, let host else { return false }
         if isOnAll || host.isLoopback && !authority.host.isAddress { return authority.host.isLoopback }
@@ -81,7 +81,7 @@ struct UpstreamListener: Sendable {
     private func answers(to authority: Authority) -> Bool {
         if authority.host.isLoopback { return true }
         let asked = authority.port(for: scheme)
-        // A web page can rebind names, but not addresses.
+        // DNS rebinding changes the addresses of names. A Host that is an address is safe.
         if isOnAll ? authority.host.isAddress : authority.host == host, asked == port { return true }
         return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == asked) }
     }
@@ -89,22 +89,22 @@ struct UpstreamListener: Sendable {
 
 /// Recognizes requests that a web page may have caused.
 enum WebPage {
-    /// - Throws: `Problem.webPage` for a request that a page may have caused.
+    /// - Throws: `Problem.webPage` for a request that a web page may have caused.
     static func refuse(_ bytes: Span<UInt8>, _ head: RequestHead) throws(Problem) {
         for field in head.fields {
             switch field.known {
-            // Sec-Fetch-Site has no safe value: browsers send `none` also after a link in a mail to a page that
-            // redirects here (W3C Fetch Metadata, section 2.3).
+            // Sec-Fetch-Site has no safe value. A link in a mail can lead to a page that redirects here, and browsers
+            // then send `none` (W3C Fetch Metadata, section 2.3).
             case .origin, .secFetchSite: throw .webPage
-            // Over http to names other than loopback, browsers omit both. But pages can't change User-Agent without a
-            // preflight request, which has Origin.
+            // Browsers omit both fields over http to other names than loopback. But a page can't change User-Agent
+            // without a preflight request, which has Origin.
             case .userAgent where Self.isBrowser(bytes[field.value]): throw .webPage
             default: break
             }
         }
     }
 
-    /// All current browser engines include this word.
+    /// Whether this User-Agent contains `gecko`, as those of all current browser engines do.
     private static func isBrowser(_ agent: Span<UInt8>) -> Bool {
         guard agent.count >= gecko.count else { return false }
         for start in 0...(agent.count - gecko.count)

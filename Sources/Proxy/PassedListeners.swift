@@ -1,26 +1,26 @@
 public import Configuration
 public import Reactor
 
-/// The configuration's use of the sockets given at start.
+/// The configuration's use of the sockets that the service manager passed (sd_listen_fds(3)).
 extension Configuration {
-    /// All addresses to listen at, except the administration's, with the index of an upstream's own.
+    /// All addresses to listen at, except the administration's. `upstream` is the index of an upstream with `listen`.
     var listenAddresses: [(address: ListenAddress, upstream: Int?)] {
         proxy.listen.map { ($0, nil) }
             + upstreams.enumerated().compactMap { index, upstream in upstream.listen.map { ($0, index) } }
     }
 
-    /// Required name of a passed socket without a known address.
+    /// Name by which a passed socket without a known address is found.
     func passedName(upstream: Int?) -> String { upstream.map { "\(upstreams[$0].host.host)" } ?? "proxy" }
 
     public static let adminName = "admin"
     public static let adminSocketName = "admin-socket"
 
-    /// Errors in the passed sockets, with remedies. Looks names up, which blocks.
+    /// Returns errors in the passed sockets, with remedies. Looks up names, and blocks meanwhile.
     public func faults(ofPassed sockets: [PassedSocket]) -> [String] {
         var faults: [String] = []
         var left = PassedSockets(sockets)
         for (address, upstream) in listenAddresses {
-            // A failed look-up is an error when the listener opens.
+            // A failed look-up is reported when the listener opens.
             for socketAddress in (try? ProxyServer.resolve(address)) ?? [] {
                 guard let socket = left.claim(socketAddress, name: passedName(upstream: upstream)) else { continue }
                 if case .unix(_, let mode) = address, let fault = Self.fault(socket, mode) { faults.append(fault) }
@@ -43,20 +43,20 @@ extension Configuration {
         return faults
     }
 
-    /// Checks that the file's mode admits only users that the configuration admits.
+    /// Returns an error if the file's mode admits users that the configuration does not admit.
     private static func fault(_ socket: PassedSocket, _ mode: UInt16?) -> String? {
         let allowed = mode ?? ProxyServer.defaultMode
         guard let actual = socket.mode else {
             return allowed == 0o666
                 ? nil
-                : "\(socket): its file can't be seen from here, so anybody may be let in; write mode: \"0666\" beside its "
-                    + "path if they are to be"
+                : "\(socket): its file can't be seen from here, so every user may be admitted; if every user may "
+                    + "connect, write mode: \"0666\" beside its path"
         }
-        // Connecting takes write permission (unix(7)).
+        // A client needs write permission to connect (unix(7)).
         guard actual & ~allowed & 0o222 != 0 else { return nil }
         let (has, may) = (octal(actual), octal(allowed))
         return
-            "\(socket): its file has mode \(has), and the configuration lets in no more than \(may): write SocketMode=\(may) "
+            "\(socket): its file has mode \(has), but the configuration allows only \(may): write SocketMode=\(may) "
             + "into the socket unit, or mode: \"\(has)\" beside its path"
     }
 

@@ -2,11 +2,10 @@ import Configuration
 import Reactor
 public import Reports
 
-/// Counters of one loop. Loop's thread only: plain arrays of a fixed size, so that counting takes no lock and no
-/// allocation.
+/// Request counters of one loop. Loop's thread only. The arrays have a fixed size, and counting takes no lock.
 struct ProxyMetrics {
     static let codes = 100...599
-    /// Upper bounds of the buckets, in nanoseconds.
+    /// Upper bounds of the duration buckets, in nanoseconds.
     static let bounds: [UInt64] = [
         1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
     ].map { $0 * 1_000_000 }
@@ -16,7 +15,7 @@ struct ProxyMetrics {
     private static let buckets = bounds.count + 1
     private static let statuses = UpstreamTraffic.otherCall + 1
 
-    /// Index of a gRPC call's counter.
+    /// Returns the index of a gRPC call's counter.
     static func index(of status: GRPCStatus?) -> Int {
         status.map { min(Int($0.code), UpstreamTraffic.otherCall) } ?? UpstreamTraffic.otherCall
     }
@@ -30,12 +29,12 @@ struct ProxyMetrics {
     private(set) var injections: [UInt64]
     /// gRPC calls by status.
     private(set) var calls: [UInt64]
-    /// The part of `requests`, `durations` and `nanoseconds` that the proxy answered without the upstream.
+    /// Requests that the proxy answered without the upstream. `requests` counts them too; likewise the next two.
     private(set) var ownRequests: [UInt64]
     private(set) var ownDurations: [UInt64]
     private(set) var ownNanoseconds: [UInt64]
 
-    /// - Parameter slots: the layout's.
+    /// - Parameter slots: number of slots, from the layout.
     init(slots: Int) {
         requests = Array(repeating: 0, count: slots * Self.stride)
         durations = Array(repeating: 0, count: slots * Self.buckets)
@@ -52,7 +51,7 @@ struct ProxyMetrics {
     mutating func requestStarted() { inFlight += 1 }
 
     struct Result {
-        /// Status seen by the client; 0, a cut answer, counts as 499.
+        /// Status seen by the client; 0 for a cut answer, which counts as 499.
         var status: Int
         var duration: UInt64
         /// Bytes of the request's body.
@@ -60,7 +59,7 @@ struct ProxyMetrics {
         /// Bytes of the upstream's answer that went to the client.
         var received: UInt64
         var injection: InjectionResult?
-        /// The proxy answered without the upstream.
+        /// Whether the proxy answered without the upstream.
         var isOwn = false
         /// See `index(of:)`; `nil` for a request that is no gRPC call.
         var call: Int?
@@ -88,7 +87,7 @@ struct ProxyMetrics {
         if let call = result.call { calls[slot * Self.statuses + call] &+= 1 }
     }
 
-    /// Counts bytes while their request goes on.
+    /// Counts bytes of a request that continues.
     mutating func moved(slot: Int, sent: UInt64, received: UInt64) {
         self.sent[slot] &+= sent
         self.received[slot] &+= received
@@ -117,9 +116,9 @@ struct ProxyMetrics {
     }
 }
 
-/// Maps upstreams to counters.
+/// Maps upstreams to counters. A slot is an upstream of the configuration, or a group of requests without one.
 struct MetricsLayout: Sendable {
-    /// Index into `empty`, for each upstream of the configuration and each other slot.
+    /// Index into `empty` for each slot. Upstreams with the same host and client share a row.
     let rows: [Int]
     let empty: [UpstreamTraffic]
     let unmatched: Int
@@ -155,14 +154,14 @@ struct MetricsLayout: Sendable {
 }
 
 extension ProxyServer {
-    /// Returns after every loop has had a turn.
+    /// Returns after every loop has run a task.
     public func pulse() async {
         for shard in current.shards {
             await withCheckedContinuation { continuation in shard.loop.execute { continuation.resume() } }
         }
     }
 
-    /// Sum of all loops' counters. Not to be called after the loops stopped.
+    /// Returns the sum of all loops' counters. Must not be called after the loops stopped.
     public func traffic() async -> TrafficReport {
         var traffic = TrafficReport(upstreams: current.plan.layout.empty)
         for shard in current.shards {
@@ -174,7 +173,7 @@ extension ProxyServer {
             traffic.clients.limit += part.clients.limit
             traffic.loops += part.loops
             for upstream in part.upstreams {
-                // Another loop may already have other rules.
+                // During a reload, another loop may already have the new configuration.
                 guard let index = traffic.upstreams.firstIndex(where: { $0.isOf(upstream) }) else { continue }
                 traffic.upstreams[index].add(upstream)
             }
@@ -184,6 +183,6 @@ extension ProxyServer {
 }
 
 extension UpstreamTraffic {
-    /// Whether both are about the same upstream.
+    /// Whether both count the same upstream and client.
     func isOf(_ other: UpstreamTraffic) -> Bool { name == other.name && client == other.client }
 }

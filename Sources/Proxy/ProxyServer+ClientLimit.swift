@@ -2,11 +2,11 @@ import Configuration
 import Reactor
 
 extension ProxyServer {
-    /// Descriptors for all but clients and upstream connections.
+    /// Descriptors kept for other purposes than connections of clients and upstreams.
     private static let reserve = 64
 
-    /// Limit of concurrent clients: `max_connections`, or half the available descriptors. Further clients wait, because
-    /// their requests would lack a descriptor for the upstream.
+    /// Returns the limit of concurrent clients: `max_connections`, but at most half the available descriptors. Their
+    /// requests need the other half for upstreams.
     public static func clientLimit(_ settings: ProxySettings) -> Int {
         min(settings.maxConnections, max(1, (DescriptorLimit.current - reserve) / 2))
     }

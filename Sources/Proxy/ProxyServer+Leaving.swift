@@ -1,7 +1,7 @@
 import Reactor
 import Synchronization
 
-// How the proxy stops. During `proxy.drain_delay` it serves as before, and each answer ends its connection. Then it
+// Stopping the proxy. During `proxy.drain_delay` it still accepts, and each answer ends its connection. Then the proxy
 // stops accepting and finishes its requests.
 extension ProxyServer {
     enum Leaving {
@@ -13,8 +13,8 @@ extension ProxyServer {
     /// Idle timeout of connections while the proxy stops.
     static let drainIdleTimeout = Duration.milliseconds(500)
 
-    /// Serves for `delay`, then stops accepting, lets requests finish within `limit`, and ends the rest. A connection
-    /// closes after its next answer, or after `drainIdleTimeout` without a request.
+    /// Serves for `delay`, then stops accepting. Ends requests that do not finish within `limit`. A connection closes
+    /// after its next answer, or after `drainIdleTimeout` without a request.
     public func drain(within limit: Duration, after delay: Duration = .zero) async {
         let shards = current.shards
         if delay > .zero {
@@ -48,7 +48,7 @@ extension ProxyServer {
         _ = await task?.result
     }
 
-    /// Ends all requests at once, in a way that clients notice.
+    /// Ends all requests at once. Clients see cut answers.
     public func end() {
         leaving.withLock { leaving in
             if case .waiting(let task) = leaving { task.cancel() }

@@ -5,18 +5,18 @@ import Reactor
 import Synchronization
 public import TLSServer
 
-/// Common input of all loops.
+/// The configuration and the objects that all loops share.
 struct ProxyPlan: Sendable {
     struct Listener: Sendable {
-        /// Unique number for the listener's life.
+        /// Number that no other listener of this process ever has.
         let number: Int
         let address: ListenAddress
-        /// Actual address.
+        /// Address with the actual port.
         let bound: SocketAddress
-        /// Index of the upstream for an upstream's own `listen`.
+        /// Index of the upstream if this is its `listen`; `nil` for `proxy.listen`.
         var upstream: Int?
 
-        /// `nil`: plain HTTP.
+        /// Returns the listener's TLS settings; `nil` for plain HTTP.
         func tls(_ configuration: Configuration) -> ListenerTLS? { configuration.tls(of: address, upstream: upstream) }
     }
     let configuration: Configuration
@@ -31,7 +31,7 @@ struct ProxyPlan: Sendable {
     let material: ProxyServer.TLSLookUp
     let interception: Interception?
     let certificate: ProxyServer.CertificateLookUp
-    /// `proxy.listen` first, then upstreams' own, in the order of the configuration.
+    /// Listeners of `proxy.listen`, then those of upstreams, in the order of the configuration.
     let listeners: [Listener]
 }
 
@@ -40,9 +40,9 @@ public final class ProxyServer: Sendable {
     /// Failure to listen at an address.
     public struct ListenError: Error, CustomStringConvertible {
         public let description: String
-        /// The port needs another user or a service manager.
+        /// Whether the proxy's user may not bind this port. Another user or a service manager can.
         public var isForbidden = false
-        /// The address in the configuration.
+        /// Listener's address in the configuration.
         public var listener: ListenAddress?
     }
 
@@ -53,37 +53,37 @@ public final class ProxyServer: Sendable {
         var shards: [LoopBound<ProxyShard>] = []
     }
 
-    /// Returns the content of these settings' files and of further trust anchors; `nil`: libcurl reads the files.
+    /// Returns the content of the files of these settings and of `extra` trust anchors; `nil`: libcurl reads the files.
     public typealias TLSLookUp = @Sendable (TLSSettings, _ extra: String?) -> TLSMaterial?
-    /// Returns the certificate that a listener shows now; `nil`: its new connections are closed. Called on the loops.
+    /// Returns the listener's current certificate; `nil`: its new connections are closed. Called on the loops.
     public typealias CertificateLookUp = @Sendable (ListenerTLS) -> TLSServerContext?
 
     public let loops: [EventLoop]
     private let credentials: CredentialSources
     private let passed: [PassedSocket]
     let leaving = Mutex(Leaving.notYet)
-    /// Addresses that lead back to this process (508): `addresses`, and later its other listeners.
+    /// Addresses of all listeners of this process, also the administration's. Requests to them get a 508.
     public let own: OwnListeners
     private let state: Mutex<Current>
     var current: Current { state.withLock { $0 } }
-    /// Certificates of the hosts whose TLS is opened.
+    /// Certificates of intercepted hosts.
     public var interception: Interception? { current.plan.interception }
-    /// Actual addresses: `proxy.listen` first, then upstreams' own, in the order of the configuration.
+    /// Addresses with actual ports: of `proxy.listen`, then of upstreams, in the order of the configuration.
     public var addresses: [SocketAddress] { current.plan.listeners.map(\.bound) }
     var baseURLs: [UpstreamListener] {
         let plan = current.plan
         return plan.listeners.compactMap { ListenerRole($0, plan.configuration).baseURL }
     }
 
-    /// Binds and starts accepting.
+    /// Binds all listeners and starts accepting.
     /// - Parameters:
     ///   - clients: by their names in the configuration.
     ///   - loops: running loops, one per `proxy.threads`.
     ///   - users: the secrets of all `proxy.users`.
     ///   - credentials: sources of injected values other than tokens.
-    ///   - interception: certificates of the hosts whose TLS is opened.
+    ///   - interception: certificates of intercepted hosts.
     ///   - certificate: certificates of the listeners with TLS.
-    ///   - own: receives the addresses of the listeners.
+    ///   - own: set to which the addresses of the listeners are added.
     ///   - passed: listening sockets given to the process at start.
     /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory.
     public init(
@@ -117,11 +117,11 @@ public final class ProxyServer: Sendable {
         for client in clients.values { watch(client) }
     }
 
-    /// Changes the configuration. New requests use the new one, requests under way the old one. Unchanged listeners,
-    /// upstream connections and counters continue. Not to be called concurrently.
+    /// Changes the configuration. Requests under way keep the old configuration. Unchanged listeners, upstream
+    /// connections and counters continue. Must not be called concurrently.
     /// - Parameters:
-    ///   - configuration: with the same `proxy.threads`.
-    ///   - clients: by name; the same objects for unchanged clients.
+    ///   - configuration: new configuration with the same `proxy.threads`.
+    ///   - clients: OAuth clients by name; the same objects for unchanged clients.
     ///   - users: the secrets of the new `proxy.users`.
     /// - Returns: a task that ends when the old configuration is no longer used.
     /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory. Then nothing has changed.
@@ -181,7 +181,7 @@ public final class ProxyServer: Sendable {
         return Task { [ends] in for end in ends { for await _ in end {} } }
     }
 
-    /// Wipes a token's copies as soon as the client loses or replaces the token.
+    /// Wipes all copies of a client's token as soon as the client loses or replaces the token.
     private func watch(_ client: Heimdallr) {
         let events = client.events()
         Task { [weak self] in
@@ -204,7 +204,7 @@ public final class ProxyServer: Sendable {
     ) async throws(ListenError) -> UserDirectory? {
         let names = Set(configuration.proxy.users.keys)
         guard names == Set(users.keys) else {
-            throw ListenError(description: "the secrets of proxy.users are not at hand")
+            throw ListenError(description: "the secrets of proxy.users are missing")
         }
         return names.isEmpty ? nil : try await UserDirectory(users, secretLost: observer.userSecretLost)
     }
@@ -217,7 +217,7 @@ public final class ProxyServer: Sendable {
         guard let loop = loops.first else { return [] }
         var new: [FixedCredential] = []
         let values = configuration.upstreams.enumerated().map { number, upstream -> [FixedCredential?] in
-            // Values of an unchanged upstream stay, with their last good reading.
+            // An unchanged upstream keeps its values, with their last good reading.
             if let former, let same = former.configuration.upstreams.firstIndex(of: upstream) {
                 return former.fixed[same]
             }
@@ -229,7 +229,7 @@ public final class ProxyServer: Sendable {
             new += made.compactMap(\.self)
             return made
         }
-        // Requests are refused until their value has been read.
+        // A value may need longer: requests that need it are refused until it has been read.
         await waitBriefly(atMost: .seconds(1)) { [new] in
             await withDiscardingTaskGroup { group in
                 for value in new { group.addTask { await value.start() } }

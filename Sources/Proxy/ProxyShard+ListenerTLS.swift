@@ -3,8 +3,8 @@ import TLSServer
 
 // TLS of the proxy's own listeners.
 extension ProxyShard {
-    /// Puts TLS upon a connection, where its listener has some. The server name that the client asks for does not matter.
-    /// - Returns: `nil` without a certificate or memory.
+    /// Adds TLS to a connection if its listener has TLS. The server name in the ClientHello does not matter.
+    /// - Returns: `nil` if no certificate is available or memory is lacking.
     func secure(_ carrier: any ByteStream, listener: Int) -> (any ByteStream)? {
         guard let tls = rules.listeners[listener]?.tls else { return carrier }
         guard let certificate = rules.plan.certificate(tls) else { return nil }
@@ -24,13 +24,13 @@ extension ProxyShard {
     }
 }
 
-/// Failed handshakes at listeners: any client can cause them, so the log tells one in ten seconds.
+/// Failed handshakes at listeners. Any client can cause them, so the log gets at most one in ten seconds.
 struct ListenerFailures {
     private static let interval = Duration.seconds(10)
     private var told: LoopTime?
     private var untold = 0
 
-    /// - Returns: number of failures since the last one that was told; `nil`: this one is not told.
+    /// - Returns: number of failures not logged since the last logged failure; `nil`: this failure is not to be logged.
     mutating func count(at now: LoopTime) -> Int? {
         if let told, now.since(told) < Self.interval {
             untold += 1

@@ -11,9 +11,9 @@ import TLSServer
 final class ProxyShard {
     let loop: EventLoop
     private(set) var observer: ProxyObserver
-    /// `nil`: no spans.
+    /// `nil`: no spans are recorded.
     private(set) var sampler: TraceSampler?
-    /// For the sampler.
+    /// Random numbers for the sampler.
     var random = FastRandom()
     /// Rules of new requests.
     private(set) var rules: RuleSet
@@ -28,7 +28,7 @@ final class ProxyShard {
     /// Prefix of this loop's request IDs.
     private let requestPrefix = UInt32.random(in: .min ... .max).bigEndianBytes.hexadecimal + [UInt8(ascii: "-")]
     private var requestCount: UInt64 = 0
-    /// Number of delayed refusals of wrong passwords, by source.
+    /// Number of wrong passwords whose 407 is delayed, by source.
     var heldGuesses: [String: Int] = [:]
     var listenerFailures = ListenerFailures()
 
@@ -108,7 +108,7 @@ final class ProxyShard {
         return requestPrefix + String(requestCount, radix: 16).utf8
     }
 
-    /// Counters since the start, for the current upstreams.
+    /// Counters of the current upstreams since the start.
     var traffic: TrafficReport {
         var report = TrafficReport(upstreams: rules.layout.empty)
         for part in retired + ([rules] + retiring).flatMap(\.traffic) {
@@ -127,10 +127,10 @@ final class ProxyShard {
 
     // MARK: Stopping
 
-    /// Each further answer ends its connection.
+    /// Makes each further answer end its connection.
     func leave() { server?.leave() }
 
-    /// Stops accepting and lets requests finish. Calls `done` after the last client.
+    /// Stops accepting and lets requests finish. Calls `done` after the last connection has closed.
     func drain(_ done: @escaping () -> Void) {
         guard let server else { return done() }
         server.drain(done)

@@ -1,12 +1,12 @@
 import HTTPMessage
 import WireText
 
-/// Name of a request in logs: the program's own (`X-Request-Id`, else `traceparent` of W3C Trace Context), else one of
-/// the proxy. It is not added to the request.
+/// Name of a request in logs: the program's `X-Request-Id`, else its `traceparent` (W3C Trace Context), else an ID made
+/// by the proxy. The proxy does not add this ID to the request.
 enum RequestID {
     private static let maxLength = 128
 
-    /// - Returns: the program's ID; `nil` for none that can stand in a log.
+    /// - Returns: the program's ID; `nil` if there is none, or it has characters that are unsafe in a log.
     static func read(_ fields: [Field], in bytes: Span<UInt8>) -> [UInt8]? {
         for field in fields where field.known == .requestID && isPlain(bytes[field.value]) {
             return [UInt8](copying: bytes[field.value])

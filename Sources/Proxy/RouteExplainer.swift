@@ -4,7 +4,7 @@ import HTTPMessage
 import Reactor
 import Reports
 
-/// Explains, for `why` and `check`, what the proxy would do with a request. Uses the same gate.
+/// Explains, for `why` and `check`, what the proxy would do with a request. Uses the gate that judges real requests.
 struct RouteExplainer {
     private var gate: Gate
     private let settings: ProxySettings
@@ -44,7 +44,7 @@ struct RouteExplainer {
         }
     }
 
-    /// Target of the CONNECT that programs send for a URL; `nil`: they send the request itself.
+    /// Returns the target of the CONNECT that programs send for an https URL; `nil` for other URLs.
     private static func tunnelled(_ url: String) throws(Problem) -> Authority? {
         let scheme = "https://"
         guard url.lowercased().hasPrefix(scheme) else { return nil }
@@ -135,7 +135,7 @@ struct RouteExplainer {
         return try gate.admit(head, bytes.span, situation, &admitted)
     }
 
-    /// Judges the address policy, without a name look-up.
+    /// Applies the address policy to a numeric host. Looks up no name.
     private func judge(_ authority: Authority) throws(Problem) {
         guard let address = SocketAddress(numericHost: authority.host.bare, port: authority.port(for: .http)) else {
             return
@@ -164,7 +164,7 @@ struct RouteExplainer {
         return head
     }
 
-    /// The problem without the text about the connection: there is none.
+    /// Returns the problem of a malformed request, without the text about a connection.
     private static func malformed(_ error: MessageError) -> Problem {
         Problem(error.status, "http_request_error", .malformedRequest, "", phrase: "", error.detail)
     }

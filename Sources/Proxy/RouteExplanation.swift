@@ -2,7 +2,7 @@ public import Configuration
 public import Heimdallr
 public import Reports
 
-// Explains where the proxy would send a request, by the parser and the gate of requests.
+// Explanations of where the proxy would send a request.
 
 extension RouteExplanation {
     /// - Parameter url: absolute URL, as a program sends it to the proxy.
@@ -18,7 +18,7 @@ extension RouteExplanation {
 }
 
 extension UpstreamRoute {
-    /// - Parameter way: appended to the rule: how it was reached.
+    /// - Parameter way: text appended to the rule, saying how a request reaches it.
     init(_ upstream: UpstreamSettings, index: Int, destination: String, isTrace: Bool, way: String) {
         var rule = "upstreams[\(index)] \(upstream.host)"
         if !upstream.paths.isEmpty { rule += " paths \(upstream.paths.joined(separator: ", "))" }
@@ -42,7 +42,7 @@ extension ProxyServer {
 }
 
 extension TokenRefusal {
-    /// The proxy's answer when `client` has no token for this reason.
+    /// Creates the refusal of a request when `client` has no token because of `error`.
     public init(_ error: HeimdallrError, client: String, signIn: SignInHint) {
         let problem = Problem(error, client: client) { _ in signIn }
         self.init(status: problem.status, title: problem.title, loginURL: problem.loginURL)

@@ -2,11 +2,11 @@ public import Configuration
 import HTTPMessage
 import Reports
 
-/// The rules as `check` shows them. The gate that judges requests also determines each destination.
+/// The rules as `check` shows them. Their destinations come from the gate that judges real requests.
 public struct RouteListing: Sendable, Equatable {
     /// Most specific rule first.
     public private(set) var routes: [ResolvedRoute] = []
-    /// Whether hosts without a rule are forwarded, unsigned.
+    /// Whether requests for hosts without a rule are forwarded, without a credential.
     public let forwardsOthers: Bool
     /// Targets of CONNECT, as configured.
     public let tunnels: [TunnelRule]
@@ -33,7 +33,7 @@ public struct RouteListing: Sendable, Equatable {
     private static let stranger = "nobody.invalid"
     private static let labels = ["any", "some", "a-host"]
 
-    /// A method that no rule names. Rules for all methods match it.
+    /// Returns a method that no rule names. Only rules for all methods match it.
     private static func strangeMethod(_ configuration: Configuration) -> String {
         let known = Set(configuration.upstreams.flatMap(\.methods))
         var method = "ANOTHER"
@@ -72,7 +72,7 @@ public struct RouteListing: Sendable, Equatable {
 }
 
 extension RouteExplanation {
-    /// Destination by the upstream at `index`; `nil`: no caller's request goes there.
+    /// Returns the destination if the upstream at `index` takes the request of some caller; else `nil`.
     fileprivate func destination(by index: Int) -> String? {
         switch self {
         case .upstream(let route): route.index == index ? route.destination : nil

@@ -30,20 +30,20 @@ final class RuleSet {
     #endif
     var metrics: ProxyMetrics
     let layout: MetricsLayout
-    /// Role of requests on each listener, its actual address, and its TLS (`nil`: plain HTTP); none after it closed.
+    /// Open listeners by number. `address` has the actual port; `tls` is `nil` for plain HTTP.
     let listeners: [Int: (role: ListenerRole, address: SocketAddress, tls: ListenerTLS?)]
     let plan: ProxyPlan
-    /// Counters of connections, by the layout's rows; kept by the successor.
+    /// Counters of connections, by the layout's rows. The next rules continue the same counters.
     private let connections: [ConnectionCounts]
     private var underWay = 0
-    /// Set after a successor took over. Called after the last request.
+    /// Set when the next rules take over. Called after the last request.
     private var whenOver: (() -> Void)?
     private var timer: LoopTimer?
 
-    /// Delay of the check for remaining users after the last request, and between two checks.
+    /// Delay from the last request to the check for busy connections, and between two checks.
     private static let quietInterval = Duration.seconds(1)
 
-    /// - Parameter former: rules whose connections and tunnels continue if their settings are the same.
+    /// - Parameter former: earlier rules. Connections and dialers with unchanged settings are taken over.
     init(_ plan: ProxyPlan, former: RuleSet?, exchanges: ExchangePool, loop: EventLoop) {
         let configuration = plan.configuration
         settings = configuration.proxy
@@ -105,7 +105,7 @@ final class RuleSet {
 
     deinit { whenOver?() }
 
-    /// Routes of a host whose TLS is opened; `nil` for any other.
+    /// Returns the routes of an intercepted host; `nil` for any other host.
     func intercepted(_ authority: Authority) -> RouteTable.Rules? {
         plan.routes.rules(for: authority, scheme: .https).flatMap { $0.intercepts ? $0 : nil }
     }
@@ -139,7 +139,7 @@ final class RuleSet {
     }
 
     /// Adds the current connections.
-    /// - Parameter counted: pools added already.
+    /// - Parameter counted: connection pools already added.
     func addConnections(to report: inout TrafficReport, counted: inout Set<ObjectIdentifier>) {
         for (upstream, slot) in upstreamSlots {
             let part = layout.empty[layout.rows[slot]]
@@ -150,7 +150,7 @@ final class RuleSet {
         }
     }
 
-    /// Adds counters and limits of connections, of the current rules only.
+    /// Adds the counters and limits of connections. Called for the current rules only.
     func addCounts(to report: inout TrafficReport) {
         for (upstream, slot) in upstreamSlots {
             let row = layout.rows[slot]
@@ -171,14 +171,14 @@ final class RuleSet {
 
     // MARK: The end
 
-    /// A successor has taken over.
-    /// - Parameter done: called when it is no longer used, and connections without a successor are closed.
+    /// Begins the end of these rules, after the next rules took over.
+    /// - Parameter done: called when these rules are no longer used, and their connections are closed or taken over.
     func retire(_ done: @escaping () -> Void) {
         whenOver = done
         if underWay == 0 { timer?.schedule(after: Self.quietInterval) }
     }
 
-    /// A connection may return to its pool after the last request.
+    /// Ends these rules when no connection is busy. A connection may return to its pool after the last request ended.
     private func lookWhetherOver() {
         guard underWay == 0, let done = whenOver else { return }
         guard (upstreams + [unmatched].compactMap(\.self)).allSatisfy(\.isQuiet) else {

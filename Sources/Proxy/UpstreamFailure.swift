@@ -1,6 +1,6 @@
 public import CurlTransport
 
-/// A failed exchange with an upstream, for the log. Contains no secret, except what the upstream itself wrote into
+/// A failed exchange with an upstream, for the log. Contains no secret, unless the upstream wrote a secret into
 /// `error`.
 public struct UpstreamFailure: Sendable {
     public var upstream = ""
@@ -11,7 +11,7 @@ public struct UpstreamFailure: Sendable {
     /// Request ID in the access log.
     public var requestID: [UInt8] = []
     public var error: TransportError
-    /// Error and remedy: fixed sentences.
+    /// Fixed sentence about the error. `advice` is the remedy, also a fixed sentence.
     public var reason: String
     public var advice: String
 }

@@ -2,29 +2,29 @@ import Configuration
 import HTTPMessage
 
 enum TargetForm: Equatable {
-    /// Path and query. Needs a `/` in front when empty or beginning with `?`.
+    /// Path and query. If the path is empty, `/` has to be written in front.
     case path(ByteRange)
     case asterisk
 }
 
-/// Result of admission so far. The log of a refused request uses it.
+/// Result of admission so far, also for the log of a refused request.
 struct Admitted {
     var caller = Caller()
-    /// Rules of the request's upstream; `nil`: none, or not known yet.
+    /// Rules of the request's upstream; `nil` without an upstream, and before it is chosen.
     var rules: UpstreamRules?
     var destination: Destination?
     /// Address that the program used.
     var asked: AskedAddress?
     var target = TargetForm.path(.empty)
     var maxForwards: UInt64?
-    /// Protocols of the Upgrade field that may be passed on.
+    /// Protocols of the Upgrade field that the upstream is offered.
     var upgrade: UpgradeList?
-    /// Whether the connection takes no further request: other bytes than HTTP may follow.
+    /// Whether this is the connection's last request, because other bytes than HTTP may follow.
     var isLast = false
     var credential = Credential.none
 
     enum Credential: Equatable {
-        /// Nothing is injected: the upstream has no entries, the method is TRACE, or the placeholder is missing.
+        /// No credential is injected: the upstream has no entries, the method is TRACE, or the placeholder is missing.
         case none
         case put(EntrySet)
         /// The program's own credential stays.
@@ -33,7 +33,7 @@ struct Admitted {
 
     @inline(__always) var entries: EntrySet { if case .put(let entries) = credential { entries } else { [] } }
 
-    /// Rewriting of the upstream's addresses for the program; `nil`: none.
+    /// Rewriting of the upstream's addresses for the program; `nil` if the upstream does not rewrite.
     var addressMap: AddressMap? {
         guard let rules, rules.settings.rewrite, let asked, let destination else { return nil }
         return rules.map(asked, destination)
@@ -44,16 +44,16 @@ struct Admitted {
 enum Admission: Equatable {
     case forward
     case tunnel(Authority)
-    /// CONNECT to a listed host, or to an address that may be one's. The client's first bytes decide: HTTP is served.
+    /// CONNECT to a listed host, or to an address that may belong to one. If HTTP follows, it is served.
     case connect(Authority, tls: TLSInside)
-    /// Max-Forwards is 0: the proxy answers.
+    /// The proxy answers, because Max-Forwards is 0.
     case reply
 }
 
-/// What becomes of TLS inside CONNECT.
+/// Handling of TLS inside CONNECT.
 enum TLSInside: Equatable {
     case refused
     case tunnelled
-    /// Opened, and its requests are served.
+    /// The proxy ends the TLS and serves its requests.
     case intercepted
 }

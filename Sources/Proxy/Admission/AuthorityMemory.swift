@@ -1,7 +1,7 @@
 import HTTPMessage
 import WireText
 
-/// Cache of the last authority and its rules: programs repeat the same one.
+/// Cache of the last authority and its rules. Most programs repeat the same authority.
 struct AuthorityMemory {
     struct Known {
         let authority: Authority
@@ -27,11 +27,11 @@ struct AuthorityMemory {
         return known
     }
 
-    /// Destination, through `upstream`, of a request for the last authority.
+    /// Returns where `upstream` sends a request for the last authority.
     mutating func destination(at upstream: UpstreamRules) -> Destination? {
         if let fixed = upstream.fixed { return fixed }
         if let destination, destination.upstream === upstream { return destination.to }
-        // For a wildcard without a url: https, and port 443 in place of 80.
+        // A wildcard without a url: the destination has https, and port 443 in place of 80.
         guard var wanted = known?.authority else { return nil }
         if wanted.port == 80 { wanted.port = nil }
         let made = upstream.destination(for: wanted, scheme: .https)

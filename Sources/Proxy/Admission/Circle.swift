@@ -1,10 +1,10 @@
 import HTTPMessage
 import WireText
 
-/// Detects requests that come back through a port redirection or another proxy. Via shows them (RFC 9110, section
-/// 7.6.3).
+/// Detects requests that return to this proxy through a port redirection or another proxy, by their Via field (RFC
+/// 9110, section 7.6.3).
 enum Circle {
-    /// Larger than any real chain of these proxies. Each hop costs two connections.
+    /// A number larger than any real chain of these proxies. Each hop costs two connections.
     private static let maxHops = 8
     private static let ownName = Array("heimdallr-proxy".utf8)
 
@@ -15,7 +15,7 @@ enum Circle {
         return hops >= maxHops
     }
 
-    /// Number of list members that name this proxy: the word after the last blank, `1.1 heimdallr-proxy`.
+    /// Returns the number of list members that name this proxy after their last blank, as in `1.1 heimdallr-proxy`.
     private static func hops(_ list: Span<UInt8>) -> Int {
         var hops = 0
         var start = 0

@@ -1,16 +1,18 @@
 import HTTPMessage
 import WireText
 
-/// Requests of programs for an API's metadata (RFC 9728 section 3).
+/// Detects requests for an API's protected resource metadata (RFC 9728, section 3).
 enum Discovery {
     private static let wellKnown = Array(".well-known".utf8)
     private static let document = Array("oauth-protected-resource".utf8)
-    /// Length of the shortest spelling.
+    /// Length of the shortest path to the metadata.
     private static let shortest = wellKnown.count + document.count + 2
 
-    /// Whether a server could take a path for that of the API's metadata, with or without a path of the API behind it. Decodes
-    /// escapes once, joins slashes, and ignores case and parameters of segments. Servers resolve `..` behind an empty segment in
-    /// two ways: a path with `..` is taken for that of the metadata if it has both segments in their order. Allocates nothing.
+    /// Whether a server could read this path as that of the API's metadata, alone or followed by a path of the API.
+    /// Decodes
+    /// escapes once, joins slashes, ignores case and parameters. Servers resolve `..` differently: with `..`, it is
+    /// enough
+    /// that both segments come in this order. Allocates nothing.
     static func isAsked(_ path: Span<UInt8>) -> Bool {
         guard path.count >= shortest, mayHaveHiddenSegment(path) else { return false }
         var segments = Segments()
@@ -29,7 +31,7 @@ enum Discovery {
         return segments.end()
     }
 
-    /// Whether a segment may begin with a dot. None does in most paths, so that they cost a look at each byte only.
+    /// Whether a segment may begin with a dot. This cheap check rules out most paths.
     private static func mayHaveHiddenSegment(_ path: Span<UInt8>) -> Bool {
         var isStart = false
         for index in path.indices {
@@ -44,11 +46,11 @@ enum Discovery {
         return false
     }
 
-    /// The segments of a path so far, without empty ones and dot segments.
+    /// State of the check: the segments so far, without empty segments and dot segments.
     private struct Segments {
         private var count = 0
         private var hasWellKnown = false
-        /// Whether the document's segment came after `.well-known`.
+        /// Whether the segment `oauth-protected-resource` came after `.well-known`.
         private var hasDocument = false
         /// Whether a `..` came.
         private var climbs = false
@@ -59,7 +61,7 @@ enum Discovery {
         private var isDots = true
         private var isParameter = false
 
-        /// - Returns: whether the path leads to the document.
+        /// - Returns: whether the path leads to the metadata.
         mutating func take(_ byte: UInt8) -> Bool {
             switch byte {
             case UInt8(ascii: "/"), UInt8(ascii: "\\"): return end()
@@ -76,7 +78,7 @@ enum Discovery {
         }
 
         /// Ends the current segment.
-        /// - Returns: whether the path leads to the document.
+        /// - Returns: whether the path leads to the metadata.
         mutating func end() -> Bool {
             let (length, isDots) = (length, isDots)
             let isWellKnown = mayBeWellKnown && length == wellKnown.count

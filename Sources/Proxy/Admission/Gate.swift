@@ -2,10 +2,10 @@ import Configuration
 import HTTPMessage
 import Reactor
 
-/// Admits or refuses a request by its head, and finds its destination. Makes all checks in one order, without I/O. Each loop
-/// has its own value.
+/// Admits or refuses a request by its head, and finds its destination. Makes all checks in one order, without I/O.
+/// Each loop has its own value.
 ///
-/// `why` uses the same gate to explain what the proxy would do.
+/// `why` explains by a gate what the proxy would do.
 struct Gate {
     let upstreams: [UpstreamRules]
     private let settings: ProxySettings
@@ -26,27 +26,27 @@ struct Gate {
 
     struct Situation {
         var role: ListenerRole
-        /// Of the listener.
+        /// Scheme of the listener.
         var listenerScheme = Scheme.http
-        /// Bytes follow the head, sent before an answer.
+        /// Whether the client sent bytes after the head without waiting for an answer.
         var hasBytesBehind = false
-        /// Result of the callers' rules, for a caller that `why` assumes.
+        /// Route that `why` assumes in place of the caller's.
         var assumed: RouteTable.Match?
-        /// The CONNECT that the request came inside of.
+        /// The CONNECT inside which the request came.
         var inside: Inside?
-        /// `why` asks: the operator may see all hosts of the configuration.
+        /// Whether `why` asks. The operator may see all hosts of the configuration.
         var isOperator = false
 
-        /// Of requests in origin form.
+        /// Scheme of requests in origin form.
         var scheme: Scheme { inside?.scheme ?? listenerScheme }
     }
 
-    /// Decides in this order: body limit, circle, route, Max-Forwards, upgrade, credential.
-    /// - Parameter admitted: holds the caller. Receives the results, also of a refused request.
+    /// Decides in this order: body limit, circle, route, overrides, Max-Forwards, upgrade, credential.
+    /// - Parameter admitted: has the caller at first. Receives the results, also those of a refused request.
     mutating func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation, _ admitted: inout Admitted
     ) throws(Problem) -> Admission {
-        // Body limit, for an announced length.
+        // Body limit, if the length is announced.
         if case .length(let length) = head.framing, let limit = settings.maxBodyBytes, length > UInt64(limit) {
             throw .bodyTooLarge
         }
@@ -114,7 +114,7 @@ struct Gate {
             throw Self.otherAuthority(head, isListed: known.rules != nil)
         }
         guard let rules = known.rules else {
-            // A program may also send requests for its base URL through the proxy.
+            // A program may use the proxy also for requests to its base URL.
             if case .absolute = parsed, scheme == .http,
                 let listener = baseURLs.first(where: { $0.isAt(known.authority, .http) })
             {
@@ -136,8 +136,8 @@ struct Gate {
         admitted.destination = destination
         admitted.asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
         if scheme == .https, destination.scheme != .https, situation.scheme == .http { throw .schemeNotSupported }
-        // With redirected ports, the program may be a browser, and any page could use the token. In absolute form, the
-        // browser was told to use this proxy; the same inside CONNECT.
+        // With redirected ports, the program may be a browser, and any web page could use the token. A browser that
+        // sends absolute form or CONNECT was configured to use this proxy.
         if case .origin = parsed, situation.inside?.isRedirected ?? true, upstream.settings.injects,
             !upstream.settings.browsers
         {
@@ -147,7 +147,7 @@ struct Gate {
 
     private static func otherAuthority(_ head: RequestHead, isListed: Bool) -> Problem {
         var problem = Problem.otherAuthority
-        // The program may reuse a connection for another host. At 421 it opens another one (RFC 9110, section 15.5.20).
+        // A program may reuse a connection for another host. 421 makes it open a new one (RFC 9110, section 15.5.20).
         if isListed, head.version == .http2 { problem.status = 421 }
         return problem
     }
@@ -166,7 +166,7 @@ struct Gate {
         _ rules: RouteTable.Rules, _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation,
         _ admitted: inout Admitted
     ) throws(Problem) -> UpstreamRules {
-        // A reload has ended the interception.
+        // A reload ended the interception of this host, so the connection has to close.
         if situation.inside?.scheme == .https, !rules.intercepts { admitted.isLast = true }
         let match = situation.assumed ?? Self.match(rules, head, bytes, admitted.target, admitted.caller)
         switch match {
@@ -196,8 +196,8 @@ struct Gate {
 
     private static let asterisk = Array("*".utf8)
 
-    /// Upstreams of some callers, the most specific first, and of all others; `nil` when the caller makes no
-    /// difference.
+    /// Returns the upstreams of certain callers, the most specific first, and the upstream of all other callers; `nil`
+    /// if the route does not depend on the caller.
     mutating func choices(_ head: RequestHead, _ bytes: Span<UInt8>) -> (some: [Int], others: Int?)? {
         guard let parsed = try? RequestTarget(parsing: bytes, head: head),
             case .absolute(let scheme, let authority, let path) = parsed,
@@ -216,7 +216,7 @@ struct Gate {
 
     // MARK: Upgrade
 
-    /// Passes on an offer that the proxy can keep. Leaves out others, as a server may do with unknown protocols.
+    /// Passes on the offered protocols, if the proxy can switch to them. Ignores other offers, as a server may.
     private func offerUpgrade(
         _ head: RequestHead, _ bytes: Span<UInt8>, hasBytesBehind: Bool, _ admitted: inout Admitted
     ) throws(Problem) {

@@ -2,11 +2,11 @@ import Configuration
 import HTTPMessage
 import WireText
 
-/// Names of fields and parameters that servers take another method or path from. Pure.
+/// Names of fields and parameters that make servers use another method or path. Pure.
 ///
-/// Only letters and digits count: CGI and PHP replace other characters by `_`, and frameworks read the result.
+/// Only letters and digits of a name are compared: CGI and PHP replace other characters by `_` for frameworks.
 enum Overrides {
-    /// Whether the query of a target has a parameter that gives it another method.
+    /// Whether the query of a target has a parameter that overrides the method.
     static func hasMethodParameter(_ target: Span<UInt8>) -> Bool {
         var start = target.position(of: UInt8(ascii: "?")) + 1
         guard start <= target.count else { return false }
@@ -27,7 +27,7 @@ enum Overrides {
         return false
     }
 
-    /// Appends a byte and decodes percent escapes, also repeated ones.
+    /// Appends a byte. Decodes a percent escape that it completes, and escapes that result from decoding.
     private static func append(_ byte: UInt8, to name: inout [UInt8]) {
         name.append(byte)
         while true {
@@ -53,10 +53,10 @@ enum Overrides {
         return high << 4 | low
     }
 
-    /// - Parameter name: decoded.
+    /// - Parameter name: decoded name of a parameter.
     private static func isMethod(parameter name: [UInt8]) -> Bool {
         var end = 0
-        // PHP reads `_method[]` as `_method`. A name ends at NUL, and a decoded one also at an equals sign.
+        // PHP reads `_method[]` as `_method`. A name ends at NUL. An escaped equals sign ends it too.
         while end < name.count, name[end] != 0, name[end] != UInt8(ascii: "=") {
             if end > 0, name[end] == UInt8(ascii: "[") { break }
             end += 1
@@ -75,7 +75,7 @@ enum Overrides {
         names.contains { isSame(name, $0) }
     }
 
-    /// - Parameter wanted: lower-case letters and digits.
+    /// - Parameter wanted: name in lower-case letters and digits.
     private static func isSame(_ name: Span<UInt8>, _ wanted: [UInt8]) -> Bool {
         guard name.count >= wanted.count else { return false }
         var matched = 0
@@ -99,14 +99,14 @@ enum Overrides {
     ].map { Array($0.utf8) }
 }
 
-// Other parts of a request from which a server may take method and path. The upstream's rules also apply there.
+// Checks of the parts of a request from which a server may take another method or path.
 extension Overrides {
-    /// - Parameter admitted: with its upstream.
+    /// - Parameter admitted: result of admission so far, with the upstream.
     static func refuse(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ rules: UpstreamRules, _ admitted: Admitted
     ) throws(Problem) {
         if !rules.settings.methods.isEmpty {
-            // Frameworks accept the method from a field or a parameter, which would defeat the rule.
+            // Frameworks accept the method from a field or a parameter, which would bypass `methods`.
             if hasField(head, bytes, where: { isMethod($0) }) { throw .methodOverride }
             if case .path(let path) = admitted.target, hasMethodParameter(bytes[path]) { throw .methodOverride }
         }

@@ -17,9 +17,9 @@ struct TunnelRules: Sendable {
     func isListed(_ authority: Authority) -> Bool { listed.contains(authority) }
 
     /// - Parameters:
-    ///   - rules: `nil`: nothing is tunnelled.
-    ///   - routes: show whether the host is listed, or a similar one.
-    ///   - caller: no host is suggested that this caller can't use; `nil`: for the operator.
+    ///   - rules: `nil` if tunnels are off.
+    ///   - routes: show whether the host or a similar host is listed.
+    ///   - caller: caller to whom only its own hosts are suggested; `nil` for the operator, who may see all hosts.
     static func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Gate.Situation, by rules: TunnelRules?,
         _ routes: RouteTable, _ caller: Caller?
@@ -35,13 +35,13 @@ struct TunnelRules: Sendable {
             throw .connectRefused
         }
         let isTunnelled = rules.map { $0.admitsAny || $0.isListed(authority) } ?? false
-        // After a 200, no program could be told that its TLS is refused. Port 443 is for TLS, so it gets the 403.
+        // After a 200, the proxy could not tell a program why its TLS is refused. So port 443, for TLS, gets a 403.
         if let listed = routes.rules(for: authority, scheme: .http) {
             let tls: TLSInside = listed.intercepts ? .intercepted : isTunnelled ? .tunnelled : .refused
             if tls != .refused || port != 443 { return .connect(authority, tls: tls) }
         }
         if let rules, rules.isListed(authority) { return .tunnel(authority) }
-        // Some programs look the name up themselves. Their requests, and TLS, still name it. So it comes before `"*"`.
+        // A program that looks names up itself sends an address. Its requests still name the host, so try that first.
         if authority.host.isAddress {
             if routes.interceptedPorts.contains(port) { return .connect(authority, tls: .intercepted) }
             if !isTunnelled, port != 443, routes.ports.contains(port) { return .connect(authority, tls: .refused) }

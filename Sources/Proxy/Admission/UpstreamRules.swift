@@ -1,20 +1,20 @@
 import Configuration
 import HTTPMessage
 
-/// One upstream of the configuration, prepared for judging and writing requests. An object, because each request refers
-/// to one.
+/// One upstream of the configuration, prepared for judging and writing requests. A class, because each request refers
+/// to its upstream.
 final class UpstreamRules: Sendable {
     let settings: UpstreamSettings
     /// Index in the configuration; `nil` for hosts that the configuration does not name.
     let index: Int?
     let name: String
-    /// `nil`: the requested authority, over https (a wildcard without `url`).
+    /// Destination of all requests; `nil` for a wildcard without `url`: their authority, over https.
     let fixed: Destination?
     let pathPrefix: [UInt8]
     let injection: InjectionRules
     /// Whether requests stay below the path of `url`.
     let isConfined: Bool
-    /// Whether it covers only a part of its server.
+    /// Whether this upstream covers only a part of its server.
     let isLimited: Bool
 
     init(_ settings: UpstreamSettings, index: Int?, name: String? = nil) {
@@ -32,7 +32,7 @@ final class UpstreamRules: Sendable {
         isLimited = isConfined || !settings.paths.isEmpty || !settings.fields.isEmpty
     }
 
-    /// Rules for hosts that the configuration does not name (`unmatched: forward`): unsigned, by plain http.
+    /// Rules for hosts that the configuration does not name (`unmatched: forward`): plain http without a credential.
     static let unmatched = UpstreamRules(
         UpstreamSettings(host: HostPattern(wildcard: true, host: .name("unmatched"), port: nil)), index: nil,
         name: "unmatched")
@@ -41,7 +41,7 @@ final class UpstreamRules: Sendable {
         fixed ?? Destination(scheme: scheme, authority: authority, serverName: settings.tls.serverName)
     }
 
-    /// Whether the path rules allow the Destination field (COPY and MOVE write there: RFC 4918, section 10.3).
+    /// Whether the path rules allow the target of COPY or MOVE, the Destination field (RFC 4918, section 10.3).
     func covers(destinationField value: Span<UInt8>, _ asked: AskedAddress, _ destination: Destination) -> Bool {
         map(asked, destination)
             .covers(destination: value, paths: settings.paths, isRewritten: settings.rewrite)

@@ -1,7 +1,7 @@
 import HTTPMessage
 import WireText
 
-/// Status of a gRPC call: `grpc-status`. Numbers above 16 have no meaning, but servers may send them.
+/// Status of a gRPC call (`grpc-status`). Codes above 16 are undefined, but servers may send them.
 struct GRPCStatus: Equatable, Sendable {
     let code: UInt16
 
@@ -19,7 +19,7 @@ struct GRPCStatus: Equatable, Sendable {
 
     static let lastKnown: UInt16 = 16
 
-    /// Whether a part in front of the server that checks tokens may have given it, as for a 5xx.
+    /// Whether a gateway may have sent this status before the server checked the token, as it may send a 5xx.
     var mayPrecedeTheServer: Bool {
         [.unknown, .deadlineExceeded, .unimplemented, .internal, .unavailable, .dataLoss].contains(self)
     }
@@ -30,7 +30,7 @@ struct GRPCStatus: Equatable, Sendable {
 extension GRPCStatus {
     private static let field = Array("grpc-status".utf8)
 
-    /// `nil` for anything but one to three digits.
+    /// Parses one to three digits; `nil` for any other value.
     private init?(_ value: Span<UInt8>) {
         guard (1...3).contains(value.count) else { return nil }
         var code: UInt16 = 0
@@ -41,7 +41,7 @@ extension GRPCStatus {
         self.code = code
     }
 
-    /// The status in an answer's head, which has no message behind it then; `nil` without one.
+    /// The status in an answer's head; `nil` without this field. With it, no message follows the head.
     init?(_ answer: borrowing ResponseHead) {
         let received = answer.bytes
         let bytes = received.span
@@ -61,7 +61,7 @@ extension GRPCStatus {
 // MARK: Of the proxy's own answers
 
 extension ProblemWord {
-    /// The status for gRPC callers. Where gRPC's client libraries would retry, `unavailable`: the same call may succeed later.
+    /// The status for gRPC callers. `unavailable` tells a client library that the same call may succeed later.
     var grpcStatus: GRPCStatus {
         switch self {
         case .malformedRequest, .bodyCut, .schemeNotSupported, .hostMissing, .ambiguousPath, .wholeServer, .noQuery,

@@ -2,9 +2,9 @@ import HTTPServer
 import Reactor
 import WireText
 
-// An answer of HTTP: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
+// The problem as an HTTP answer: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
 extension Problem {
-    /// Appends the fields but those that frame the body.
+    /// Appends all fields except those that frame the body.
     func appendFields(to output: inout ByteBuffer) {
         output.append("Content-Type: application/problem+json\r\n")
         if status == 407 {
@@ -27,10 +27,10 @@ extension Problem {
 
     // MARK: For gRPC callers
 
-    /// Status of all answers to gRPC calls. `grpc-status` tells them apart.
+    /// HTTP status of all answers to gRPC calls. Their result is in `grpc-status`.
     static let statusOfCalls = 200
 
-    /// Appends the fields of the answer to a gRPC call. It has no body, so they are the trailers, too ("Trailers-Only").
+    /// Appends the fields of the answer to a gRPC call. Without a body, they also serve as trailers ("Trailers-Only").
     func appendCallFields(to output: inout ByteBuffer) {
         output.append("Content-Type: application/grpc\r\ngrpc-status: ")
         output.append(decimal: UInt64(word.grpcStatus.code))
@@ -40,14 +40,14 @@ extension Problem {
         appendCommonFields(to: &output)
     }
 
-    /// The sentences of the problem, with the address of a sign-in.
+    /// Title and detail, followed by the sign-in URL if there is one.
     var message: String {
         let text = "\(title). \(detail)"
         guard let loginURL, !text.contains(loginURL) else { return text }
         return "\(text) \(loginURL)"
     }
 
-    /// The body: `application/problem+json` (RFC 9457, section 3).
+    /// Returns the body: `application/problem+json` (RFC 9457, section 3).
     func document(client: String?, upstream: String?, requestID: [UInt8]? = nil) -> [UInt8] {
         var members: [JSON.Member] = [
             .init("type", .string(word.type)),

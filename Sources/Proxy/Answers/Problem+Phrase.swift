@@ -1,11 +1,11 @@
 import Configuration
 import HTTPMessage
 
-// Reason phrases, and other parts of answers that name hosts. `Authority` has checked these bytes.
+// Reason phrases, and other texts of answers that name hosts. `Authority` has checked the bytes of the hosts.
 extension Problem {
     static let maxPhrase = 80
 
-    /// The first of `phrases` that fits into a status line, else the last.
+    /// Returns the first of `phrases` that fits into a status line, else the last.
     static func phrase(_ phrases: [String]) -> String {
         phrases.first { $0.utf8.count <= maxPhrase && $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
             ?? phrases.last ?? ""
@@ -26,7 +26,7 @@ extension Problem {
     }
 
     /// - Parameters:
-    ///   - asked: as the request names it.
+    ///   - asked: authority that the request names.
     ///   - near: a similar upstream that the caller may use.
     static func unknownHost(_ asked: Authority, _ scheme: Scheme, near: HostPattern?) -> Problem {
         let destination = "\(asked.host):\(asked.port(for: scheme))"
@@ -49,7 +49,7 @@ extension Problem {
         403, "http_request_denied", .noUpstream, "No upstream for this host",
         phrase: "Add the host to upstreams, or set proxy.unmatched: forward", "")
 
-    /// The problem for CONNECT to a host without an upstream.
+    /// Returns this problem for CONNECT to a host without an upstream.
     /// - Parameter near: a similar upstream that the caller may use.
     func connecting(to authority: Authority, near: HostPattern?) -> Problem {
         guard let near else { return self }
@@ -63,7 +63,7 @@ extension Problem {
         return problem
     }
 
-    /// The problem for CONNECT to a host that is signed over http.
+    /// Returns this problem for CONNECT to a host whose http:// requests get a credential.
     func connecting(to authority: Authority) -> Problem {
         var problem = self
         problem.phrase = Self.phrase([
@@ -75,6 +75,6 @@ extension Problem {
 }
 
 extension Authority {
-    /// The authority of the http:// URL that the proxy forwards by https.
+    /// Authority of the http:// URL for this target of a CONNECT: without port 443.
     var byHTTP: Authority { Authority(host: host, port: port == 443 ? nil : port) }
 }

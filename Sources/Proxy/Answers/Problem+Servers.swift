@@ -121,7 +121,7 @@ extension Problem {
         }
     }
 
-    /// A fixed sentence for the TLS error.
+    /// Returns the remedy for the TLS error; `other` if the error is not recognized.
     private static func sentence(_ error: TransportError, _ other: String) -> String {
         let fault = TLSFault(words: error.message)
         guard fault != .other else { return other }
@@ -129,7 +129,7 @@ extension Problem {
         return advice.prefix(1).uppercased() + advice.dropFirst() + "."
     }
 
-    /// The problem of a tunnel, which has no upstream of the configuration.
+    /// The problem of a tunnel. Its target is not an upstream of the configuration.
     init(tunnel error: TransportError) {
         switch error.kind {
         case .nameNotResolved:

@@ -3,14 +3,14 @@ import HTTPMessage
 import Heimdallr
 import Reports
 
-/// An answer of the proxy itself: the error, its cause, and the remedy. All are listed in docs/errors.md.
+/// An answer of the proxy itself: the error, its cause, and the remedy. docs/errors.md lists all problems.
 struct Problem: Error, Equatable, Sendable {
     var status: Int
     let error: String
     let word: ProblemWord
     let title: String
-    /// Reason phrase of the status line (RFC 9112, section 4). It says what to do, because many programs show only this.
-    /// At most `maxPhrase` printable ASCII characters.
+    /// Reason phrase of the status line (RFC 9112, section 4). Many programs show only this, so it gives the remedy. At
+    /// most `maxPhrase` printable ASCII characters.
     var phrase: String
     var detail: String
     var retryAfter: Duration?
@@ -19,7 +19,7 @@ struct Problem: Error, Equatable, Sendable {
     /// Value of WWW-Authenticate (RFC 6750, section 3).
     var challenge: String?
     var cause: String?
-    /// Whether the connection takes no further request.
+    /// Whether the connection closes after this answer.
     var closes = false
 
     init(
@@ -42,9 +42,9 @@ struct Problem: Error, Equatable, Sendable {
 // MARK: The client's fault
 
 extension Problem {
-    /// - Parameter inBody: the head was sent upstream.
+    /// - Parameter inBody: whether the error is in the body, after the head may have been sent upstream.
     init(_ error: MessageError, inBody: Bool = false) {
-        let sent = inBody ? "What was sent upstream stays incomplete." : "Nothing was sent upstream."
+        let sent = inBody ? "The upstream got an incomplete request." : "Nothing was sent upstream."
         self.init(
             error.status, "http_request_error", .malformedRequest, "The request can't be understood",
             phrase: Self.phrase(of: error), "\(error.detail) \(sent)", closes: true)
@@ -62,7 +62,7 @@ extension Problem {
     static let bodyCut = Problem(
         400, "http_request_error", .bodyCut, "The request's body is not whole",
         phrase: "Send the whole body before ending the connection's sending side",
-        "The connection's sending side ended before the body did. What was sent upstream stays incomplete.",
+        "The connection's sending side ended before the body did. The upstream got an incomplete request.",
         closes: true)
     static let bodyTooLarge = Problem(
         413, "http_request_error", .bodyTooLarge, "The request's body is too large",

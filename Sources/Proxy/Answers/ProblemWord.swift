@@ -1,5 +1,5 @@
-/// Name of a problem: the last part of its `type`, `reason` in the access log, and its heading in docs/errors.md. A
-/// published word keeps its meaning.
+/// Name of a problem: the last part of its `type`, `reason` in the access log, and its heading in docs/errors.md.
+/// A published word never changes its meaning.
 enum ProblemWord: String, Sendable, CaseIterable {
     case malformedRequest = "malformed-request"
     case slowRequest = "slow-request"
@@ -56,6 +56,6 @@ enum ProblemWord: String, Sendable, CaseIterable {
     case callerTokenNeeded = "caller-token-needed"
     case callerTokenRefused = "caller-token-refused"
 
-    /// RFC 9457, section 3.1.1.
+    /// `type` of the problem document (RFC 9457, section 3.1.1).
     var type: String { "urn:heimdallr-proxy:problem:\(rawValue)" }
 }

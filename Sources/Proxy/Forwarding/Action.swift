@@ -2,51 +2,51 @@ import HTTP2
 import HTTPMessage
 import Heimdallr
 
-/// The shell's next step, after an event or a phase. Rare data is `indirect`, because each request passes several actions.
+/// The next step of `Forwarder` after an event or a phase. Rare data is `indirect`, which keeps the value small.
 enum Action {
-    /// The next phase.
+    /// Run the next phase.
     case next
-    /// Nothing: an event follows.
+    /// Wait for the next event.
     case wait
     indirect case readUsers(BasicCredentials)
     indirect case refuseUser(BasicCredentials?)
-    /// The delay of a wrong password's refusal is over.
+    /// Refuse a wrong password, after the delay.
     case refuseGuess
     case answerAsLastRecipient
-    /// Answers CONNECT before anything is dialled.
+    /// Answer CONNECT without dialling.
     indirect case connect(Authority, tls: TLSInside)
     case lookInside
     /// Read the ClientHello of a redirected connection.
     case readHello
-    /// Requests follow, inside a CONNECT to this authority: with `.https` inside TLS.
+    /// Serve requests inside a CONNECT to this authority; with `.https` they come inside TLS.
     indirect case serveInside(Authority, Scheme)
-    /// Nothing can be served inside CONNECT.
+    /// Close the connection: no request can be served inside this CONNECT.
     indirect case endConnect(Problem)
     indirect case openTunnel(Authority)
     case endTunnel
     case collectBody
-    /// - Parameter insteadOf: a token that was answered with a 401.
+    /// - Parameter insteadOf: token that the upstream refused.
     indirect case awaitToken(insteadOf: AccessToken?)
-    /// - Parameter fresh: on a new connection.
+    /// - Parameter fresh: whether to use a new connection.
     case send(fresh: Bool)
-    /// With the current token, although it is suspect.
+    /// Send the request with the current token, although the token is suspect.
     case sendDoubted(fresh: Bool)
-    /// Sends the request once more, or by HTTP/1.1 if the server does not offer HTTP/2, but not with a token that has ended (rule 1) or was refused (rule 7).
+    /// Send the request again, with a valid token (rules 1 and 7). Uses HTTP/1.1 if the server lacks HTTP/2.
     case sendAgain(fresh: Bool)
     case resumeAnswer
     case resumeUpload
-    /// The held answer is the client's.
+    /// Send the held answer to the client.
     indirect case pass(HeldAnswer)
-    /// The proxy answers itself.
+    /// Send an answer of the proxy.
     indirect case fail(Problem)
-    /// The answer is whole.
+    /// End a complete answer.
     case finish
-    /// The client has part of an answer: close the connection to show that it is incomplete.
+    /// Reset the connection, because the client has only a part of the answer.
     /// - Parameters:
-    ///   - because: a Proxy Error Type (RFC 9209, section 2.3); `nil`: the client is the cause.
+    ///   - because: Proxy Error Type (RFC 9209, section 2.3); `nil` if the client is the cause.
     ///   - code: code of the RST_STREAM from the upstream.
     case cut(because: String?, code: HTTP2Code? = nil)
-    /// The client is gone, or gets no further byte.
-    /// - Parameter closes: its connection is still open, and is closed without a reset.
+    /// End all work for a client that is gone or gets no further byte.
+    /// - Parameter closes: whether the connection is still open. It is then closed without a reset.
     case leave(closes: Bool)
 }

@@ -12,19 +12,19 @@ struct Context {
     let stream: any ClientStream
     /// The rules that the request began with.
     private(set) var rules: RuleSet
-    /// Role of the client's listener; `nil` after the listener closed, or wants connections of another kind.
+    /// Role of the client's listener; `nil` after the listener closed, or after a reload changed its TLS.
     private(set) var role: ListenerRole?
-    /// Of the client's listener; `nil` for plain HTTP.
+    /// TLS settings of the client's listener; `nil` for plain HTTP.
     private(set) var listenerTLS: ListenerTLS?
     var sender: Sender
     var admitted = Admitted()
     var exchange = Exchange()
     var ledger = Ledger(started: LoopTime(nanoseconds: 0))
     var upstream: Upstream?
-    /// The OAuth client whose token the request carries: the upstream's, or that of one caller.
+    /// The OAuth client whose token the request carries: the upstream's client, or a client for one caller's own token.
     var client: Heimdallr?
     var token: AccessToken?
-    /// `nil`: the request is not signed with keys.
+    /// AWS signature of the request; `nil` without `inject: {sigv4: …}`.
     var signing: Signing?
     /// Trace mark of the request; `nil`: no span is recorded.
     var mark: TraceMark?
@@ -48,17 +48,17 @@ struct Context {
         sender.caller.listener = if case .forward(let address) = role { address } else { nil }
     }
 
-    /// Begins with the next request.
+    /// Resets the state for the next request.
     mutating func begin() {
         if rules !== shard.rules {
             rules = shard.rules
             let former = listenerTLS
             takeRole()
-            // The connection is of another kind than its listener wants now.
+            // This connection has the TLS settings from before the reload, so its requests are refused.
             if listenerTLS != former { role = nil }
         }
         if listenerTLS?.clientCAFile != nil, sender.caller.certificate == nil {
-            // The connection's TLS is done by now.
+            // A request has come, so the TLS handshake is complete.
             sender.caller.certificate = (stream.source.stream as? TLSServerStream)?.clientCertificate
             if sender.caller.certificate == nil { role = nil }
         }
@@ -71,12 +71,12 @@ struct Context {
         rules.requestStarted()
     }
 
-    /// Drops the request's secrets, and what belongs to its upstream.
+    /// Drops the request's secrets and its upstream.
     mutating func settle() {
         token = nil
         signing = nil
         client = nil
-        // The next request probably comes from another caller, so the line made of this token is of no use.
+        // The next request is probably from another caller and can't use the field line made of this token.
         if let upstream, upstream.exchangesCallers { upstream.injected.forgetToken() }
         upstream = nil
         tunnel = nil
@@ -86,23 +86,23 @@ struct Context {
 
 /// The client behind a connection.
 struct Sender {
-    /// Address of a TCP client, if something records it; read once for each connection.
+    /// Address of a TCP client; `nil` if no log records it. Read once for each connection.
     let address: SocketAddress?
-    /// Without its user, which each request names.
+    /// Caller without its user: each request names a user.
     var caller = Caller()
-    /// The CONNECT whose bytes the requests are; `nil`: they came without one.
+    /// The CONNECT inside which the requests come; `nil` without a CONNECT.
     var inside: Inside?
-    /// Whether no program sent the CONNECT: the connection began with TLS. Requests follow only inside it.
+    /// Redirected TLS, from the start of the connection until its requests begin; else `nil`.
     var redirected: Redirected?
 }
 
-/// TLS without a CONNECT: the kernel redirected the connection, and the ClientHello names the host.
+/// TLS without a CONNECT. The kernel redirected the connection, and the ClientHello names the host.
 struct Redirected {
-    /// The address that the program dialled, where the kernel knows it.
+    /// The address that the program dialled; `nil` if the kernel does not know it.
     let destination: SocketAddress?
 }
 
-/// The sender of a CONNECT, as text for the log. The connection may have ended by then.
+/// The sender of a CONNECT, as text for the log. The text remains after the connection ends.
 struct Program: Sendable {
     /// User of the proxy, subject of a client certificate, user ID or address without port.
     var caller = ""
@@ -110,16 +110,16 @@ struct Program: Sendable {
     var name: String?
 }
 
-/// A CONNECT that was answered with 200, and is followed by requests. An object, because each request refers to it.
+/// A CONNECT that was answered with 200 and is followed by requests. A class, because each request refers to it.
 final class Inside: Sendable {
     let authority: Authority
-    /// Of the requests inside: `.https` where their TLS is opened.
+    /// Scheme of the requests inside: `.https` if the proxy opens their TLS.
     let scheme: Scheme
-    /// User of the requests inside.
+    /// Credentials of the CONNECT, which also apply to the requests inside.
     let credentials: BasicCredentials?
     /// Sender of the CONNECT, for the log of a failed handshake.
     let program: Program
-    /// Whether the program sent no CONNECT, and does not know the proxy.
+    /// Whether the program sent no CONNECT and does not know of the proxy.
     let isRedirected: Bool
 
     init(
@@ -133,15 +133,15 @@ final class Inside: Sendable {
         self.isRedirected = isRedirected
     }
 
-    /// The same for another host.
+    /// Returns the same for another host.
     func to(_ authority: Authority) -> Inside {
         Inside(
             authority: authority, scheme: scheme, credentials: credentials, program: program, isRedirected: isRedirected
         )
     }
 
-    /// Whether a request inside may name this authority. If the CONNECT names an address, any name is possible, unless TLS
-    /// has shown one host's certificate.
+    /// Whether a request inside may name this authority. If the CONNECT names an address, requests without TLS may name
+    /// any host. With TLS, they must name the host whose certificate the client saw.
     func admits(_ other: Authority, _ scheme: Scheme) -> Bool {
         let isFree = scheme == .http && authority.host.isAddress
         return scheme == self.scheme && other.port(for: scheme) == authority.port

@@ -1,13 +1,13 @@
 import HTTPServer
 import Reactor
 
-/// Requests of one loop whose clients have ended their side. TCP does not say whether such a client only finished sending or
-/// is gone. Its request therefore gives way to others, and ends when it makes no progress (decision 0004). Loop's thread
-/// only.
+/// Requests of one loop whose clients have ended their side. TCP does not tell whether such a client only finished
+/// sending or is gone. So its request ends when it makes no progress, and sooner if other requests need its connection
+/// (decision 0004). Loop's thread only.
 final class EndedClients {
-    /// Longest time without progress. Then the request ends.
+    /// Time without progress after which the request ends.
     static let patience = Duration.seconds(3)
-    /// Time between two checks. A request gives way only after one interval without progress: its answer may come at once.
+    /// Time between two checks. A request gives way only after one interval without progress.
     static let interval = Duration.milliseconds(250)
 
     /// Byte counts that grow while a request makes progress.
@@ -40,8 +40,8 @@ final class EndedClients {
 
     func remove(_ request: Forwarder) { entries[ObjectIdentifier(request)] = nil }
 
-    /// Ends requests, the one longest without progress first. Each end frees a connection, so only as many requests give
-    /// way as connections are missing.
+    /// Ends requests, the one longest without progress first. Each end frees a connection, and no further request gives
+    /// way once enough are free.
     private func look() {
         let now = loop.now
         for (key, entry) in entries where !entry.request.awaitsOthers || entry.request.progress != entry.progress {
@@ -55,7 +55,7 @@ final class EndedClients {
             if quiet >= Self.patience {
                 entry.request.giveUp("The client ended its side, and its request made no progress for three seconds.")
             } else if entry.request.canGiveWay {
-                entry.request.giveUp("The client ended its side, and others waited for the connection.")
+                entry.request.giveUp("The client ended its side, and another request needed its connection.")
             }
         }
         if !entries.isEmpty { timer?.schedule(after: Self.interval) }
@@ -67,17 +67,17 @@ extension Forwarder {
         EndedClients.Progress(taken: stream.progress.bodyTaken, sent: context.ledger.bytesSent)
     }
 
-    /// Whether the upstream or the token endpoint has to act, not the client. Other protocols and tunnels keep their own rules.
+    /// Whether the request waits for the upstream or the token endpoint, not for its client. `false` for tunnels.
     var awaitsOthers: Bool { context.exchange.awaitsOthers && stream.progress.isOutputTaken }
 
-    /// Whether it occupies a connection needed by other clients, and no part of an answer has gone to its client.
+    /// Whether the request uses a connection that others wait for, and its client has no part of the answer yet.
     var canGiveWay: Bool {
         guard let upstream, !upstream.isQueued, !context.exchange.isAnswered else { return false }
         return (context.upstream?.shortage(http2: upstream.isHTTP2) ?? 0) > 0
     }
 
-    /// Ends the request, and the connection of its client.
-    /// - Parameter cause: a sentence for the access log.
+    /// Ends the request and its client's connection.
+    /// - Parameter cause: sentence for the access log.
     func giveUp(_ cause: String) {
         context.ledger.cause = cause
         if context.exchange.isAnswered { return perform(.cut(because: nil)) }

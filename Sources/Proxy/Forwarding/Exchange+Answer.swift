@@ -6,25 +6,25 @@ import Heimdallr
 extension Exchange {
     /// Findings of the phase *judge* about an answer.
     struct Findings {
-        /// A newer token may cure the refusal (rule 7).
+        /// The upstream refused the token, and a newer token may help (rule 7).
         var isTokenRefused = false
-        /// The status of a gRPC call follows, and may refuse the token.
+        /// The status of a gRPC call is still to come, and may refuse the token.
         var awaitsStatus = false
-        /// The nonce in the 401 may cure it (RFC 9449, section 9).
+        /// The 401 has a nonce for another try (RFC 9449, section 9).
         var wantsNonce = false
-        /// The body so far is kept.
+        /// The body sent so far is kept, so the request can be sent again.
         var canSendAgain = false
         var isRequestComplete = false
     }
 
     enum Verdict: Equatable {
         case forward
-        /// An interim answer, which the client gets.
+        /// Forward an interim answer.
         case forwardInterim
-        /// The client gets nothing, and reading goes on: an interim answer for HTTP/1.0, or a 401 that is held.
+        /// Read on without forwarding: an interim answer to an HTTP/1.0 client, or a held answer.
         case read
         case switchProtocols
-        /// The upstream's side ends now; `ended` says what follows.
+        /// End the upstream's side. `ended` then decides the next action.
         case stop
     }
 
@@ -50,12 +50,12 @@ extension Exchange {
             pause = .turn
             return .read
         }
-        // The program expects 100 and would wait for it again; only it can leave the expectation out.
+        // The proxy can't repeat the request: only the program can leave out its Expect field.
         if answer.status == 417, request.expectsContinue { return refuse(.expectationFailed) }
         return .forward
     }
 
-    /// The client gets `problem` in place of the answer.
+    /// Sends the client `problem` instead of the upstream's answer.
     mutating func refuse(_ problem: Problem) -> Verdict {
         stop(problem)
         return .stop
@@ -63,8 +63,8 @@ extension Exchange {
 
     private mutating func hold(_ answer: HeldAnswer, _ findings: Findings) -> Verdict {
         var answer = answer
-        // To read on would send the rest of the request's body to an upstream that has refused it, past
-        // `max_replay_bytes`. A 401 that only asks for a nonce is rarely passed on, so its body is not read.
+        // Reading on would also send the rest of the request's body, which may exceed `max_replay_bytes`. The body of a
+        // 401 that asks for a nonce is not read: this 401 is rarely passed on.
         let readsOn = findings.isRequestComplete && !attempts.wantsNonce
         if !readsOn, !request.isHead, answer.head.framing != .none, answer.head.framing != .length(0) {
             answer.isWhole = false
@@ -73,29 +73,29 @@ extension Exchange {
         return readsOn ? .read : .stop
     }
 
-    /// The held head of a gRPC call's answer, which goes out now; `nil`: none is held.
+    /// Returns the held head of a gRPC call's answer, which is sent now; `nil` if no head is held.
     mutating func release() -> HeldAnswer? {
         guard case .announced(let answer) = state else { return nil }
         state = .deciding
         return answer
     }
 
-    /// The answer's head goes out. Decides whether the client's connection stays.
+    /// Notes that the answer's head is sent, and decides whether the client's connection stays open.
     /// - Parameters:
-    ///   - isRequestComplete: the request's body has been read.
-    ///   - mustClose: the listener or the process is ending.
+    ///   - isRequestComplete: whether the request's body has been read.
+    ///   - mustClose: whether the listener or the process is ending.
     /// - Returns: the framing of the answer's body for the client.
     mutating func answer(
         status: Int, framing: BodyFraming, isRequestComplete: Bool, mustClose: Bool
     ) -> BodyFraming {
-        // The rest of the body is not read: the upstream has refused it, or answered before its first byte was sent.
+        // A body that is not read to its end closes the connection: after an error, or if no byte of it was sent.
         var hasBegun = !request.expectsContinue
         if case .asked(let asked) = state, asked.isContinued || asked.hasBody { hasBegun = true }
         if !isRequestComplete, status >= 400 || !hasBegun { request.keepsAlive = false }
         if mustClose { request.keepsAlive = false }
         var framing = framing
         if framing == .chunked || framing == .untilClose {
-            // To HTTP/1.0, only the connection's end marks the end of the body.
+            // HTTP/1.0 has no chunks: the end of the connection ends the body.
             framing = request.isHTTP10 ? .untilClose : .chunked
             if request.isHTTP10 { request.keepsAlive = false }
         }
@@ -108,8 +108,8 @@ extension Exchange {
         state = .switched(Switched())
     }
 
-    /// The client of another protocol ended its side.
-    /// - Parameter isTold: the upstream can be told.
+    /// Notes that the client of an upgraded connection ended its side.
+    /// - Parameter isTold: whether the upstream can be told.
     mutating func clientEndedItsSide(isTold: Bool) {
         hasNewTime = true
         guard !isTold, case .switched(var switched) = state else { return }
@@ -117,7 +117,7 @@ extension Exchange {
         state = .switched(switched)
     }
 
-    /// The upstream ended its side of another protocol.
+    /// Notes that the upstream of an upgraded connection ended its side.
     mutating func upstreamEndedItsSide() {
         hasNewTime = true
         guard case .switched(var switched) = state else { return }
@@ -125,11 +125,11 @@ extension Exchange {
         state = .switched(switched)
     }
 
-    /// Keeps a piece of the held 401.
-    /// - Returns: `nil` if no 401 is held; else whether the rest is still wanted.
+    /// Keeps a piece of the held answer's body.
+    /// - Returns: `nil` if no answer is held; else whether to read on.
     mutating func hold(_ piece: Span<UInt8>) -> Bool? {
         guard case .refused(var answer) = state else { return nil }
-        // Moved out of the state while it grows, to avoid a copy.
+        // The state must not share the answer while it grows, or its body would be copied.
         state = .deciding
         let goesOn = answer.append(piece)
         state = .refused(answer)
@@ -139,9 +139,9 @@ extension Exchange {
     // MARK: The end
 
     /// - Parameters:
-    ///   - isTokenRefused: the trailers refuse the token, and a newer one may cure that.
-    ///   - canSendAgain: the body is kept.
-    ///   - token: the request's; `nil`: it has none.
+    ///   - isTokenRefused: whether the trailers refuse the token, and a newer token may help.
+    ///   - canSendAgain: whether the body sent so far is kept.
+    ///   - token: token of the request; `nil` without one.
     mutating func ended(
         _ end: UpstreamEnd, isTokenRefused: Bool = false, canSendAgain: Bool, token: AccessToken?
     ) -> Action {
@@ -193,13 +193,13 @@ extension Exchange {
         return .awaitToken(insteadOf: token)
     }
 
-    /// Whether the client's connection can carry another request behind this answer.
+    /// Whether the client's connection can carry another request after this answer.
     @inline(__always)
     func keepsConnection(isRequestComplete: Bool) -> Bool { request.keepsAlive && isRequestComplete }
 
-    /// The same for an answer of the proxy. Clients of HTTP/1.0 are not kept behind one, nor is an unread body, which would
-    /// be taken for the next request.
-    /// - Parameter closes: the answer itself ends the connection.
+    /// The same for an answer of the proxy. An HTTP/1.0 connection closes after it. So does a connection with an unread
+    /// body, which would be read as the next request.
+    /// - Parameter closes: whether the answer itself closes the connection.
     func keepsConnection(behindOwn closes: Bool, isRequestComplete: Bool, mustClose: Bool) -> Bool {
         !closes && !mustClose && keepsConnection(isRequestComplete: isRequestComplete) && !request.isHTTP10
     }
