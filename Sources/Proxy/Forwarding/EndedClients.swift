@@ -55,7 +55,7 @@ final class EndedClients {
             if quiet >= Self.patience {
                 entry.request.giveUp("The client ended its side, and its request made no progress for three seconds.")
             } else if entry.request.canGiveWay {
-                entry.request.giveUp("The client ended its side, and another request needed its connection.")
+                entry.request.giveUp("The client ended its side, and other requests needed a connection.")
             }
         }
         if !entries.isEmpty { timer?.schedule(after: Self.interval) }

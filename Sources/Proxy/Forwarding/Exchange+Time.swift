@@ -3,16 +3,16 @@ import Heimdallr
 
 // Deadlines and pauses of a request.
 extension Exchange {
-    /// The party that the request waits for. `Forwarder.keepTime` has the deadline of each.
+    /// The party that the request waits for. `Forwarder.timeout(of:)` has the time of each.
     enum Patience: Equatable {
-        /// Nothing, or a task with its own deadline.
+        /// No party, or a task with its own deadline.
         case none
         case guess
         case response
         case requestBody
-        /// The upstream's answer body, or bytes of another protocol.
+        /// The upstream: the answer's body, or bytes of an upgraded connection.
         case upstream
-        /// The client's bytes of another protocol, or its end.
+        /// The client of an upgraded connection: its bytes, or its end.
         case client
         case upstreamEnd
         /// The client's first bytes inside CONNECT, or its ClientHello.
@@ -37,8 +37,8 @@ extension Exchange {
         }
     }
 
-    /// The party whose deadline has to be set now; `nil`: none. A client that has to take some of the answer gets its deadline
-    /// from its stream (`ServerConnection.waitForClient`).
+    /// Returns the party whose deadline must be set now; `nil` for none. While the client has to take a part of the
+    /// answer, its stream keeps the deadline (`ServerConnection.waitForClient`).
     mutating func takeNewTime() -> Patience? {
         guard hasNewTime else { return nil }
         hasNewTime = false
@@ -48,7 +48,7 @@ extension Exchange {
     /// Error type of an upstream that stalls (RFC 9209, section 2.3.8).
     private static let silent = "connection_read_timeout"
 
-    /// - Parameter token: the request's; `nil`: it has none.
+    /// - Parameter token: token of the request; `nil` without one.
     mutating func deadlinePassed(_ token: AccessToken?) -> Action {
         switch state {
         case .deciding, .awaitingToken: return .wait
@@ -56,7 +56,7 @@ extension Exchange {
         case .collecting: return .fail(.slowBody)
         case .asked: return .fail(patience == .requestBody ? .slowBody : .responseTimeout)
         case .announced: return .fail(.responseTimeout)
-        // The rest of a held 401 is not waited for.
+        // A held 401 stays incomplete.
         case .refused(let held):
             return sendAfterRefusal(held, UpstreamEnd(error: TransportError(.responseTruncated, message: "")), token)
         case .answered: return .cut(because: Self.silent)
@@ -69,7 +69,7 @@ extension Exchange {
         }
     }
 
-    /// The request has ended: nothing is waited for.
+    /// Drops the deadline and the pause of an ended request.
     mutating func settle() {
         hasNewTime = false
         pause = .none
@@ -77,7 +77,7 @@ extension Exchange {
 
     // MARK: Pauses
 
-    /// Bytes pass, in either direction, or the next ones are awaited.
+    /// Notes that bytes passed in either direction, so the deadline begins anew.
     mutating func pieceCame() { hasNewTime = true }
 
     func roomCame() -> Action { pause == .room ? .resumeAnswer : .wait }
@@ -87,7 +87,7 @@ extension Exchange {
         return isCollecting ? .collectBody : .resumeAnswer
     }
 
-    /// The answer, or the collecting of a body, goes on.
+    /// Ends the pause of an answer or of the reading of a body.
     mutating func resume() {
         if pause == .room { hasNewTime = true }
         pause = .none

@@ -2,9 +2,9 @@ import CurlTransport
 import HTTPMessage
 import Heimdallr
 
-/// The decisions of one request's life, without I/O: takes events, returns actions. Each request is a new value.
+/// The decisions about one request, without I/O: takes events, returns actions. Each request is a new value.
 ///
-/// `Exchange+Answer` takes what the upstream says, `Exchange+Time` has deadlines and pauses.
+/// `Exchange+Answer` handles the upstream's answer, `Exchange+Time` deadlines and pauses.
 struct Exchange {
     struct Request: Equatable {
         var isHead = false
@@ -13,38 +13,38 @@ struct Exchange {
         var isIdempotent = false
         var framing = BodyFraming.none
         var expectsContinue = false
-        /// The client keeps the connection open after the answer.
+        /// The client's connection stays open after the answer.
         var keepsAlive = false
-        /// An offer of other protocols is passed on.
+        /// An offer of other protocols is passed on to the upstream.
         var offersUpgrade = false
-        /// A 401 is answered with a new token, once.
+        /// After a 401 that blames the token, the request is sent once more with a new token.
         var replaysUnauthorized = false
         var isGRPC = false
     }
 
-    /// Progress of the request, with the data of each state. Held answers are `indirect`, because they are rare and large.
+    /// State of the request. Held answers are `indirect`, because they are rare and large.
     enum State {
-        /// The phases before *send*; nothing is waited for.
+        /// The request is in the phases before *send* and waits for no event.
         case deciding
         /// The refusal of a wrong password is delayed.
         case held
         case collecting
-        /// - Parameter instead: 401 that the client gets if no token comes.
+        /// The request waits for a token. If none comes, the client gets `instead`, a held 401.
         indirect case awaitingToken(instead: HeldAnswer?)
         case asked(Asked)
-        /// The upstream answered 401. The client sees it only if no new token comes.
+        /// The upstream answered 401. The client gets this answer only if no new token comes.
         indirect case refused(HeldAnswer)
-        /// The head of a gRPC call's answer has come without a status. It is held for the rest of the loop's turn: trailers
-        /// that come at once may refuse the token.
+        /// The head of a gRPC call's answer came without a status. The proxy holds this head for the rest of the loop's
+        /// turn, because trailers that follow at once may refuse the token.
         indirect case announced(HeldAnswer)
-        /// - Parameter framing: of the answer's body for the client.
+        /// - Parameter framing: framing of the answer's body for the client.
         case answered(framing: BodyFraming)
         case switched(Switched)
         /// The ClientHello of a redirected connection has begun.
         case greeted
-        /// CONNECT was answered, and the client's first bytes decide.
+        /// CONNECT was answered with 200. The client's first byte decides what follows.
         indirect case connected(Authority, tls: TLSInside)
-        /// - Parameter isAnswered: the client has the 200.
+        /// - Parameter isAnswered: whether the client has received the 200.
         case tunnelled(isAnswered: Bool)
     }
 
@@ -52,7 +52,7 @@ struct Exchange {
         var isContinued = false
         /// The upstream waits for the client's next bytes.
         var awaitsBody = false
-        /// A piece of the body has gone out.
+        /// A piece of the body has been sent.
         var hasBody = false
     }
 
@@ -62,16 +62,16 @@ struct Exchange {
         var hasUpstreamEnded = false
     }
 
-    /// Pause of a transfer, in addition to the state's own wait.
+    /// Pause of a transfer, in addition to the wait of its state.
     enum Pause {
         case none
         /// The client must take some of the answer.
         case room
-        /// Other connections have their turn.
+        /// The transfer waits for the loop's next turn, because other connections need time.
         case turn
     }
 
-    /// Earlier attempts.
+    /// Earlier attempts to send the request.
     struct Attempts {
         var isResent = false
         var isReplayed = false
@@ -90,14 +90,14 @@ struct Exchange {
     var hasNewTime = false
     /// A decision made within a call of the upstream's stream. `ended` returns it.
     var outcome: Action?
-    /// Status of a gRPC call; `nil` for other requests, and before it is known.
+    /// Status of a gRPC call; `nil` for other requests, and before the status is known.
     var callStatus: GRPCStatus?
-    /// The answer of a gRPC call has not said yet whether the server accepted the token.
+    /// Whether the answer of a gRPC call leaves open so far if the server accepted the token.
     var awaitsStatus = false
 
-    // MARK: What is asked of it
+    // MARK: Queries
 
-    /// Whether the head of the final answer, or of 101, was written to the client.
+    /// Whether the head of the final answer, of a 101 or of the 200 to CONNECT was written to the client.
     @inline(__always) var isAnswered: Bool {
         switch state {
         case .answered, .switched, .connected: true
@@ -106,7 +106,7 @@ struct Exchange {
         }
     }
 
-    /// Whether a server has had the request before.
+    /// Whether this is a further attempt to send the request.
     var isSentAgain: Bool { attempts.isReplayed || attempts.isResent || attempts.hasNonce }
 
     var isSwitched: Bool { if case .switched = state { true } else { false } }
@@ -122,42 +122,42 @@ struct Exchange {
 
     // MARK: Before the upstream
 
-    /// The refusal of the user waits.
+    /// Delays the 407 for a wrong password.
     mutating func hold() {
         state = .held
         hasNewTime = true
     }
 
-    /// The delay is over.
+    /// Ends that delay.
     mutating func goOn() { state = .deciding }
 
-    /// The request goes to an upstream.
+    /// Notes that the request was admitted and goes to an upstream.
     mutating func forward(_ admitted: Admitted) {
         request.offersUpgrade = admitted.upgrade != nil
         if admitted.isLast { request.keepsAlive = false }
     }
 
-    /// TLS has begun without a CONNECT.
+    /// Begins the reading of a ClientHello that came without a CONNECT.
     mutating func greet() -> Action {
         state = .greeted
         hasNewTime = true
         return .readHello
     }
 
-    /// Handles a complete ClientHello, which replaces a CONNECT.
+    /// Handles a complete ClientHello. `request` is the CONNECT made from its server name.
     mutating func heardHello(_ request: Request) {
         self.request = request
         state = .deciding
         hasNewTime = true
     }
 
-    /// CONNECT is answered with 200 before anything is dialled.
+    /// Notes that CONNECT gets its 200 without a dial.
     mutating func connect(to authority: Authority, tls: TLSInside) {
         state = .connected(authority, tls: tls)
         hasNewTime = true
     }
 
-    /// Handles the client's first byte inside CONNECT. It begins a TLS handshake's record (RFC 8446, section 5.1), or HTTP.
+    /// Handles the client's first byte inside CONNECT. 0x16 begins TLS (RFC 8446, section 5.1), any other HTTP.
     func firstByteCame(_ byte: UInt8) -> Action {
         guard case .connected(let authority, let tls) = state else { return .wait }
         guard byte == 0x16 else { return .serveInside(authority, .http) }
@@ -168,13 +168,13 @@ struct Exchange {
         }
     }
 
-    /// - Parameter isRedirected: the client expects no answer of HTTP.
+    /// - Parameter isRedirected: whether the connection was redirected. Its client expects no HTTP answer.
     mutating func tunnel(isRedirected: Bool) {
         request.keepsAlive = false
         state = .tunnelled(isAnswered: isAnswered && !isRedirected)
     }
 
-    /// The whole body is read and kept first.
+    /// Begins to read and keep the whole body before the request is sent.
     mutating func collect() { state = .collecting }
 
     mutating func collected() {
@@ -182,18 +182,18 @@ struct Exchange {
         hasNewTime = true
     }
 
-    /// Waits for a token: for the first try, another try, or in place of a 401.
+    /// Begins a wait for a token: for the first attempt, for another attempt, or after a 401.
     mutating func awaitToken() {
         hasNewTime = true
         let refusal: HeldAnswer? = if case .refused(let answer) = state { answer } else { nil }
         state = .awaitingToken(instead: refusal)
     }
 
-    /// Handles a token, or the error in its place.
+    /// Handles the end of the wait for a token.
     /// - Parameters:
-    ///   - hasDoubted: a token exists, but it is suspect at this upstream. It is sent rather than an error, but not in
-    ///     place of a held 401.
-    ///   - problem: the answer to the client in case of the error.
+    ///   - error: `nil` if a token came.
+    ///   - hasDoubted: whether a suspect token exists. It is sent if there is no other, but not after a held 401.
+    ///   - problem: answer to the client if there is an error.
     mutating func tokenArrived(
         _ error: HeimdallrError?, hasDoubted: Bool, _ problem: Problem
     ) -> Action {
@@ -213,7 +213,7 @@ struct Exchange {
 
     // MARK: The client
 
-    /// The upstream has asked for a piece of the request's body.
+    /// Notes that the upstream asked for a piece of the body. `isThere`: the client has sent such a piece.
     mutating func bodyAsked(isThere: Bool) {
         if case .asked(var asked) = state {
             asked.awaitsBody = !isThere
@@ -223,7 +223,7 @@ struct Exchange {
         if isThere || !isAnswered { hasNewTime = true }
     }
 
-    /// More of the body has come, or its end.
+    /// Handles more bytes of the body, or its end.
     func bodyArrived() -> Action {
         if case .connected = state { return .lookInside }
         if case .greeted = state { return .readHello }
@@ -232,9 +232,9 @@ struct Exchange {
 
     func failed(_ problem: Problem) -> Action { isAnswered ? .cut(because: problem.error) : .fail(problem) }
 
-    /// Notes a problem within a call of the upstream's stream, which then ends.
+    /// Notes a problem during a call from the upstream's stream. The stream then ends, and `ended` returns the action.
     mutating func stop(_ problem: Problem) { outcome = failed(problem) }
 
-    /// Notes within such a call that the client is gone.
+    /// Notes during such a call that the client is gone.
     mutating func clientGone() { outcome = .leave(closes: false) }
 }

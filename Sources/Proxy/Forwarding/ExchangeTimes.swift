@@ -1,8 +1,8 @@
 import Reactor
 
-/// Times of the steps of one exchange, with the resolution of the loop's turns: no clock is read. No I/O.
+/// Times of the steps of one exchange, in the precision of the loop's turns. Reads no clock. No I/O.
 ///
-/// Sums the waits for tokens. All other times are those of the last attempt, whose answer the client gets.
+/// The waits for tokens are summed. All other times are those of the last attempt, whose answer the client gets.
 struct ExchangeTimes {
     /// Whether the latest attempt used HTTP/2. Set only if a span is recorded.
     var isHTTP2 = false
@@ -12,12 +12,12 @@ struct ExchangeTimes {
     /// End of the last wait for a token.
     private(set) var tokenCame: LoopTime?
     private var waitBegan: LoopTime?
-    /// Sum of the waits that are over; `nil`: none has begun.
+    /// Sum of the completed waits for tokens; `nil` if no wait has begun.
     private var waited: Duration?
-    /// Whether the last try's connection had served others; `nil`: no connection.
+    /// Whether the last attempt's connection had served an earlier request; `nil` without a connection.
     private(set) var isReused: Bool?
 
-    // MARK: What happens
+    // MARK: Events
 
     mutating func tokenAwaited(_ now: LoopTime) {
         waitBegan = waitBegan ?? now
@@ -40,15 +40,15 @@ struct ExchangeTimes {
         self.isReused = isReused
     }
 
-    /// The head of the final answer has come.
+    /// Notes the arrival of the final answer's head.
     mutating func answer(_ now: LoopTime) { answered = now }
 
-    // MARK: What comes of it
+    // MARK: Durations
 
-    /// - Parameter now: end of a wait that still lasts.
+    /// - Parameter now: time up to which a wait under way counts.
     func tokenWait(_ now: LoopTime) -> Duration? { waited.map { $0 + (waitBegan.map { now.since($0) } ?? .zero) } }
 
-    /// `nil` for an idle connection, or none.
+    /// Time until the connection was made; `nil` for an idle connection from the pool, and without a connection.
     var connect: Duration? {
         guard let asked, let connected, isReused == false || connected != asked else { return nil }
         return connected.since(asked)

@@ -3,10 +3,10 @@ import HTTPServer
 import Reactor
 import TLSServer
 
-// TLS that begins without a CONNECT: the kernel has redirected a connection of a program that knows of no proxy. The name in
-// its ClientHello takes the CONNECT's place. Only TLS can answer here.
+// TLS that begins without a CONNECT: the kernel redirected the connection of a program that does not know of the proxy.
+// The proxy makes a CONNECT of the name in the ClientHello. The program would not understand an HTTP answer.
 extension Forwarder {
-    /// Whether the refused request is TLS that may be served.
+    /// Whether the bytes that could not be parsed as a request are TLS, and may be served.
     var isHello: Bool {
         guard context.sender.inside == nil, case .forward = context.role,
             context.rules.plan.interception != nil || context.rules.tunnels != nil
@@ -46,7 +46,7 @@ extension Forwarder {
         run(from: .identify)
     }
 
-    /// - Returns: the host that the program names, or else the address that it dialled; `nil` without both.
+    /// Returns the target of the CONNECT: `name` of the ClientHello, or else the address that the program dialled.
     private func target(_ name: String?) -> String? {
         let destination = context.sender.redirected?.destination
         return name.map { "\($0):\(destination?.port ?? 443)" } ?? destination?.description

@@ -7,8 +7,8 @@ extension Forwarder {
     /// Longest wait for a new token while a suspect one exists.
     private static let suspectWait = Duration.seconds(2)
 
-    /// Waits in a task, which ends when the client leaves. A token request already sent continues.
-    /// - Parameter refused: token answered with a 401.
+    /// Waits for a token in a task, which is cancelled when the client leaves. A token request already sent continues.
+    /// - Parameter refused: token that the upstream refused.
     func awaitToken(insteadOf refused: AccessToken?) {
         guard let upstream = context.upstream, let client = context.client else {
             return perform(.fail(.internalError))

@@ -5,8 +5,8 @@ import Reactor
 import TLSServer
 import WireText
 
-// CONNECT (RFC 9110, section 9.3.6). A refusal closes the client's connection: the next bytes may be meant for the target
-// (RFC 9931, section 3).
+// CONNECT (RFC 9110, section 9.3.6). After a refusal the client's connection closes, because the client may have sent
+// bytes for the target already (RFC 9931, section 3).
 extension Forwarder {
     // MARK: To a listed host
 
@@ -27,7 +27,7 @@ extension Forwarder {
         }
     }
 
-    /// The next request comes from inside the CONNECT.
+    /// Makes the connection read its next request from inside the CONNECT.
     func serveInside(_ authority: Authority, _ scheme: Scheme) {
         context.sender.inside = stream.request.with { head, bytes in
             Inside(
@@ -41,7 +41,7 @@ extension Forwarder {
         stream.finish(trailers: [], keepsOpen: true)
     }
 
-    /// - Returns: `false` without memory, or when the client is gone.
+    /// Adds TLS to the client's connection. Returns `false` if memory is lacking or the client is gone.
     private func layTLS() -> Bool {
         stream.layStream { carrier, received in
             try? TLSServerStream(
@@ -51,9 +51,9 @@ extension Forwarder {
         }
     }
 
-    /// - Parameter name: from the ClientHello (RFC 6066, section 3).
-    /// - Returns: `refuse` for another host than the CONNECT's. Where that names an address, any host may be named. The
-    ///   routes decide which hosts are intercepted, so nothing is ever signed for another.
+    /// - Parameter name: server name in the ClientHello (RFC 6066, section 3).
+    /// - Returns: `refuse` for a host that is not intercepted, and for another host than the CONNECT's. If the CONNECT
+    ///   names an address, the client may name any intercepted host.
     private func certificate(for name: String?) -> ContextChoice {
         guard let inside = context.sender.inside, let interception = shard.rules.plan.interception else {
             return .refuse
@@ -86,7 +86,7 @@ extension Forwarder {
         return program
     }
 
-    /// Closes the connection. Only TLS has an answer that says why.
+    /// Closes the connection. A TLS client gets an alert first; inside CONNECT, no HTTP answer is possible.
     func endConnect(_ problem: Problem) {
         let status = context.ledger.status
         context.ledger.note(problem)
@@ -104,12 +104,12 @@ extension Forwarder {
     }
 
     private static let established = Array("Connection established".utf8)
-    /// A fatal alert (RFC 8446, section 6).
+    /// The fatal alert `access_denied` (RFC 8446, section 6).
     private static let accessDenied: [UInt8] = [0x15, 3, 3, 0, 2, 2, 49]
 
     // MARK: Tunnels
 
-    /// Dials, then answers with 200. No byte inside gets a token.
+    /// Dials the target, then answers with 200. Requests inside a tunnel get no token.
     func openTunnel(to authority: Authority) {
         context.exchange.tunnel(isRedirected: context.sender.redirected != nil)
         context.ledger.times.ask(shard.loop.now)

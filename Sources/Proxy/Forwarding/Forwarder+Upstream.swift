@@ -6,11 +6,11 @@ import Heimdallr
 import Reactor
 import Reports
 
-// The upstream's side of the request: the shell of the phases from *edit head* to *answer*.
+// Events of the upstream's stream. They run the phases from *edit head* to *answer*.
 extension Forwarder: UpstreamStreamDelegate {
     // MARK: The request
 
-    /// Begins with the upstream, for the first attempt or a further one.
+    /// Sends the request to its upstream, for the first time or again.
     /// - Parameter fresh: whether to use a new connection.
     func send(fresh: Bool) {
         guard let destination = context.admitted.destination, let to = context.upstream else {
@@ -38,7 +38,7 @@ extension Forwarder: UpstreamStreamDelegate {
         if let end { upstreamEnded(end) }
     }
 
-    /// Sends the request again. A token that expired or was rejected during the first attempt is not sent again (rule 1).
+    /// Sends the request again, with the current token: the first may have expired or been refused (rules 1 and 7).
     func sendAgain(fresh: Bool) {
         if context.token != nil, let upstream = context.upstream {
             guard let token = upstream.currentToken(of: context.client) else { return awaitToken(insteadOf: nil) }
@@ -94,9 +94,9 @@ extension Forwarder: UpstreamStreamDelegate {
         return .abort
     }
 
-    /// The bytes of another protocol.
+    /// Takes the client's bytes of an upgraded connection.
     private func takeSwitched(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
-        // The upstream refused the upgrade: no bytes to send.
+        // Before the 101, no bytes may pass. After another answer, none will.
         guard context.exchange.isSwitched else { return context.exchange.isAnswered ? .end : .wait }
         switch try? stream.readBody(into: &bytes) {
         case .bytes(let count):
@@ -106,7 +106,7 @@ extension Forwarder: UpstreamStreamDelegate {
             return .bytes(count)
         case .wait: return .wait
         case .end, .cut, nil:
-            // An upstream that can't be told has 500 ms for its last bytes.
+            // If this end can't be passed on, the upstream has 500 ms for its last bytes.
             context.exchange.clientEndedItsSide(isTold: upstream?.endsBySides ?? false)
             return .end
         case .gone:
@@ -147,7 +147,7 @@ extension Forwarder: UpstreamStreamDelegate {
 
     func upstreamEnded(_ end: UpstreamEnd) {
         upstream = nil
-        // No failure: the request is sent another way (`withheld`, `http2Missing`), or a `Problem` says the cause (`aborted`).
+        // Not failures: another attempt follows `withheld` and `http2Missing`; the proxy itself caused `aborted`.
         if let error = end.error, ![.withheld, .http2Missing, .aborted].contains(error.kind) {
             RecordPhase.report(error, &context)
         }

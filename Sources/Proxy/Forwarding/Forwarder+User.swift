@@ -3,11 +3,11 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-// Waits in the check of the user: for the users' secrets, and before the refusal of a wrong password.
+// Waits in *identify*: for the users' secrets to be read, and before the 407 for a wrong password.
 extension Forwarder {
     static let guessDelay = Timeout(.seconds(1))
 
-    /// Refuses wrong credentials, with a delay after many from one source. Correct ones never wait.
+    /// Refuses wrong credentials, with a delay after many from one source. Correct credentials never wait.
     func refuseUser(_ credentials: BasicCredentials?) {
         guard let credentials, let users = context.rules.users else { return refuseUser() }
         let source = guessSource
@@ -39,7 +39,7 @@ extension Forwarder {
         return stream.source.address.map { GuessLimit.name(address: $0.host) } ?? "unknown"
     }
 
-    /// After CONNECT and upgrades, the next bytes may be no request (RFC 9931, section 3), so the connection closes.
+    /// Answers 407. Closes after CONNECT and upgrades: the next bytes may be no request (RFC 9931, section 3).
     private func refuseUser() {
         let head = stream.request.head
         var problem = Problem.userRequired

@@ -4,22 +4,22 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-/// Answers the requests of one client: the shell of the phases. It hands events to them and to `Exchange`, and performs
-/// the actions that they return. Loop's thread only.
+/// Answers the requests of one client. Passes events to the phases and to `Exchange`, and performs the returned
+/// actions. Loop's thread only.
 final class Forwarder: ClientStreamHandler, NextTurnHandler {
-    /// Holds this object until the stream is closed.
+    /// The client's stream. It retains this object until the stream is closed.
     let stream: any ClientStream
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
     var context: Context
-    /// The upstream's side of the request; `nil` before and after it.
+    /// The request's exchange with its upstream; `nil` if none is under way.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
     var upstream: (any UpstreamStream)?
     var dialAttempt: DialAttempt?
-    /// Number of the latest wait for a token, users or a dial. An end with another number comes too late.
+    /// Number of the latest wait for a token, for users or for a dial. A result with another number is too late.
     var waitNumber = 0
     var tokenWait: Task<Void, Never>?
     /// Source (address or user) of the failed login whose 407 is delayed.
@@ -134,7 +134,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         keepTime()
     }
 
-    /// Sets the deadline that the exchange asks for, and the next turn.
+    /// Sets the deadline and schedules the next turn, if the exchange needs them.
     func keepTime() {
         if context.exchange.pause == .turn, !isTurnScheduled {
             isTurnScheduled = true
@@ -152,7 +152,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .guess: return Self.guessDelay
         case .response: return context.upstream?.timeouts(isGRPC: isGRPC).response ?? .off
         case .firstBytes: return context.rules.headerTimeout
-        // A gRPC stream may be silent on the program's side.
+        // The program's side of a gRPC stream may be silent for long.
         case .requestBody where isGRPC: return context.upstream?.timeouts(isGRPC: true).idle ?? .off
         case .requestBody, .client, .tunnel: return context.rules.idleTimeout
         case .upstream: return context.upstream?.timeouts(isGRPC: isGRPC).idle ?? .off
@@ -160,7 +160,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         }
     }
 
-    /// Time for the upstream's last bytes after an end of the client's side that can't be passed on.
+    /// Time for the upstream's last bytes, after the client ended its side and the upstream could not be told.
     private static let endingTimeout = Timeout(.milliseconds(500))
 
     // MARK: The end
@@ -186,14 +186,14 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         finish(trailers: answer.trailers)
     }
 
-    /// Whether the client's connection stays behind an answer of the proxy.
+    /// Whether the client's connection stays open after an answer of the proxy.
     private func keepsConnection(behindOwn closes: Bool) -> Bool {
         let progress = stream.progress
         return context.exchange.keepsConnection(
             behindOwn: closes, isRequestComplete: progress.isRequestComplete, mustClose: progress.mustClose)
     }
 
-    /// Finishes the request; the output holds the whole answer.
+    /// Finishes a request whose whole answer has been written.
     func finish(trailers: [(name: [UInt8], value: [UInt8])] = []) {
         let progress = stream.progress
         let keeps = context.exchange.keepsConnection(isRequestComplete: progress.isRequestComplete)
@@ -218,7 +218,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         settle(stream.progress)
     }
 
-    /// Counts the request and drops its state, after any outcome.
+    /// Counts and logs the request, and drops its state. Called after every outcome.
     func settle(_ progress: StreamProgress) {
         if progress.hasClientEnded { shard.endedClients.remove(self) }
         RecordPhase.run(&context, progress)

@@ -1,12 +1,12 @@
 import HTTPMessage
 import WireText
 
-/// Tells gRPC calls from other requests.
+/// Recognizes gRPC calls.
 enum GRPCCall {
     private static let type = Array("application/grpc".utf8)
 
-    /// Whether the request is a POST of `application/grpc`, alone or with a suffix (`+proto`) or parameters. gRPC-Web is
-    /// not meant: its trailers are part of the body.
+    /// Whether the request is a POST of `application/grpc`, alone or with a suffix (`+proto`) or parameters. Not
+    /// gRPC-Web, whose trailers are part of the body.
     static func isMade(by head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Bool {
         guard head.methodKind == .post, let index = head.index(of: .contentType) else { return false }
         let value = bytes[head.fields[index].value]

@@ -1,7 +1,7 @@
 import HTTPMessage
 import WireText
 
-/// An answer kept until its use is decided.
+/// An answer that is held until the proxy knows whether the client gets it.
 struct HeldAnswer {
     let head: ResponseHead
     private(set) var body: [UInt8] = []
@@ -9,9 +9,9 @@ struct HeldAnswer {
     var isWhole = true
     private(set) var count = 0
 
-    /// A longer body is not kept.
+    /// Number of bytes of the longest body that is kept.
     static let limit = 64 * 1024
-    /// The connection is closed after this many bytes.
+    /// Number of bytes of the body after which the connection is closed.
     private static let mostRead = 1 << 20
 
     mutating func append(_ piece: Span<UInt8>) -> Bool {

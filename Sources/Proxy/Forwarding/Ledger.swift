@@ -1,12 +1,12 @@
 import Reactor
 import Reports
 
-/// Facts of one request for metrics and access log.
+/// Facts about one request for metrics and logs.
 struct Ledger {
     let started: LoopTime
     /// Status seen by the client; 0 before an answer.
     var status = 0
-    /// Whether the answer was cut, visibly for the client.
+    /// Whether the answer was cut in a way that the client can see.
     var wasCut = false
     /// Reason for the proxy's own answer: the last word of the problem's `type`.
     var refusal: String?
@@ -14,24 +14,24 @@ struct Ledger {
     /// Proxy Error Type of a failure (RFC 9209, section 2.3).
     var error: String?
     var times = ExchangeTimes()
-    /// The injected credential was sent.
+    /// Whether the injected credential was sent.
     var gaveCredential = false
     var wasReplayed = false
     var isSent = false
-    /// Bytes of the answer with its head.
+    /// Number of bytes of the answer, including its head.
     var bytesSent: UInt64 = 0
-    /// Bytes from the client of an upgraded connection.
+    /// Number of bytes from the client of an upgraded connection.
     var bytesSwitched: UInt64 = 0
     /// Result for the token, if the upstream has a client.
     var injection: InjectionResult?
-    /// `nil` before it is needed.
+    /// ID of the request in logs; `nil` before a log needs it.
     var requestID: [UInt8]?
 
-    /// Status in logs; 499: the client left before the answer, 0: the answer was cut.
+    /// Status in logs: 499 if the client left before the answer, 0 if the answer was cut.
     var loggedStatus: Int { wasCut ? 0 : status != 0 ? status : 499 }
 
     /// Notes an answer of the proxy.
-    /// - Parameter isGRPC: its status is for gRPC.
+    /// - Parameter isGRPC: whether the request is a gRPC call, whose HTTP status is always 200.
     mutating func note(_ problem: Problem, isGRPC: Bool = false) {
         status = isGRPC ? Problem.statusOfCalls : problem.status
         refusal = problem.word.rawValue

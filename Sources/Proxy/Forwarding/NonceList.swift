@@ -1,4 +1,4 @@
-/// The newest nonce of each server of one upstream. A wildcard may have many servers; the latest used stay.
+/// The newest DPoP nonce of each server of one upstream. A wildcard may have many servers: the oldest entry is dropped.
 struct NonceList {
     private var entries: [(host: [UInt8], nonce: String)] = []
     private static let limit = 256

@@ -1,20 +1,20 @@
-/// The phases of a request. All but *send* are types in the folder `Phases` that work on the request's `Context`. The shell
-/// (`Forwarder`) performs what they return.
+/// The phases before a request is sent. Each is a type in the folder `Phases`. `Forwarder` performs the actions that
+/// they return.
 ///
-/// A feature is a phase, or a row in one. Behind these come *send* (`Forwarder.send`, `Upstream.begin`), *edit head* when
-/// that asks for the head, *judge* and *answer* for each head of an answer, and *record* at the end.
+/// Then follow *send* (`Forwarder.send`, `Upstream.begin`), *edit head* when the connection is ready, *judge* and
+/// *answer* for each head of an answer, and *record* at the end.
 enum Phase {
-    /// Checks the sender: a user of `proxy.users`, and the caller of its connection.
+    /// Checks the user (`proxy.users`).
     case identify
-    /// Decides by the head whether it may pass, and where to: `Gate.admit`.
+    /// Decides by the head whether the request may pass, and finds its upstream: `Gate.admit`.
     case admit
-    /// Gets its credential: the client's token or that of one caller, or keys and the body's digest for SigV4.
+    /// Gets the request's credential: a token of the client or of one caller, or keys and the body's digest for SigV4.
     case token
 }
 
 extension Forwarder {
-    /// Runs the phases that a request passes before its upstream is asked, from `phase` on, until one of them has to wait
-    /// or ends the request. The other phases are called by `Forwarder+Upstream`, and *record* by `Forwarder.settle`.
+    /// Runs the phases before *send*, beginning with `phase`, until a phase has to wait or ends the request.
+    /// `Forwarder+Upstream` calls the later phases, `Forwarder.settle` calls *record*.
     func run(from phase: Phase) {
         var action = phase == .identify ? IdentifyPhase.run(&context) : .next
         if case .next = action, phase != .token { action = AdmitPhase.run(&context) }

@@ -6,8 +6,8 @@ import WireText
 extension ResponseHead {
     /// Writes the end-to-end fields.
     /// - Parameters:
-    ///   - map: rewrites the upstream's addresses.
-    ///   - hidesDiscovery: leaves `resource_metadata` out of challenges (RFC 9728 section 5.1).
+    ///   - map: map that rewrites the upstream's addresses; `nil` if they pass unchanged.
+    ///   - hidesDiscovery: whether to leave `resource_metadata` out of challenges (RFC 9728, section 5.1).
     func writeFields(to output: inout ByteBuffer, _ map: AddressMap?, hidesDiscovery: Bool) {
         let bytes = self.bytes.span
         for field in fields where !field.isHopByHop {

@@ -1,25 +1,24 @@
 import Reactor
 
-/// Limits the time that one exchange takes of a loop's turn: an upstream may send faster than the proxy reads.
+/// Limits the time that one exchange uses in a turn of the loop. Otherwise a fast upstream could keep the loop busy.
 struct TurnShare {
-    /// Nanoseconds for one exchange.
+    /// Time for one exchange in a turn, in nanoseconds.
     private static let share: UInt64 = 2_000_000
-    /// Nanoseconds after which a turn defers new work.
+    /// Length of a turn after which exchanges wait for the next turn, in nanoseconds.
     private static let turn: UInt64 = 10_000_000
 
-    /// Begin of the turn with the last piece.
+    /// Start of the turn that handled the last piece.
     private var turn = LoopTime(nanoseconds: 0)
     private var start: UInt64 = 0
     private var isPutOff = false
 
-    /// - Parameters:
-    ///   - turn: begin of the current turn.
-    ///   - now: the current time.
+    /// Whether the exchange may go on in this turn.
+    /// - Parameter turn: start of the current turn.
     mutating func takesMore(turn: LoopTime, now: LoopTime) -> Bool {
         guard turn == self.turn else {
             self.turn = turn
             start = now.nanoseconds
-            // A connection late in a long turn is deferred once, to the front of the next turn.
+            // An exchange that begins late in a long turn is deferred once, to the front of the next turn.
             isPutOff = !isPutOff && now.nanoseconds &- turn.nanoseconds >= Self.turn
             return !isPutOff
         }

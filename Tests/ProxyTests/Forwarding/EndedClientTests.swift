@@ -37,7 +37,7 @@ struct EndedClientTests {
         try await eventually("two records") { proxy.log.all.count == 2 }
         #expect(proxy.log.all.map(\.status).sorted() == [200, 499])
         #expect(
-            proxy.log.all.compactMap(\.cause) == ["The client ended its side, and another request needed its connection."])
+            proxy.log.all.compactMap(\.cause) == ["The client ended its side, and other requests needed a connection."])
         gate.open()
     }
 

@@ -4,7 +4,7 @@ import HTTPServer
 import Reactor
 import WireText
 
-/// Writes what the client gets: the upstream's answer, or one of the proxy.
+/// Writes the upstream's answer, or an answer of the proxy, to the client.
 enum AnswerPhase {
     // MARK: The upstream's answer
 
@@ -13,7 +13,7 @@ enum AnswerPhase {
             status: answer.status, framing: answer.framing, isRequestComplete: progress.isRequestComplete,
             mustClose: progress.mustClose)
         context.ledger.status = answer.status
-        // Otherwise a long upload would keep the bytes for a replay in memory.
+        // No replay follows an answer, so the kept bytes of a long upload can be freed.
         if !progress.isRequestComplete { context.stream.keepBody(upTo: 0) }
         let head = AnswerHead(answer.status, framing, keepsOpen: context.exchange.request.keepsAlive)
         let count = write(answer, head, context) { output in
@@ -24,7 +24,7 @@ enum AnswerPhase {
         context.ledger.bytesSent += UInt64(count)
     }
 
-    /// Writes the head of a gRPC call's answer that was held for the rest of a turn, if there is one.
+    /// Writes the held head of a gRPC call's answer, if there is one (`Exchange.State.announced`).
     static func writeHeldHead(_ context: inout Context) {
         guard let answer = context.exchange.release() else { return }
         writeHead(answer.head, context.stream.progress, &context)
@@ -47,12 +47,12 @@ enum AnswerPhase {
         }
     }
 
-    /// Passes an upgrade on (RFC 9110, section 7.8). The handshake is an ordinary request, with its token; after the 101,
-    /// upload and body are the bytes of the other protocol.
+    /// Passes an upgrade on (RFC 9110, section 7.8). The handshake is an ordinary request with its token. Then both
+    /// bodies carry the bytes of the other protocol.
     ///
-    /// The client's bytes before the 101 are not passed on: they could be meant for another server (RFC 9931). For the
-    /// same reason the connection ends after any other answer.
-    /// - Returns: whether the upstream's side goes on.
+    /// Bytes sent before the 101 are not passed on: they could be a smuggled request (RFC 9931). For the same reason
+    /// the connection closes after any other answer.
+    /// - Returns: whether the exchange with the upstream continues.
     static func switchProtocols(_ answer: borrowing ResponseHead, _ context: inout Context) -> Bool {
         guard answer.upgrades, let offer = context.admitted.upgrade,
             let agreed = UpgradeList(answer.fields, in: answer.bytes.span),
@@ -79,7 +79,7 @@ enum AnswerPhase {
         return true
     }
 
-    /// Writes a piece of the answer's body, or keeps it with a held 401.
+    /// Writes a piece of the answer's body, or appends the piece to a held 401.
     static func write(
         _ body: Span<UInt8>, _ context: inout Context, _ share: inout TurnShare
     ) -> BodyTaking {
@@ -93,7 +93,7 @@ enum AnswerPhase {
             writeHeldHead(&context)
             JudgePhase.messageCame(&context)
         }
-        // Without a head, the client would take these bytes for one.
+        // If no head was written, the client would read these bytes as a head.
         guard context.exchange.isAnswered else { return .abort }
         context.exchange.pieceCame()
         guard let count = context.stream.write(body, .part) else {
@@ -113,7 +113,7 @@ enum AnswerPhase {
 
     // MARK: An answer of the proxy
 
-    /// - Returns: whether the client is there to have it.
+    /// - Returns: `false` if the client is gone.
     static func write(_ problem: Problem, keeping: Bool, _ context: inout Context) -> Bool {
         let isGRPC = context.exchange.request.isGRPC
         context.ledger.note(problem, isGRPC: isGRPC)
@@ -129,9 +129,9 @@ enum AnswerPhase {
             problem.status, Array(problem.phrase.utf8), body, keeping: keeping, &context, problem.appendFields)
     }
 
-    /// Answers as the last recipient (Max-Forwards 0, RFC 9110, section 7.6.2): TRACE with its own head, without secrets
-    /// (section 9.3.8), OPTIONS with 200.
-    /// - Returns: whether the client is there to have it.
+    /// Answers as the last recipient (Max-Forwards 0, RFC 9110, section 7.6.2). The answer to TRACE holds the request's
+    /// head without secrets (section 9.3.8).
+    /// - Returns: `false` if the client is gone.
     static func writeAsLastRecipient(keeping: Bool, _ context: inout Context) -> Bool {
         let isTrace = context.stream.request.head.methodKind == .trace
         var body = ByteBuffer()
@@ -155,7 +155,7 @@ enum AnswerPhase {
             output.append("\r\n")
         }
         var isThere = true
-        // Without a piece, the head ends the answer: "Trailers-Only" of gRPC.
+        // Without a body, the head also ends the answer ("Trailers-Only" of gRPC).
         if !context.exchange.request.isHead, !body.isEmpty {
             isThere = context.stream.write(body.span, .all) != nil
             count += body.count

@@ -4,15 +4,15 @@ import HTTPServer
 import Reactor
 import SigV4
 
-/// Keys of a signed request (`inject: {sigv4: …}`), and its body's value in the signature.
+/// Keys of a signed request (`inject: {sigv4: …}`), and the payload value in its signature.
 struct Signing {
     var keys: SigningKeys
-    /// `nil` while the body is read.
+    /// Digest of the body, or a constant for an unsigned body; `nil` while the body is read.
     var payload: [UInt8]?
     var digest: PayloadDigest?
 }
 
-/// Part of the token phase: reads the whole body where the signature needs its digest.
+/// Part of the token phase: reads the whole body before the request is sent, if the signature needs its digest.
 enum BodyDigest {
     static func begin(_ context: inout Context, _ signer: RequestSigner, _ keys: SigningKeys) -> Action {
         context.signing = Signing(keys: keys)
@@ -37,14 +37,14 @@ enum BodyDigest {
         context.stream.keepBody(upTo: limit)
         context.exchange.collect()
         if context.exchange.request.expectsContinue {
-            // The proxy sends 100 itself: the upstream gets the request after the whole body.
+            // The proxy sends 100 itself: it contacts the upstream only after it has read the whole body.
             context.exchange.request.expectsContinue = false
             context.stream.answer(AnswerHead(100), reason: Array("Continue".utf8).span) { _ in }
         }
         return .collectBody
     }
 
-    /// Reads on.
+    /// Reads the bytes that have come.
     /// - Returns: `.next` when the digest is complete.
     static func goOn(_ context: inout Context, _ share: inout TurnShare) -> Action {
         context.exchange.resume()

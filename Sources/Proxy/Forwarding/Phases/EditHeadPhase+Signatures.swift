@@ -6,9 +6,9 @@ import Reactor
 import SigV4
 import WireText
 
-// The rows that sign: proofs of tokens bound to a key (RFC 9449, section 4), and AWS Signature Version 4.
+// Signatures of the head: DPoP proofs (RFC 9449, section 4) and AWS Signature Version 4.
 extension EditHeadPhase {
-    /// Appends the proof for the head behind `start`.
+    /// Appends the DPoP proof for the head, which begins at `start` in `output`.
     /// - Returns: `false` when signing failed.
     static func prove(
         _ context: inout Context, _ key: DPoPKey, _ token: AccessToken, _ upstream: Upstream,
@@ -39,7 +39,7 @@ extension EditHeadPhase {
         return SignableTarget(text.bytes)
     }
 
-    /// Appends the fields of the signature. It covers the head behind `start`.
+    /// Appends the fields of the signature. The signature covers the head, which begins at `start` in `output`.
     /// - Returns: `false` when signing failed.
     static func sign(
         _ context: inout Context, _ signer: RequestSigner, _ target: SignableTarget, from start: Int,

@@ -6,10 +6,10 @@ import Heimdallr
 import Reactor
 import SigV4
 
-/// Writes the request's head for the upstream in one pass. Signatures read the written head (`OutgoingHead`), so they
-/// always match it.
+/// Writes the request's head for the upstream in one pass. Signatures are made from the written head
+/// (`OutgoingHead`), so they always match.
 enum EditHeadPhase {
-    /// The rows, in their order. Framing and the blank line are the transport's.
+    /// Writes all lines in their order. The transport adds framing and the blank line.
     static func run(_ context: inout Context, _ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
         guard let upstream = context.upstream, let destination = context.admitted.destination,
             TokenPhase.lastLook(over: form.pair, &context) != .withhold
@@ -104,8 +104,8 @@ enum EditHeadPhase {
 
     // MARK: Fields
 
-    /// Copies the program's fields without those that stay here, and rewrites those that name a place.
-    /// - Returns: whether trailers are welcome: for gRPC, and for a program that says so.
+    /// Copies the program's fields, except hop-by-hop and dropped fields. Rewrites Max-Forwards and Destination.
+    /// - Returns: whether the program accepts trailers: it says so, or the request is a gRPC call.
     private static func copyFields(
         _ context: inout Context, _ upstream: Upstream, _ dropped: FieldNames, to output: inout ByteBuffer
     ) -> Bool {
@@ -124,7 +124,7 @@ enum EditHeadPhase {
                 }
                 if dropped.contains(bytes[field.name]) { continue }
                 if dropsAuthorization, field.known == .authorization { continue }
-                // No wait for 100 without a body; HTTP/1.0 has no 100 (RFC 9110, section 10.1.1).
+                // A request without a body waits for no 100, and HTTP/1.0 has none (RFC 9110, section 10.1.1).
                 if field.known == .expect, !expectsContinue { continue }
                 output.append(bytes[field.name])
                 output.append(": ")
@@ -141,12 +141,12 @@ enum EditHeadPhase {
         return takesTrailers
     }
 
-    /// The value of TE that names no coding (RFC 9110, section 10.1.4).
+    /// The value of TE that accepts trailers and names no coding (RFC 9110, section 10.1.4).
     private static let trailersCoding = Array("trailers".utf8)
     private static let traceparent = Array("traceparent".utf8)
 
     /// Writes the request's position in its trace (W3C Trace Context).
-    /// - Parameter dropped: fields that the configuration injects, which the proxy does not write here.
+    /// - Parameter dropped: fields that the configuration sets or removes. If `traceparent` is one, nothing is written.
     private static func trace(_ mark: TraceMark, _ dropped: FieldNames, to output: inout ByteBuffer) {
         guard !dropped.contains(traceparent.span) else { return }
         let text = mark.traceParent.text
@@ -169,7 +169,7 @@ enum EditHeadPhase {
         }
     }
 
-    /// Trailers without the hop-by-hop ones and those named like fields that don't go out.
+    /// Returns the program's trailers, except those that Connection or the dropped fields name.
     static func trailers(_ context: Context) -> [(name: [UInt8], value: [UInt8])] {
         let trailers = context.stream.request.trailers
         guard !trailers.isEmpty else { return [] }

@@ -2,7 +2,7 @@ import HTTPMessage
 import HTTPServer
 import Reactor
 
-/// Checks the user (`proxy.users`), on every listener: an unchecked caller could use the tokens.
+/// Checks the user (`proxy.users`) on every listener, because each listener gives access to tokens.
 enum IdentifyPhase {
     static func run(_ context: inout Context) -> Action {
         guard context.rules.users != nil else { return .next }
@@ -13,7 +13,7 @@ enum IdentifyPhase {
         return judge(offered, now: context.shard.loop.now, &context)
     }
 
-    /// - Parameter now: zero after a reading of the secrets: one that took longer than its validity counts once.
+    /// - Parameter now: zero just after the secrets were read. They then count as valid, however long the reading took.
     static func judge(_ credentials: BasicCredentials, now: LoopTime, _ context: inout Context) -> Action {
         switch context.rules.users?.judge(credentials, now: now) {
         case .accepted:
