@@ -4,7 +4,7 @@ import Heimdallr
 import SigV4
 import WireText
 
-/// AWS credentials from the machine's container service: the endpoint of ECS and of EKS Pod Identity.
+/// AWS credentials from the endpoint that ECS and EKS Pod Identity offer to containers.
 /// <https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html>
 struct ContainerCredentials: Sendable {
     private let origin: Origin
@@ -21,13 +21,13 @@ struct ContainerCredentials: Sendable {
         self.client = client
     }
 
-    /// Time before their end at which new ones are fetched, and longest time between two fetches.
+    /// Seconds before the credentials' end at which new credentials are fetched, and longest time between two fetches.
     private static let margin = 300
     private static let longest = 3600
-    /// Time for one request, from connecting to the last byte.
+    /// Time limit for one request, from connecting to the last byte.
     private static let timeout = Duration.seconds(5)
 
-    /// Fetches once.
+    /// Fetches the credentials.
     /// - Throws: `SecretProviderError`
     func read() async throws -> FreshValue<SigningKeys>.Reading {
         var request = BufferedClient.Request(origin: origin)
@@ -55,30 +55,30 @@ struct ContainerCredentials: Sendable {
         return try Self.reading(answer.body, now: RequestSigner.now())
     }
 
-    /// Limits in bytes, because each request carries both values.
+    /// Limits of ID and token in bytes, because each request carries both.
     private static let longestID = 128
     private static let longestToken = 8192
 
-    /// - Parameter now: seconds since 1970.
+    /// Parses the endpoint's answer. `now` is in seconds since 1970.
     static func reading(_ body: Secret, now: Int) throws -> FreshValue<SigningKeys>.Reading {
         guard let json = try? body.withSpan({ try JSONParser.parse($0) }) else {
-            throw SecretProviderError("the container credentials' endpoint answered with something else than JSON")
+            throw SecretProviderError("the container credentials' endpoint sent an answer that is not JSON")
         }
         guard let id = json["AccessKeyId"]?.string, let secret = json["SecretAccessKey"]?.string, !id.isEmpty,
             !secret.isEmpty, ASCII.isToken(id), id.utf8.count <= Self.longestID
         else {
-            throw SecretProviderError("the container credentials' endpoint names no AccessKeyId and SecretAccessKey")
+            throw SecretProviderError("the container credentials lack a valid AccessKeyId and SecretAccessKey")
         }
         let token = json["Token"]?.string ?? ""
         guard token.utf8.count <= Self.longestToken, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw SecretProviderError("the container credentials' Token can't stand in a field")
+            throw SecretProviderError("the container credentials' Token is too long or not visible ASCII")
         }
         let keys = SigningKeys(
             accessKeyID: Array(id.utf8), secret: Array(secret.utf8).span, token: Array(token.utf8).span)
         let expiration = json["Expiration"] ?? .null
         guard expiration != .null else { return .init(value: keys, ends: nil, again: .seconds(Self.longest)) }
         guard let end = expiration.string.flatMap({ RFC3339.seconds($0) }) else {
-            throw SecretProviderError("the container credentials' Expiration is no time of RFC 3339")
+            throw SecretProviderError("the container credentials' Expiration is not a time as in RFC 3339")
         }
         let left = end - now
         guard left > 0 else { throw SecretProviderError("the container credentials have expired already") }

@@ -6,18 +6,18 @@ import SigV4
 
 /// Sources of injected values other than clients' tokens.
 public struct CredentialSources: Sendable {
-    /// Returns the provider of a secret, which is asked repeatedly.
+    /// Returns the provider of a secret. The secret is read repeatedly.
     public var secret: @Sendable (SecretSource) -> any SecretProvider
 
     public init(secret: @escaping @Sendable (SecretSource) -> any SecretProvider) { self.secret = secret }
 
     /// No sources: only tokens can be injected.
     public static let none = CredentialSources { source in
-        SecretClosureProvider { throw SecretProviderError("nobody reads \(source)") }
+        SecretClosureProvider { throw SecretProviderError("there is no reader for \(source)") }
     }
 }
 
-/// The value of an entry of `inject` that is not a token. Any thread.
+/// Injected value other than a token. Any thread.
 enum FixedCredential: Sendable {
     case value(FreshValue<Secret>)
     case keys(FreshValue<SigningKeys>)
@@ -43,11 +43,11 @@ extension CredentialSources {
     /// Time until a changed file takes effect.
     private static let interval = Duration.seconds(1)
 
-    /// The value of an entry of `inject`; `nil` for tokens.
+    /// Returns the value of an entry of `inject`; `nil` for tokens.
     /// - Parameters:
     ///   - entry: name of the entry for the log.
     ///   - loop: loop for requests to the container service.
-    ///   - failed: called when the value can't be read, or does not fit a request.
+    ///   - failed: called when the value can't be read or must not be put on a request.
     func credential(
         _ injection: UpstreamSettings.Injection, entry: String, on loop: EventLoop,
         failed: @escaping @Sendable (String, any Error) -> Void
@@ -105,11 +105,11 @@ extension CredentialSources {
                     username: try await checked(name, InjectedValue.username),
                     password: try await checked(word, InjectedValue.password))
             }
-        case .sigv4: return { throw SecretProviderError("a signature is made anew for each request") }
+        case .sigv4: return { throw SecretProviderError("each request gets a new signature") }
         }
     }
 
-    /// - Throws: `SecretProviderError`, also for a value that does not fit a request.
+    /// - Throws: `SecretProviderError`, also for a value that must not be put on a request.
     private static func checked(
         _ provider: (any SecretProvider)?, _ rule: InjectedValue.Rule
     ) async throws -> Secret {

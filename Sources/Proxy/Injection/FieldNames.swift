@@ -1,8 +1,8 @@
-/// Names of a few fields, checked for each field of a request. A value, for any thread.
+/// A small set of field names, against which each field of a request is checked. A value, for any thread.
 struct FieldNames: Sendable {
-    /// In lower case.
+    /// Names in lower case.
     private let names: [[UInt8]]
-    /// One bit for the length of each name. Most other fields differ in length.
+    /// Bit set of the names' lengths. It rules out most other fields quickly.
     private let lengths: UInt64
 
     init(_ names: [[UInt8]] = []) {

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// A value that is read at start and refreshed periodically, off the loops. When a refresh fails, the last good value
-/// stays. Any thread.
+/// A value that is read at start and then read again at intervals, off the loops. When a reading fails, the last good
+/// value stays. Any thread.
 final class FreshValue<Value: Sendable>: Sendable {
     struct Reading: Sendable {
         var value: Value
-        /// Time after which the value must not be used; `nil` for none.
+        /// Time after which the value must not be used; `nil` without such a time.
         var ends: ContinuousClock.Instant?
-        /// Time until the next reading; `nil` for none.
+        /// Time until the next reading; `nil` if no reading follows.
         var again: Duration?
     }
 
@@ -24,7 +24,7 @@ final class FreshValue<Value: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - afterFailure: pause after a failed reading.
-    ///   - failed: called for the first of several failures.
+    ///   - failed: called for the first of consecutive failures.
     init(
         afterFailure: Duration = .seconds(1), read: @escaping @Sendable () async throws -> Reading,
         failed: @escaping @Sendable (any Error) -> Void
@@ -36,7 +36,7 @@ final class FreshValue<Value: Sendable>: Sendable {
 
     deinit { state.withLock { $0.reader?.cancel() } }
 
-    /// The value, without waiting; `nil` when it could not be read yet, or has expired.
+    /// Returns the value without waiting; `nil` if it could not be read yet or has expired.
     func current() -> Value? {
         state.withLock { state in
             guard let reading = state.reading else { return nil }
@@ -45,7 +45,7 @@ final class FreshValue<Value: Sendable>: Sendable {
         }
     }
 
-    /// Reads the value for the first time and returns afterwards, also after a failure.
+    /// Waits for the first reading, then begins the periodic readings. Returns also if the first reading failed.
     func start() async {
         guard var pause = await take() else { return }
         let reader = Task { [weak self] in
@@ -57,7 +57,7 @@ final class FreshValue<Value: Sendable>: Sendable {
         state.withLock { $0.reader = reader }
     }
 
-    /// - Returns: the time until the next reading; `nil` for none.
+    /// - Returns: time until the next reading; `nil` if no reading follows.
     private func take() async -> Duration? {
         do {
             let reading = try await read()

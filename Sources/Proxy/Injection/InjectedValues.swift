@@ -2,15 +2,15 @@ import Configuration
 import Heimdallr
 import SigV4
 
-/// Values that the proxy puts on one upstream's requests. All lists are by the entries of `inject`. Loop's thread only.
+/// Values that the proxy puts on one upstream's requests. Arrays follow the entries of `inject`. Loop's thread only.
 final class InjectedValues {
     private let rules: InjectionRules
-    /// `nil` for an entry without a token.
+    /// Formats of the token on a request; `nil` for an entry without a token.
     private let authenticators: [(any ResourceRequestAuthenticator)?]
-    /// Shared by all loops; `nil` for an entry with the token.
+    /// Values other than tokens, shared by all loops; `nil` for an entry with a token.
     private let fixed: [FixedCredential?]
     private let signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
-    /// The token as sent. Made once per token.
+    /// The token in the form of each entry. Made once per token.
     private(set) var tokenValues: [Secret?] = []
     private var generation: UInt64 = 0
 

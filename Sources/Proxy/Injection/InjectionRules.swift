@@ -1,19 +1,19 @@
 import Configuration
 import HTTPMessage
 
-/// The rules of an upstream's `inject`, `on_existing`, `require_placeholder`, `set_headers` and `remove_headers`, prepared
-/// for judging and writing requests. No I/O.
+/// An upstream's rules for credentials and fields, prepared for judging and writing requests: `inject`, `on_existing`,
+/// `require_placeholder`, `set_headers` and `remove_headers`. No I/O.
 final class InjectionRules: Sendable {
     enum Target: Sendable {
         /// - Parameters:
-        ///   - name: in lower case.
-        ///   - line: text in front of the value: `Authorization: `.
+        ///   - name: name in lower case.
+        ///   - line: text in front of the value, such as `Authorization: `.
         case field(name: [UInt8], line: [UInt8])
         case parameter([UInt8])
         /// AWS Signature Version 4.
         case signature
 
-        /// Names of fields, in lower case.
+        /// Names of the fields that this entry sets, in lower case.
         var fields: [[UInt8]] {
             switch self {
             case .field(let name, _): [name]
@@ -39,7 +39,7 @@ final class InjectionRules: Sendable {
         ].map { Array($0.utf8) }
     }
 
-    /// By the entries' index in the list.
+    /// Target of each entry of `inject`.
     let targets: [Target]
     let all: EntrySet
     let tokens: EntrySet
@@ -52,7 +52,7 @@ final class InjectionRules: Sendable {
     private let ownFields: FieldNames
     private let provesPossession: Bool
     private let onExisting: UpstreamSettings.OnExisting
-    /// `nil`: every request is signed.
+    /// Text of `require_placeholder`; `nil`: every request gets the credential.
     private let placeholder: Placeholder?
 
     init(_ settings: UpstreamSettings) {
@@ -83,7 +83,7 @@ final class InjectionRules: Sendable {
 
     private static let proof = Array("dpop".utf8)
 
-    /// The program's fields that don't go out: those that `entries` replace, and the edited ones.
+    /// Returns the program's fields that are not sent: `entries` replace them, or the rules set or remove them.
     func dropped(_ entries: EntrySet) -> FieldNames {
         if entries == all { return ownFields }
         if entries.isEmpty { return editedFields }
@@ -94,7 +94,7 @@ final class InjectionRules: Sendable {
 
     func hasParameters(_ entries: EntrySet) -> Bool { !entries.isDisjoint(with: parameters) }
 
-    /// Whether the query changes: a parameter is added, or the program's own signature is removed.
+    /// Whether the query changes, because a parameter is added or the program's own signature is removed.
     func changesQuery(_ target: Span<UInt8>, for entries: EntrySet) -> Bool {
         if hasParameters(entries) { return true }
         for index in targets.indices where entries.contains(index: index) {
@@ -116,7 +116,7 @@ final class InjectionRules: Sendable {
         return false
     }
 
-    // MARK: Which requests
+    // MARK: Choosing the entries of a request
 
     func judge(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm
@@ -145,13 +145,13 @@ final class InjectionRules: Sendable {
 
     private enum Found {
         case nothing
-        /// The placeholder and nothing else.
+        /// Only the placeholder.
         case placeholder
         /// The program's own credential.
         case own
     }
 
-    /// Looks for the program's own credential where this entry goes.
+    /// Looks for a credential of the program at the target of this entry.
     private func find(_ entry: Target, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm) -> Found {
         var found = Found.nothing
         func note(_ isPlaceholder: Bool) {
@@ -159,7 +159,7 @@ final class InjectionRules: Sendable {
         }
         switch entry {
         case .field(let name, _):
-            // A field that Connection names is dropped here, so it is no credential for the upstream.
+            // The upstream does not receive a field that Connection names, so such a field is no credential.
             for field in head.fields where !field.isHopByHop && bytes[field.name].namesField(name) {
                 note(placeholder?.isIn(fieldValue: bytes[field.value]) ?? false)
             }
@@ -178,7 +178,7 @@ final class InjectionRules: Sendable {
             var isSigned = false
             QueryInjection.forEachValue(of: Target.presigned[0], in: bytes[path]) { _ in isSigned = true }
             guard isSigned else { return found }
-            // All values count when the parameter is repeated.
+            // If the parameter is repeated, every value must be the placeholder.
             var isPlaceholder: Bool?
             QueryInjection.forEachValue(of: Target.presigned[1], in: bytes[path]) {
                 isPlaceholder = (isPlaceholder ?? true) && (placeholder?.isSigner(inParameter: $0) ?? false)

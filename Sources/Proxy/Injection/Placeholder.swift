@@ -1,8 +1,8 @@
 import HTTPMessage
 import WireText
 
-/// The text of `require_placeholder`. A program puts it where its credential would go, to ask for injection. Searched
-/// in the places of `inject` only.
+/// The text of `require_placeholder`. A program sends this text in place of its credential to ask for injection. Only
+/// the targets of `inject` are searched.
 struct Placeholder: Sendable {
     private let text: [UInt8]
 
@@ -19,18 +19,18 @@ struct Placeholder: Sendable {
         return BasicCredentials(value)?.password == text
     }
 
-    /// Compares the raw and the decoded value, as the server might.
+    /// Whether the value, raw or percent-decoded, is the placeholder. A server may read it either way.
     func isParameter(_ value: Span<UInt8>) -> Bool {
         if value.elementsEqual(text) { return true }
         return PercentEncoding.form.decodeBytes([UInt8](copying: value)) == text
     }
 
-    /// The access key of AWS Signature Version 4: `AWS4-HMAC-SHA256 Credential=KEY/…`.
+    /// Whether the access key of an AWS signature is the placeholder: `AWS4-HMAC-SHA256 Credential=KEY/…`.
     func isSigner(of value: Span<UInt8>) -> Bool {
         value.starts(with: Array("AWS4-HMAC-SHA256 Credential=".utf8) + text + [UInt8(ascii: "/")])
     }
 
-    /// The access key of a signature in the query.
+    /// The same for the access key of a signature in the query.
     func isSigner(inParameter value: Span<UInt8>) -> Bool {
         PercentEncoding.form.decodeBytes([UInt8](copying: value))?.starts(with: text + [UInt8(ascii: "/")]) ?? false
     }

@@ -3,9 +3,9 @@ import Heimdallr
 import Reactor
 import WireText
 
-/// A token or key as a query parameter (RFC 6750, section 2.3), for servers without a better way.
+/// Puts a token or key into the query (RFC 6750, section 2.3), for servers that accept nothing better.
 enum QueryInjection {
-    /// Passes the raw values of the query's parameters of that name to `body`; empty for one without a value.
+    /// Calls `body` with the raw value of each query parameter of this name; empty for a parameter without a value.
     static func forEachValue(of name: [UInt8], in target: Span<UInt8>, _ body: (Span<UInt8>) -> Void) {
         forEachParameter(target) { parameter in
             forEachPart(parameter) { part in
@@ -15,7 +15,7 @@ enum QueryInjection {
         }
     }
 
-    /// Appends the target without the parameters that `isLeftOut` selects. Everything else stays byte for byte.
+    /// Appends the target without the parameters that `isLeftOut` selects. All other bytes stay the same.
     static func append(
         _ target: Span<UInt8>, without isLeftOut: (Span<UInt8>) -> Bool, _ output: inout ByteBuffer
     ) {
@@ -58,7 +58,7 @@ enum QueryInjection {
         }
     }
 
-    /// Compares the percent-decoded name, as the server will read it.
+    /// Whether the parameter's percent-decoded name is `name`. A server decodes names, too.
     static func nameEquals(_ parameter: Span<UInt8>, _ name: [UInt8]) -> Bool {
         var index = 0
         for expected in name {

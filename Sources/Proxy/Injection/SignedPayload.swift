@@ -2,10 +2,10 @@ import HTTPMessage
 import SigV4
 import WireText
 
-/// The signature's payload value, decided by the head alone.
+/// Chooses the payload value of an AWS signature by the request's head alone.
 enum SignedPayload {
     enum Verdict: Equatable {
-        /// The digest, or a constant that stands for none.
+        /// The body's digest, or a constant for an unsigned body.
         case known([UInt8])
         /// The whole body has to be read first.
         case read
@@ -13,14 +13,14 @@ enum SignedPayload {
     }
 
     private static let field = Array("x-amz-content-sha256".utf8)
-    /// The chunks are unsigned; only a trailer holds their checksum.
+    /// Constant for unsigned chunks whose checksum is in a trailer.
     private static let unsignedTrailer = Array("STREAMING-UNSIGNED-PAYLOAD-TRAILER".utf8)
 
     static func judge(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ signer: RequestSigner, isSecure: Bool
     ) -> Verdict {
         if let own = Self.own(head, bytes) {
-            // The digest is right, even when the program's keys are placeholders.
+            // The digest does not depend on keys, so it is right even if the program has placeholders for keys.
             if own.count == 64 { return .known(own) }
             if own.starts(with: "STREAMING-AWS4-".utf8) { return .refused(.signedChunks) }
             if signer.isStorage, isSecure { return .known(own) }
@@ -33,7 +33,7 @@ enum SignedPayload {
         return signer.isStorage && isSecure ? .known(PayloadDigest.unsigned) : .read
     }
 
-    /// The program's own payload value, if it can be signed or must be refused.
+    /// Returns the payload value that the program sent, if it can be signed or must be refused; else `nil`.
     static func own(_ head: RequestHead, _ bytes: Span<UInt8>) -> [UInt8]? {
         let value = head.fields.value(ofOnly: { !$0.isHopByHop && bytes[$0.name].namesField(Self.field) })
         guard let found = value.map({ [UInt8](copying: bytes[$0]) }) else { return nil }

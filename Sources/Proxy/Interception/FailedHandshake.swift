@@ -1,7 +1,7 @@
 public import TLSServer
 
-/// A failed TLS handshake with a program: it rejected the proxy's certificate, or no TLS was possible. The log reports it,
-/// because the proxy never serves the program without TLS instead.
+/// A failed TLS handshake with a program, for the log: the program rejected the certificate, or no TLS was possible.
+/// The proxy never serves such a program without TLS.
 public struct FailedHandshake: Sendable {
     /// `HOST:PORT` of the CONNECT, or address of the listener.
     public var target: String
@@ -24,10 +24,10 @@ public struct FailedHandshake: Sendable {
         case .alert(let alert): "the program sent the alert \(alert)"
         case .ended: "the program ended the connection within the handshake"
         case .reset: "the program reset the connection within the handshake"
-        case .silent: "the program ended the connection after the handshake, before its first byte"
+        case .silent: "the program ended the connection after the handshake, without sending a request"
         case .refused(let alert?): "the proxy sent the alert \(alert)"
         case .refused(nil): "the program sent no TLS"
-        case .abandoned: "the handshake took too long, or too many others came"
+        case .abandoned: "the handshake took too long, or too many handshakes were under way"
         }
     }
 
@@ -39,7 +39,7 @@ public struct FailedHandshake: Sendable {
         }
     }
 
-    /// - Parameter trust: the program's name, and the variable that names the certificates it trusts; `nil` for an unknown one.
+    /// - Parameter trust: the program's name, and the variable for certificates that it trusts; `nil` if unknown.
     public func advice(_ trust: (program: String, variable: String)? = nil) -> String {
         others == nil ? adviceInside(trust) : adviceAtListener
     }
@@ -49,10 +49,10 @@ public struct FailedHandshake: Sendable {
         case .refused(nil): "this listener has `tls`: write https:// in front of its address"
         case .refused(.noApplicationProtocol):
             "only HTTP/1.1 and HTTP/2 are served, and the client offered neither: set it to one of them"
-        case .refused: "see the client's certificate, where `client_ca_file` wants one, and its versions of TLS"
+        case .refused: "check the client's TLS versions, and its certificate if the listener has `client_ca_file`"
         case .alert, .ended, .reset, .silent:
-            "the client may not trust the listener's certificate: give it the authority's, and see the name it asks for"
-        case .abandoned, .done: "see what the client does"
+            "the client may not trust the listener's certificate: give it the CA certificate, and check the host name"
+        case .abandoned, .done: "check the client's log"
         }
     }
 
@@ -62,12 +62,12 @@ public struct FailedHandshake: Sendable {
             "only HTTP/1.1 and HTTP/2 are served inside TLS, and the program offered neither: set it to one of them"
         case .refused(.unrecognizedName): "the program must name the host of its CONNECT, which must be intercepted"
         case .refused(.internalError):
-            "no certificate could be made for this host: many others were asked for at once, or none can name it"
-        case .refused, .abandoned, .done: "see what the program does; set intercept: false to leave its TLS alone"
+            "no certificate could be made for this host: too many were requested at once, or the name is not valid in one"
+        case .refused, .abandoned, .done: "check the program's log; set intercept: false to leave its TLS alone"
         case .alert, .ended, .reset, .silent:
             "\(trust?.program ?? "the program") may not trust the proxy: start it by heimdallr-proxy exec"
                 + (trust.map { ", which sets \($0.variable)" } ?? "")
-                + "; one that trusts only certificates of its own needs intercept: false"
+                + "; a program that trusts only certificates of its own needs intercept: false"
         }
     }
 }

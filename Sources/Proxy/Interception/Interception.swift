@@ -5,13 +5,13 @@ import Synchronization
 import TLSServer
 public import WireText
 
-/// The authorities of the hosts whose TLS inside CONNECT is opened. Any thread.
+/// Certificates for the hosts whose TLS inside CONNECT is intercepted. Any thread.
 public final class Interception: Sendable {
-    /// Those of exact hosts, whose authority no longer exists.
+    /// Certificates of exact hosts. The key that signed them no longer exists.
     public let certificates: IssuedCertificates
-    /// Signs for the hosts of domains; `nil` without such.
+    /// Intermediate authority that signs for hosts of domains; `nil` without intercepted domains.
     public let intermediate: SigningIntermediate?
-    /// Of the exact hosts, by listener and host, made on first use.
+    /// Contexts of exact hosts, by listener and host, made on first use.
     private let contexts = Mutex<[String: TLSServerContext]>([:])
     private let signing: SigningQueue?
 
@@ -21,13 +21,13 @@ public final class Interception: Sendable {
         signing = intermediate.map { SigningQueue($0) }
     }
 
-    /// DER of the certificates that programs have to trust.
+    /// Root certificates that programs have to trust, as DER.
     public var roots: [[UInt8]] { certificates.roots + [intermediate?.root].compactMap(\.self) }
 
-    /// The roots as PEM; empty where every upstream brings its own certificate.
+    /// Root certificates as PEM; empty if each upstream has a certificate in the configuration.
     public var rootsPEM: String { certificates.rootsPEM + (intermediate?.rootPEM ?? "") }
 
-    /// - Parameter host: one that the routes intercept.
+    /// - Parameter host: host that the routes intercept.
     func choice(for host: Authority.Host, listener: Int) -> ContextChoice {
         let name = host.bare
         if let leaf = certificates.leaves[name] { return ContextChoice(context(leaf, name, listener)) }
@@ -35,7 +35,7 @@ public final class Interception: Sendable {
         return signing.choice(for: name, listener: listener)
     }
 
-    /// - Returns: `nil` without memory.
+    /// - Returns: `nil` if memory is lacking.
     private func context(_ leaf: ServerCertificate, _ name: String, _ listener: Int) -> TLSServerContext? {
         let key = "\(listener) \(name)"
         return contexts.withLock { contexts in
@@ -48,7 +48,7 @@ public final class Interception: Sendable {
 }
 
 extension TLSServerContext {
-    /// A session is resumed only under the same authority, for the same host, by the same listener.
+    /// Makes a context whose sessions are resumed only under the same roots and by the same listener and host (`use`).
     convenience init(
         _ certificate: ServerCertificate, below roots: [[UInt8]], _ use: String
     ) throws(CryptographyError) {
@@ -60,16 +60,16 @@ extension TLSServerContext {
 
 /// The names for which the proxy makes certificates.
 public struct InterceptedNames: Sendable, Equatable {
-    /// Exact hosts outside of the domains, as certificates name them. Each has its certificate from the start.
+    /// Exact hosts outside of the domains, as certificates name them. Their certificates are made at start.
     public var hosts: Set<String> = []
-    /// Their hosts' certificates are signed on first use.
+    /// Domains. Certificates of their hosts are signed on first use.
     public var domains = DomainSet([])
 
     public var isEmpty: Bool { hosts.isEmpty && domains.isEmpty }
 }
 
 extension Configuration {
-    /// Whether TLS inside CONNECT is opened for any host.
+    /// Whether TLS inside CONNECT is intercepted for any host.
     public var opensTLS: Bool { upstreams.contains(where: \.intercepts) }
 
     public var interceptedNames: InterceptedNames {

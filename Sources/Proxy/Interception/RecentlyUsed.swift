@@ -1,4 +1,4 @@
-/// At most `limit` values by name. One that was not used among the last `limit / 2` names is forgotten first.
+/// A cache of at most `limit` values by name. The last `limit / 2` names used are always kept.
 struct RecentlyUsed<Value> {
     private let half: Int
     private var newer: [String: Value] = [:]

@@ -3,12 +3,12 @@ import Reactor
 import Synchronization
 import TLSServer
 
-/// Signs certificates for the hosts of an intermediate, each on first use and on a thread that no loop waits for. Keeps
-/// those that were used last. Any thread.
+/// Signs certificates by an intermediate authority, each on first use and on a separate thread. Keeps the recently used
+/// certificates. Any thread.
 final class SigningQueue: Sendable {
-    /// Number of contexts kept, of 20 to 60 KiB each.
+    /// Limit of contexts kept, of 20 to 60 KiB each.
     static let maxKept = 512
-    /// Number of handshakes that wait. A signature takes half a millisecond.
+    /// Limit of waiting handshakes. A signature takes half a millisecond.
     static let maxWaiting = 512
 
     private struct Job {
@@ -19,7 +19,7 @@ final class SigningQueue: Sendable {
 
     private struct State {
         var kept = RecentlyUsed<TLSServerContext>(limit: SigningQueue.maxKept)
-        /// The first one begins next.
+        /// Jobs that have not begun, oldest first.
         var jobs: [Job] = []
         var waiting = 0
         var isWorking = false
@@ -30,7 +30,7 @@ final class SigningQueue: Sendable {
 
     init(_ intermediate: SigningIntermediate) { self.intermediate = intermediate }
 
-    /// - Parameter host: a name below the intermediate's domains.
+    /// - Parameter host: name in a domain of the intermediate.
     func choice(for host: String, listener: Int) -> ContextChoice {
         let key = "\(listener) \(host)"
         if let known = state.withLock({ $0.kept.value(for: key) }) { return .serve(known) }
@@ -52,7 +52,7 @@ final class SigningQueue: Sendable {
         if isFull { return decision.decide(nil) }
         guard begins else { return }
         do throws(SystemError) { try startThread("signing") { [self] in work(context) } } catch {
-            // The kernel gives no thread.
+            // Without a thread, all waiting handshakes are refused.
             work { _ in nil }
         }
     }
@@ -68,7 +68,7 @@ final class SigningQueue: Sendable {
         }
     }
 
-    /// - Returns: `nil` at the end of the work.
+    /// - Returns: `nil` when no job is left.
     private func next() -> Job? {
         state.withLock { state in
             guard !state.jobs.isEmpty else {
@@ -79,7 +79,7 @@ final class SigningQueue: Sendable {
         }
     }
 
-    /// - Returns: `nil` for a host that no certificate can name, and without memory.
+    /// - Returns: `nil` for a host that no certificate can name, or if memory is lacking.
     private func context(for job: Job) -> TLSServerContext? {
         try? TLSServerContext(intermediate.certificate(for: job.host), below: [intermediate.root], job.key)
     }

@@ -1,11 +1,11 @@
 import HTTPMessage
 
 extension AddressMap {
-    /// Whether every server reads a Destination (RFC 4918, section 10.3) as a place below the upstream's paths, or as
-    /// another server's.
+    /// Whether every server reads a Destination (RFC 4918, section 10.3) as a path below the upstream's paths, or as an
+    /// address of another server.
     /// - Parameters:
-    ///   - paths: of the upstream's rule; empty for all.
-    ///   - isRewritten: the value is rewritten to the upstream's own address; otherwise it is sent unchanged.
+    ///   - paths: paths of the upstream's rule; empty for all paths.
+    ///   - isRewritten: whether the value is rewritten to the upstream's own address before it is sent.
     func covers(destination value: Span<UInt8>, paths: [String], isRewritten: Bool) -> Bool {
         guard Self.isPlain(value) else { return false }
         let start: Int
@@ -17,7 +17,7 @@ extension AddressMap {
         case .asked(let path): (start, end, isWhole) = (path.lowerBound, path.upperBound, !isRewritten)
         case .upstream(let path): (start, end, isWhole) = (path.lowerBound, path.upperBound, true)
         }
-        // A server that only removes the authority reads a question mark as part of the path.
+        // Some servers read a question mark as part of the path.
         var bytes: [UInt8] = []
         for index in start..<value.count {
             bytes.append(value[index] == UInt8(ascii: "?") ? UInt8(ascii: "/") : value[index])
@@ -34,8 +34,8 @@ extension AddressMap {
         return false
     }
 
-    /// Whether the value is an absolute URL or a path from the root, of request target characters only (RFC 9112,
-    /// section 3.2), without the quotes and angle brackets that some servers remove.
+    /// Whether the value consists of characters of a request target (RFC 9112, section 3.2) and does not begin with two
+    /// slashes. Some servers would remove quotes and angle brackets.
     private static func isPlain(_ value: Span<UInt8>) -> Bool {
         for index in value.indices {
             switch value[index] {
@@ -45,7 +45,7 @@ extension AddressMap {
             default: break
             }
         }
-        // Some servers read a host here, others a path.
+        // After two slashes, some servers read a host, others a path.
         return value.count < 2 || value[0] != UInt8(ascii: "/") || value[1] != UInt8(ascii: "/")
     }
 }

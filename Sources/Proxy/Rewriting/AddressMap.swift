@@ -2,23 +2,23 @@ import HTTPMessage
 import Reactor
 import WireText
 
-/// Translates one upstream's addresses to those that its program uses, and back (RFC 9110, sections 10.2.2 and 8.7; RFC
+/// Translates an upstream's addresses to those that the program uses, and back (RFC 9110, sections 10.2.2 and 8.7; RFC
 /// 4918, section 10.3).
 ///
-/// A reference to the upstream's own authority, below the path of its `url`, is rewritten to the program's address. All
-/// other references pass byte for byte, including ambiguous ones: user information, dot segments before a path of the
-/// `url`, and invalid authorities. The text after the authority is never decoded or encoded. Pure.
+/// A reference to the upstream's own authority, below the path of its `url`, is rewritten to the program's address.
+/// Other and ambiguous references pass unchanged: with user information, with an invalid authority, or with dot
+/// segments if the `url` has a path. Text after the authority is never decoded or encoded. Pure.
 struct AddressMap {
     let asked: AskedAddress
     let destination: Destination
     /// Other names of the upstream: its configured host, and its Host field.
     let aliases: [Authority]
-    /// Path prefix of the `url`; empty, or begins with `/` and does not end with one.
+    /// Path prefix of the `url`; empty, or with a `/` at its start and none at its end.
     let prefix: [UInt8]
 
-    /// The upstream receives the program's own Host field (`rewrite: {host: keep}`).
+    /// Whether the upstream receives the program's Host field (`rewrite: {host: keep}`).
     let keepsHost: Bool
-    /// `false` for hosts that the configuration does not name.
+    /// Whether cookies are rewritten; `false` for hosts that the configuration does not name.
     let changesCookies: Bool
 
     /// - Parameter host: the upstream's host; `nil` for a wildcard.
@@ -36,7 +36,7 @@ struct AddressMap {
 
     // MARK: Answers
 
-    /// Writes a reference of an answer (Location, Content-Location) for the program.
+    /// Writes a reference in an answer (Location, Content-Location) as the program must see it.
     func append(reference value: Span<UInt8>, to output: inout ByteBuffer) {
         guard let reference = Reference(value) else { return output.append(value) }
         if reference.hasAuthority {
@@ -68,7 +68,7 @@ struct AddressMap {
         output.append(rest)
     }
 
-    /// Offset of the path that the program knows; `nil` when the path is not below the `url`'s, or is ambiguous.
+    /// Returns the offset of the path behind `prefix`; `nil` if the path is ambiguous or does not begin with `prefix`.
     private func pathStart(of reference: Reference, _ value: Span<UInt8>) -> Int? {
         let path = value.extracting(reference.path)
         guard !prefix.isEmpty else { return reference.path.lowerBound }
@@ -83,13 +83,13 @@ struct AddressMap {
             if port == own { return true }
             // A server behind a TLS terminator may use http:// for its own address.
             if own == 443, destination.scheme == .https, port == 80 { return true }
-            // Port 80 redirects there again, so rewriting would make a circle.
+            // The upstream at port 80 redirects to https. A rewritten redirect would lead back to port 80.
             if own == 80, destination.scheme == .http, port == 443 { return false }
         }
         return aliases.contains { $0.host == authority.host && Self.means($0.port, port) }
     }
 
-    /// A host without a port stands for 80 and 443.
+    /// Whether `own` stands for this port. No port, 80 and 443 each stand for both 80 and 443.
     private static func means(_ own: UInt16?, _ port: UInt16) -> Bool {
         switch own {
         case nil, 80, 443: port == 80 || port == 443
@@ -99,14 +99,14 @@ struct AddressMap {
 
     // MARK: Requests
 
-    /// Target of a program's reference (Destination).
+    /// Target of a reference in a request (Destination).
     enum Target {
         case elsewhere
-        /// Ambiguous, or perhaps the upstream by another name.
+        /// The reference is ambiguous, or may name the upstream by an unknown name.
         case unclear
-        /// The upstream by the program's address; the path as the program knows it.
+        /// The upstream, named by the program's address. The path is as the program knows it.
         case asked(path: Range<Int>)
-        /// The upstream by its own address, where that differs; the whole path.
+        /// The upstream, named by its own different address. The path includes `prefix`.
         case upstream(path: Range<Int>)
     }
 
@@ -125,7 +125,7 @@ struct AddressMap {
         return isAnother(authority.host) ? .elsewhere : .unclear
     }
 
-    /// Whether this host is certainly not the upstream's. The port does not count: servers may ignore it.
+    /// Whether this host is certainly another machine's. Ignores the port, as some servers do.
     private func isAnother(_ host: Authority.Host) -> Bool {
         if host == destination.authority.host || host == asked.authority?.host { return false }
         if aliases.contains(where: { $0.host == host }) || Self.isOwnMachine(host) { return false }
@@ -145,7 +145,7 @@ struct AddressMap {
         }
     }
 
-    /// Writes a reference of a request for the upstream.
+    /// Writes a reference in a request as the upstream must see it.
     func append(destination value: Span<UInt8>, to output: inout ByteBuffer) {
         guard case .asked(let path) = target(of: value), let reference = Reference(value) else {
             return output.append(value)
@@ -164,8 +164,8 @@ struct AddressMap {
         output.append(value.extracting(path.lowerBound...))
     }
 
-    /// Whether the path begins with two slashes, or text that is read as two, so that the next word would become a
-    /// host. URL parsers drop tabs everywhere (URL Standard, section 4.4), and some drop other controls and spaces.
+    /// Whether a URL parser could read the start of the path as two slashes, followed by a host. Parsers drop tabs
+    /// everywhere (URL Standard, section 4.4), and some drop other controls and spaces.
     private static func beginsWithTwoSlashes(_ path: Span<UInt8>) -> Bool {
         var index = 1
         while index < path.count, path[index] <= 0x20 || path[index] == 0x7F { index += 1 }
@@ -175,15 +175,15 @@ struct AddressMap {
     private static func isSlash(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") }
 }
 
-/// A URI reference (RFC 3986, section 4.1) with a path from the root: with an authority, or from the root itself.
+/// A URI reference (RFC 3986, section 4.1) with an authority or with a path from the root.
 private struct Reference {
     let scheme: Scheme?
     let authority: Range<Int>
     let hasAuthority: Bool
-    /// Up to the query or fragment; empty, or begins with `/`.
+    /// Path up to the query or fragment; empty, or with a `/` at its start.
     let path: Range<Int>
 
-    /// `nil` for every other form: a relative path, another scheme, an empty value.
+    /// Parses a reference; `nil` for other forms: a relative path, another scheme, an empty value.
     init?(_ value: Span<UInt8>) {
         var index = 0
         if value.count >= 7, value.extracting(first: 7).equalsIgnoringCase(Self.http) {
@@ -197,7 +197,7 @@ private struct Reference {
         }
         guard index < value.count, value[index] == UInt8(ascii: "/") else { return nil }
         hasAuthority = index + 1 < value.count && value[index + 1] == UInt8(ascii: "/")
-        // Browsers read it as two slashes.
+        // Browsers read a slash and a backslash as two slashes.
         if !hasAuthority, index + 1 < value.count, value[index + 1] == UInt8(ascii: "\\") { return nil }
         if hasAuthority {
             let start = index + 2
@@ -212,7 +212,7 @@ private struct Reference {
         path = start..<index
     }
 
-    /// `nil` when it is invalid or has user information, which is never rewritten.
+    /// Returns the parsed authority; `nil` if it is invalid or has user information, which is never rewritten.
     func authority(in value: Span<UInt8>) -> Authority? {
         try? Authority(parsing: value, ByteRange(authority.lowerBound, authority.upperBound))
     }

@@ -1,10 +1,10 @@
 import HTTPMessage
 
-/// The address that a program used, in which answers must be written.
+/// The address that the program used. Addresses in answers are rewritten to it.
 struct AskedAddress {
     let scheme: Scheme
-    /// `nil`: the program named none, as HTTP/1.0 may at a base URL.
+    /// Authority of the request; `nil` if the program sent none, as HTTP/1.0 allows at a base URL.
     let authority: Authority?
-    /// The request came to an upstream's own listener, or names it.
+    /// Whether the request came to an upstream's own listener, or names this listener.
     let isBaseURL: Bool
 }

@@ -4,8 +4,8 @@ import WireText
 
 // Rewrites an upstream's cookies for a program that uses another address (RFC 6265, section 5.2).
 extension AddressMap {
-    /// Writes a Set-Cookie value with attributes for the program's address: no `Secure` for a program that uses http,
-    /// no `Domain` that excludes it, and `Path` in its own form. Name and value of the cookie pass byte for byte.
+    /// Writes a Set-Cookie value for the program's address: without `Secure` if the program uses http, without a
+    /// `Domain` that excludes this address, and with its form of `Path`. The cookie's name and value stay unchanged.
     func append(cookie value: Span<UInt8>, to output: inout ByteBuffer) {
         guard changesCookies else { return output.append(value) }
         let dropsSecure = asked.scheme == .http && Self.hasSecure(value)
@@ -18,7 +18,7 @@ extension AddressMap {
             start = end
             switch attribute.kind(in: value) {
             case .secure where dropsSecure: continue
-            // Clients refuse both without Secure (draft-ietf-httpbis-rfc6265bis, section 5.7; CHIPS).
+            // Without Secure, clients refuse both attributes (draft-ietf-httpbis-rfc6265bis, section 5.7; CHIPS).
             case .sameSite where dropsSecure && value.extracting(attribute.value).equalsIgnoringCase(Self.none):
                 continue
             case .partitioned where dropsSecure: continue
@@ -43,8 +43,8 @@ extension AddressMap {
         output.append(path.extracting(length...))
     }
 
-    /// Drops a domain that covers the upstream but not the program's address. Another wrong domain is the server's
-    /// mistake, which the program refuses.
+    /// Whether to keep a domain. It is dropped if it covers the upstream but not the program's address. A domain that
+    /// covers neither is the server's mistake and stays; the program refuses such a cookie.
     private func keeps(domain: Span<UInt8>) -> Bool {
         let bare = !domain.isEmpty && domain[0] == UInt8(ascii: ".") ? domain.extracting(1...) : domain
         guard !bare.isEmpty else { return true }
@@ -52,7 +52,7 @@ extension AddressMap {
         return !Self.covers(bare, destination.authority.host) && !aliases.contains { Self.covers(bare, $0.host) }
     }
 
-    /// RFC 6265, section 5.1.3.
+    /// Whether the host matches the domain (RFC 6265, section 5.1.3).
     private static func covers(_ domain: Span<UInt8>, _ host: Authority.Host) -> Bool {
         let own = Array(host.description.utf8)
         guard domain.count <= own.count else { return false }
@@ -84,7 +84,7 @@ private struct Attribute {
 
     let whole: Range<Int>
     let name: Range<Int>
-    /// Without surrounding blanks; empty when there is none.
+    /// Value without surrounding blanks; empty for an attribute without a value.
     let value: Range<Int>
 
     init(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) {

@@ -1,9 +1,9 @@
 import HTTPMessage
 import Reactor
 
-/// The fields of messages that hold addresses.
+/// Fields of answers that hold addresses.
 enum RewrittenFields {
-    /// Found while the head is parsed, so that an answer without any of them costs nothing.
+    /// Bits of these fields. The head's parser sets them, so an answer without such fields costs nothing.
     static let ofAnswers =
         KnownField.location.bit | KnownField.contentLocation.bit | KnownField.setCookie.bit | KnownField.altSvc.bit
 
@@ -11,9 +11,9 @@ enum RewrittenFields {
         answer.fields.contains { ofAnswers & $0.known.bit != 0 }
     }
 
-    /// Writes one of `ofAnswers` as a line.
+    /// Writes the line of such a field.
     static func append(_ field: Field, of bytes: Span<UInt8>, _ map: AddressMap, to output: inout ByteBuffer) {
-        // Alt-Svc would lead around the proxy (RFC 7838).
+        // Alt-Svc would make the program bypass the proxy (RFC 7838).
         if field.known == .altSvc { return }
         output.append(bytes[field.name])
         output.append(": ")

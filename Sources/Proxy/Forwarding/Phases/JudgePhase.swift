@@ -4,7 +4,7 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-/// Finds out what an answer's head means for the token; `Exchange.judge` decides what follows.
+/// Reads from an answer's head whether the token was accepted. `Exchange.judge` then decides the next step.
 enum JudgePhase {
     static func run(
         _ context: inout Context, _ answer: borrowing ResponseHead, _ progress: StreamProgress
@@ -32,13 +32,13 @@ enum JudgePhase {
 
     // MARK: Rule 7
 
-    /// Whether the answer refuses a credential: 401, or UNAUTHENTICATED of gRPC in place of it.
+    /// Whether the answer refuses a credential: status 401, or UNAUTHENTICATED of gRPC.
     private static func refuses(_ answer: borrowing ResponseHead, _ call: GRPCStatus?) -> Bool {
         answer.status == 401 || answer.status == 200 && call == .unauthenticated
     }
 
-    /// Reports the answer to the token's client.
-    /// - Returns: whether a newer token may cure a refusal.
+    /// Reports to the OAuth client whether the answer accepts or refuses its token.
+    /// - Returns: whether a newer token may help after a refusal.
     private static func isTokenSuspect(
         _ answer: borrowing ResponseHead, _ findings: Exchange.Findings, _ context: inout Context
     ) -> Bool {
@@ -47,7 +47,7 @@ enum JudgePhase {
             guard let saysInvalid = tokenRefusal(answer, of: token) else { return false }
             return noteRefusal(saysInvalid: saysInvalid, context)
         }
-        // A 5xx may come from in front of the server that checks tokens.
+        // A gateway may send a 5xx before the server has checked the token.
         let mayPrecede = context.exchange.callStatus?.mayPrecedeTheServer ?? false
         if answer.status == 101 || (200..<500).contains(answer.status) && !mayPrecede { noteAcceptance(context) }
         return false
@@ -64,7 +64,7 @@ enum JudgePhase {
         upstream.accepted(token, of: context.client, isReplay: context.exchange.attempts.isReplayed)
     }
 
-    /// Whether the token was refused when the session was over. The client then gets the sign-in hint in place of the refusal.
+    /// Whether a person has to sign in again. The program then gets this hint instead of the upstream's refusal.
     private static func isPersonNeeded(_ context: Context) -> Bool {
         context.exchange.request.replaysUnauthorized && context.client?.awaitsPerson == true
     }
@@ -74,9 +74,9 @@ enum JudgePhase {
         return Problem(.needsAuthentication, client: client, signIn: context.shard.observer.signIn)
     }
 
-    /// A 401 refuses the token if it has no challenge, or if a challenge of the token's scheme has no error or `invalid_token`
-    /// (RFC 6750, section 3.1). UNAUTHENTICATED without a challenge counts as `invalid_token`.
-    /// - Returns: `nil` if it refuses something else; else whether it says `invalid_token`.
+    /// A refusal concerns the token if it has no challenge, or a challenge of the token's scheme without another error
+    /// than `invalid_token` (RFC 6750, section 3.1). A gRPC refusal without a challenge counts as `invalid_token`.
+    /// - Returns: whether the refusal says `invalid_token`; `nil` if it does not concern the token.
     private static func tokenRefusal(_ answer: borrowing ResponseHead, of token: AccessToken) -> Bool? {
         let values = challenges(answer)
         if values.isEmpty, answer.status == 200 { return true }
@@ -85,18 +85,18 @@ enum JudgePhase {
         return Challenge.sayInvalidToken(values, of: scheme)
     }
 
-    // MARK: The status of a gRPC call behind its head
+    // MARK: The status of a gRPC call, after its head
 
-    /// A message of the answer has come, so the server has accepted the token.
+    /// Notes a message of the answer, which shows that the server accepted the token.
     static func messageCame(_ context: inout Context) {
         guard context.exchange.awaitsStatus else { return }
         context.exchange.awaitsStatus = false
         noteAcceptance(context)
     }
 
-    /// Reads the status in the trailers. UNAUTHENTICATED puts the token in doubt, even behind messages: a stream may outlive
-    /// its token.
-    /// - Returns: whether a newer token may cure it.
+    /// Reads the status in the trailers. UNAUTHENTICATED makes the token suspect even after messages, because a stream
+    /// may outlive its token.
+    /// - Returns: whether a newer token may help.
     static func isTokenRefused(by end: UpstreamEnd, _ context: inout Context) -> Bool {
         guard end.error == nil, context.exchange.callStatus == nil, let status = GRPCStatus(trailers: end.trailers)
         else {
@@ -111,15 +111,15 @@ enum JudgePhase {
             return false
         }
         if noteRefusal(saysInvalid: true, context) { return true }
-        // The client can still get the problem in place of the answer.
+        // No part of the answer was sent, so the client can get the problem instead.
         if !context.exchange.isAnswered, isPersonNeeded(context) { context.exchange.stop(signInNeeded(context)) }
         return false
     }
 
     // MARK: client: auto
 
-    /// Reports a challenge to the client of `client: auto`.
-    /// - Returns: the answer that replaces it, if a person has to sign in.
+    /// Reports a challenge to the OAuth client of `client: auto`.
+    /// - Returns: the problem to send instead of the answer, if a person has to sign in.
     private static func signInProblem(
         _ answer: borrowing ResponseHead, _ upstream: Upstream, _ context: Context
     ) -> Problem? {
@@ -128,7 +128,7 @@ enum JudgePhase {
         let values = challenges(answer)
         let known = (Challenge.parse(values) ?? []).filter { [Challenge.bearer, Challenge.dpop].contains($0.scheme) }
         let bearer = known.first { $0.value(of: "error") != nil } ?? known.first
-        // The program itself has to handle a 401 with another scheme, or a 403 without a challenge.
+        // A 401 with another scheme and a 403 without a challenge are left to the program.
         guard bearer != nil || isRefusal && values.isEmpty else { return nil }
         let challenge = ResourceChallenge(
             url: address(context, upstream), metadata: bearer?.value(of: "resource_metadata"),
@@ -140,7 +140,7 @@ enum JudgePhase {
         return signInNeeded(context)
     }
 
-    /// Address of the request at the API, without its query.
+    /// Returns the request's URL at the API, without its query.
     private static func address(_ context: Context, _ upstream: Upstream) -> String {
         guard let destination = context.admitted.destination else { return "" }
         let origin = "\(destination.scheme.rawValue)://\(destination.authority)"

@@ -7,7 +7,7 @@ import Reports
 import TLSServer
 import WireText
 
-/// Counts a request and makes its record. Access log, audit stream and span are parts of that record.
+/// Counts a request and makes its record, for the access log, the audit stream and the span.
 enum RecordPhase {
     static func run(_ context: inout Context, _ progress: StreamProgress) {
         let shard = context.shard
@@ -25,7 +25,7 @@ enum RecordPhase {
 
     private static func result(_ context: borrowing Context, _ progress: StreamProgress) -> ProxyMetrics.Result {
         let (now, bodyTaken) = (context.shard.loop.now, progress.bodyTaken)
-        // Bytes of another protocol have been counted already.
+        // Bytes of an upgraded connection were counted as they passed.
         let isSwitched = context.exchange.isSwitched
         let isAnswered = context.exchange.isAnswered
         return ProxyMetrics.Result(
@@ -41,7 +41,7 @@ enum RecordPhase {
         return context.rules.slot(context.admitted.rules, isConnect: isConnect)
     }
 
-    /// Counts bytes of a tunnel or an upgraded connection as they pass, because it may last for days.
+    /// Counts bytes of a tunnel or an upgraded connection as they pass. Such connections may last for days.
     static func bytesPassed(_ context: borrowing Context, sent: UInt64 = 0, received: UInt64 = 0) {
         context.rules.metrics.moved(slot: slot(context), sent: sent, received: received)
     }
@@ -101,7 +101,7 @@ enum RecordPhase {
                 record.path = path(bytes[range], head)
                 return
             }
-            // A refused request has no destination yet.
+            // A refused request has no destination, so the requested address is logged.
             let asked = head.asked(in: bytes)
             record.host = (isSent ? admitted.destination?.host : nil) ?? Array(bytes[asked.authority].text.utf8)
             record.path = asked.isRoot ? [root(head)] : Array(bytes[asked.path].text.utf8)
@@ -121,10 +121,10 @@ enum RecordPhase {
         record.answered = times.answered?.since(start)
     }
 
-    /// `nil` if the request was neither given a credential nor denied one.
+    /// Returns `nil` if the request neither got a credential nor was denied it.
     private static func audit(_ context: borrowing Context) -> RequestRecord.Audit? {
         if context.ledger.gaveCredential { return .given }
-        // The proxy refused a request for which it has a credential, or refused it before a route was known.
+        // The proxy refused a request that would get a credential, or whose route was not known yet.
         guard let error = context.ledger.error, context.ledger.refusal != nil else { return nil }
         return !context.admitted.entries.isEmpty || error == "http_request_denied" ? .denied : nil
     }
@@ -141,16 +141,16 @@ enum RecordPhase {
 
     private static func path(_ target: Span<UInt8>, _ head: RequestHead) -> [UInt8] {
         let end = target.position(of: UInt8(ascii: "?"))
-        // A query alone belongs to the root.
+        // A query without a path is for the root.
         return end == 0 ? [root(head)] : Array(target.extracting(0..<end).text.utf8)
     }
 
-    /// Path of a target without one: `*` for OPTIONS (RFC 9112, section 3.2.4).
+    /// Returns the path of a target without a path: `*` for OPTIONS (RFC 9112, section 3.2.4), else `/`.
     private static func root(_ head: RequestHead) -> UInt8 {
         head.methodKind == .options ? UInt8(ascii: "*") : UInt8(ascii: "/")
     }
 
-    /// Reports a failed exchange, or a failed dial of a tunnel.
+    /// Reports a failed exchange with an upstream, or a failed dial for a tunnel.
     static func report(_ error: TransportError, _ context: inout Context) {
         let problem = Problem(error)
         let admitted = context.admitted

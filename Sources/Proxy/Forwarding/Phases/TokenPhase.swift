@@ -6,7 +6,7 @@ import Reactor
 import Reports
 import WireText
 
-/// Finds what signs the request: nothing, the program's own credential, fixed values, keys, a token.
+/// Finds the request's credential: none, the program's own, fixed values, signing keys or a token.
 enum TokenPhase {
     static func run(_ context: inout Context) -> Action {
         guard let upstream = context.upstream else { return .fail(.internalError) }
@@ -35,7 +35,7 @@ enum TokenPhase {
             return .fail(.noCredential)
         }
         guard !entries.isDisjoint(with: rules.injection.tokens) else {
-            // The upstream has a token, but the program's own one was kept.
+            // If the upstream has a token, the program's own token was kept.
             context.ledger.injection = rules.injection.tokens.isEmpty ? .injected : .kept
             return .next
         }
@@ -54,14 +54,14 @@ enum TokenPhase {
         return .next
     }
 
-    /// Whether to send the request without a token, to get the API's challenge: no person has signed in yet (`client: auto`).
+    /// Whether to send the request without a token, to get the API's challenge: before a sign-in of `client: auto`.
     static func goesWithoutToken(_ context: inout Context) -> Bool {
         guard context.upstream?.enrols == true, context.client?.sendsWithoutToken() == true else { return false }
         context.ledger.injection = nil
         return true
     }
 
-    /// The upstream's client, or one for the caller's own token (RFC 8693).
+    /// Returns the upstream's OAuth client, or a client that exchanges the caller's token (RFC 8693).
     private static func client(at upstream: Upstream, _ stream: any ClientStream) throws(Problem) -> Heimdallr? {
         guard let client = upstream.client, client.exchangesCallers else { return upstream.client }
         return try stream.request.with { head, bytes throws(Problem) in
@@ -70,7 +70,7 @@ enum TokenPhase {
         }
     }
 
-    /// The program's answer when no token has come.
+    /// Returns the answer to a program whose request gets no token.
     static func problem(_ error: HeimdallrError, _ context: Context) -> Problem {
         guard let upstream = context.upstream else { return .internalError }
         if upstream.exchangesCallers {
@@ -82,16 +82,16 @@ enum TokenPhase {
             error, client: upstream.rules.settings.client ?? "", signIn: context.shard.observer.signIn)
     }
 
-    /// Looks at the token again after a wait for the connection. One that expired or was refused is not sent (rule 1).
+    /// Checks the token again after the wait for a connection. An expired or refused token is not sent (rule 1).
     static func lastLook(over pair: UInt64?, _ context: inout Context) -> LastLook {
         let look = lookAgain(&context)
         guard look != .withhold, let pair, let bound = context.token?.certificate, bound != pair else { return look }
-        // RFC 8705, section 3: the certificate was replaced after the token was issued.
+        // The certificate was replaced after the token was issued (RFC 8705, section 3).
         return context.upstream?.rules.settings.showsForeignCertificate == true ? look : .withhold
     }
 
     private static func lookAgain(_ context: inout Context) -> LastLook {
-        // A request sent in the turn of its token has not waited.
+        // A request sent in the same turn as its token was found has not waited.
         guard context.ledger.times.asked != context.shard.loop.now, let token = context.token,
             let client = context.client
         else { return .unchanged }
@@ -104,7 +104,7 @@ enum TokenPhase {
 
 /// The token in `Authorization: Bearer` (RFC 6750, section 2.1).
 enum BearerToken {
-    /// `nil` for none, several, another scheme, or a hop-by-hop field.
+    /// Returns the token's bytes; `nil` without the field, for several, another scheme, or a hop-by-hop field.
     static func range(_ head: RequestHead, _ bytes: Span<UInt8>) -> ByteRange? {
         guard let found = head.fields.value(ofOnly: { $0.known == .authorization && !$0.isHopByHop }),
             found.count > scheme.count
