@@ -1,17 +1,17 @@
 import Configuration
 import TLSServer
 
-/// The sender of a request, as rules see it.
+/// The sender of a request, with all properties that rules can check.
 struct Caller: Equatable {
     var user: String?
     /// User ID of the process at the other end of a Unix socket.
     var uid: UInt32?
     /// The listener that received the request; `nil` for an upstream's own listener.
     var listener: ListenAddress?
-    /// Shown at a listener that verifies certificates.
+    /// Certificate of the client, if the listener verifies certificates.
     var certificate: ClientCertificate?
 
-    /// `nil` for a caller that is known by its address only.
+    /// Name for the log; `nil` for a caller of which only the address is known.
     var name: String? { user ?? certificate?.name ?? uid.map { "uid \($0)" } }
 }
 
@@ -21,7 +21,7 @@ struct CallerRule: Sendable {
     private let listeners: Set<ListenAddress>
     private let certificates: Set<String>
 
-    /// `nil`: every caller.
+    /// Creates the rule of `callers`; `nil` if every caller is admitted.
     init?(_ settings: Callers) {
         guard !settings.isEmpty else { return nil }
         users = Set(settings.users)
@@ -42,7 +42,7 @@ struct CallerRule: Sendable {
                 certificates.contains(shown.subject) || shown.names.contains(where: certificates.contains)
             else { return false }
         }
-        // An upstream's own listener leads to that upstream only.
+        // A request to an upstream's own listener has no `caller.listener`, and is admitted.
         guard !listeners.isEmpty, let listener = caller.listener else { return true }
         return listeners.contains(listener)
     }

@@ -1,25 +1,25 @@
 import Configuration
 import HTTPMessage
 
-/// Finds an upstream similar to a refused request: another port, or a name that differs in a few letters. Each search
-/// is bounded, because it runs on the loop.
+/// Finds an upstream similar to an unknown host: with another port, or a name that differs in a few letters. Each
+/// search is bounded, because it runs on the loop.
 struct NearHosts: Sendable {
-    /// Number of hosts considered; further ones are never suggested.
+    /// Limit of hosts that can be suggested.
     static let maxHosts = 1024
-    /// Number of names compared letter by letter in one search.
+    /// Limit of names compared letter by letter in one search.
     static let maxCompared = 64
-    /// Length of the differing middle part of two names.
+    /// Longest differing middle part of two names.
     private static let maxDifference = 16
 
     private struct Candidate: Sendable {
         let pattern: HostPattern
-        /// Without `*.`.
+        /// Name without `*.`.
         let name: [UInt8]
-        /// `nil`: every caller may use it.
+        /// Rules of the callers that may use the host; `nil` if every caller may.
         var callers: [CallerRule]?
     }
     private var candidates: [Candidate] = []
-    /// Lengths of the candidates' names. They exclude most candidates.
+    /// Lengths of the candidates' names, which quickly rule out most candidates.
     private var lengths: [Int] = []
     private static let maxSlips = 3
 
@@ -42,7 +42,7 @@ struct NearHosts: Sendable {
 
     /// - Parameters:
     ///   - asked: authority without an upstream.
-    ///   - caller: no host is suggested that this caller can't use; `nil`: for the operator.
+    ///   - caller: caller to whom only its own hosts are suggested; `nil` for the operator, who may see all hosts.
     func nearest(to asked: Authority, caller: Caller?) -> HostPattern? {
         let whole = Array(asked.host.description.utf8)
         let parent = Array(whole.drop { $0 != UInt8(ascii: ".") }.dropFirst())
@@ -76,7 +76,7 @@ struct NearHosts: Sendable {
         return best?.pattern
     }
 
-    /// The differing middle parts of two names; `nil` when they are too long.
+    /// Returns the differing middle parts of two names; `nil` if these are too long.
     private static func difference(_ one: Span<UInt8>, _ other: Span<UInt8>) -> (Range<Int>, Range<Int>)? {
         let shorter = min(one.count, other.count)
         var start = 0

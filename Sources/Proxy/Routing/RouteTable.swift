@@ -2,14 +2,14 @@ import Configuration
 import HTTPMessage
 import WireText
 
-/// Finds the upstream of a request. Built once from the configuration, then only read; safe on every loop.
+/// Finds the upstream of a request. Built once from the configuration and then only read, on every loop.
 ///
 /// The most specific rule wins: exact host over wildcard, longer wildcard over shorter, port over none, longest path,
-/// methods over none, fields over none, callers over none. A request to a listed host that no rule covers is refused, never
-/// forwarded unsigned.
+/// methods over none, fields over none, callers over none. A request to a listed host that no rule covers is refused,
+/// not forwarded without a credential.
 struct RouteTable: Sendable {
     enum Match: Sendable, Equatable {
-        /// Index into the configuration's upstreams.
+        /// Index of the upstream in the configuration.
         case upstream(Int)
         /// The host is listed, but no rule covers this path, method and fields.
         case notCovered
@@ -25,7 +25,7 @@ struct RouteTable: Sendable {
             let path: [UInt8]?
             let methods: [[UInt8]]
             let fields: [(name: [UInt8], rule: FieldRule)]
-            /// `nil`: every caller.
+            /// Rule of `callers`; `nil` for every caller.
             let callers: CallerRule?
 
             @inline(__always) func covers(_ asked: Span<UInt8>, _ method: Span<UInt8>) -> Bool {
@@ -35,25 +35,25 @@ struct RouteTable: Sendable {
         }
         fileprivate var rules: [Rule] = []
         fileprivate var judgesPaths = false
-        /// Whether TLS inside CONNECT to the host is opened.
+        /// Whether TLS inside CONNECT to the host is intercepted.
         fileprivate(set) var intercepts = false
-        /// The operator's certificate for this host; `nil`: the proxy makes one.
+        /// The operator's certificate for this host; `nil` if the proxy makes a certificate.
         fileprivate(set) var serverCertificate: ListenerTLS?
     }
 
     private struct Key: Hashable {
         let host: Authority.Host
         let port: UInt16?
-        /// Whether the host is the part behind `*.`.
+        /// Whether the host is a wildcard's part behind `*.`.
         var isWildcard = false
     }
     private var hosts: [Key: Rules] = [:]
     private let hasWildcards: Bool
-    /// Rules for requests to hosts that no pattern names.
+    /// Suggestions for hosts that no pattern matches.
     let near: NearHosts
-    /// Ports at which some host is listed.
+    /// Ports of all listed hosts.
     let ports: Set<UInt16>
-    /// Ports of hosts whose TLS is opened.
+    /// Ports of the intercepted hosts.
     let interceptedPorts: Set<UInt16>
 
     init(_ upstreams: [UpstreamSettings]) {
@@ -63,7 +63,7 @@ struct RouteTable: Sendable {
             hosts[key, default: Rules()].add(upstream, index)
         }
         for key in hosts.keys { hosts[key]?.sort() }
-        // Rules with a port come before rules without one, which also hold for 80 and 443.
+        // Rules without a port also hold for 80 and 443. There they come after the rules with this port.
         for (key, portless) in hosts where key.port == nil {
             for port: UInt16 in [80, 443] {
                 hosts[Key(host: key.host, port: port, isWildcard: key.isWildcard), default: Rules()].append(portless)
@@ -74,7 +74,7 @@ struct RouteTable: Sendable {
         interceptedPorts = Set(hosts.filter(\.value.intercepts).keys.compactMap(\.port))
     }
 
-    /// The rules of one upstream alone, for its own listener.
+    /// Returns the rules of one upstream alone, for its own listener.
     static func rules(only index: Int, of upstream: UpstreamSettings) -> Rules {
         var rules = Rules()
         rules.add(upstream, index)
@@ -82,7 +82,7 @@ struct RouteTable: Sendable {
         return rules
     }
 
-    /// The rules for an authority; `nil` when no pattern matches it. An authority without a port has the scheme's port.
+    /// Returns the rules for an authority; `nil` if no pattern matches. Without a port, the scheme's port counts.
     func rules(for authority: Authority, scheme: Scheme) -> Rules? {
         let port = authority.port(for: scheme)
         if let rules = hosts[Key(host: authority.host, port: port)] { return rules }
@@ -128,14 +128,14 @@ extension RouteTable.Rules {
         serverCertificate = serverCertificate ?? other.serverCertificate
     }
 
-    /// Chooses by path (with or without its query), method, fields and caller. `nil` matches the rules of every caller.
+    /// Chooses by path (with or without its query), method, fields and caller. A `nil` caller matches every rule.
     func match(
         path: Span<UInt8>, _ head: RequestHead, _ bytes: Span<UInt8>, caller: Caller?
     ) -> RouteTable.Match {
         let method = bytes[head.method]
         if judgesPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
         var isForOthers = false
-        // A rule is not copied: each would cost six retains.
+        // Rules are read in place: a copy would cost six retains.
         for index in rules.indices
         where rules[index].covers(path, method)
             && rules[index].fields.allSatisfy({ Self.has($0.name, $0.rule, head, bytes) })
@@ -149,8 +149,8 @@ extension RouteTable.Rules {
         return isForOthers ? .notForCaller : .notCovered
     }
 
-    /// Whether the request has the field once, with an accepted value. A hop-by-hop field does not count, because the upstream
-    /// does not receive it.
+    /// Whether the request has the field once, with an accepted value. A hop-by-hop field does not count: the upstream
+    /// would not receive it.
     private static func has(
         _ name: [UInt8], _ rule: FieldRule, _ head: RequestHead, _ bytes: Span<UInt8>
     ) -> Bool {
@@ -162,8 +162,8 @@ extension RouteTable.Rules {
         return isFound
     }
 
-    /// Where the route depends on the caller: the upstreams of some callers, the most specific first, and the upstream
-    /// of all others, if any.
+    /// Returns the upstreams of certain callers, the most specific first, and the upstream of all other callers, if
+    /// there is one.
     func choices(path: Span<UInt8>, method: Span<UInt8>) -> (some: [Int], others: Int?) {
         var some: [Int] = []
         for rule in rules where rule.covers(path, method) {

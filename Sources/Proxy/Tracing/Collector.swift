@@ -1,7 +1,7 @@
 import Heimdallr
 import Reactor
 
-/// The receiver of spans: one request after the other, by OTLP/HTTP. Follows no redirects.
+/// Sends batches of spans to a collector by OTLP/HTTP. Follows no redirects.
 package struct Collector: Sendable {
     struct Answer: Sendable {
         var outcome: ExportPatience.Outcome
@@ -15,9 +15,9 @@ package struct Collector: Sendable {
     private let headers: [(name: String, secret: LiveSecret)]
     private let client: any HeimdallrHTTPClient
 
-    /// Time for one batch, from connecting to the answer's last byte.
+    /// Time limit for one batch, from connecting to the answer's last byte.
     private static let timeout = Duration.seconds(10)
-    /// Limit of an answer, which holds a number and a sentence.
+    /// Limit of an answer in bytes. An answer has only a number and a sentence.
     private static let longestAnswer = 64 * 1024
 
     package init(
@@ -60,10 +60,10 @@ package struct Collector: Sendable {
         let wait = RetryAfter.duration(in: response, wallClock: Int64(WallTime.now.seconds))
         var answer = Answer(outcome: .answered(status: response.status, retryAfter: wait))
         guard (200..<300).contains(response.status) else {
-            answer.reason = "it answered \(response.status)"
+            answer.reason = "the collector answered \(response.status)"
             return answer
         }
-        // The status says that the batch was accepted, whatever the body holds.
+        // The status says that the batch was accepted, even if the body is unreadable.
         guard let told = TracesAnswer(response.body) else { return answer }
         answer.rejected = Int(clamping: max(0, told.rejected))
         answer.reason = ServerText.sanitize(told.message, hiding: secrets)

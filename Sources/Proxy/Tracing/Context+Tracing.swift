@@ -14,9 +14,9 @@ extension Context {
         mark = TraceMark.decide(asked, sampler, &shard.random)
     }
 
-    /// Notes that a recorded request waits for a token, so that the token request belongs to its trace. Not for tokens
-    /// of callers, which may belong to another one.
-    /// - Returns: a function to call at the end of the wait.
+    /// Notes that a recorded request waits for a token. The token request then joins this request's trace. Not used for
+    /// tokens of callers.
+    /// - Returns: function to call at the end of the wait; `nil` if nothing was noted.
     func traceWait(at upstream: Upstream) -> (@Sendable () -> Void)? {
         guard let mark, let spans = shard.observer.spans, !upstream.exchangesCallers,
             let client = upstream.rules.settings.client

@@ -2,12 +2,12 @@ import CurlTransport
 import HTTPMessage
 import Reactor
 
-/// The span of one request: recorded on the loop, converted elsewhere.
+/// The span of one request. It is recorded on the loop and converted off the loop.
 struct ExchangeSpan: Sendable {
     private let mark: TraceMark
     private let record: RequestRecord
 
-    /// Longer values are cut, because a span waits in memory.
+    /// Limits in bytes. Longer values are cut, because spans wait in memory.
     private static let longestPath = 1024
     private static let longestHost = 256
     private static let longestMethod = 64
@@ -30,7 +30,7 @@ struct ExchangeSpan: Sendable {
         512 + record.path.count + record.host.count + record.method.count + record.requestID.count
     }
 
-    // MARK: As a collector is told
+    // MARK: The exported span
 
     /// Follows OpenTelemetry's conventions for HTTP spans. A forwarded request is a `CLIENT` span, because the upstream
     /// receives its ID. A request that the proxy answered itself is a `SERVER` span.
@@ -57,7 +57,7 @@ struct ExchangeSpan: Sendable {
         return span
     }
 
-    /// Known methods, which keep the number of span names bounded: RFC 9110, section 9.3, and RFC 5789.
+    /// Methods that become span names: RFC 9110, section 9.3, and RFC 5789. Any others would make the names unlimited.
     private static let methods: Set<String> = [
         "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
     ]
@@ -90,13 +90,13 @@ struct ExchangeSpan: Sendable {
         span.add("heimdallr.replayed", record.wasReplayed ? .flag(true) : nil)
     }
 
-    /// The client's own mistakes are no server errors. A client that leaves within an answer may have seen enough.
+    /// Returns the span's error. `nil` for a 4xx of a `SERVER` span, and if the client leaves within a good answer.
     private func errorType(_ kind: TraceSpan.Kind) -> String? {
         guard record.shownStatus > 0 else { return record.errorClass ?? "client_left" }
         if let status = record.grpcStatus, record.shownStatus == 200 {
             return status == 0 ? nil : record.errorClass ?? String(status)
         }
-        // The error of an answer that failed after a good head.
+        // An answer failed after its head.
         if record.status == 0, record.shownStatus < 400 { return record.errorClass }
         guard record.shownStatus >= (kind == .client ? 400 : 500) else { return nil }
         return record.errorClass ?? String(record.shownStatus)
@@ -113,7 +113,7 @@ struct ExchangeSpan: Sendable {
         add("token_wait", at: record.tokenCame, took: record.tokenWait)
         add("connect", at: record.connected, took: record.connect)
         add("first_byte", at: record.answered, took: record.firstByte)
-        // A wait for another token may follow a first connection.
+        // A second wait for a token may come after the first connection.
         span.events.sort { $0.time < $1.time }
     }
 

@@ -1,14 +1,14 @@
-/// Decides on retries of a batch that a collector did not accept: OTLP/HTTP, "Failures" and "OTLP/HTTP Throttling".
+/// Decides on retries of a batch that a collector did not accept (OTLP/HTTP, "Failures" and "OTLP/HTTP Throttling").
 struct ExportPatience: Sendable {
     /// Result of an attempt.
     enum Outcome: Sendable, Equatable {
         case answered(status: Int, retryAfter: Duration?)
         /// No answer came.
         case unreachable
-        /// The answer is unreadable, or the request can't be made. A retry would not help.
+        /// The answer is too large, so a retry would not help.
         case unusable
 
-        /// A retry may help. Only these statuses allow one.
+        /// Whether a retry may help. Only these statuses allow a retry.
         var isTemporary: Bool {
             switch self {
             case .answered(let status, _): [429, 502, 503, 504].contains(status)
@@ -17,7 +17,7 @@ struct ExportPatience: Sendable {
             }
         }
 
-        /// The collector told when to retry.
+        /// Whether the collector asked for a pause (`Retry-After`).
         var asksForPatience: Bool { if case .answered(_, retryAfter: .some) = self { true } else { false } }
     }
 
@@ -33,13 +33,13 @@ struct ExportPatience: Sendable {
     static let attempts = 5
     /// Upper limit of a `Retry-After` pause.
     static let longest = Duration.seconds(300)
-    /// Longest pause for which a batch is kept at the collector's request. Newer spans are worth more.
+    /// Longest pause for which a batch is kept. After a longer pause, newer spans are more useful.
     static let longestForBatch = Duration.seconds(60)
 
     private var failures = 0
     private var attempt = 0
 
-    /// - Parameter random: 0 ..< 1
+    /// - Parameter random: random number in 0 ..< 1.
     mutating func ended(_ outcome: Outcome, random: Double) -> Step {
         attempt += 1
         if case .answered(200..<300, _) = outcome {
@@ -56,7 +56,7 @@ struct ExportPatience: Sendable {
         return .again(after: pause)
     }
 
-    /// A random time between half and all of 1 s, 2 s, 4 s and so on, up to 30 s.
+    /// Returns a random time between half and all of 1 s, 2 s, 4 s and so on, up to 30 s.
     private static func backoff(_ failures: Int, _ random: Double) -> Duration {
         let ceiling = min(30, 1 << min(failures - 1, 5))
         return .seconds(Double(ceiling) * (0.5 + random / 2))

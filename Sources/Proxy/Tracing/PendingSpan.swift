@@ -2,7 +2,7 @@ import CurlTransport
 import Heimdallr
 import Reactor
 
-/// A span that waits to be sent. It is converted when it is sent, not on the loop that recorded it.
+/// A span that waits to be sent. It is converted at sending, not on the loop that recorded it.
 enum PendingSpan: Sendable {
     case exchange(ExchangeSpan)
     case other(TraceSpan)
@@ -24,8 +24,8 @@ enum PendingSpan: Sendable {
 }
 
 extension TraceSpan {
-    /// The span of a token request that has just ended.
-    /// - Parameter origin: of the token endpoint. The span omits the path, which may identify the caller.
+    /// Creates the span of a token request that has just ended.
+    /// - Parameter origin: origin of the token endpoint. The span omits the path, which may identify the caller.
     init(_ mark: TraceMark, _ report: TokenRequestReport, origin: Origin?, status: Int?) {
         let end = WallTime.now
         self.init(

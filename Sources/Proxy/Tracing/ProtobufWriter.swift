@@ -1,7 +1,7 @@
 import WireText
 
-/// Writes Protocol Buffers messages (protobuf.dev/programming-guides/encoding). Zero and empty values are left out, as
-/// in proto3. `fixed` also writes required zeros.
+/// Writes Protocol Buffers messages (protobuf.dev/programming-guides/encoding). Leaves out zeros and empty values, as
+/// in proto3. `fixed64` and `fixed32` also write zeros.
 struct ProtobufWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -24,7 +24,7 @@ struct ProtobufWriter {
         bytes.append(contentsOf: content)
     }
 
-    /// `bool`, `enum`, and `int64`, whose negative numbers take ten bytes.
+    /// Writes a `bool`, `enum` or `int64`. A negative number takes ten bytes.
     mutating func number(_ field: Int, _ number: UInt64, keepsZero: Bool = false) {
         guard keepsZero || number != 0 else { return }
         tag(field, .varint)
@@ -54,7 +54,7 @@ struct ProtobufWriter {
         content(field, inner.bytes)
     }
 
-    /// `bytes`, the highest byte first.
+    /// Writes `bytes`, the highest byte first.
     mutating func identifier(_ field: Int, _ numbers: UInt64...) {
         content(field, numbers.flatMap(\.bigEndianBytes))
     }

@@ -1,8 +1,8 @@
 import Reports
 import Synchronization
 
-/// Queues spans and sends them to one collector, a batch at a time. Callers never wait: spans without room are dropped
-/// and counted. Any thread; one task does the slow work.
+/// Queues spans and sends them to one collector, one batch at a time. Callers never wait: when the queue is full, spans
+/// are dropped and counted. Any thread; one task sends.
 final class SpanExporter: Sendable {
     /// Limits of the queue, in spans and bytes.
     static let mostWaiting = 2048
@@ -15,7 +15,7 @@ final class SpanExporter: Sendable {
         var waiting = WaitingSpans<PendingSpan>(mostElements: mostWaiting, mostBytes: mostBytes)
         var isEnding = false
         var nap: Task<Void, Never>?
-        /// The exporter waits for a whole batch.
+        /// The task waits for a whole batch.
         var isGathering = false
         var task: Task<Void, Never>?
     }
@@ -26,7 +26,7 @@ final class SpanExporter: Sendable {
     private let scope: (name: String, version: String)
     private let notify: @Sendable (ExportNotice) -> Void
     private let state = Mutex(State())
-    /// Signals the first span of a batch, and the end.
+    /// Wakes the task at the first span of a batch, and at the end.
     private let bell: AsyncStream<Void>.Continuation
 
     init(
@@ -56,7 +56,7 @@ final class SpanExporter: Sendable {
         if let loss { counts.dropped(1, loss) }
     }
 
-    /// Sends the queued spans until `limit`, then drops the rest.
+    /// Sends queued spans for at most `limit`, then drops the rest.
     func finish(within limit: Duration) async {
         let task = beginEnding()
         bell.finish()
@@ -121,9 +121,9 @@ final class SpanExporter: Sendable {
 
     private struct Course {
         var patience = ExportPatience()
-        /// The failure was logged.
+        /// Whether the present failure was logged.
         var isFailing = false
-        /// While ending: the collector is unreachable, or asked for a pause.
+        /// At the end: whether sending has failed, so that no further batch is sent.
         var isHeld = false
         var lastRejection: ContinuousClock.Instant?
     }
@@ -138,7 +138,7 @@ final class SpanExporter: Sendable {
             case .again(let pause):
                 failed(answer, &course)
                 await nap(for: pause)
-                // While ending, a batch gets one more attempt, unless the collector asked for a pause.
+                // At the end, a batch gets one more attempt, unless the collector asked for a pause.
                 guard isEnding, course.isHeld || answer.outcome.asksForPatience || Task.isCancelled else {
                     course.isHeld = isEnding
                     continue
@@ -155,7 +155,7 @@ final class SpanExporter: Sendable {
         }
     }
 
-    // MARK: What came of it
+    // MARK: Outcomes
 
     /// Shortest time between two log lines about rejected spans.
     private static let rejectionInterval = Duration.seconds(60)
@@ -183,11 +183,11 @@ final class SpanExporter: Sendable {
     }
 }
 
-/// A change that the log reports.
+/// An event of the exporter for the log.
 package enum ExportNotice: Sendable {
     case failing(collector: String, reason: String)
     case resumed(dropped: UInt64)
-    /// Number of spans that the collector did not take; 0 for a mere warning.
+    /// Number of spans that the collector rejected; 0 for a warning.
     case rejected(Int, collector: String, reason: String)
     /// Number of spans dropped at the end.
     case unsent(Int)

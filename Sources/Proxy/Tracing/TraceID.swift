@@ -1,6 +1,6 @@
 import WireText
 
-/// Names a whole trace: 16 bytes, never all zero (W3C Trace Context, section 3.2.2.3).
+/// Identifier of a trace: 16 bytes, never all zero (W3C Trace Context, section 3.2.2.3).
 package struct TraceID: Sendable, Hashable {
     package let high: UInt64
     package let low: UInt64
@@ -12,9 +12,9 @@ package struct TraceID: Sendable, Hashable {
         self.low = low
     }
 
-    /// A random identifier.
+    /// Creates a random identifier.
     init() { (high, low) = (.random(in: .min ... .max), .random(in: 1 ... .max)) }
 
-    /// 32 hexadecimal digits.
+    /// The identifier as 32 hexadecimal digits.
     package var text: [UInt8] { [high, low].flatMap(\.bigEndianBytes.hexadecimal) }
 }

@@ -4,14 +4,14 @@ import WireText
 /// Context, section 3.2).
 struct TraceParent: Sendable, Equatable {
     var trace: TraceID
-    /// Never zero.
+    /// Identifier of the sender's span, never zero.
     var span: UInt64
     var flags: TraceFlags
 
     /// Length of version 00 in bytes.
     static let length = 55
 
-    /// Value of a field, always of version 00, the only known one.
+    /// Value of the field in version 00, the only version so far.
     var text: InlineArray<55, UInt8> {
         var text: InlineArray<55, UInt8> = .init(repeating: Self.dash)
         Self.write(0, 2, at: 0, &text)
@@ -30,8 +30,8 @@ struct TraceParent: Sendable, Equatable {
 }
 
 extension TraceParent {
-    /// Parses `version "-" trace-id "-" parent-id "-" flags` in lower-case hexadecimal digits. Of a later version, only
-    /// this prefix is read (section 3.2.4).
+    /// Parses `version "-" trace-id "-" parent-id "-" flags` in lower-case hexadecimal digits. A later version may have
+    /// more after this prefix (section 3.2.4).
     /// - Returns: `nil` for an unusable value.
     init?(_ value: Span<UInt8>) {
         guard value.count >= Self.length, value[2] == Self.dash, value[35] == Self.dash, value[52] == Self.dash,
@@ -61,13 +61,13 @@ extension TraceParent {
     }
 }
 
-/// W3C Trace Context, section 3.2.2.5, and level 2 of it.
+/// Flags of `traceparent` (W3C Trace Context, section 3.2.2.5, and Level 2).
 struct TraceFlags: OptionSet, Sendable {
     var rawValue: UInt8
 
     /// The sender may have recorded the trace.
     static let sampled = TraceFlags(rawValue: 1)
-    /// The trace's ID is random. The flag stays with the ID.
+    /// The trace's ID is random. This flag is passed on together with the ID.
     static let random = TraceFlags(rawValue: 2)
 
     /// Flags that may be passed on; other bits must be zero.

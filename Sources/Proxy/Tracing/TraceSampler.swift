@@ -1,29 +1,28 @@
 /// Decides at random which traces that begin here are recorded.
 struct TraceSampler: Sendable, Equatable {
-    /// Numbers up to this one are sampled; `nil` for none.
+    /// Largest random number that is sampled; `nil` if no trace is sampled.
     private let last: UInt64?
 
-    /// - Parameter share: from 0 for none to 1 for all.
+    /// - Parameter share: share of sampled traces, from 0 for none to 1 for all.
     init(share: Double) {
         switch share {
         case ..<0, 0: last = nil
         case 1...: last = .max
-        // 2^64 is exact, and so is the product except for its last bits.
+        // A Double holds 2^64 exactly, so only the last bits of the product are rounded.
         default: last = share > 0 ? UInt64(share * 18_446_744_073_709_551_616.0) : nil
         }
     }
 
     var takesNone: Bool { last == nil }
 
-    /// - Parameter number: uniformly random.
+    /// - Parameter number: uniformly distributed random number.
     func takes(_ number: UInt64) -> Bool {
         guard let last else { return false }
         return number <= last
     }
 }
 
-/// A cheap random generator for sampling each request; it need not be unpredictable. SplitMix64, by Steele, Lea and
-/// Flood, 2014.
+/// A fast random generator for sampling, which need not be unpredictable. SplitMix64, by Steele, Lea and Flood, 2014.
 struct FastRandom: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

@@ -1,6 +1,6 @@
 /// An operation with its duration, as exported to a collector (OpenTelemetry's span).
 struct TraceSpan: Sendable, Equatable {
-    /// The numbers of `SpanKind` in opentelemetry/proto/trace/v1/trace.proto.
+    /// Kind of a span. Raw values are those of `SpanKind` in opentelemetry/proto/trace/v1/trace.proto.
     enum Kind: UInt64, Sendable {
         /// A request received by the proxy.
         case server = 2
@@ -51,13 +51,13 @@ struct TraceSpan: Sendable, Equatable {
         self.end = max(start, end)
     }
 
-    /// Adds an attribute; nothing for `nil`.
+    /// Adds an attribute, unless its value is `nil`.
     mutating func add(_ name: String, _ value: Value?) {
         if let value { attributes.append(Attribute(name, value)) }
     }
 
     mutating func addServer(_ host: String, _ port: UInt16?) {
-        // An IPv6 address has brackets in URLs only.
+        // The brackets of an IPv6 address belong to URLs only.
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         add("server.address", .text(isBracketed ? String(host.dropFirst().dropLast()) : host))
         add("server.port", port.map { .number(Int64($0)) })

@@ -7,7 +7,7 @@ import Synchronization
 
 /// Makes spans of requests and token requests and exports them, as configured. Any thread.
 package final class Traces: Sendable {
-    /// Makes the collector of a configuration, whose requests run on the loop.
+    /// Makes the collector of a configuration. Its requests run on the loop.
     package typealias Connect = @Sendable (TracingSettings, _ trustAnchors: String?, EventLoop) -> Collector
 
     /// The tracing of one configuration.
@@ -22,12 +22,12 @@ package final class Traces: Sendable {
 
     private struct State {
         var plan = Plan.none
-        /// The exporters' own loop, so that a slow collector delays no request.
+        /// Separate loop of the exporters: a slow collector delays no request.
         var loop: EventLoop?
-        /// Exporters of former configurations.
+        /// Former configurations' exporters that still send spans.
         var leaving: [ObjectIdentifier: Task<Void, Never>] = [:]
         var hasBeen = false
-        /// Requests that wait for a token, by client, in order.
+        /// Recorded requests that wait for a token, by client, in their order.
         var waiting: [String: [TraceMark]] = [:]
     }
 
@@ -39,12 +39,12 @@ package final class Traces: Sendable {
     /// Distinguishes this process from others of the same service.
     private let instance: String
 
-    /// Limit of remembered requests for each client. The first one is the parent.
+    /// Limit of `waiting` for each client. Only the first request becomes the parent of a token request.
     private static let mostWaiting = 16
     /// Time for sending the remaining spans to a former collector.
     private static let finishLimit = Duration.seconds(3)
 
-    /// - Parameter version: of the executable.
+    /// - Parameter version: version of the executable.
     package init(
         version: String, connect: @escaping Connect, notify: @escaping @Sendable (ExportNotice) -> Void
     ) {
@@ -54,13 +54,13 @@ package final class Traces: Sendable {
         instance = String(decoding: TraceID().text, as: UTF8.self)
     }
 
-    /// `nil` while no tracing was configured yet.
+    /// Counters of spans; `nil` before tracing is configured for the first time.
     package var report: SpanReport? { state.withLock { $0.hasBeen } ? counts.report : nil }
 
     // MARK: The configuration
 
-    /// Prepares the tracing of a configuration without using it yet. Its TLS files have been read.
-    /// - Throws: `SystemError` without a free thread or file descriptor.
+    /// Prepares the tracing of a configuration, whose TLS files have been read. `use` begins it.
+    /// - Throws: `SystemError` if no thread or file descriptor is free.
     package func prepare(_ configuration: Configuration) throws(SystemError) -> Plan {
         guard let settings = configuration.tracing else { return .none }
         let anchors = configuration.trustAnchorsFile
@@ -83,7 +83,7 @@ package final class Traces: Sendable {
         return plan
     }
 
-    /// Uses the plan from now on. The former exporter sends its remaining spans.
+    /// Begins to use the plan. The former exporter sends its remaining spans.
     package func use(_ plan: Plan) {
         let former = state.withLock { state in
             let former = state.plan.exporter
@@ -110,7 +110,7 @@ package final class Traces: Sendable {
         state.withLock { $0.leaving[id] = task }
     }
 
-    /// Sampler and receivers for requests with this plan; `nil` without tracing.
+    /// Returns sampler and receivers for requests with this plan; `nil` without tracing.
     package func spans(_ plan: Plan) -> ExchangeSpans? {
         guard let exporter = plan.exporter else { return nil }
         return ExchangeSpans(
@@ -118,7 +118,7 @@ package final class Traces: Sendable {
             waits: { [weak self] client, mark, isWaiting in self?.waits(client, mark, isWaiting) })
     }
 
-    /// Sends the remaining spans until `limit`.
+    /// Sends the remaining spans for at most `limit`, and ends.
     package func end(within limit: Duration) async {
         let (exporter, leaving, loop) = state.withLock { state in
             defer { state.plan = .none }
@@ -146,11 +146,11 @@ package final class Traces: Sendable {
         }
     }
 
-    /// Records a finished token request. Its parent is the first recorded request that waits for it. Without one, it
-    /// begins its own trace, which is sampled as any other.
+    /// Records a finished token request. Its parent is the first recorded request that waits for this token. Without a
+    /// parent, the token request begins a trace, and the sampler decides whether it is recorded.
     /// - Parameters:
-    ///   - origin: of the token endpoint; `nil` when nothing was sent.
-    ///   - status: of the answer.
+    ///   - origin: origin of the token endpoint; `nil` if no request was sent.
+    ///   - status: status of the answer.
     package func tokenRequested(_ report: TokenRequestReport, at origin: Origin?, status: Int?) {
         let (plan, parent) = state.withLock { ($0.plan, $0.waiting[report.client]?.first) }
         guard let exporter = plan.exporter else { return }

@@ -11,7 +11,7 @@ struct TracesAnswer: Sendable, Equatable {
             Self.read(
                 bytes[...],
                 { field, value in
-                    // The last one counts, as for every repeated field.
+                    // Of a repeated field, the last value counts.
                     guard field == 1, case .bytes(let inner) = value else { return true }
                     (rejected, message) = (0, "")
                     return Self.read(inner) { field, value in
@@ -32,7 +32,7 @@ struct TracesAnswer: Sendable, Equatable {
         case other
     }
 
-    /// - Returns: whether the bytes are a well-formed message to their end.
+    /// - Returns: whether all bytes form a well-formed message.
     private static func read(_ bytes: ArraySlice<UInt8>, _ take: (UInt64, Value) -> Bool) -> Bool {
         var rest = bytes
         while !rest.isEmpty {
@@ -62,7 +62,7 @@ struct TracesAnswer: Sendable, Equatable {
         var number: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 70, by: 7) {
             guard let byte = bytes.popFirst() else { return nil }
-            // The tenth byte has room for one bit only.
+            // Only one bit of the tenth byte fits into 64 bits.
             guard shift < 63 || byte <= 1 else { return nil }
             number |= UInt64(byte & 0x7F) << shift
             if byte & 0x80 == 0 { return number }

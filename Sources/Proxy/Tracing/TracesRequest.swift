@@ -1,5 +1,5 @@
-/// An export request: `ExportTraceServiceRequest` of opentelemetry/proto/collector/trace/v1, in its binary form.
-/// Numbers are those of its fields.
+/// Writes an export request: `ExportTraceServiceRequest` of opentelemetry/proto/collector/trace/v1, in binary form.
+/// Numbers in the code are those of the message's fields.
 enum TracesRequest {
     /// - Parameters:
     ///   - resource: attributes of this process.
@@ -40,7 +40,7 @@ enum TracesRequest {
             }
         }
         if span.isError { writer.message(15) { $0.number(3, statusError) } }
-        // Bit 8 says that bit 9 is valid; bit 9 says whether the parent is remote.
+        // Bit 9 says whether the parent is remote; bit 8 says that bit 9 is valid.
         let isRemote: UInt32 = span.mark.isParentRemote ? 0x200 : 0
         writer.fixed32(16, UInt32(span.mark.flags.rawValue) | 0x100 | isRemote)
     }
@@ -51,7 +51,7 @@ enum TracesRequest {
     private static func write(_ attribute: TraceSpan.Attribute, to writer: inout ProtobufWriter) {
         writer.text(1, attribute.name)
         writer.message(2) { writer in
-            // A oneof: the chosen member is written even when zero or empty.
+            // The value is a oneof, so its member is written even if it is zero or empty.
             switch attribute.value {
             case .text(let text): writer.text(1, text, keepsEmpty: true)
             case .flag(let flag): writer.number(2, flag ? 1 : 0, keepsZero: true)

@@ -1,4 +1,4 @@
-/// A queue of spans to send, first in, first out. It is bounded in number and in bytes, and refuses spans when it is full.
+/// A queue of spans to send, first in, first out. Bounded in number and in bytes: a full queue refuses spans.
 struct WaitingSpans<Element: Sendable>: Sendable {
     let mostElements: Int
     let mostBytes: Int
@@ -9,8 +9,8 @@ struct WaitingSpans<Element: Sendable>: Sendable {
     var count: Int { elements.count }
     var isEmpty: Bool { count == 0 }
 
-    /// - Parameter size: its memory in bytes.
-    /// - Returns: whether it was accepted.
+    /// - Parameter size: memory of the element in bytes.
+    /// - Returns: whether the queue accepted the element.
     mutating func add(_ element: Element, size: Int) -> Bool {
         guard count < mostElements, bytes + size <= mostBytes else { return false }
         elements.append((element, size))
@@ -22,7 +22,7 @@ struct WaitingSpans<Element: Sendable>: Sendable {
     mutating func take(atMost most: Int) -> [Element] {
         let taken = elements.prefix(most)
         bytes -= taken.reduce(0) { $0 + $1.bytes }
-        // A new array: the memory of the removed elements is freed.
+        // A new array frees the memory of the removed elements.
         elements = Array(elements.dropFirst(most))
         return taken.map(\.element)
     }

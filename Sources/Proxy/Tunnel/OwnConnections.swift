@@ -1,12 +1,12 @@
 import Reactor
 import Synchronization
 
-/// Our ends of all tunnels' connections to their targets. A redirected client at one of them is a tunnel of this process
-/// that the kernel has led back. Any thread.
+/// Local addresses of the connections from tunnels to their targets. If a redirected client has such an address, the
+/// kernel redirected a connection of this process back to it. Any thread.
 enum OwnConnections {
     private static let ends = Mutex<Set<SocketAddress>>([])
 
-    /// - Returns: the socket's end, to be removed when it closes.
+    /// - Returns: the socket's local address. The caller removes it when the socket closes.
     static func add(_ socket: StreamSocket) -> SocketAddress? {
         let end = plain(socket.localAddress)
         if let end { ends.withLock { _ = $0.insert(end) } }
@@ -22,7 +22,7 @@ enum OwnConnections {
         return ends.withLock { $0.contains(client) }
     }
 
-    /// One form for both spellings of IPv4.
+    /// Returns the same form for an IPv4 address and for its IPv4-mapped IPv6 address.
     private static func plain(_ address: SocketAddress?) -> SocketAddress? {
         address.flatMap { address in NumericAddress(address)?.socketAddress(port: address.port) }
     }

@@ -1,7 +1,7 @@
 import Reactor
 
 /// Passes bytes between a client and its target until both have ended, or one has failed. The end of one side is passed
-/// on as an end; the other direction goes on. Loop's thread only.
+/// on, and the other direction continues. Loop's thread only.
 final class Tunnel: ReadinessHandler, NextTurnHandler {
     private let client: TunnelSide
     private let upstream: TunnelSide
@@ -9,7 +9,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
     let toClient: TunnelFlow
     private let loop: EventLoop
     private let progressed: () -> Void
-    /// Called once at the end. The caller closes the client's stream.
+    /// Called once at the end. The callback closes the client's stream.
     private var ended: (() -> Void)?
     private var isScheduled = false
 
@@ -33,7 +33,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
     private func note(_ readiness: Readiness, _ side: TunnelSide) {
         guard ended != nil else { return }
         side.note(readiness)
-        // A reset does not wait until the earlier bytes are read.
+        // After a reset, the other side is not read to its end.
         if readiness.contains(.error) { fail(side) } else { pump() }
     }
 
@@ -42,7 +42,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         pump()
     }
 
-    /// Moves bytes in both directions, a limited number each turn.
+    /// Moves bytes in both directions, up to a limit in each turn.
     func pump() {
         guard ended != nil else { return }
         var scratch = ByteBuffer(capacity: TunnelFlow.piece)
@@ -69,7 +69,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         }
     }
 
-    /// Bytes from the failed side are still sent, as far as the other side takes them (RFC 9110, section 9.3.6).
+    /// Sends the failed side's last bytes, as far as the other side accepts them (RFC 9110, section 9.3.6). Then ends.
     private func fail(_ side: TunnelSide) {
         var scratch = ByteBuffer(capacity: TunnelFlow.piece)
         let flow = side === client ? toUpstream : toClient
@@ -79,8 +79,8 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         end(cut: true)
     }
 
-    /// Ends the tunnel. A cut connection ends in a reset, so that it does not look like an orderly end, unless the
-    /// reset would destroy bytes on their way.
+    /// Ends the tunnel. A cut tunnel resets its connections, because a cut must not look like an orderly end. A
+    /// connection is not reset if that would destroy unacknowledged bytes.
     func end(cut: Bool) {
         guard let ended else { return }
         self.ended = nil

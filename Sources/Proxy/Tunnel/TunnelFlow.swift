@@ -1,12 +1,12 @@
 import Reactor
 
-/// One direction of a tunnel. It reads nothing before the last bytes are written. So it holds at most one piece, and no
-/// memory while both ends keep up.
+/// One direction of a tunnel. It reads only when all earlier bytes are written. So it holds at most one piece, and no
+/// memory as long as the target accepts all bytes at once.
 final class TunnelFlow {
     enum Step {
-        /// Waits for one of its ends, or is finished.
+        /// The flow waits for the source or the target, or is finished.
         case idle
-        /// Has used its share of this turn.
+        /// The flow has used its share of this turn, and has more bytes to move.
         case more
         case failed(TunnelSide)
     }
@@ -21,7 +21,7 @@ final class TunnelFlow {
     /// Number of bytes from the source.
     private(set) var count: UInt64 = 0
     private var told: UInt64 = 0
-    /// The source's end was passed on.
+    /// Whether the source's end was passed on.
     private(set) var isDone = false
     var hasMoved = false
 
@@ -30,8 +30,8 @@ final class TunnelFlow {
         self.target = target
     }
 
-    /// Inserts bytes before the ones to be read.
-    /// - Parameter counts: whether they came from the source.
+    /// Puts bytes in front of those to be read.
+    /// - Parameter counts: whether the bytes came from the source.
     func begin(with bytes: Span<UInt8>, counts: Bool) {
         waiting.append(bytes)
         if counts { count += UInt64(bytes.count) }
@@ -42,7 +42,7 @@ final class TunnelFlow {
         return count - told
     }
 
-    /// - Parameter scratch: an empty buffer for bytes that pass straight through.
+    /// - Parameter scratch: empty buffer for bytes that are written at once.
     func move(_ scratch: inout ByteBuffer) -> Step {
         var pieces = 0
         while !isDone {

@@ -5,7 +5,7 @@ final class TunnelSide {
     let stream: any ByteStream
     private(set) var canRead = true
     private var canWrite = true
-    /// The end has been announced, so a short read is not the last one.
+    /// Whether the peer's end was announced. Then the end follows a short read without another event.
     private var isEnding: Bool
     private(set) var hasEnded: Bool
 
@@ -16,7 +16,7 @@ final class TunnelSide {
     }
 
     func note(_ readiness: Readiness) {
-        // Errors and hang-ups show in the next read, behind earlier bytes.
+        // The next reads return earlier bytes first, then the error or hang-up.
         if !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }
         if !readiness.isDisjoint(with: [.writable, .failed]) { canWrite = true }
         if !readiness.isDisjoint(with: [.peerClosed, .failed]) { isEnding = true }
@@ -27,7 +27,7 @@ final class TunnelSide {
     func read(into buffer: inout ByteBuffer, limit: Int) -> Int? {
         switch stream.read(into: &buffer, limit: limit) {
         case .bytes(let count):
-            // A short read: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
+            // After a short read, the kernel's buffer is empty, and epoll reports the next byte (epoll(7)).
             canRead = count == limit || isEnding
             return count
         case .wouldBlock: canRead = false
@@ -39,7 +39,7 @@ final class TunnelSide {
         return 0
     }
 
-    /// Writes as much as the kernel takes; the rest stays in `buffer`.
+    /// Writes as much as the kernel accepts. The rest stays in `buffer`.
     /// - Returns: the number of bytes written; `nil` when the connection has failed.
     func write(from buffer: inout ByteBuffer) -> Int? {
         var written = 0

@@ -7,7 +7,7 @@ import Reactor
 final class Tunnels {
     private let rules: TunnelRules
     private let listedDialer: Dialer
-    /// For `tunnels: ["*"]`: public addresses only (rule 9).
+    /// Dialer for `tunnels: ["*"]`, to public addresses only (rule 9).
     private let anyDialer: Dialer?
 
     /// - Returns: `nil` with `connect: reject`.
@@ -27,9 +27,9 @@ final class Tunnels {
     }
 
     /// - Parameters:
-    ///   - authority: an admitted one.
-    ///   - redirected: the authority is the claim of a program that dialled an address. Only a listed name is dialled.
-    /// - Returns: `nil` when the address is not known.
+    ///   - authority: admitted target.
+    ///   - redirected: `nil` for a CONNECT. Otherwise an authority that is not listed is not dialled, but the address
+    ///     that the program dialled. Returns `nil` if this address is unknown.
     func target(
         for authority: Authority, _ redirected: Redirected?
     ) -> (dialer: Dialer, host: String, port: UInt16)? {

@@ -2,12 +2,12 @@ import CurlTransport
 import HTTPMessage
 import Reactor
 
-// Reads the answer and passes it to the delegate.
+// Reading the answer, and passing it to the delegate.
 extension CarriedExchange {
     private enum Parsing {
-        /// The bytes are used up.
+        /// All bytes were handled.
         case needsMore
-        /// The delegate is full, and says when to go on.
+        /// The delegate accepts no more bytes until `resumeBody`.
         case rests
         case over(Over)
     }
@@ -15,7 +15,7 @@ extension CarriedExchange {
     func read(_ carrier: Carrier, _ delegate: any UpstreamStreamDelegate) -> Over? {
         guard !flow.isBodyPaused, flow.end == nil else { return nil }
         var buffer = ByteBuffer()
-        // Exchanges share buffers while none holds bytes.
+        // Exchanges share buffers. Each keeps a buffer only while it holds bytes.
         if input.isEmpty { exchanges.lendReceived(&buffer) } else { swap(&buffer, &input) }
         let over = receive(&buffer, carrier, delegate)
         if over != nil { buffer.removeAll() }
@@ -23,7 +23,7 @@ extension CarriedExchange {
             exchanges.giveBackReceived(&buffer)
             return over
         }
-        // A large rest is not copied. Its buffer stays here.
+        // This exchange keeps the buffer of a large rest, because a copy would be expensive.
         swap(&buffer, &input)
         guard input.count <= Self.lowWater, input.capacity > Self.readLimit / 2 else { return nil }
         swap(&buffer, &input)
@@ -63,7 +63,7 @@ extension CarriedExchange {
         }
     }
 
-    /// Reads more records of TLS while they are content, to pass larger pieces on.
+    /// Reads several TLS records of content together, to pass on larger pieces.
     private func receive(into buffer: inout ByteBuffer, from carrier: Carrier) -> CarrierReceived {
         if let last = flow.last { return last }
         let first = carrier.receive(into: &buffer, limit: Self.readLimit)
@@ -112,8 +112,8 @@ extension CarriedExchange {
         }
     }
 
-    /// Passes a piece on. What is not taken comes again after `resumeBody`.
-    /// - Returns: `nil` when all was taken.
+    /// Passes a piece on. Bytes that the delegate does not take are passed again after `resumeBody`.
+    /// - Returns: `nil` if all bytes were taken.
     private func pass(
         _ range: Range<Int>, of buffer: inout ByteBuffer, _ delegate: any UpstreamStreamDelegate
     ) -> Parsing? {
@@ -131,7 +131,7 @@ extension CarriedExchange {
     private static let refused = Over(.aborted, "the answer was refused")
 
     private func closed(_ isClean: Bool, _ delegate: any UpstreamStreamDelegate) -> Over? {
-        // A clean end of one side of another protocol: the other side continues, or its last bytes still go out.
+        // The upstream of an upgraded connection ended its side cleanly, and the client still sends.
         if machine.isSwitched, isClean, !flow.isUploadOver || !output.isEmpty {
             delegate.upstreamEndedItsSide()
             return nil
@@ -143,7 +143,7 @@ extension CarriedExchange {
         }
     }
 
-    /// Distinguishes a failure before the first byte of the answer from one within it.
+    /// Ends the exchange after a failure of the connection. A failure within the answer truncates it.
     private func broken(_ error: TransportError) -> Over {
         if machine.isSwitched || machine.isWhole { return Over() }
         if machine.closed(isClean: false) == .unanswered { return Over(error) }

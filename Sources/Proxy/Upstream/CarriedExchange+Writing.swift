@@ -2,12 +2,12 @@ import CurlTransport
 import HTTPServer
 import Reactor
 
-// Writes the request's body as far as the connection takes it.
+// Writing the request's body as far as the connection accepts it.
 extension CarriedExchange {
     func write(_ carrier: Carrier, _ delegate: any UpstreamStreamDelegate) -> Over? {
         while !flow.isDeaf {
             if machine.wantsUpload, !flow.isUploadPaused, output.count <= Self.lowWater {
-                // A client as fast as the upstream must let others have a turn.
+                // A client as fast as the upstream must leave time for other exchanges.
                 guard uploadShare.takesMore(turn: exchanges.loop.now, now: .current()) else {
                     goOnNextTurn()
                     return nil
@@ -20,7 +20,7 @@ extension CarriedExchange {
             case .wouldBlock: return nil
             case .failed where flow.end != nil: return Over()
             case .failed:
-                // The peer's last bytes may still be readable.
+                // The upstream's last bytes may still be readable.
                 flow.isDeaf = true
                 machine.stopUpload()
                 output.removeAll()
@@ -34,7 +34,7 @@ extension CarriedExchange {
         return machine.isWhole && isRequestOver ? Over() : nil
     }
 
-    /// Whether all of the request was sent, or the rest is not wanted.
+    /// Whether the whole request was sent, or the upstream does not want the rest.
     var isRequestOver: Bool {
         flow.isDeaf || machine.isUploadStopped || machine.isUploadFinished && output.isEmpty
     }
