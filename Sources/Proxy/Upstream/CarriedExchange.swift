@@ -4,38 +4,38 @@ import HTTPMessage
 import HTTPServer
 import Reactor
 
-/// An HTTP/1.1 request on a carrier: performs I/O for `HTTP1Exchange`. Reused: see `ExchangePool`. Loop's thread only.
+/// An HTTP/1.1 request on a carrier: performs the I/O of `HTTP1Exchange`. `ExchangePool` reuses it. Loop's thread only.
 final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     var isHTTP2: Bool { false }
     var isQueued: Bool { connectionRequest.isQueued }
     var isWanted: Bool { delegate?.isWanted ?? false }
-    /// Bytes of an answer read in one turn: a peer may send as fast as the proxy reads.
+    /// Limit of bytes of an answer read in one turn. A peer may send as fast as the proxy reads.
     static let share = 256 * 1024
-    /// Bytes of one read. A large read becomes one large write, with fewer acknowledgements and wake-ups.
+    /// Limit of bytes in one read. A large read becomes one large write, with fewer acknowledgements and wake-ups.
     static let readLimit = 256 * 1024
-    /// Size of one piece of the request's body. The next one is taken when `output` holds at most `lowWater` bytes.
+    /// Size of a piece of the request's body. The next piece is taken when `output` holds at most `lowWater` bytes.
     static let pieceLimit = 64 * 1024
     static let lowWater = 16 * 1024
 
-    /// The two directions of one request.
+    /// State of the two directions of one request.
     struct Flow {
-        /// Number of bytes at the front of `input` that are content not yet taken.
+        /// Number of bytes at the front of `input` that the delegate has not taken yet.
         var held = 0
         var isBodyPaused = false
         var isUploadPaused = false
-        /// End of the connection, found behind bytes that have not been handled yet.
+        /// End of the connection, if it was read before all earlier bytes were handled.
         var last: CarrierReceived?
         /// Whether the peer's end was clean; `nil` until all bytes before it have been handled.
         var end: Bool?
-        /// Writing has failed; the peer's last bytes may still be read.
+        /// Whether writing has failed. The upstream's last bytes may still be readable.
         var isDeaf = false
-        /// The client ended its side of another protocol, after the bytes in `output`.
+        /// Whether the client of an upgraded connection ended its side, after the bytes in `output`.
         var isUploadOver = false
     }
 
-    /// Why the exchange is over.
+    /// End of the exchange.
     struct Over {
-        /// `nil`: the answer is complete.
+        /// Failure of the exchange; `nil` if the answer is complete.
         let error: TransportError?
 
         init(_ error: TransportError? = nil) { self.error = error }
@@ -63,7 +63,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         @safe @exclusivity(unchecked)
     #endif
     var output = ByteBuffer()
-    /// Bytes received but not handled: an incomplete line, or bytes that the delegate refused.
+    /// Bytes received but not handled: an incomplete line, or bytes that the delegate has not taken.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -79,8 +79,8 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
 
     // MARK: The connection
 
-    /// Begins, at once on an idle connection.
-    /// - Returns: the end, in place of `upstreamEnded`, where the request was over at once.
+    /// Begins the request. With an idle connection, sends it at once.
+    /// - Returns: the end, if the request ended at once. `upstreamEnded` is then not called.
     func start(
         _ request: consuming UpstreamRequest, over pool: CarrierPool, delegate: any UpstreamStreamDelegate
     ) -> UpstreamEnd? {
@@ -89,8 +89,8 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         return connect(over: pool).map(leave)
     }
 
-    /// Writes the head on an idle connection, or requests a new one. An idle connection that has ended is closed; so is one
-    /// that has sent bytes, which would be taken for the answer.
+    /// Writes the head on an idle connection, or requests a new connection. Closes idle connections that have ended or
+    /// received bytes, because these bytes would be read as the answer.
     private func connect(over pool: CarrierPool) -> Over? {
         do throws(TransportError) {
             while let carrier = try pool.connect(
@@ -137,7 +137,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         head.isSecret = true
         let step = write(&head, carrier, delegate)
         if step != .send { head.removeAll() }
-        // Only the head is wiped, not the body behind it.
+        // Only the head holds secrets. The body after it is not wiped.
         head.isSecret = false
         swap(&head, &output)
         switch step {
@@ -152,14 +152,14 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         return .begun(write(carrier, delegate))
     }
 
-    /// - Returns: `nil` for an unusable connection.
+    /// Appends the head. Returns `nil` if the connection is unusable.
     private func write(
         _ head: inout ByteBuffer, _ carrier: Carrier, _ delegate: any UpstreamStreamDelegate
     ) -> HeadStep? {
         let form = HeadForm(isAbsolute: carrier.needsAbsoluteForm, pair: carrier.pair)
         guard delegate.writeHead(form, to: &head) == .send else { return .withhold }
         frame(&head, carrier)
-        // The connection's last check: a later byte is taken for the answer.
+        // Last check of the connection: bytes that arrive later are read as the answer.
         guard carrier.isUntouched() else { return nil }
         return delegate.hasTokenEnded ? .withhold : .send
     }
@@ -172,7 +172,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     }
 
     func carrierReady(_ carrier: Carrier) {
-        // One side of another protocol has ended, and the other side's bytes can't be passed on.
+        // An upgraded upstream has ended its side and the connection broke, so the client's bytes can't be passed on.
         tell(flow.end != nil && carrier.isBroken ? Over() : pump())
     }
 
@@ -189,8 +189,8 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         tell(pump())
     }
 
-    /// Reads before it writes: a peer that refuses an upload answers and closes, and further writes would lose its
-    /// answer to a reset.
+    /// Reads first, then writes. An upstream that refuses an upload answers and closes: a write would then cause a
+    /// reset, which loses the answer.
     private func pump() -> Over? {
         guard let carrier, let delegate else { return nil }
         return read(carrier, delegate) ?? write(carrier, delegate)
@@ -223,7 +223,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         delegate.upstreamEnded(leave(over))
     }
 
-    /// Lets go of the connection, the owner and the request's secrets. The exchange is then free for another request.
+    /// Releases the connection, the delegate and the request's secrets. The exchange is then free for another request.
     private func leave(_ over: Over) -> UpstreamEnd {
         var end = UpstreamEnd(error: over.error)
         if let carrier {

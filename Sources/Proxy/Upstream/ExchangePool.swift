@@ -7,26 +7,26 @@ final class ExchangePool {
         @safe @exclusivity(unchecked)
     #endif
     private var free: [CarriedExchange] = []
-    /// The latest buffer first: its memory is in the processor's cache.
+    /// Buffers for received bytes. The last returned is lent first, because its memory is in the processor's cache.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
     private var received = InlineArray<8, ByteBuffer> { _ in ByteBuffer() }
     private var receivedCount = 0
     private var piece = ByteBuffer()
-    /// Limit of kept exchanges. Without it, the peak would stay forever.
+    /// Limit of kept exchanges. Without a limit, the memory of a peak would never be freed.
     private static let maxFree = 256
 
     init(loop: EventLoop) { self.loop = loop }
 
-    /// An exchange, which returns to this pool at its end.
+    /// Returns a free exchange, which comes back to this pool at its end.
     func exchange() -> CarriedExchange { free.popLast() ?? CarriedExchange(exchanges: self) }
 
     func giveBack(_ exchange: CarriedExchange) {
         if free.count < Self.maxFree { free.append(exchange) }
     }
 
-    // Buffers are lent and returned empty. While one is in use, another call gets a new one.
+    // Buffers are lent empty and returned empty. If no buffer is free, the caller allocates memory.
 
     func lendReceived(_ buffer: inout ByteBuffer) {
         guard receivedCount > 0 else { return }

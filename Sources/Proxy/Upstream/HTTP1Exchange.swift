@@ -2,21 +2,21 @@ import HTTPMessage
 import WireText
 
 /// One request and its answer on an HTTP/1.1 connection, without I/O: takes the answer's bytes, returns their meaning,
-/// and tracks the upload. Can't be copied, so that its head is lent at no cost.
+/// and tracks the upload. Not copyable, so lending the head costs nothing.
 struct HTTP1Exchange: ~Copyable {
     enum Upload: Equatable {
         case none
         case length(UInt64)
         case chunked
-        /// After a 101, the bytes of both sides are another protocol's.
+        /// The request offers an upgrade. After a 101, both sides send another protocol.
         case upgrade
     }
 
     /// Meaning of the answer's next bytes. Reading continues at `consumed`.
     enum Event: Equatable {
-        /// The next call needs the bytes after `consumed`, and more.
+        /// The bytes after `consumed` are incomplete. The next call needs these bytes and more.
         case needMore(consumed: Int)
-        /// `head` is complete: of an interim answer, of 101, or of the final answer.
+        /// `head` holds a complete head: of an interim answer, of 101, or of the final answer.
         case head(consumed: Int)
         case content(ByteRange, consumed: Int)
         /// The answer is complete. Bytes after `consumed` are unexpected.
@@ -33,7 +33,7 @@ struct HTTP1Exchange: ~Copyable {
     /// Progress of the answer.
     private enum Reading {
         case heads(Heads)
-        /// - Parameter left: bytes still to come.
+        /// - Parameter left: number of bytes still to come.
         case content(left: UInt64)
         case chunked
         /// A body until the connection's end.
@@ -43,24 +43,24 @@ struct HTTP1Exchange: ~Copyable {
         case done
     }
 
-    /// The interim heads and the final one.
+    /// State of reading the interim heads and the final head.
     private struct Heads {
         var interim = 0
         var bytes = 0
-        /// Offset up to which the incomplete line was searched for its end.
+        /// Number of bytes of the incomplete line that were searched for its end.
         var scanned = 0
         var sawBytes = false
-        /// `head` belongs to an interim answer.
+        /// Whether `head` holds the head of an interim answer, which was returned.
         var isHeadOver = false
     }
 
     /// Progress of the request's body.
     private enum Sending {
-        /// - Parameter left: bytes of a body of known length.
+        /// - Parameter left: number of bytes still to be sent of a body of known length.
         case content(left: UInt64)
         case chunks
         case finished
-        /// The rest is not wanted.
+        /// The upstream does not want the rest.
         case stopped
     }
 
@@ -83,7 +83,7 @@ struct HTTP1Exchange: ~Copyable {
     private var sending = Sending.finished
     private var offersUpgrade = false
     private var isHead = false
-    /// The body waits for 100.
+    /// Whether the body waits for a 100.
     private var expectsContinue = false
 
     /// Prepares for the next request. Keeps memory.
@@ -103,8 +103,8 @@ struct HTTP1Exchange: ~Copyable {
 
     // MARK: The answer
 
-    /// - Parameter from: offset in `bytes`. Earlier bytes may be gone.
-    /// - Throws: a 502 error. The connection is then unusable.
+    /// Returns the meaning of the next bytes.
+    /// - Throws: error with status 502. The connection is then unusable.
     mutating func next(_ bytes: Span<UInt8>, from: Int) throws(MessageError) -> Event {
         switch reading {
         case .heads(var heads):
@@ -192,7 +192,7 @@ struct HTTP1Exchange: ~Copyable {
             return
         }
         if head.status == 101, offersUpgrade { return reading = .switched }
-        // The rest of a refused request is not wanted, nor a body that still waits for 100.
+        // An upstream that sends an error does not want the rest, and without a 100 it does not want the body.
         if head.status >= 400 || expectsContinue { stopUpload() }
         switch head.framing {
         case .none: reading = .done
@@ -204,7 +204,7 @@ struct HTTP1Exchange: ~Copyable {
         }
     }
 
-    /// - Parameter isClean: over TLS, after close_notify (RFC 9112, section 9.8).
+    /// - Parameter isClean: whether the connection ended in order, over TLS with close_notify (RFC 9112, section 9.8).
     func closed(isClean: Bool) -> Closing {
         switch reading {
         case .heads(let heads): heads.sawBytes ? .cut : .unanswered
@@ -230,21 +230,21 @@ struct HTTP1Exchange: ~Copyable {
         }
     }
 
-    /// Number of bytes that may be sent at once, at most `limit`.
+    /// Returns the number of bytes that may be sent at once, at most `limit`.
     func room(_ limit: Int) -> Int {
         guard case .content(let left) = sending else { return limit }
         return Int(min(UInt64(limit), left))
     }
 
-    /// A piece of the body goes out.
+    /// Notes that a piece of the body was sent.
     mutating func sent(_ count: Int) {
         expectsContinue = false
         guard case .content(let left) = sending else { return }
         sending = left <= UInt64(count) ? .finished : .content(left: left - UInt64(count))
     }
 
-    /// The client's body has ended.
-    /// - Returns: `false` when it is shorter than announced.
+    /// Handles the end of the client's body.
+    /// - Returns: `false` if the body is shorter than announced.
     mutating func endUpload() -> Bool {
         switch sending {
         case .content: return false
@@ -255,7 +255,7 @@ struct HTTP1Exchange: ~Copyable {
         }
     }
 
-    /// Whether the next `count` bytes of the answer, if they come, are content.
+    /// Whether the next `count` bytes of the answer are certainly content.
     func isContent(_ count: Int) -> Bool {
         switch reading {
         case .content(let left): left >= UInt64(count)
@@ -264,7 +264,7 @@ struct HTTP1Exchange: ~Copyable {
         }
     }
 
-    // MARK: Afterwards
+    // MARK: State
 
     var isUploadFinished: Bool { if case .finished = sending { true } else { false } }
     var isUploadStopped: Bool { if case .stopped = sending { true } else { false } }
@@ -280,7 +280,7 @@ struct HTTP1Exchange: ~Copyable {
 
     var isWhole: Bool { if case .done = reading { true } else { false } }
 
-    /// Whether the messages allow another request on the connection.
+    /// Whether request and answer allow another request on the connection.
     var keepsConnection: Bool { isWhole && isUploadFinished && head.keepAlive }
 
     private static let lineTooLong = MessageError(status: 502, detail: "A line of the head is too long.")

@@ -6,15 +6,15 @@ import Heimdallr
 import Reactor
 import Reports
 
-/// One upstream on one loop: its rules, its connections, and its client's token as sent. Loop's thread only.
+/// One upstream on one loop: its rules, its connections, and its injected values. Loop's thread only.
 final class Upstream {
     let rules: UpstreamRules
     private let carriers: CarrierPool
-    /// HTTP/2 connections on these carriers.
+    /// HTTP/2 connections, which use carriers of this pool.
     private let http2: HTTP2Pool
     private let exchanges: ExchangePool
     let client: Heimdallr?
-    /// Whether the client is one of `client: auto`.
+    /// Whether the upstream has `client: auto`.
     let enrols: Bool
     let injected: InjectedValues
     private let timeouts: (response: Timeout, idle: Timeout)
@@ -22,15 +22,15 @@ final class Upstream {
     var nonces = NonceList()
     /// Name under which the client tracks rejections of its token by this upstream.
     let resource: String
-    /// Generation of the newest accepted token, on this loop.
+    /// Generation of the token accepted last on this loop.
     private var acceptedGeneration: UInt64 = 0
-    /// A successor uses its connections.
+    /// Whether a successor has taken over the connections.
     private var hasSuccessor = false
 
     /// - Parameters:
-    ///   - client: client of `settings.client`.
-    ///   - fixed: other injected values, by the entries of `inject`; already started.
-    ///   - former: predecessor with the same settings, whose connections continue.
+    ///   - client: OAuth client that `settings.client` names.
+    ///   - fixed: injected values other than tokens, by the entries of `inject`; already started.
+    ///   - former: predecessor with the same settings. Its connections are taken over.
     init(
         _ rules: UpstreamRules, client: Heimdallr? = nil, fixed: [FixedCredential?] = [], options: PoolOptions,
         exchanges: ExchangePool, former: Upstream? = nil
@@ -49,16 +49,16 @@ final class Upstream {
         former?.hasSuccessor = true
     }
 
-    /// Deadlines of a request.
+    /// Returns the timeouts of a request.
     func timeouts(isGRPC: Bool) -> (response: Timeout, idle: Timeout) { isGRPC ? callTimeouts : timeouts }
 
-    /// All users of its connections know its successor.
+    /// Whether no connection is busy, or a successor has taken the connections over.
     var isQuiet: Bool { hasSuccessor || carriers.isQuiet && http2.waiting == 0 }
 
-    /// Number of connections that have to end before each request whose client still waits gets one.
+    /// Returns the number of connections that must end so that each waiting request with a present client gets one.
     func shortage(http2: Bool) -> Int { http2 ? self.http2.shortage : carriers.shortage }
 
-    /// Adds its current connections. Each pool counts once.
+    /// Adds the current connections, unless `counted` already contains their pool.
     func addConnections(to use: inout ConnectionUse, counted: inout Set<ObjectIdentifier>) {
         guard counted.insert(ObjectIdentifier(carriers)).inserted else { return }
         use.open += carriers.open
@@ -66,8 +66,8 @@ final class Upstream {
         use.waiting += carriers.waiting + http2.waiting
     }
 
-    /// Begins a request. Calls `began` with its stream before `delegate` gets any call.
-    /// - Returns: the end, in place of `upstreamEnded`, where the request was over at once.
+    /// Begins a request. Calls `began` with its stream before any call to `delegate`.
+    /// - Returns: the end, if the request ended at once. `upstreamEnded` is then not called.
     func begin(
         _ request: consuming UpstreamRequest, for delegate: any UpstreamStreamDelegate,
         began: (any UpstreamStream) -> Void
@@ -82,12 +82,12 @@ final class Upstream {
         return origin.begin(exchange)
     }
 
-    /// Returns the HTTP/2 connections for a request; `nil`: it uses HTTP/1.1, as upgrades do.
+    /// Returns the HTTP/2 connections for a request; `nil` if it uses HTTP/1.1, as upgrades do.
     private func http2Origin(for request: UpstreamRequest) -> HTTP2Origin? {
         let use = rules.settings.http2
         guard use != .never, use != .calls || request.isGRPC, request.upload != .upgrade else { return nil }
         let isSecure = request.origin.scheme == .https
-        // Without TLS the versions are not negotiated. gRPC calls need HTTP/2.
+        // Without TLS, no version is negotiated. Only gRPC calls, which need HTTP/2, then use it.
         guard use == .known || isSecure || request.isGRPC else { return nil }
         return http2.origin(.init(origin: request.origin, isKnown: use == .known || !isSecure))
     }
@@ -95,12 +95,12 @@ final class Upstream {
     /// Whether callers send their own tokens, which the proxy exchanges.
     var exchangesCallers: Bool { client?.exchangesCallers ?? false }
 
-    /// The client's token, unless it is suspect here. Never waits.
-    /// - Parameter client: the upstream's, or that of one caller.
+    /// Returns the client's token, unless it is suspect at this upstream. Never waits.
+    /// - Parameter client: client of the upstream, or of one caller.
     func currentToken(of client: Heimdallr?) -> AccessToken? { client?.currentToken(for: resource) }
 
-    /// Reports a 401 for this token.
-    /// - Returns: whether a newer token may come and the request is worth another try.
+    /// Reports a 401 or UNAUTHENTICATED for this token.
+    /// - Returns: whether a newer token may come, so that the request should be sent again.
     func refused(_ token: AccessToken, of client: Heimdallr?, saysInvalid: Bool, isReplay: Bool) -> Bool {
         client?.refused(token, by: resource, saysInvalid: saysInvalid, isReplay: isReplay) ?? false
     }
@@ -114,7 +114,7 @@ final class Upstream {
 
 extension PoolOptions {
     /// Options for connections to an upstream.
-    /// - Parameter trustAnchors: the configuration's file, used beside the system's anchors.
+    /// - Parameter trustAnchors: file of the configuration, used in addition to the system's anchors.
     public init(upstream settings: UpstreamSettings, trustAnchors: String?) {
         self.init()
         connectTimeout = settings.connectTimeout
@@ -139,8 +139,8 @@ extension PoolOptions.NextProxy {
 
 extension PoolOptions.TrustAnchors {
     /// - Parameters:
-    ///   - own: file of the peer, used alone.
-    ///   - extra: file of the configuration, used beside the system's anchors.
+    ///   - own: file for this peer, used alone.
+    ///   - extra: file of the configuration, used in addition to the system's anchors.
     public init(own: String?, extra: String?) {
         self = own.map { .only(file: $0) } ?? extra.map { .systemAnd(file: $0) } ?? .system
     }

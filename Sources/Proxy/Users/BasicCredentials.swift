@@ -6,7 +6,7 @@ struct BasicCredentials: Equatable {
     let user: String
     let password: [UInt8]
 
-    /// Credentials in Proxy-Authorization; `nil` when absent, repeated or unreadable.
+    /// Reads Proxy-Authorization; `nil` if the field is absent, repeated or unreadable.
     init?(_ head: RequestHead, _ bytes: Span<UInt8>) {
         guard let value = head.fields.value(ofOnly: { $0.known == .proxyAuthorization }) else { return nil }
         self.init(bytes[value])
@@ -27,13 +27,13 @@ struct BasicCredentials: Equatable {
         password = Array(text[(colon + 1)...])
     }
 
-    /// Text in UTF-8; `nil` when it has control characters, which neither names nor passwords have.
+    /// Returns the text in UTF-8; `nil` if it has control characters, which names and passwords must not have.
     static func text(_ bytes: [UInt8]) -> [UInt8]? {
         guard !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
         return String(validating: bytes, as: UTF8.self).map { Array($0.utf8) } ?? fromLatin1(bytes)
     }
 
-    /// The challenge asks for UTF-8 (section 2.1), but some clients, such as Python's `requests`, send ISO 8859-1.
+    /// Converts ISO 8859-1 to UTF-8. The challenge asks for UTF-8 (section 2.1), but Python's `requests` ignores that.
     private static func fromLatin1(_ bytes: [UInt8]) -> [UInt8] {
         bytes.flatMap { $0 < 0x80 ? [$0] : [0xC0 | $0 >> 6, 0x80 | $0 & 0x3F] }
     }

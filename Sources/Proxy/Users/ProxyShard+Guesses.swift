@@ -1,9 +1,9 @@
-// Limits the connections whose refusal of a wrong password is delayed, so that one source can't occupy too many.
+// Limit of connections that wait for a delayed 407, for each source: no source can occupy too many connections.
 extension ProxyShard {
-    /// Delayed refusals per source on one loop. Further connections are closed at once.
+    /// Limit of delayed refusals per source on one loop. Further connections are closed at once.
     static let maxHeldGuesses = 64
 
-    /// - Returns: `false` when too many from there are delayed already.
+    /// - Returns: `false` if too many refusals for this source are delayed already.
     func holdGuess(from source: String) -> Bool {
         let count = heldGuesses[source] ?? 0
         guard count < Self.maxHeldGuesses else { return false }

@@ -4,14 +4,14 @@ import Synchronization
 
 /// The users of `proxy.users` and their secrets, shared by all loops.
 ///
-/// Secrets are read off the loops: at start, and then for a request when the last reading is older than `maxAge`, so
-/// that a changed file takes effect within that time. Wrong credentials are checked once more after a new reading, at
-/// most once in `minInterval`, so that a new secret works at once. An unreadable secret matches nothing.
+/// Secrets are read off the loops: at start, and again for a request when the last reading is older than `maxAge`. So a
+/// changed file takes effect within that time. Wrong credentials also cause a new reading, at most once in
+/// `minInterval`, so a new secret works at once. An unreadable secret matches no password.
 final class UserDirectory: Sendable {
     enum Verdict: Equatable {
         case accepted
         case refused
-        /// The caller calls `refresh`, then checks again.
+        /// The caller must call `refresh`, then check again.
         case outdated
     }
 
@@ -25,9 +25,9 @@ final class UserDirectory: Sendable {
 
     private static let maxAge = Duration.seconds(5)
     private static let minInterval = Duration.seconds(1)
-    /// Compared for an unknown user, so that the check takes as long.
+    /// Secret compared for an unknown user, so that this check takes as long as any other.
     private static let nobody = Secret([UInt8](repeating: 0xFF, count: block))
-    /// Secrets are compared in multiples of this size, which hides their length.
+    /// Size to whose multiples secrets are padded, which hides their length.
     private static let block = 256
 
     private let providers: [String: any SecretProvider]
@@ -35,8 +35,8 @@ final class UserDirectory: Sendable {
     private let secretLost: @Sendable (String, any Error) -> Void
     private let state = Mutex(State())
 
-    /// - Parameter secretLost: called off the loops when a user's secret can't be read any more; the name first.
-    /// - Throws: `ListenError` when a secret can't be read or is no password.
+    /// - Parameter secretLost: called off the loops with a user's name when the secret became unreadable.
+    /// - Throws: `ListenError` if a secret can't be read or is not a valid password.
     init(
         _ providers: [String: any SecretProvider], secretLost: @escaping @Sendable (String, any Error) -> Void
     ) async throws(ProxyServer.ListenError) {
@@ -65,9 +65,9 @@ final class UserDirectory: Sendable {
     }
 
     /// Records refused credentials.
-    /// - Parameter source: their source.
-    /// - Returns: whether the answer has to be delayed, after many wrong ones from there; and the number to log now,
-    ///   with the user's name only if that user exists, because people type passwords there.
+    /// - Parameter source: address or user that sent the credentials.
+    /// - Returns: whether to delay the answer, after many wrong credentials from this source; the user, if it exists
+    ///   (people type passwords as names); and the number to log now, if any.
     func failed(
         _ credentials: BasicCredentials, from source: String
     ) -> (waits: Bool, user: String?, untold: Int?) {
@@ -112,7 +112,7 @@ final class UserDirectory: Sendable {
             do {
                 guard let text = BasicCredentials.text(try await provider.secret().revealedBytes) else {
                     throw SecretProviderError(
-                        "a password has no line breaks and no control characters, and this one has")
+                        "the password has a line break or another control character: remove it")
                 }
                 secrets[name] = Secret(padded(text))
             } catch {
@@ -122,7 +122,7 @@ final class UserDirectory: Sendable {
         return (secrets, errors)
     }
 
-    /// Passwords have no zero byte, so padded passwords stay distinct.
+    /// Pads a password with zeros. Passwords have no zero byte, so padded passwords stay distinct.
     private static func padded(_ bytes: [UInt8]) -> [UInt8] {
         bytes + [UInt8](repeating: 0, count: block - bytes.count % block)
     }

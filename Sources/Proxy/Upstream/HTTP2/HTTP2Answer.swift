@@ -4,8 +4,8 @@ import HTTPServer
 import Reactor
 import WireText
 
-/// The answer on one stream. The strict parsers of HTTP/1.1 read its heads and trailers, so that the same rules hold.
-/// Not copyable: reading the head costs no copy.
+/// The answer on one stream. The strict parsers of HTTP/1.1 read its heads and trailers, so the same rules hold. Not
+/// copyable, so lending the head costs nothing.
 struct HTTP2Answer: ~Copyable {
     private(set) var head = ResponseHead(reserving: 512, fields: 16)
     private(set) var isHeadComplete = false
@@ -43,7 +43,7 @@ struct HTTP2Answer: ~Copyable {
             isFirst = false
             _ = try head.append(line: line.bytes, allowHTTP2: true)
         }
-        // END_STREAM says that no body follows. HTTP/1.1 needs Content-Length for this.
+        // END_STREAM says that no body follows. The parser of HTTP/1.1 needs Content-Length instead.
         if block.endsStream, !isHead, head.status >= 200, head.status != 204, head.status != 304,
             head.index(of: .contentLength) == nil
         {
@@ -58,7 +58,7 @@ struct HTTP2Answer: ~Copyable {
         }
     }
 
-    /// Reads the trailers. Keeps those that may be forwarded.
+    /// Reads the trailers. Keeps trailers that may be forwarded.
     mutating func read(trailers fields: borrowing HTTP2FieldList, _ block: HTTP2Block) throws(MessageError) {
         guard isHeadComplete, !block.isTooLarge else {
             throw MessageError(status: 502, detail: "The trailers are too large, or came before a head.")

@@ -2,38 +2,38 @@ import CurlTransport
 import HTTP2
 import Reactor
 
-/// Times after which a silent connection has to show that it is alive.
+/// Times that decide when a silent connection counts as dead.
 struct HTTP2Liveness {
-    /// Minimum time without an answer after which a cancelled request puts the connection in doubt.
+    /// Minimum age of a cancelled request without an answer that makes the connection doubtful.
     var doubtAfter = Duration.seconds(1)
-    /// Silence of a connection with requests. Servers of gRPC refuse a PING more often than every five minutes.
+    /// Silence after which a connection with requests sends a PING. gRPC servers allow one PING in five minutes.
     var pingAfter = Duration.seconds(330)
     var pongWithin = Duration.seconds(20)
-    /// Silence of a connection without requests, before the next one begins on it. The server's answer to that request
-    /// resets its count of PINGs.
+    /// Silence after which an idle connection sends a PING before its next request. The answer to this request resets
+    /// the server's count of PINGs.
     var probeAfter = Duration.seconds(60)
-    /// At most half of `connect_timeout`: a dial may follow.
+    /// Time for the answer to that PING. At most half of `connect_timeout`, because a dial may follow.
     var probeWithin = Duration.seconds(2)
 }
 
-// A server or a network that went away without a word.
+// Detection of a server or network that disappeared without closing the connection.
 extension HTTP2Connection {
-    /// Whether a request may begin on it. After a long silence a PING asks first, because a request without any answer may
-    /// have been processed.
+    /// Whether a request may begin on this connection. After a long silence, sends a PING first, because the server may
+    /// process a request even if its answer is lost.
     func isAlive(_ session: HTTP2Session) -> Bool {
         guard exchanges.isEmpty, loop.now >= marks.heard + origin.liveness.probeAfter else { return true }
         ask(session)
         return false
     }
 
-    /// Notes a request that ended without an answer. If the server sent nothing in that time, the connection may be dead, and
-    /// serves no further request.
+    /// Notes a request that ended without an answer. If the server sent nothing since the request began, the connection
+    /// may be dead and takes no further request.
     func gotNoAnswer(since opened: LoopTime) {
         guard carrier != nil, marks.heard <= opened, loop.now >= opened + origin.liveness.doubtAfter else { return }
         marks.isDoubtful = true
     }
 
-    /// Whether requests wait for the answer to its PING.
+    /// Whether a PING checks the connection before its next request.
     var isProbed: Bool { marks.awaitsPong && exchanges.isEmpty }
 
     private func ask(_ session: HTTP2Session) {
@@ -44,7 +44,7 @@ extension HTTP2Connection {
         setTimer()
     }
 
-    /// The server has answered a PING.
+    /// Handles the server's answer to a PING.
     func answered() {
         marks.awaitsPong = false
         setTimer()

@@ -3,7 +3,7 @@ import HTTP2
 import HTTPServer
 import Reactor
 
-// Sends at the end of the loop's turn, so that all requests of one turn share a write.
+// Writing, at the end of the loop's turn: all requests of one turn share a write.
 extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
     func scheduleFlush() {
         guard !marks.isFlushing, isReady else { return }
@@ -45,13 +45,13 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
                 sent += count
                 guard sent < Self.share else { return goOnNextTurn() }
             case .wouldBlock: return
-            // A last answer or GOAWAY of the server may still be readable.
+            // The server's last answer or GOAWAY may still be readable.
             case .failed: return goOnNextTurn()
             }
         }
     }
 
-    /// Moves frames from the session to `output`. `isSecret` is set only by request heads, which hold credentials.
+    /// Moves frames from the session to `output`. Only a request's head, which holds credentials, sets `isSecret`.
     private func fill(_ session: HTTP2Session) {
         do throws(HTTP2Error) {
             try session.fill(&output, limit: Self.writeSize)
@@ -61,8 +61,9 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         output.isSecret = false
     }
 
-    /// Sends the session's last frames, such as GOAWAY, if the socket accepts them without waiting. Sends none if the head of a
-    /// request is among them, because another connection takes this request.
+    /// Sends the session's last frames, such as GOAWAY, if the socket accepts them at once. Sends nothing if they
+    /// include
+    /// a request's head: another connection will send this request.
     func sendLastWords(_ carrier: Carrier) {
         guard let session, output.isEmpty, !exchanges.values.contains(where: { $0.isUnsent }) else { return }
         try? session.fill(&output, limit: Self.writeSize)
@@ -116,7 +117,7 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         session?.end(stream, trailers: fields)
     }
 
-    /// Reopens the stream's receive window by bytes that the client has taken.
+    /// Reopens the stream's receive window by the number of bytes that the client has taken.
     func consume(_ count: Int, of stream: Int32) {
         session?.consume(stream, count)
         scheduleFlush()

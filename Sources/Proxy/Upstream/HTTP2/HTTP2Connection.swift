@@ -6,26 +6,26 @@ import Reactor
 
 /// An HTTP/2 connection to an origin: a session on a carrier, and the exchanges on its streams. Loop's thread only.
 ///
-/// It sends all output of a turn together, at the turn's end. It handles the session's events one by one, never within a call
+/// Sends all output of a turn together, at the turn's end. Handles the session's events one by one, never within a call
 /// from an exchange's owner.
 final class HTTP2Connection: CarrierOwner {
     struct Marks {
         var isFlushing = false
         var isTurnScheduled = false
         var isDispatching = false
-        /// Start of the loop's turn that read last.
+        /// Start of the turn in which the connection was read last.
         var lastRead = LoopTime(nanoseconds: 0)
-        /// Time of the latest bytes or PING.
+        /// Time of the last received bytes, or of the last PING sent.
         var heard = LoopTime(nanoseconds: 0)
         /// Time at which the connection became ready.
         var arrived = LoopTime(nanoseconds: 0)
-        /// A PING is out. No request begins before its answer.
+        /// Whether a PING is unanswered. No request begins before its answer.
         var awaitsPong = false
-        /// Whether the server has ever let a request begin.
+        /// Whether a request has begun on this connection, or could have begun.
         var hasWorked = false
-        /// Takes no further request, because the server did not react to one.
+        /// Whether the connection takes no further request because the server did not react to an earlier request.
         var isDoubtful = false
-        /// Whether it has brought an answer.
+        /// Whether an answer has come on this connection.
         var hasServed = false
     }
 
@@ -33,12 +33,12 @@ final class HTTP2Connection: CarrierOwner {
     static let maxStreams = 256
     /// Maximum of bytes read, and of bytes written, in one turn.
     static let share = 256 * 1024
-    /// Frames are gathered into writes of this size.
+    /// Size of writes, into which frames are gathered.
     static let writeSize = 32 * 1024
-    /// Maximum of body bytes that wait for the server's window. The client is read again below a quarter of it.
+    /// Maximum of body bytes that wait for the server's window. Below a quarter of it, the client is read again.
     static let uploadSize = 64 * 1024
 
-    /// Not to be used once the connection is lost: the origin may be gone then.
+    /// Must not be used after the connection is lost, because the origin may no longer exist.
     unowned let origin: HTTP2Origin
     let loop: EventLoop
     let buffers: ExchangePool
@@ -55,7 +55,7 @@ final class HTTP2Connection: CarrierOwner {
         @safe @exclusivity(unchecked)
     #endif
     var exchanges: [Int32: HTTP2Exchange] = [:]
-    /// Streams whose request body is to be read.
+    /// Streams that want the next piece of their request's body.
     var uploads: [Int32] = []
     /// Received bytes, to which the session's events refer.
     private var input = ByteBuffer()
@@ -76,7 +76,7 @@ final class HTTP2Connection: CarrierOwner {
 
     var isReady: Bool { session != nil }
     var hasServed: Bool { marks.hasServed }
-    /// Number of its client certificate: `TLSMaterial.pair`.
+    /// Number of the client certificate and key (`TLSMaterial.pair`).
     var pair: UInt64? { carrier?.pair }
 
     // MARK: The carrier
@@ -122,7 +122,7 @@ final class HTTP2Connection: CarrierOwner {
 
     // MARK: Requests
 
-    /// Whether a request may begin on it. Checks the socket first: the server may have sent GOAWAY or closed the connection.
+    /// Whether a request may begin on this connection. Checks the socket first for GOAWAY or the connection's end.
     func takesRequest() -> Bool {
         guard let carrier, isReady, carrier.isYoung, !marks.awaitsPong, !marks.isDoubtful else { return false }
         if !marks.isDispatching, marks.lastRead != loop.now, carrier.hasNews() {
@@ -172,7 +172,7 @@ final class HTTP2Connection: CarrierOwner {
     }
 
     /// Reads once, unless received bytes are still unhandled.
-    /// - Returns: number of bytes; 0 for none, or at the end of the connection.
+    /// - Returns: number of bytes; 0 if no bytes came or the connection ended.
     @discardableResult private func receive(_ carrier: Carrier) -> Int {
         guard input.isEmpty else { return 0 }
         marks.lastRead = loop.now
@@ -238,7 +238,7 @@ final class HTTP2Connection: CarrierOwner {
         restIfIdle()
     }
 
-    /// Waiting requests may get a stream.
+    /// Gives free streams to waiting requests.
     func serveOthers() { if carrier != nil { origin.serve() } }
 
     private static func error(of closing: HTTP2Closing) -> TransportError {
@@ -249,7 +249,7 @@ final class HTTP2Connection: CarrierOwner {
 
     // MARK: The end
 
-    /// The origin is gone, and the carrier is being closed.
+    /// Drops carrier and session when the origin no longer exists. The pool closes the carrier.
     func abandon() {
         (carrier, session) = (nil, nil)
         timer?.cancel()
@@ -270,17 +270,17 @@ final class HTTP2Connection: CarrierOwner {
         setTimer()
     }
 
-    /// Closes an idle connection after a GOAWAY.
+    /// Sends GOAWAY and closes an idle connection.
     private func leave() {
         try? session?.goAway(.noError)
         lost(TransportError(.connectionLimit, message: "the server takes no request"))
     }
 
-    /// Closes the connection, and ends all exchanges on it.
+    /// Closes the connection and ends all its exchanges.
     func lost(_ error: TransportError) {
         guard let carrier else { return }
         self.carrier = nil
-        // Delivers answers that were complete before the end, unless an outer call is doing so.
+        // Delivers answers that were complete before the end, unless an outer call does this.
         dispatch()
         sendLastWords(carrier)
         session = nil

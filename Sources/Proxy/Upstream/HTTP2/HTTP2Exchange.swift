@@ -8,14 +8,14 @@ import Reactor
 final class HTTP2Exchange: UpstreamStream {
     enum State {
         case none
-        /// In the queue of the origin.
+        /// Waiting in the queue of the origin.
         case waiting(HTTP2Origin)
         case open(HTTP2Connection, stream: Int32)
     }
 
     /// Progress of the request's body.
     enum Upload {
-        /// - Parameter left: bytes still to come; `nil`: unknown, the client marks the end.
+        /// - Parameter left: number of bytes still to come; `nil` if unknown. Then the client marks the end.
         case content(left: UInt64?)
         case finished
     }
@@ -29,7 +29,7 @@ final class HTTP2Exchange: UpstreamStream {
         @safe @exclusivity(unchecked)
     #endif
     private(set) var state = State.none
-    /// Place in the order of the requests that wait for a stream, time at which the wait began, and its deadline.
+    /// Position among the requests that wait for a stream. `began` and `deadline` are the wait's start and limit.
     private(set) var number: UInt64 = 0
     private(set) var began = LoopTime(nanoseconds: 0)
     private(set) var deadline = LoopTime(nanoseconds: 0)
@@ -37,9 +37,9 @@ final class HTTP2Exchange: UpstreamStream {
     private var upload = Upload.finished
     private var isUploadPaused = false
     private var share = TurnShare()
-    /// Content that the delegate has not taken. The stream's receive window bounds its size.
+    /// Content that the delegate has not taken. The stream's receive window limits the size of this buffer.
     private var held = ByteBuffer()
-    /// The end of the answer, reported after `held`.
+    /// End of the answer, if it came while `held` had bytes. It is reported after them.
     private var end: UpstreamEnd?
     /// Time at which the head was handed to the connection.
     private var opened = LoopTime(nanoseconds: 0)
@@ -93,7 +93,7 @@ final class HTTP2Exchange: UpstreamStream {
         }
     }
 
-    /// The connection reads the body at the turn's end.
+    /// Resumes the upload. The connection reads the body at the turn's end.
     func resumeUpload() -> UpstreamEnd? {
         isUploadPaused = false
         if case .open(let connection, let stream) = state { connection.wantsUpload(stream) }
@@ -138,7 +138,7 @@ final class HTTP2Exchange: UpstreamStream {
     }
 
     /// Ends the exchange and tells the delegate.
-    /// - Parameter code: for the upstream.
+    /// - Parameter code: code of RST_STREAM.
     func tell(_ error: TransportError, code: HTTP2Code = .cancel) {
         tell(UpstreamEnd(error: error, wasReused: wasReused), code: code)
     }
@@ -193,11 +193,11 @@ final class HTTP2Exchange: UpstreamStream {
 
     /// Handles the end of a stream without END_STREAM.
     /// - Parameters:
-    ///   - error: reported if no answer has begun; otherwise the answer is reported as truncated.
+    ///   - error: error to report if no answer has begun. Otherwise the answer is reported as truncated.
     ///   - wasRefused: whether the upstream says that it has not processed the request.
-    ///   - code: of the upstream's RST_STREAM.
+    ///   - code: code of the upstream's RST_STREAM.
     func cutOff(_ error: TransportError, wasRefused: Bool, code: HTTP2Code? = nil) {
-        // The answer is complete, and waits for the client.
+        // The answer is complete and waits for the client.
         guard end == nil else { return }
         var cut = UpstreamEnd(error: error, wasReused: wasReused)
         cut.code = code
@@ -219,7 +219,7 @@ final class HTTP2Exchange: UpstreamStream {
     func giveUpload(_ connection: HTTP2Connection, _ stream: Int32, turn: LoopTime) -> Bool {
         while let delegate, case .content(let left) = upload, !isUploadPaused, end == nil {
             guard connection.hasRoom(on: stream) else { return true }
-            // A client as fast as the upstream must leave time for others.
+            // A client as fast as the upstream must leave time for other exchanges.
             guard share.takesMore(turn: turn, now: .current()) else {
                 connection.goOnNextTurn()
                 return true

@@ -14,16 +14,16 @@ final class HTTP2Origin {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    /// In the order of their numbers.
+    /// Requests that wait for a stream, in the order of their numbers.
     private var waiting: [HTTP2Exchange] = []
     private var lastNumber: UInt64 = 0
     /// Time until which HTTP/2 is not tried again after a server did not offer it.
     private var http1Until = LoopTime(nanoseconds: 0)
     private var timer: LoopTimer?
     private var isServing = false
-    /// Whether a request that is on no list looks for a connection, so that the origin must not be removed.
+    /// Whether a request looks for a connection and is not in `waiting` yet. The origin must not be removed meanwhile.
     private var isBeginning = false
-    /// Expected number of streams on a connection that is being dialled.
+    /// Number of streams expected of a connection that is being dialled.
     private static let expectedStreams = 100
 
     init(_ key: HTTP2Pool.Key, in pool: HTTP2Pool) {
@@ -40,7 +40,7 @@ final class HTTP2Origin {
 
     // MARK: Requests
 
-    /// Begins a request on a connection that has room, or queues it.
+    /// Begins a request on a connection that has room, or queues the request.
     /// - Returns: the end, if the request failed at once.
     func begin(_ exchange: HTTP2Exchange) -> UpstreamEnd? {
         if !exchange.request.isFresh, waiting.isEmpty, let connection = readyConnection() {
@@ -72,7 +72,7 @@ final class HTTP2Origin {
         if waiting.isEmpty { cancelDials { $0.request.isQueued } }
     }
 
-    /// Finds a waiting request by halves: thousands may leave at once.
+    /// Finds a waiting request by binary search, because thousands may leave at once.
     private func index(of exchange: HTTP2Exchange) -> Int? {
         var (low, high) = (0, waiting.count)
         while low < high {
@@ -106,7 +106,7 @@ final class HTTP2Origin {
 
     // MARK: Waiting
 
-    /// Whether requests wait and every dial is queued, so that a stream or a connection has to end first.
+    /// Whether requests wait and no connection is being dialled or checked: a stream or a connection has to end first.
     var isQueued: Bool {
         !waiting.isEmpty && connections.allSatisfy { $0.isReady ? !$0.isProbed : $0.request.isQueued }
     }
@@ -128,7 +128,7 @@ final class HTTP2Origin {
                 do throws(TransportError) { try exchange.open(on: connection) } catch { exchange.tell(error) }
             }
         }
-        // It would take the place of one that is in use.
+        // A queued dial is no longer needed, and would take a connection from another request.
         if waiting.isEmpty { cancelDials { $0.request.isQueued } }
     }
 
@@ -166,7 +166,7 @@ final class HTTP2Origin {
     func failed(_ connection: HTTP2Connection, _ error: TransportError) {
         connections.removeAll { $0 === connection }
         if error.kind == .connectionLimit {
-            // Later requests may wait for longer.
+            // Requests that came later have later deadlines.
             expire()
             dialMore()
         } else if connections.allSatisfy({ $0.isReady }) {
@@ -181,7 +181,7 @@ final class HTTP2Origin {
         for exchange in failed { exchange.tell(error) }
     }
 
-    /// Handles a server that chose HTTP/1.1. Requests then use HTTP/1.1, the first one on this connection.
+    /// Handles a server that chose HTTP/1.1. Requests then use HTTP/1.1, the first of them on this connection.
     func lacksHTTP2(_ connection: HTTP2Connection, _ carrier: Carrier) {
         http1Until = loop.now + pool.carriers.options.maxConnectionAge
         carrier.release(unused: true)
@@ -196,19 +196,19 @@ final class HTTP2Origin {
         if connection.marks.hasWorked {
             dialMore()
         } else if connections.allSatisfy({ $0.isReady }) {
-            // Another one would have the same fate.
+            // No request could begin on this connection, so a new connection would not help.
             fail(error)
         }
         forgetIfUnused()
     }
 
-    /// The pool is gone.
+    /// Drops the connections when the pool no longer exists.
     func abandon() { for connection in connections { connection.abandon() } }
 
     private func forgetIfUnused() { if isUnused, !lacksHTTP2 { pool.remove(self) } }
 
     var isUnused: Bool { connections.isEmpty && waiting.isEmpty && !isBeginning }
 
-    /// Number of requests that wait for a stream. Dials in the carriers' queue are counted there.
+    /// Number of requests that wait for a stream. The carrier pool counts the dials in its queue.
     var waitingForStream: Int { max(0, waiting.count - connections.count { $0.request.isQueued }) }
 }

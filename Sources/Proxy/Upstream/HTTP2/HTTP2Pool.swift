@@ -1,8 +1,8 @@
 import CurlTransport
 import Reactor
 
-/// One upstream's HTTP/2 connections, by origin. They are carriers of its `CarrierPool`, which limits their number. Loop's
-/// thread only.
+/// One upstream's HTTP/2 connections, by origin. The upstream's `CarrierPool` makes them and limits their number.
+/// Loop's thread only.
 final class HTTP2Pool {
     struct Key: Hashable {
         let origin: Origin
@@ -37,8 +37,8 @@ final class HTTP2Pool {
         return origin.lacksHTTP2 ? nil : origin
     }
 
-    /// Adds an origin. Forgets those that only say that their server lacks HTTP/2 when there are many: names behind a wildcard
-    /// are unlimited.
+    /// Adds an origin. If there are many, drops unused origins, which only remember that a server lacks HTTP/2. A
+    /// wildcard may have any number of hosts.
     private func add(_ key: Key) -> HTTP2Origin {
         if origins.count >= Self.maxOrigins { origins = origins.filter { !$0.value.isUnused } }
         let origin = HTTP2Origin(key, in: self)
