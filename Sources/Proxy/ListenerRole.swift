@@ -20,7 +20,7 @@ enum ListenerRole {
 }
 
 /// The base-URL mode of one upstream. Every request gets a token, so the listener refuses requests that a web page
-/// could cause: by DNS rebinding (a foreign Host), with Origin, Sec-Fetch-Site, or a browser's User-Agent.
+/// could cause. It knows them by a foreign Host (DNS rebinding), Origin, Sec-Fetch-Site or a browser's User-Agent.
 struct UpstreamListener: Sendable {
     let index: Int
     let rules: RouteTable.Rules

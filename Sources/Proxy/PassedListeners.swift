@@ -15,7 +15,7 @@ extension Configuration {
     public static let adminName = "admin"
     public static let adminSocketName = "admin-socket"
 
-    /// Returns errors in the passed sockets, with remedies. Looks up names, and blocks meanwhile.
+    /// Returns errors in the passed sockets, with remedies. Blocks while it looks up names.
     public func faults(ofPassed sockets: [PassedSocket]) -> [String] {
         var faults: [String] = []
         var left = PassedSockets(sockets)

@@ -29,7 +29,7 @@ struct ProxyMetrics {
     private(set) var injections: [UInt64]
     /// gRPC calls by status.
     private(set) var calls: [UInt64]
-    /// Requests that the proxy answered without the upstream. `requests` counts them too; likewise the next two.
+    /// Counters of requests that the proxy answered without the upstream. The counters above include these requests.
     private(set) var ownRequests: [UInt64]
     private(set) var ownDurations: [UInt64]
     private(set) var ownNanoseconds: [UInt64]
@@ -116,7 +116,7 @@ struct ProxyMetrics {
     }
 }
 
-/// Maps upstreams to counters. A slot is an upstream of the configuration, or a group of requests without one.
+/// Maps upstreams to counters. A slot is an upstream of the configuration, or a group of requests without an upstream.
 struct MetricsLayout: Sendable {
     /// Index into `empty` for each slot. Upstreams with the same host and client share a row.
     let rows: [Int]

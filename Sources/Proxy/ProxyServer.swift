@@ -77,14 +77,14 @@ public final class ProxyServer: Sendable {
 
     /// Binds all listeners and starts accepting.
     /// - Parameters:
-    ///   - clients: by their names in the configuration.
+    ///   - clients: OAuth clients by their names in the configuration.
     ///   - loops: running loops, one per `proxy.threads`.
     ///   - users: the secrets of all `proxy.users`.
     ///   - credentials: sources of injected values other than tokens.
     ///   - interception: certificates of intercepted hosts.
     ///   - certificate: certificates of the listeners with TLS.
     ///   - own: set to which the addresses of the listeners are added.
-    ///   - passed: listening sockets given to the process at start.
+    ///   - passed: listening sockets from the service manager.
     /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory.
     public init(
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
@@ -101,7 +101,7 @@ public final class ProxyServer: Sendable {
         let change = try ListenerChange(from: [], to: configuration, lastNumber: 0, way)
         for listener in change.listeners { own.add(listener.bound) }
         self.own = own
-        // Read before the first request.
+        // Reads the machine's addresses before the first request.
         _ = InterfaceAddresses.shared
         let plan = ProxyPlan(
             configuration: configuration, clients: clients, observer: observer,
@@ -229,7 +229,7 @@ public final class ProxyServer: Sendable {
             new += made.compactMap(\.self)
             return made
         }
-        // A value may need longer: requests that need it are refused until it has been read.
+        // A value that takes longer delays no start. Requests that need this value are refused until it has been read.
         await waitBriefly(atMost: .seconds(1)) { [new] in
             await withDiscardingTaskGroup { group in
                 for value in new { group.addTask { await value.start() } }

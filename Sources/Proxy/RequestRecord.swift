@@ -54,7 +54,7 @@ public struct RequestRecord: Sendable {
     public var client: String?
     /// Kinds and names of the credentials of a rule without a client, without values.
     public var injection: String?
-    /// `nil` if the request was neither given a credential nor denied one.
+    /// Use of a credential; `nil` if the request neither got a credential nor was denied it.
     public var audit: Audit?
     /// User of `proxy.users`.
     public var user: String?

@@ -100,7 +100,7 @@ final class RuleSet {
                     options: poolOptions(rules, upstreams.count),
                     exchanges: exchanges, former: kept))
         }
-        timer = LoopTimer(on: loop) { [unowned self] in lookWhetherOver() }
+        timer = LoopTimer(on: loop) { [unowned self] in endIfQuiet() }
     }
 
     deinit { whenOver?() }
@@ -156,7 +156,7 @@ final class RuleSet {
             let row = layout.rows[slot]
             var use = report.upstreams[row].connections ?? ConnectionUse()
             use.limit += upstream.rules.settings.maxConnections
-            // Upstreams of one row count together.
+            // Upstreams of the same row share these counters, so they are set, not added.
             use.opened = connections[row].opened
             use.reused = connections[row].reused
             use.certificateEnd = connections[row].certificateEnd
@@ -179,7 +179,7 @@ final class RuleSet {
     }
 
     /// Ends these rules when no connection is busy. A connection may return to its pool after the last request ended.
-    private func lookWhetherOver() {
+    private func endIfQuiet() {
         guard underWay == 0, let done = whenOver else { return }
         guard (upstreams + [unmatched].compactMap(\.self)).allSatisfy(\.isQuiet) else {
             timer?.schedule(after: Self.quietInterval)

@@ -4,7 +4,7 @@ public import CurlTransport
 /// `error`.
 public struct UpstreamFailure: Sendable {
     public var upstream = ""
-    /// Client of the token sent.
+    /// OAuth client of the token that was sent.
     public var client: String?
     /// URL without its query; `HOST:PORT` for a tunnel. Printable ASCII.
     public var url: [UInt8] = []

@@ -66,7 +66,7 @@ struct Gate {
             throw .signsInItself
         }
 
-        // Max-Forwards: TRACE and OPTIONS count the proxies they may pass (RFC 9110, section 7.6.2).
+        // Max-Forwards limits the proxies that TRACE and OPTIONS may pass (RFC 9110, section 7.6.2).
         if head.methodKind == .trace || head.methodKind == .options, let index = head.index(of: .maxForwards) {
             let left = try MaxForwards.read(bytes[head.fields[index].value])
             guard left > 0 else { return .reply }

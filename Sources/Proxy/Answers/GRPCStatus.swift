@@ -58,7 +58,7 @@ extension GRPCStatus {
     }
 }
 
-// MARK: Of the proxy's own answers
+// MARK: Status of the proxy's own answers
 
 extension ProblemWord {
     /// The status for gRPC callers. `unavailable` tells a client library that the same call may succeed later.

@@ -4,7 +4,7 @@ import Reports
 
 // Problems caused by token endpoints and upstreams.
 
-// MARK: The token endpoint's
+// MARK: Token endpoints
 
 extension Problem {
     /// - Parameter signIn: called only when a person has to sign in.
@@ -42,7 +42,7 @@ extension Problem {
     }
 }
 
-// MARK: The upstream's
+// MARK: Upstreams
 
 extension Problem {
     init(_ error: TransportError) {

@@ -236,7 +236,7 @@ extension Problem {
     }
 }
 
-// MARK: Ours
+// MARK: The proxy itself
 
 extension Problem {
     static let loop = Problem(

@@ -41,7 +41,7 @@ struct Context {
         takeRole()
     }
 
-    /// Sets the role and the caller's listener from the rules.
+    /// Sets role, TLS and the caller's listener from the rules.
     private mutating func takeRole() {
         let listener = rules.listeners[stream.source.listener]
         (role, listenerTLS) = (listener?.role, listener?.tls)

@@ -29,7 +29,7 @@ final class EndedClients {
 
     init(loop: EventLoop) {
         self.loop = loop
-        timer = LoopTimer(on: loop) { [unowned self] in look() }
+        timer = LoopTimer(on: loop) { [unowned self] in check() }
     }
 
     func insert(_ request: Forwarder) {
@@ -42,7 +42,7 @@ final class EndedClients {
 
     /// Ends requests, the one longest without progress first. Each end frees a connection, and no further request gives
     /// way once enough are free.
-    private func look() {
+    private func check() {
         let now = loop.now
         for (key, entry) in entries where !entry.request.awaitsOthers || entry.request.progress != entry.progress {
             entries[key] = Entry(request: entry.request, progress: entry.request.progress, quietSince: now)

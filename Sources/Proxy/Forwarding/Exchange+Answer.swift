@@ -197,8 +197,8 @@ extension Exchange {
     @inline(__always)
     func keepsConnection(isRequestComplete: Bool) -> Bool { request.keepsAlive && isRequestComplete }
 
-    /// The same for an answer of the proxy. An HTTP/1.0 connection closes after it. So does a connection with an unread
-    /// body, which would be read as the next request.
+    /// The same for an answer of the proxy. HTTP/1.0 connections close after such an answer, and so do connections with
+    /// an unread body, which would be read as the next request.
     /// - Parameter closes: whether the answer itself closes the connection.
     func keepsConnection(behindOwn closes: Bool, isRequestComplete: Bool, mustClose: Bool) -> Bool {
         !closes && !mustClose && keepsConnection(isRequestComplete: isRequestComplete) && !request.isHTTP10

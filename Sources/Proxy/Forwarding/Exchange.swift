@@ -50,14 +50,14 @@ struct Exchange {
 
     struct Asked {
         var isContinued = false
-        /// The upstream waits for the client's next bytes.
+        /// Whether the upstream waits for the client's next bytes.
         var awaitsBody = false
         /// A piece of the body has been sent.
         var hasBody = false
     }
 
     struct Switched {
-        /// The client ended its side, and the upstream can't be told.
+        /// Whether the client ended its side and the upstream can't be told.
         var isLeaving = false
         var hasUpstreamEnded = false
     }
@@ -65,7 +65,7 @@ struct Exchange {
     /// Pause of a transfer, in addition to the wait of its state.
     enum Pause {
         case none
-        /// The client must take some of the answer.
+        /// The transfer waits until the client takes a part of the answer.
         case room
         /// The transfer waits for the loop's next turn, because other connections need time.
         case turn
@@ -86,9 +86,9 @@ struct Exchange {
     var state = State.deciding
     var attempts = Attempts()
     var pause = Pause.none
-    /// Set when the deadline has to be set again.
+    /// Whether the deadline has to be set again.
     var hasNewTime = false
-    /// A decision made within a call of the upstream's stream. `ended` returns it.
+    /// Action decided during a call from the upstream's stream. `ended` returns it.
     var outcome: Action?
     /// Status of a gRPC call; `nil` for other requests, and before the status is known.
     var callStatus: GRPCStatus?
@@ -111,8 +111,8 @@ struct Exchange {
 
     var isSwitched: Bool { if case .switched = state { true } else { false } }
     var isCollecting: Bool { if case .collecting = state { true } else { false } }
-    /// Whether an HTTP answer waits for the proxy, the upstream or the token endpoint, and not for room at the client.
-    /// Called only for clients that have ended their side.
+    /// Whether an HTTP answer waits for the proxy, the upstream or the token endpoint, not for its client. Asked only
+    /// for clients that have ended their side.
     var awaitsOthers: Bool {
         switch state {
         case .deciding, .collecting, .awaitingToken, .asked, .refused, .announced, .answered: pause != .room

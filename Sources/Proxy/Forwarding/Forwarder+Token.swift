@@ -4,7 +4,7 @@ import Reactor
 
 // Waits for a token that is missing or suspect.
 extension Forwarder {
-    /// Longest wait for a new token while a suspect one exists.
+    /// Longest wait for a new token while a suspect token exists.
     private static let suspectWait = Duration.seconds(2)
 
     /// Waits for a token in a task, which is cancelled when the client leaves. A token request already sent continues.

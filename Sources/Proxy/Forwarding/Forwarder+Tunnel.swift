@@ -8,7 +8,7 @@ import WireText
 // CONNECT (RFC 9110, section 9.3.6). After a refusal the client's connection closes, because the client may have sent
 // bytes for the target already (RFC 9931, section 3).
 extension Forwarder {
-    // MARK: To a listed host
+    // MARK: CONNECT to a listed host
 
     func answerConnect() {
         context.ledger.status = 200

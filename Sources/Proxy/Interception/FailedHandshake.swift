@@ -62,7 +62,7 @@ public struct FailedHandshake: Sendable {
             "only HTTP/1.1 and HTTP/2 are served inside TLS, and the program offered neither: set it to one of them"
         case .refused(.unrecognizedName): "the program must name the host of its CONNECT, which must be intercepted"
         case .refused(.internalError):
-            "no certificate could be made for this host: too many were requested at once, or the name is not valid in one"
+            "no certificate could be made for this host: too many were requested at once, or it has an invalid name"
         case .refused, .abandoned, .done: "check the program's log; set intercept: false to leave its TLS alone"
         case .alert, .ended, .reset, .silent:
             "\(trust?.program ?? "the program") may not trust the proxy: start it by heimdallr-proxy exec"

@@ -42,7 +42,7 @@ struct NearHosts: Sendable {
 
     /// - Parameters:
     ///   - asked: authority without an upstream.
-    ///   - caller: caller to whom only its own hosts are suggested; `nil` for the operator, who may see all hosts.
+    ///   - caller: caller that must be allowed to use the suggested host; `nil` for the operator, who sees all hosts.
     func nearest(to asked: Authority, caller: Caller?) -> HostPattern? {
         let whole = Array(asked.host.description.utf8)
         let parent = Array(whole.drop { $0 != UInt8(ascii: ".") }.dropFirst())

@@ -77,7 +77,7 @@ struct ExchangeSpan: Sendable {
             span.add("url.scheme", .text("http"))
             if !path.isEmpty { span.add("url.path", .text(path)) }
         }
-        // The requested host may be any text.
+        // The host of a request that was not forwarded may be any text.
         guard let authority = try? Authority(parsing: record.host.span) else { return }
         span.addServer(authority.host.description, authority.port ?? (isConnect ? nil : 80))
     }

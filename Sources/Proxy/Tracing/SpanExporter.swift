@@ -8,7 +8,7 @@ final class SpanExporter: Sendable {
     static let mostWaiting = 2048
     static let mostBytes = 4 << 20
     static let batch = 512
-    /// Time to wait for more spans after the first one.
+    /// Time to wait for more spans after the first span of a batch.
     static let gathering = Duration.seconds(1)
 
     private struct State {
@@ -27,7 +27,7 @@ final class SpanExporter: Sendable {
     private let notify: @Sendable (ExportNotice) -> Void
     private let state = Mutex(State())
     /// Wakes the task at the first span of a batch, and at the end.
-    private let bell: AsyncStream<Void>.Continuation
+    private let wakeUp: AsyncStream<Void>.Continuation
 
     init(
         _ collector: Collector, resource: [TraceSpan.Attribute], scope: (name: String, version: String),
@@ -38,9 +38,9 @@ final class SpanExporter: Sendable {
         self.scope = scope
         self.counts = counts
         self.notify = notify
-        let (rings, bell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        self.bell = bell
-        let task = Task { await run(rings) }
+        let (wakeUps, wakeUp) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        self.wakeUp = wakeUp
+        let task = Task { await run(wakeUps) }
         state.withLock { $0.task = task }
     }
 
@@ -50,7 +50,7 @@ final class SpanExporter: Sendable {
             guard !state.isEnding else { return .stopped }
             guard state.waiting.add(span, size: span.size) else { return .queueFull }
             if state.waiting.count == Self.batch, state.isGathering { state.nap?.cancel() }
-            if state.waiting.count == 1 { bell.yield() }
+            if state.waiting.count == 1 { wakeUp.yield() }
             return nil
         }
         if let loss { counts.dropped(1, loss) }
@@ -59,7 +59,7 @@ final class SpanExporter: Sendable {
     /// Sends queued spans for at most `limit`, then drops the rest.
     func finish(within limit: Duration) async {
         let task = beginEnding()
-        bell.finish()
+        wakeUp.finish()
         let timer = Task {
             try await Task.sleep(for: limit)
             task?.cancel()
@@ -70,7 +70,7 @@ final class SpanExporter: Sendable {
 
     func abandon() {
         beginEnding()?.cancel()
-        bell.finish()
+        wakeUp.finish()
     }
 
     private func beginEnding() -> Task<Void, Never>? {
@@ -83,9 +83,9 @@ final class SpanExporter: Sendable {
 
     // MARK: The task
 
-    private func run(_ rings: AsyncStream<Void>) async {
+    private func run(_ wakeUps: AsyncStream<Void>) async {
         var course = Course()
-        for await _ in rings {
+        for await _ in wakeUps {
             while !isEnding, !isEmpty {
                 if count < Self.batch { await nap(for: Self.gathering, isGathering: true) }
                 await send(takeBatch(), &course)

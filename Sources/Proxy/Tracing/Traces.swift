@@ -5,7 +5,7 @@ import Reactor
 import Reports
 import Synchronization
 
-/// Makes spans of requests and token requests and exports them, as configured. Any thread.
+/// Makes and exports spans of requests and token requests, as configured. Any thread.
 package final class Traces: Sendable {
     /// Makes the collector of a configuration. Its requests run on the loop.
     package typealias Connect = @Sendable (TracingSettings, _ trustAnchors: String?, EventLoop) -> Collector

@@ -45,7 +45,7 @@ enum TracesRequest {
         writer.fixed32(16, UInt32(span.mark.flags.rawValue) | 0x100 | isRemote)
     }
 
-    /// `STATUS_CODE_ERROR`
+    /// The number of `STATUS_CODE_ERROR`.
     private static let statusError: UInt64 = 2
 
     private static func write(_ attribute: TraceSpan.Attribute, to writer: inout ProtobufWriter) {

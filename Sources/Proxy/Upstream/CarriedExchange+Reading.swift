@@ -79,7 +79,7 @@ extension CarriedExchange {
         return .bytes(count)
     }
 
-    /// Handles the bytes in `buffer`. Leaves those that can't be handled yet.
+    /// Handles the bytes in `buffer`. Leaves bytes that can't be handled yet.
     private func parse(
         _ buffer: inout ByteBuffer, _ carrier: Carrier, _ delegate: any UpstreamStreamDelegate
     ) -> Parsing {

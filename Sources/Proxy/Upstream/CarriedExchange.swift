@@ -54,7 +54,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         @safe @exclusivity(unchecked)
     #endif
     private var carrier: Carrier?
-    /// `nil` between two requests.
+    /// Receiver of the events; `nil` between two requests.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -196,7 +196,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         return read(carrier, delegate) ?? write(carrier, delegate)
     }
 
-    // MARK: For the owner
+    // MARK: Calls from the delegate's side
 
     func cancel(_ code: HTTP2Code) {
         guard delegate != nil else { return }

@@ -77,7 +77,7 @@ enum LastLook {
 }
 
 enum UploadStep: Equatable {
-    /// Number of bytes written, not zero.
+    /// Number of bytes written into the buffer, not zero.
     case bytes(Int)
     /// No bytes are available. The next call comes after `resumeUpload`.
     case wait

@@ -61,9 +61,8 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         output.isSecret = false
     }
 
-    /// Sends the session's last frames, such as GOAWAY, if the socket accepts them at once. Sends nothing if they
-    /// include
-    /// a request's head: another connection will send this request.
+    /// Sends the session's last frames, such as GOAWAY, if the socket accepts them at once. Sends nothing if a request
+    /// head is among them: another connection will send it.
     func sendLastWords(_ carrier: Carrier) {
         guard let session, output.isEmpty, !exchanges.values.contains(where: { $0.isUnsent }) else { return }
         try? session.fill(&output, limit: Self.writeSize)

@@ -6,7 +6,7 @@ import Reactor
 final class HTTP2Origin {
     let key: HTTP2Pool.Key
     private unowned let pool: HTTP2Pool
-    /// Ready connections, and those being dialled.
+    /// Ready connections, and connections that are being dialled.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -17,11 +17,11 @@ final class HTTP2Origin {
     /// Requests that wait for a stream, in the order of their numbers.
     private var waiting: [HTTP2Exchange] = []
     private var lastNumber: UInt64 = 0
-    /// Time until which HTTP/2 is not tried again after a server did not offer it.
+    /// Time until which HTTP/1.1 is used, because the server did not offer HTTP/2.
     private var http1Until = LoopTime(nanoseconds: 0)
     private var timer: LoopTimer?
     private var isServing = false
-    /// Whether a request looks for a connection and is not in `waiting` yet. The origin must not be removed meanwhile.
+    /// Whether a request that is not in `waiting` looks for a connection. Then the origin must not be removed.
     private var isBeginning = false
     /// Number of streams expected of a connection that is being dialled.
     private static let expectedStreams = 100
