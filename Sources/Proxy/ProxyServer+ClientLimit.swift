@@ -5,8 +5,8 @@ extension ProxyServer {
     /// Descriptors kept for other purposes than connections of clients and upstreams.
     private static let reserve = 64
 
-    /// Returns the limit of concurrent clients: `max_connections`, but at most half the available descriptors. Their
-    /// requests need the other half for upstreams.
+    /// Returns the limit of concurrent clients: `max_connections`, but at most half the available descriptors. The
+    /// other half is for their connections to upstreams.
     public static func clientLimit(_ settings: ProxySettings) -> Int {
         min(settings.maxConnections, max(1, (DescriptorLimit.current - reserve) / 2))
     }

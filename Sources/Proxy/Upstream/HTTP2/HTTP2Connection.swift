@@ -6,8 +6,8 @@ import Reactor
 
 /// An HTTP/2 connection to an origin: a session on a carrier, and the exchanges on its streams. Loop's thread only.
 ///
-/// Sends all output of a turn together, at the turn's end. Handles the session's events one by one, never within a call
-/// from an exchange's owner.
+/// Sends all output of a turn together, at the turn's end. Handles the session's events one by one, never during a
+/// call from an exchange's delegate.
 final class HTTP2Connection: CarrierOwner {
     struct Marks {
         var isFlushing = false
@@ -249,7 +249,7 @@ final class HTTP2Connection: CarrierOwner {
 
     // MARK: The end
 
-    /// Drops carrier and session when the origin no longer exists. The pool closes the carrier.
+    /// Drops carrier and session, after the origin has gone. The carrier is already being closed.
     func abandon() {
         (carrier, session) = (nil, nil)
         timer?.cancel()
