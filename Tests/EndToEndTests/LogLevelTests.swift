@@ -44,7 +44,7 @@ struct LogLevelTests {
         #expect(try await tellsDetails())
         #expect(try await command().output.hasPrefix("debug for another "))
         try await eventually("it fell back") { [proxy] in
-            proxy.log.contains("the log's level is the configuration's again")
+            proxy.log.contains("the log's level is the configured level again")
         }
         #expect(try await command().output == "info, as the configuration says\n")
         #expect(try await !tellsDetails())

@@ -258,7 +258,7 @@ struct SecretsShownTests {
         written.add("the audit stream", try proxy.directory.read("audit.jsonl"))
 
         // Nothing of this was for show.
-        #expect(written.named("the log").contains(" debug a token was asked for "))
+        #expect(written.named("the log").contains(" debug a token was requested "))
         #expect(written.named("the log").contains(" debug administration was asked "))
         for result in ["success", "refused", "http_error", "bad_answer"] {
             #expect(written.named("the log").contains("result=\(result)"), "\(result)")

@@ -127,7 +127,7 @@ struct TracingTests {
         #expect(proxy.log.contains("certificate"))
         #expect(try await proxy.terminate() == .exited(0))
         #expect(collector.exports.isEmpty)
-        #expect(proxy.log.contains("spans were not exported before the end") || proxy.log.contains("stopped"))
+        #expect(proxy.log.contains("spans were not exported before the exit") || proxy.log.contains("stopped"))
     }
 
     @Test(
@@ -178,7 +178,7 @@ struct TracingTests {
         try await lost(1, "rejected", by: proxy)
         #expect(try await metric(proxy, "exported_total") == 1)
         try await eventually("the log") {
-            proxy.log.contains("the collector did not take some spans") && proxy.log.contains("too old")
+            proxy.log.contains("the collector rejected some spans") && proxy.log.contains("too old")
         }
         #expect(!proxy.log.contains("\u{1b}"))
         #expect(try await proxy.get("http://api.test/").status == 200)
@@ -210,7 +210,7 @@ struct TracingTests {
         let end = ContinuousClock.now
         #expect(try await proxy.terminate() == .exited(0))
         #expect(ContinuousClock.now - end < .seconds(8))
-        #expect(proxy.log.contains("spans were not exported before the end"))
+        #expect(proxy.log.contains("spans were not exported before the exit"))
     }
 
     @Test func `a collector that is not there costs spans, and nothing else`() async throws {

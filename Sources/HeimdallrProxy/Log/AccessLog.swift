@@ -2,9 +2,8 @@ import HTTPMessage
 import Proxy
 import Reactor
 
-/// One line for each request: the request, its result, its duration. Never a query, a field or a body.
-///
-/// Made on the loop that serves the request, so it is built byte by byte, without a dictionary or a sort.
+/// The access log: one line for each request, with its result and duration. It never shows a query, a header field
+/// or a body. The event loop that serves the request builds the line byte by byte, without a dictionary or a sort.
 enum AccessLog {
     static func line(_ record: RequestRecord, _ format: LogLine.Format) -> [UInt8] {
         var line = LogLine(format, record.startedAt + record.duration, level: "info", message: "request", capacity: 384)

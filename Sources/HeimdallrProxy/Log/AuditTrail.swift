@@ -9,20 +9,20 @@ import WireText
 /// The audit stream of the configuration in use. Any thread.
 final class AuditTrail: Sendable {
     private let stream = Mutex<AuditStream?>(nil)
-    /// Counts of former streams: a counter never goes back.
+    /// Sum of the counts of closed streams. It is added to the current counts, because a counter must never decrease.
     private let former = Mutex<AuditCounts?>(nil)
     private let logger: Logger
 
     init(logger: Logger) { self.logger = logger }
 
-    /// The stream for a configuration: the current one, or a new one that is not in use yet. Blocks.
+    /// Returns the current stream if its settings are equal; otherwise a new stream for `install`. Blocks.
     func prepare(_ settings: AuditSettings?) throws(AuditFault) -> AuditStream? {
         guard let settings else { return nil }
         if let current = stream.withLock({ $0 }), current.settings == settings { return current }
         return try AuditStream(settings, logger: logger)
     }
 
-    /// Replaces the current stream, which has no users any more. Blocks for a moment.
+    /// Puts `next` into use and closes the former stream, which must have no users any more. Blocks for a moment.
     func install(_ next: AuditStream?) {
         let before = stream.withLock { stream in
             defer { stream = next }
@@ -39,15 +39,15 @@ final class AuditTrail: Sendable {
         prepared.close()
     }
 
-    /// Opens the file again, which may have been moved away. Blocks.
+    /// Opens the file at its path again, because log rotation may have moved it. Blocks.
     func reopen() {
         do throws(AuditFault) { try stream.withLock({ $0 })?.reopen() } catch {
             logger.error(
-                "the audit file can't be opened again; the one that was open stays", metadata: ["reason": "\(error)"])
+                "the audit file can't be opened again; the old file stays in use", metadata: ["reason": "\(error)"])
         }
     }
 
-    /// `nil` without any stream so far.
+    /// Counts of all streams since the start; `nil` if there was no stream.
     var counts: AuditCounts? {
         let (now, former) = (stream.withLock { $0 }?.counts, former.withLock { $0 })
         guard now != nil || former != nil else { return nil }
@@ -84,8 +84,8 @@ final class AuditStream: Sendable {
 
     var counts: AuditCounts { writer.counts }
 
-    /// Opens the file again, which may have been moved away. Blocks.
-    /// - Throws: `AuditFault`; then the open file stays in use.
+    /// Opens the file at its path again, because log rotation may have moved it. Blocks.
+    /// - Throws: `AuditFault`. The old file then stays in use.
     func reopen() throws(AuditFault) {
         guard let file else { return }
         // Earlier lines belong to the former file.
@@ -102,11 +102,11 @@ final class AuditStream: Sendable {
         }
         logger.error(
             "the audit file can't be written: lines are dropped and counted, and requests go on",
-            metadata: ["file": "\(path)", "reason": "\(failure.sentence)", "what_to_do": "see to the disk"])
+            metadata: ["file": "\(path)", "reason": "\(failure.sentence)", "what_to_do": "check the disk"])
     }
 }
 
-/// One line of the audit stream: a JSON object (RFC 8259). Made on the loop that serves the request.
+/// One line of the audit stream: a JSON object (RFC 8259). The event loop that serves the request builds it.
 enum AuditLine {
     static func bytes(_ record: RequestRecord) -> [UInt8] {
         var line = LogLine(audit: record.audit?.rawValue ?? "", record.startedAt + record.duration)
@@ -125,7 +125,7 @@ enum AuditLine {
         return line.end()
     }
 
-    /// Reports the number of dropped lines.
+    /// Returns the line that reports the number of dropped lines.
     static func bytes(dropped count: Int, _ time: WallTime) -> [UInt8] {
         var line = LogLine(audit: "dropped", time)
         line.number("count", UInt64(clamping: count))

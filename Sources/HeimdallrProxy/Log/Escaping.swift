@@ -1,6 +1,6 @@
 import WireText
 
-/// Escapes text from outside, so that a terminal or a log shows it as text only.
+/// Escapes text from outside the proxy, so that it can't control a terminal or forge a line of the log.
 enum Escaping {
     enum Style { case text, quotedText, json }
 
@@ -23,7 +23,7 @@ enum Escaping {
         }
     }
 
-    /// Appends UTF-8 from outside. Invalid bytes become U+FFFD.
+    /// Escapes and appends UTF-8 text. Invalid bytes become U+FFFD.
     static func append(_ bytes: some Collection<UInt8>, to line: inout [UInt8], style: Style) {
         // Fast path: nearly all text is plain ASCII.
         if bytes.allSatisfy({ isPlainASCII($0, style) }) {

@@ -5,8 +5,8 @@ import Proxy
 import Reactor
 import Reports
 
-/// Log lines about tokens and failures: one line per event, without secrets. Failures use the same field names
-/// everywhere: `reason`, `url`, `cause` in libcurl's words, `what_to_do`.
+/// Log lines about tokens and failures: one line for each event, without secrets. All failures use the same field
+/// names: `reason`, `url`, `cause` (libcurl's message), `what_to_do`.
 enum EventLog {
     static func write(_ failure: UpstreamFailure, to logger: Logger) {
         var fields: Logger.Metadata = [
@@ -31,7 +31,7 @@ enum EventLog {
     /// Logs each request to a token endpoint at debug level.
     static func write(_ report: TokenRequestReport, to logger: Logger) {
         logger.debug(
-            "a token was asked for",
+            "a token was requested",
             metadata: [
                 "client": "\(report.client)", "grant_type": "\(report.grantType)",
                 "result": "\(report.result.rawValue)",
@@ -47,12 +47,12 @@ enum EventLog {
             logger.info("spans are exported again", metadata: ["dropped_so_far": .stringConvertible(dropped)])
         case .rejected(let count, let collector, let reason):
             logger.warning(
-                count > 0 ? "the collector did not take some spans" : "the collector warns of something",
+                count > 0 ? "the collector rejected some spans" : "the collector sent a warning",
                 metadata: [
                     "collector": "\(collector)", "rejected": .stringConvertible(count), "reason": "\(reason)",
                 ])
         case .unsent(let count):
-            logger.warning("spans were not exported before the end", metadata: ["spans": .stringConvertible(count)])
+            logger.warning("spans were not exported before the exit", metadata: ["spans": .stringConvertible(count)])
         }
     }
 
@@ -69,7 +69,7 @@ enum EventLog {
         case .tokenRefreshed(let expiresIn):
             fields["expires_in"] = .stringConvertible(LogSeconds(expiresIn))
             logger.info("token refreshed", metadata: fields)
-        // An unused token expires without a refresh (rule 10). No problem.
+        // An unused token expires without a refresh (rule 10), so this is not a warning.
         case .tokenLost(.expired):
             fields["reason"] = "expired"
             logger.info("token expired", metadata: fields)
@@ -109,14 +109,14 @@ enum EventLog {
     }
 }
 
-/// A time in a log line: `59s` for people, the number 59 in JSON.
+/// A duration in a log line: `59s` in text, the number 59 in JSON.
 struct LogSeconds: CustomStringConvertible, Sendable {
     let count: Int64
 
-    /// Whole seconds, rounded down, for a remaining time.
+    /// Rounds down to whole seconds, for a remaining time.
     init(_ duration: Duration) { count = duration.components.seconds }
 
-    /// Whole seconds, rounded up, for a waiting time: half a second is not "at once".
+    /// Rounds up to whole seconds, for a waiting time: half a second must not become 0.
     init(roundingUp duration: Duration) {
         count = duration.components.seconds + (duration.components.attoseconds > 0 ? 1 : 0)
     }

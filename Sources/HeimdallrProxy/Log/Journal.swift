@@ -1,15 +1,15 @@
 import Logging
 
-/// systemd's journal. Where standard error leads to it, each line begins with its priority: sd-daemon(3).
+/// systemd's journal. If it reads standard error, each line begins with a priority: sd-daemon(3).
 enum Journal {
-    /// Whether standard error is the stream of the journal that `JOURNAL_STREAM` names: systemd.exec(5).
+    /// Whether the journal reads standard error: `JOURNAL_STREAM` then names the same file (systemd.exec(5)).
     static let readsErrors =
         ProcessEnvironment.value(of: "JOURNAL_STREAM").map { $0 == OutputDescriptor.standardError.file } ?? false
 
-    /// The priority where the journal reads standard error; empty elsewhere.
+    /// Returns the priority if the journal reads standard error; otherwise an empty string.
     static func mark(_ level: Logger.Level) -> String { readsErrors ? priority(level) : "" }
 
-    /// `<3>` for an error: the levels of syslog(3).
+    /// Returns the level of syslog(3) in angle brackets, such as `<3>` for an error.
     static func priority(_ level: Logger.Level) -> String {
         switch level {
         case .critical: "<2>"

@@ -2,26 +2,26 @@ import Configuration
 import Logging
 import Synchronization
 
-/// The process's log level: the configured one, or a temporary one on request. Any thread.
+/// The process's log level: the configured level, or a temporary level that `log-level` has set. Any thread.
 ///
-/// Each logger of the process reads it, so a change applies to the next line.
+/// All loggers of the process read this level, so a change applies to the next line.
 final class LogLevel: Sendable {
-    /// An invalid request, with advice.
+    /// An invalid request for a level, with advice.
     struct Fault: Error { let sentence: String }
 
-    /// A temporary level.
+    /// A temporary level and its duration.
     struct Change: Sendable {
         var level: LogSettings.Level
         var time: Duration
     }
 
-    /// Default duration. A debug level without an end would fill a disk.
+    /// Default duration of a temporary level. A debug level without an end would fill the disk.
     private static let time = Duration.seconds(10 * 60)
     private static let times: ClosedRange<Duration> = .seconds(1) ... .seconds(24 * 60 * 60)
 
     private struct State {
         var configured: LogSettings.Level
-        var other: (level: LogSettings.Level, end: ContinuousClock.Instant)?
+        var temporary: (level: LogSettings.Level, end: ContinuousClock.Instant)?
         var timer: Task<Void, Never>?
     }
 
@@ -42,7 +42,7 @@ final class LogLevel: Sendable {
 
     private func update<Value>(_ body: (inout State) -> Value) -> Value {
         state.withLock { state in
-            defer { index.store(Self.index(of: state.other?.level ?? state.configured), ordering: .relaxed) }
+            defer { index.store(Self.index(of: state.temporary?.level ?? state.configured), ordering: .relaxed) }
             return body(&state)
         }
     }
@@ -62,7 +62,7 @@ final class LogLevel: Sendable {
         update { state in
             state.timer?.cancel()
             state.timer = timer
-            state.other = (change.level, end)
+            state.temporary = (change.level, end)
         }
     }
 
@@ -70,26 +70,26 @@ final class LogLevel: Sendable {
         update { state in
             state.timer?.cancel()
             state.timer = nil
-            state.other = nil
+            state.temporary = nil
         }
     }
 
-    /// - Returns: `nil` when another level was set in between.
+    /// Ends the temporary level and returns the configured one; `nil` if another change came first.
     private func fallBack(at end: ContinuousClock.Instant) -> LogSettings.Level? {
         update { state in
-            guard state.other?.end == end else { return nil }
+            guard state.temporary?.end == end else { return nil }
             state.timer = nil
-            state.other = nil
+            state.temporary = nil
             return state.configured
         }
     }
 
     var configured: LogSettings.Level { state.withLock { $0.configured } }
 
-    /// `info, as the configuration says`, or `debug for another 9m 58s, then info`.
+    /// The level in words: `info, as the configuration says`, or `debug for another 9m 58s, then info`.
     var sentence: String {
         state.withLock { state in
-            guard let (level, end) = state.other else { return "\(state.configured), as the configuration says" }
+            guard let (level, end) = state.temporary else { return "\(state.configured), as the configuration says" }
             return "\(level) for another \(DurationText.show(ContinuousClock.now.duration(to: end))), "
                 + "then \(state.configured)"
         }
@@ -111,7 +111,7 @@ final class LogLevel: Sendable {
     }
 
     /// Handles `heimdallr-proxy log-level` in the running proxy.
-    /// - Parameter wanted: `nil` to show the level only.
+    /// - Parameter wanted: `nil` shows the level without a change.
     func answer(_ wanted: (level: String, time: String?)?, _ logger: Logger) -> (isGood: Bool, text: String) {
         guard let wanted else { return (true, "\(sentence)\n") }
         let change: Change
@@ -121,14 +121,14 @@ final class LogLevel: Sendable {
         var fields: Logger.Metadata = ["level": "\(change.level)"]
         if change.level != configured { fields["for"] = .stringConvertible(LogSeconds(roundingUp: change.time)) }
         func note() { logger.notice("the log's level was changed by log-level", metadata: fields) }
-        // The line is logged at the more verbose of the two levels, so that it appears in the log.
+        // The notice is logged while the more verbose of the two levels is set, so that the log shows it.
         let isLess = Logger.Level(change.level) > Logger.Level(current)
         if isLess { note() }
         if change.level == configured {
             reset()
         } else {
             set(change) { level in
-                logger.notice("the log's level is the configuration's again", metadata: ["level": "\(level)"])
+                logger.notice("the log's level is the configured level again", metadata: ["level": "\(level)"])
             }
         }
         if !isLess { note() }

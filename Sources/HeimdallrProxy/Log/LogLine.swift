@@ -4,11 +4,11 @@ import WireText
 
 /// One line of the log, for people or for programs.
 ///
-/// Text is `2026-03-01T09:05:07.012Z info listening address=127.0.0.1:8080`. A value with a space, a quote or an
-/// unprintable character is quoted and escaped, so that no value can begin another line or field. JSON (RFC 8259) has
+/// A text line is `2026-03-01T09:05:07.012Z info listening address=127.0.0.1:8080`. A value with a space, a quote or an
+/// unprintable character is quoted and escaped, so no value can begin another line or field. A JSON line (RFC 8259) has
 /// the members `time`, `level` and `message`, then the fields.
 ///
-/// At a terminal the level is coloured, and time and names are dimmed. No value can add a colour.
+/// At a terminal the level is coloured, and the time and the names of fields are dimmed. No value can add a colour.
 struct LogLine {
     enum Format: Sendable {
         case text, json
@@ -55,14 +55,14 @@ struct LogLine {
         bytes += "\"".utf8
     }
 
-    /// The whole line.
+    /// Ends the line and returns its bytes.
     mutating func end() -> [UInt8] {
         if format == .json { bytes.append(UInt8(ascii: "}")) }
         bytes.append(UInt8(ascii: "\n"))
         return bytes
     }
 
-    // MARK: Fields, byte by byte, for lines made on a loop
+    // MARK: Fields of lines that an event loop builds byte by byte
 
     mutating func text(_ key: String, _ value: some Collection<UInt8>) {
         name(key)
@@ -83,7 +83,7 @@ struct LogLine {
         bytes += (value ? "true" : "false").utf8
     }
 
-    /// Three decimal places.
+    /// Appends milliseconds with three decimal places.
     mutating func milliseconds(_ key: String, _ duration: Duration?) {
         guard let duration else { return }
         let microseconds = UInt64(clamping: duration.wholeNanoseconds / 1000)
@@ -128,7 +128,7 @@ struct LogLine {
         if format == .colored { bytes += sequence.utf8 }
     }
 
-    /// SGR sequences (ECMA-48, section 8.3.117): the eight colours of every terminal, in its own theme.
+    /// SGR sequences (ECMA-48, section 8.3.117), with colours that each terminal shows in its theme.
     private enum Color {
         static let off = "\u{1B}[0m"
         static let faint = "\u{1B}[2m"
@@ -145,7 +145,7 @@ struct LogLine {
     }
 }
 
-// Fields of swift-log, by name.
+// Fields of swift-log, sorted by name.
 extension LogLine {
     static func bytes(
         _ format: Format, time: WallTime, level: Logger.Level, message: String, fields: Logger.Metadata

@@ -9,7 +9,7 @@ struct LogSetUp {
 
     private static let label = "heimdallr-proxy"
 
-    /// Installs the log for the whole process, once. Libraries also log here, but from warnings on only: their lower
+    /// Installs the log for the whole process. Called once. Libraries log warnings and errors only, because their lower
     /// levels show internals.
     static func bootstrap(_ settings: LogSettings) -> LogSetUp {
         let writer = LogWriter(format: format(settings.format), showsPriority: Journal.readsErrors)
@@ -20,7 +20,7 @@ struct LogSetUp {
         return LogSetUp(writer: writer, logger: Logger(label: label), level: level)
     }
 
-    /// Colours only at a terminal, and not with NO_COLOR (https://no-color.org).
+    /// Returns a format with colours only at a terminal, and only without NO_COLOR (https://no-color.org).
     private static func format(_ format: LogSettings.Format) -> LogLine.Format {
         switch format {
         case .json: return .json
@@ -33,7 +33,7 @@ struct LogSetUp {
 }
 
 extension Logger.Level {
-    /// The levels of the configuration have the names of swift-log's.
+    /// Levels in the configuration have the same names as levels in swift-log.
     init(_ level: LogSettings.Level) { self = Logger.Level(rawValue: level.rawValue) ?? .info }
 }
 
@@ -41,12 +41,12 @@ extension Logger.Level {
 struct LineLogHandler: LogHandler {
     let writer: LogWriter
     let level: LogLevel
-    /// Messages below it are never written, whatever the process's level.
+    /// Lowest level that this logger writes, even if the process's level is lower.
     var lowest = Logger.Level.trace
     var own: Logger.Level?
     var metadata: Logger.Metadata = [:]
 
-    /// The process's level, unless this logger has its own.
+    /// Level set for this logger; if there is none, the process's level, but at least `lowest`.
     var logLevel: Logger.Level {
         get { own ?? max(lowest, Logger.Level(level.current)) }
         set { own = newValue }

@@ -6,23 +6,23 @@ import Synchronization
 
 /// Writes finished lines to standard error on its own thread, so that no caller waits for a terminal, a pipe or a disk.
 ///
-/// Lines wait in a bounded buffer. When it is full, lines are dropped and counted, and a line reports their number once
-/// there is room. The first line after a pause is written at once. Lines that follow within a short time are written
-/// together, so that a busy log costs its callers no system calls.
+/// Lines wait in a bounded buffer. When the buffer is full, lines are dropped and counted, and a later notice reports
+/// their number. The first line after a pause is written at once. Lines that follow within a short time are written
+/// together, so callers of a busy log make no system calls.
 final class LogWriter: Sendable {
     private struct State: ~Copyable {
         var pending: [UInt8] = []
-        /// Dropped lines that were not reported yet.
+        /// Number of dropped lines that no notice has reported yet.
         var dropped = 0
         var counts = AuditCounts()
-        /// The thread sleeps until the next line, whose caller wakes it.
+        /// Whether the writer's thread sleeps until the next `write` wakes it.
         var isIdle = true
         var isClosing = false
         var flushes: [DispatchSemaphore] = []
     }
 
     let format: LogLine.Format
-    /// Each line begins with its priority, for the journal.
+    /// Whether each line begins with its priority for systemd's journal.
     private let showsPriority: Bool
     private let output: any LineOutput
     private let notice: @Sendable (_ dropped: Int) -> [UInt8]
@@ -31,8 +31,8 @@ final class LogWriter: Sendable {
     private let wake = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    ///   - output: not closed by the writer.
-    ///   - notice: makes the line that reports dropped lines; `nil` for one of the log.
+    ///   - output: destination of the lines. The writer does not close it.
+    ///   - notice: makes the line that reports dropped lines; `nil` makes a warning in `format`.
     init(
         format: LogLine.Format, output: any LineOutput = OutputDescriptor.standardError, capacity: Int = 1 << 20,
         showsPriority: Bool = false, notice: (@Sendable (_ dropped: Int) -> [UInt8])? = nil
@@ -46,8 +46,8 @@ final class LogWriter: Sendable {
         DispatchQueue(label: "log").async { self.work() }
     }
 
-    /// Takes one line; from any thread, never waits for the output. A line feed at the end is added when missing; there
-    /// must be none before it.
+    /// Adds one line to the buffer, and a line feed at its end if there is none. The line must not contain other line
+    /// feeds. Any thread. Never waits for the output.
     func write(_ line: [UInt8], level: Logger.Level = .info) {
         let wakes = state.withLock { state in
             guard !state.isClosing, state.pending.count + line.count < capacity else {
@@ -65,10 +65,10 @@ final class LogWriter: Sendable {
         if wakes { wake.signal() }
     }
 
-    /// Lines since the start.
+    /// Numbers of written and dropped lines since the start.
     var counts: AuditCounts { state.withLock { $0.counts } }
 
-    /// Blocks until all accepted lines are written, or until `limit` when the output is stuck. For use before exit.
+    /// Blocks until all accepted lines are written, but for `limit` at most.
     func flush(limit: DispatchTimeInterval = .seconds(2)) {
         let flushed = state.withLock { state -> DispatchSemaphore? in
             guard !state.isIdle else { return nil }
@@ -81,7 +81,7 @@ final class LogWriter: Sendable {
         _ = flushed.wait(timeout: .now() + limit)
     }
 
-    /// Flushes, and ends the thread. Later lines are not written.
+    /// Writes the accepted lines and ends the thread. Later lines are dropped.
     func close() {
         flush()
         state.withLock { $0.isClosing = true }
@@ -91,7 +91,7 @@ final class LogWriter: Sendable {
     private static let pause = DispatchTimeInterval.milliseconds(20)
     /// Pause after a failed write, for example to a full disk.
     private static let pauseAfterFailure = DispatchTimeInterval.seconds(1)
-    /// A buffer larger than this is freed after use.
+    /// Number of bytes above which a buffer is freed after use.
     private static let keptCapacity = 64 * 1024
 
     private func work() {
@@ -106,7 +106,7 @@ final class LogWriter: Sendable {
             let wrote = !batch.isEmpty
             let rest = wrote ? batch[output.take(batch)...] : []
             let hasFailed = !rest.isEmpty
-            // The line about dropped lines was not written either. It does not count.
+            // After a failed write, the notice in the batch is lost too. It does not count as a lost line.
             let told = hasFailed ? dropped : 0
             let lost = rest.count(where: { $0 == UInt8(ascii: "\n") }) - (told > 0 ? 1 : 0)
             if batch.capacity > Self.keptCapacity { batch = [] } else { batch.removeAll(keepingCapacity: true) }
@@ -118,7 +118,7 @@ final class LogWriter: Sendable {
                     state.counts.written -= UInt64(max(0, lost))
                 }
                 let isDone = state.pending.isEmpty && (state.dropped == 0 || hasFailed)
-                // After a pause without a line, the next line wakes the thread.
+                // The thread sleeps without a time limit only after a pause without a line.
                 state.isIdle = isDone && !wrote
                 defer { if isDone { state.flushes = [] } }
                 return (state.isClosing, state.isIdle, isDone ? state.flushes : [])
