@@ -65,8 +65,8 @@ struct DoctorTests {
         let run = try await doctor(client: client, upstream: upstream)
         #expect(run.ending == .exited(0), "\(run.transcript)")
         for words in [
-            "ok    token        got one: Bearer, good for 35", "scope read", "ok    TLS          TLSv1.", ", CN=server",
-            "issued by CN=heimdallr-proxy test CA", "takes connections", "ok    clock        agrees",
+            "ok    token        received: Bearer, valid for 35", "scope read", "ok    TLS          TLSv1.", ", CN=server",
+            "issued by CN=heimdallr-proxy test CA", "accepts connections", "ok    clock        agrees",
             "answers 200 to HEAD /, without a token", "can be read, mode 600", "Nothing is wrong.",
         ] { #expect(run.output.contains(words), "\(words): \(run.output)") }
         #expect(!run.transcript.contains("SEKRET"))
@@ -99,7 +99,7 @@ struct DoctorTests {
         expect(slow, fails: "token", ["no complete answer came in time"])
         let mute = try RawListener()
         let silent = try await upstreamFault("url: \"https://127.0.0.1:\(mute.port)\"")
-        expect(silent, fails: "TLS", ["takes connections and then says nothing"])
+        expect(silent, fails: "TLS", ["accepts connections and then sends nothing"])
     }
 
     @Test func `certificates: expired, self-signed, of an unknown authority, for another name`() async throws {
@@ -136,7 +136,7 @@ struct DoctorTests {
         let nginx = try await Nginx.secure(asksClients: true)
         let run = try await upstreamFault(
             "url: \"https://localhost:\(nginx.httpsPort)\", tls: {ca_file: \(nginx.authority.certificateFile)}")
-        #expect(run.output.contains("asks for a client certificate"), "\(run.output)")
+        #expect(run.output.contains("requests a client certificate"), "\(run.output)")
     }
 
     @Test func `wrong secret, HTML instead of JSON, 404`() async throws {
@@ -300,7 +300,7 @@ struct DoctorTests {
         let closed = "http://127.0.0.1:\(try freePort())"
         for client in ["issuer: \"\(closed)\"", "token_endpoint: \"\(closed)/token\""] {
             let run = try await clientFault(client)
-            expect(run, fails: "TCP", ["-     token        none, for what is said above", "One thing is wrong."])
+            expect(run, fails: "TCP", ["-     token        skipped because of the failure above", "One thing is wrong."])
         }
         let page = try RecordingOrigin { try $0.respond(body: "<html>") }
         let run = try await clientFault("issuer: \"\(page.url)\"")
@@ -344,7 +344,7 @@ struct DoctorTests {
             """, to: "config.yaml")
         let run = try await RunningProxy.run(["doctor", "--config", file])
         #expect(run.ending == .exited(0), "\(run.transcript)")
-        #expect(run.output.contains("ok    token        got one: Bearer"), "\(run.output)")
+        #expect(run.output.contains("ok    token        received: Bearer"), "\(run.output)")
     }
 
     @Test func `what can be used once only is not used`() async throws {
@@ -352,7 +352,7 @@ struct DoctorTests {
         let run = try await clientFault(
             "token_endpoint: \"\(endpoint.url)\", grant_type: refresh_token, refresh_token: REFRESH-SEKRET")
         #expect(
-            run.output.contains("-     token        not asked for: that would spend the refresh token"), "\(run.output)"
+            run.output.contains("-     token        not requested: that would spend the refresh token"), "\(run.output)"
         )
         #expect(!endpoint.requests.contains { $0.method == "POST" })
         #expect(!run.transcript.contains("SEKRET"))
@@ -376,7 +376,7 @@ struct DoctorTests {
         expect(gone, fails: "TCP", ["127.0.0.1:\(port) refuses connections"])
         let refusing = try RecordingOrigin { try $0.respond(403) }
         let closed = try await upstreamFault("url: \"https://api.example\", proxy: \"\(refusing.url)\"")
-        expect(closed, fails: "next proxy", ["it does not lead to api.example:443"])
+        expect(closed, fails: "next proxy", ["it does not connect to api.example:443"])
     }
 
     @Test func `names: only those are looked at; unknown ones are wrong usage, a bad file is 78`() async throws {

@@ -3,7 +3,7 @@ import CurlTransport
 import Heimdallr
 import WireText
 
-/// The outcome of a TLS handshake, in words.
+/// Describes the outcome of a TLS handshake.
 struct CertificateCheck {
     let facts: ConnectionProbe.Facts
     /// The name that the certificate must have.
@@ -11,7 +11,7 @@ struct CertificateCheck {
     let hasCertificate: Bool
     let peer: TLSFault.Peer
 
-    /// Seconds before a certificate's end at which a warning begins.
+    /// Seconds before a certificate's expiry from which a warning is shown.
     private static let notice: Int64 = 14 * 86_400
 
     var findings: [Finding] {
@@ -27,14 +27,14 @@ struct CertificateCheck {
         }
         switch (hasCertificate, facts.asksForCertificate) {
         case (false, false): break
-        case (true, true): findings.append(.good("certificate", "the server asks for ours, and takes it"))
+        case (true, true): findings.append(.good("certificate", "the server requests our certificate, and accepts it"))
         case (false, true):
-            let text = "the server asks for a client certificate, and goes on without one for now"
-            let advice = "if it refuses requests, name one in tls.cert_file, and its key in tls.key_file"
+            let text = "the server requests a client certificate, but accepted a handshake without one"
+            let advice = "if it refuses requests, name a certificate in tls.cert_file, and its key in tls.key_file"
             findings.append(.warning("certificate", text, advice))
         case (true, false):
             let text = "the server did not ask for the client certificate that is configured"
-            findings.append(.warning("certificate", text, "check that this is the address that wants it"))
+            findings.append(.warning("certificate", text, "check that the address is right"))
         }
         return findings
     }
@@ -42,8 +42,8 @@ struct CertificateCheck {
     private func fault(_ failure: TransportError, _ certificates: [X509Certificate]) -> Finding {
         if failure.kind == .connectionTimedOut {
             return .failed(
-                "TLS", "the port takes connections and then says nothing: no TLS handshake in time",
-                "check that the port speaks TLS, that the server is not overloaded, and what stands in between")
+                "TLS", "the port accepts connections and then sends nothing: no TLS handshake in time",
+                "check that the port speaks TLS, that the server is not overloaded, and the firewalls in between")
         }
         let fault = TLSFault(words: failure.message)
         // A sentence of `TLSFault` has its advice after a colon.
@@ -52,7 +52,7 @@ struct CertificateCheck {
         var names = ""
         switch fault {
         case .expired:
-            // The expired one may be a certificate above the server's.
+            // The expired certificate may be that of an issuer.
             let expired = certificates.first { $0.notAfter < WallClock.now() }
             text += expired.map { " on \($0.notAfter.day)" } ?? ""
         case .notYetValid: text += certificates.first.map { " before \($0.notBefore.day)" } ?? ""

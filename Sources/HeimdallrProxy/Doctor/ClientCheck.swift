@@ -7,7 +7,7 @@ import Reactor
 import Reports
 import WireText
 
-/// One OAuth client: its server's metadata and endpoints, a token, the clock.
+/// Checks one OAuth client: the server's metadata, its endpoints, a token request, and the clock.
 struct ClientCheck: Sendable {
     let settings: ClientSettings
     let client: Heimdallr
@@ -17,7 +17,7 @@ struct ClientCheck: Sendable {
     let own: OwnListeners
     let asksForTokens: Bool
     let loop: EventLoop
-    /// Settings of `client: auto`.
+    /// Checks of `client: auto`; `nil` for other clients.
     var enrolment: EnrolmentCheck?
 
     func diagnosis() async -> Diagnosis {
@@ -40,14 +40,14 @@ struct ClientCheck: Sendable {
         return zip(servers, connections).flatMap { $1.at($0.title) } + Self.withoutConsequences(own, of: failed)
     }
 
-    /// Skips findings that follow from an earlier fault, so that each fault is told once.
+    /// Marks a failure as skipped if an earlier fault explains it, so that each fault is shown once.
     private static func withoutConsequences(_ findings: [Finding], of failed: [Finding]) -> [Finding] {
         let isPlain = failed.contains { $0.isSame(as: ConnectionCheck.wantsTLS) }
         var hasCause = !failed.isEmpty
         return findings.map { finding in
             guard finding.outcome == .failed else { return finding }
             if isPlain || hasCause && finding.isConsequence {
-                return .skipped(finding.check, "none, for what is said above")
+                return .skipped(finding.check, "skipped because of the failure above")
             }
             hasCause = true
             return finding
@@ -68,16 +68,16 @@ struct ClientCheck: Sendable {
             return [.failed("metadata", "\(fault)", advice, isConsequence: isConsequence)]
         }
         guard let document = tap.document else {
-            return [.skipped("metadata", "the server says nothing about itself at \(issuer)")]
+            return [.skipped("metadata", "the server publishes no metadata at \(issuer)")]
         }
         let grant = client.status().grantType
         return MetadataCheck(settings: settings, grant: grant, hasToken: hasToken, document: document).findings
     }
 
-    /// Endpoints at one server.
+    /// Endpoints with the same origin.
     private struct Server: Sendable {
         var names: [String]
-        /// `nil`: the URL of the endpoint is unusable.
+        /// `nil` if the URL of the endpoint is invalid.
         var origin: Origin?
         var url: String
 
@@ -106,15 +106,15 @@ struct ClientCheck: Sendable {
 
     private func check(_ server: Server) async -> [Finding] {
         if let origin = server.origin { return await connection(origin).findings() }
-        return [.failed("address", "this is no http or https address", "write it as https://HOST/PATH")]
+        return [.failed("address", "this is neither an http nor an https address", "write it as https://HOST/PATH")]
     }
 
     private func connection(_ origin: Origin) -> ConnectionCheck {
         ConnectionCheck(origin: origin, options: options, peer: .authorizationServer, own: own)
     }
 
-    /// Whether TLS is spoken at an http:// address and no answer shows plain HTTP. TLS servers answer 400 to plain text,
-    /// if at all.
+    /// Whether the port of an http:// address speaks TLS. Any answer except 400 shows plain HTTP: a TLS
+    /// server answers plain HTTP with 400, if at all.
     private func wantsTLS(_ server: Server) async -> Bool {
         guard let origin = server.origin, origin.scheme == .http,
             !tap.answers.contains(where: { $0.status != 400 && CurlHTTPClient.split($0.url)?.0 == origin })
@@ -124,18 +124,18 @@ struct ClientCheck: Sendable {
 
     private func tokenFindings() async -> [Finding] {
         if let reason = reasonNotToAsk {
-            return [.skipped("token", "not asked for\(reason)")] + (await endpointFindings())
+            return [.skipped("token", "not requested\(reason)")] + (await endpointFindings())
         }
         let begin = ContinuousClock.now
         do throws(HeimdallrError) {
             let token = try await client.refreshedToken(waiting: settings.timeout + .seconds(3))
             let left = ContinuousClock.now.duration(to: token.expiresAt).components.seconds
-            var text = "got one: \(token.type), good for \(max(0, left)) s"
+            var text = "received: \(token.type), valid for \(max(0, left)) s"
             if !token.scope.isEmpty { text += ", scope \(ForeignText.printable(token.scope.joined(separator: " ")))" }
             let finding = Finding.good("token", text, after: begin.duration(to: .now))
             let missing = client.status().scopeNotGranted
             guard !missing.isEmpty else { return [finding] }
-            let advice = "allow it for this client at the server, or leave it out of `scope`"
+            let advice = "allow this scope for the client at the server, or remove it from `scope`"
             return [finding, .warning("scope", "not granted: \(missing.joined(separator: ", "))", advice)]
         } catch { return [failure(error)] }
     }
@@ -150,39 +150,39 @@ struct ClientCheck: Sendable {
         var isConsequence = false
         switch error {
         case .deadlineExceeded:
-            advice = "check that the server answers; `timeout` says how long it may take"
+            advice = "check that the server answers within the client's `timeout`"
             isConsequence = true
         case .tokenEndpointUnavailable(.network, _), .tokenEndpointUnavailable(.discovery, _): isConsequence = true
         case .tokenEndpointUnavailable(.status, _):
-            advice = "look at the server's log; a running proxy asks again by itself"
+            advice = "read the server's log; a running proxy retries by itself"
         default: break
         }
         return .failed("token", text, advice, isConsequence: isConsequence)
     }
 
-    /// `nil`: a token request costs nothing but a token.
+    /// Reason not to request a token; `nil` if a token request has no side effect.
     private var reasonNotToAsk: String? {
-        if !asksForTokens { return ", by --no-token" }
+        if !asksForTokens { return ", because of --no-token" }
         switch client.loginMethod {
         case .browser, .implicit, .device:
             return ": somebody has to sign in (heimdallr-proxy login \(settings.name))"
-        case .password: return ": somebody has to type in a password"
+        case .password: return ": somebody has to type a password"
         case nil: break
         }
         if client.exchangesCallers { return ": each caller's own token is exchanged" }
         return settings.grantType == .refreshToken
-            ? ": that would spend the refresh token, which may be good only once" : nil
+            ? ": that would spend the refresh token, which may be valid only once" : nil
     }
 
-    /// Finds the token endpoint without a token request. Sends it a HEAD, for its clock.
+    /// Finds the token endpoint without a token request, and sends it a HEAD request to read its clock.
     private func endpointFindings() async -> [Finding] {
         let url: String?
         do throws(LoginError) { url = try await client.findEndpoints().last?.url } catch {
             switch error {
             case .noEndpoint, .discovery(.missing), .discovery(.unusable):
-                let advice = Advice(client.status()).sentence(for: error) ?? "write it there"
+                let advice = Advice(client.status()).sentence(for: error) ?? "write the endpoint"
                 return [.failed("endpoint", "\(error)", advice)]
-            // The metadata's own finding tells of other faults.
+            // The finding `metadata` shows other faults.
             default: return []
             }
         }
@@ -196,7 +196,7 @@ struct ClientCheck: Sendable {
 
     private func clock() -> Finding {
         guard let answer = tap.answers.last(where: { $0.date != nil }) ?? tap.answers.last else {
-            return .skipped("clock", "no answer to compare it with")
+            return .skipped("clock", "no server answered, so there is no time to compare with")
         }
         return .clock(date: answer.date, age: answer.age, now: answer.at)
     }

@@ -3,20 +3,20 @@ import Heimdallr
 import Reactor
 import WireText
 
-/// One server: its name, its addresses, TCP and TLS. Sends nothing but a handshake.
+/// Checks the connection to one server: its name, its addresses, TCP and TLS. Sends only a handshake.
 struct ConnectionCheck: Sendable {
-    /// Upper bound for one name look-up, and for one connection with its handshake.
+    /// Maximum time for a name look-up, and for a connection with its handshake.
     static let limit = Duration.seconds(5)
-    /// Number of addresses of a name that are tried.
+    /// Maximum number of addresses that are tried for a name.
     private static let maxAddresses = 4
 
     let origin: Origin
     let options: PoolOptions
     let peer: TLSFault.Peer
-    /// The addresses that the proxy listens at.
+    /// Addresses on which the proxy listens.
     let own: OwnListeners
 
-    /// Ends at the first step that no address passes.
+    /// Checks step by step, and stops after a step that fails at all addresses.
     func findings() async -> [Finding] {
         let probe: ConnectionProbe
         do throws(TransportError) { probe = try ConnectionProbe(options, to: origin) } catch {
@@ -48,7 +48,7 @@ struct ConnectionCheck: Sendable {
             return findings + throughProxy(await Self.connect(probe, reaching: true, names))
         }
         guard origin.scheme == .https else { return findings }
-        // The same finding at several addresses is told once.
+        // The same finding at several addresses is shown once.
         for finding in await connect(reached, reaching: true).flatMap(tls)
         where !findings.contains(where: finding.isSame) { findings.append(finding) }
         return findings
@@ -99,20 +99,20 @@ struct ConnectionCheck: Sendable {
         }
     }
 
-    /// The rule about the proxy's own listeners is the only one for hosts of the configuration.
+    /// Judges only whether an address is one of the proxy's listeners: configured hosts may have any other address.
     private func judge(_ addresses: [NumericAddress], _ host: DialledHost) -> Finding {
         var policy = AddressPolicy()
         policy.own = own
         let bad = addresses.map { $0.socketAddress(port: host.port) }.filter { policy.judge($0) != .allowed }
-        guard !bad.isEmpty else { return .good("address", "the proxy may go there") }
+        guard !bad.isEmpty else { return .good("address", "the proxy may connect to it") }
         let shown = bad.map(\.description).joined(separator: ", ")
         return .failed(
             "address", "\(shown) is one of this proxy's own listeners: requests would come back to it",
-            "write the server's real address; where names are redirected to the proxy, one from outside")
+            "write the server's real address; if its name resolves to the proxy on this machine, write its IP address")
     }
 
     private static func tcp(_ facts: ConnectionProbe.Facts, _ address: SocketAddress, hasOther: Bool) -> Finding {
-        if let after = facts.connectedAfter { return .good("TCP", "\(address) takes connections", after: after) }
+        if let after = facts.connectedAfter { return .good("TCP", "\(address) accepts connections", after: after) }
         let text =
             switch facts.failure?.kind {
             case .connectionRefused: "\(address) refuses connections: nothing listens there"
@@ -120,7 +120,7 @@ struct ConnectionCheck: Sendable {
             default: "\(address): " + (facts.failure.map(FailureCause.text) ?? "no connection")
             }
         let advice = "check the address and the port, that the server runs, and what firewalls in between drop"
-        // The proxy connects to another address of the name.
+        // If another address is reached, the proxy uses that address.
         return hasOther ? .warning("TCP", text, advice) : .failed("TCP", text, advice)
     }
 
@@ -136,7 +136,7 @@ struct ConnectionCheck: Sendable {
         case .tlsCertificate, .tlsHandshake, .tlsConfiguration: return tls(facts)
         default:
             let cause = facts.failure.map(FailureCause.text) ?? ""
-            let text = "it does not lead to \(origin.host):\(origin.port): \(cause)"
+            let text = "it does not connect to \(origin.host):\(origin.port): \(cause)"
             return [.failed("next proxy", text, "check `proxy`, its user and password, and what it allows")]
         }
     }

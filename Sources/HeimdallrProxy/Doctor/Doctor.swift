@@ -4,16 +4,16 @@ import Heimdallr
 import Proxy
 import Reactor
 
-/// Checks everything that the proxy with this configuration depends on, side by side.
+/// Checks everything that a proxy with this configuration depends on. The checks run concurrently.
 struct Doctor {
     let configuration: Configuration
-    /// Clients and hosts of upstreams. Empty: all.
+    /// Names of the clients and hosts of the upstreams to check. If empty, all are checked.
     let names: [String]
     let asksForTokens: Bool
 
-    /// The files come first, then clients and upstreams in the order of the configuration.
-    /// - Parameter progress: called with the number of checks that have ended, and of all.
-    /// - Throws: when there is no event loop, or a client can't work at all.
+    /// Returns the diagnosis of the files, then of clients and upstreams in the order of the configuration.
+    /// - Parameter progress: called with the number of finished checks and the number of all checks.
+    /// - Throws: if the event loop can't start, or a client can't be made from its settings.
     func diagnoses(progress: @escaping (_ done: Int, _ all: Int) -> Void) async throws -> [Diagnosis] {
         let clients = configuration.clients.filter { names.isEmpty || names.contains($0.name) }
         let loop = try EventLoop.start(name: "doctor")
@@ -48,7 +48,7 @@ struct Doctor {
         return Diagnosis.joined(await Checks.all(checks, progress: { progress($0, checks.count) }) { await $0() })
     }
 
-    /// The upstreams to check. Rules with the same connection count once.
+    /// The upstreams to check. Of several rules with the same connection, only the first is included.
     private var upstreams: [UpstreamSettings] {
         let wanted = configuration.upstreams.filter { names.isEmpty || names.contains($0.host.description) }
         return wanted.reduce(into: []) { found, next in
@@ -59,7 +59,7 @@ struct Doctor {
         }
     }
 
-    /// The addresses that the proxy would listen at. Blocks for names.
+    /// Returns the addresses on which a proxy with this configuration listens. Blocks during name look-ups.
     private static func listeners(_ configuration: Configuration) -> OwnListeners {
         let own = OwnListeners()
         let all = configuration.listeners.map(\.address) + [configuration.admin?.listen].compactMap(\.self)
@@ -70,9 +70,9 @@ struct Doctor {
     }
 }
 
-/// Runs checks side by side, and bounds the time of one.
+/// Runs checks concurrently, and limits the time of a check.
 enum Checks {
-    /// Returns the results in the order of `items`. At most 16 checks run at a time.
+    /// Returns the results in the order of `items`. At most 16 checks run concurrently.
     static func all<Item: Sendable, Result: Sendable>(
         _ items: [Item], progress: (Int) -> Void = { _ in }, _ check: @escaping @Sendable (Item) async -> Result
     ) async -> [Result] {
@@ -91,7 +91,7 @@ enum Checks {
         }
     }
 
-    /// Returns `nil` when the work takes longer than `limit`. The work then continues, and its result is dropped.
+    /// Returns `nil` if the work takes longer than `limit`. The work then continues, and its result is dropped.
     static func value<Value: Sendable>(
         within limit: Duration, of work: @escaping @Sendable () async -> Value
     ) async -> Value? {

@@ -22,7 +22,7 @@ struct EnrolmentCheck: Sendable {
         }
     }
 
-    /// Asks the API without a token.
+    /// Sends the API a request without a token, and judges its challenge.
     private func refusal() async -> Finding {
         let request = HeimdallrHTTPRequest(url: auto.resource, timeout: ConnectionCheck.limit, maxBodyBytes: 1 << 20)
         let response: HeimdallrHTTPResponse
@@ -55,7 +55,7 @@ struct EnrolmentCheck: Sendable {
                     "make sure that this address belongs to the server"))
         }
         let words = offer.client.words
-        let advice = "register one there, and type in its id at the sign-in page, or write `client_id`"
+        let advice = "register a client there, and type its id on the sign-in page, or write `client_id`"
         return findings + [offer.client == .wanted ? .warning("client", words, advice) : .good("client", words)]
     }
 }

@@ -6,18 +6,18 @@ import Heimdallr
 import Reactor
 import WireText
 
-/// The secrets and the token store of the configuration.
+/// Checks the secrets and the token store of the configuration.
 struct FileCheck: Sendable {
     let configuration: Configuration
     let secrets: SecretCache
-    /// The named ones, or all.
+    /// The clients named on the command line, or all.
     let clients: [ClientSettings]
     let upstreams: [UpstreamSettings]
-    /// Whether to check also what belongs to no client and no upstream.
+    /// Whether to check also the files and secrets that belong to no client and no upstream.
     let isWhole: Bool
     let loop: EventLoop
 
-    /// Upper bound for the reading of one secret.
+    /// Maximum time to read one secret.
     private static let limit = Duration.seconds(10)
 
     func diagnosis() async -> Diagnosis {
@@ -31,7 +31,7 @@ struct FileCheck: Sendable {
         return Diagnosis(kind: .configuration, name: "configuration", findings: findings)
     }
 
-    /// Each source once, under the name of its first use.
+    /// Each source of a secret once, with the name of its first use.
     private var sources: [(name: String, source: SecretSource)] {
         let all =
             clients.flatMap { client in client.allSecrets.map { ("client \(client.name)", $0) } }
@@ -43,8 +43,8 @@ struct FileCheck: Sendable {
 
     private func check(_ name: String, _ source: SecretSource) async -> Finding {
         if case .literal = source {
-            let advice = "put it into a file of its own: {file: PATH}"
-            return .warning("secret", "\(name) stands in the configuration itself", advice)
+            let advice = "move it to a separate file: {file: PATH}"
+            return .warning("secret", "\(name) is written in the configuration itself", advice)
         }
         let secret = secrets.secret(source)
         let size = await Checks.value(within: Self.limit) { () -> Result<Int, SecretProviderError> in
@@ -52,10 +52,10 @@ struct FileCheck: Sendable {
                 return .failure(error as? SecretProviderError ?? SecretProviderError("it can't be read"))
             }
         }
-        let advice = "put it where the configuration says it is, readable for the proxy's user"
+        let advice = "put it where the configuration says, readable for the proxy's user"
         switch size {
         case nil:
-            let text = "\(name): \(source) gave nothing within \(Self.limit.components.seconds) s"
+            let text = "\(name): \(source) gave no secret within \(Self.limit.components.seconds) s"
             return .failed("secret", text, "run the command by hand, as the proxy's user")
         case .failure(let error)?:
             return .failed("secret", "\(name) is unavailable: \(ForeignText.printable("\(error)"))", advice)
@@ -75,12 +75,12 @@ struct FileCheck: Sendable {
 
     private func store() async -> [Finding] {
         switch configuration.store {
-        case .memory: return [.good("store", "tokens are kept in memory, and are gone with the process")]
+        case .memory: return [.good("store", "tokens are kept in memory, and are lost when the proxy ends")]
         case .postgres: return await records("it can be reached")
         case .file(let directory, _):
             do throws(TokenStoreError) { try await assembly.check() } catch { return [Self.failed(error)] }
             guard FileSystem.exists(directory) else {
-                return [.good("store", "\(directory) is not there yet; it is made at the start")]
+                return [.good("store", "\(directory) does not exist yet; the proxy creates it at its start")]
             }
             return FileSystem.isWritable(directory)
                 ? await records("\(directory) can be written")
@@ -115,7 +115,7 @@ struct FileCheck: Sendable {
     }
 }
 
-/// The environment of this process, and the running proxy with the same configuration.
+/// Checks the environment, and whether the running proxy has read the current configuration file.
 struct SurroundingsCheck {
     let source: ConfigurationSource
     let configuration: Configuration

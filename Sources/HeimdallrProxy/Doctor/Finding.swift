@@ -19,14 +19,14 @@ struct Finding: Sendable {
     /// Name of the check: one or two words.
     var check: String
     var outcome: Outcome
-    /// A sentence without its capital letter and full stop.
+    /// A sentence without a capital letter at its start and without a full stop.
     var text: String
     /// The remedy. Warnings and failures have one.
     var advice: String?
     var duration: Duration?
-    /// Whether another fault of the same servers explains this one.
+    /// Whether another fault of the same servers would explain this failure.
     var isConsequence = false
-    /// The server that it is about; `nil`: it is about the whole.
+    /// Address of the checked server; `nil` if the check is not about a certain server.
     var address: String?
 
     static func good(_ check: String, _ text: String, after duration: Duration? = nil) -> Finding {
@@ -45,7 +45,7 @@ struct Finding: Sendable {
         Finding(check: check, outcome: .skipped, text: text)
     }
 
-    /// Whether only the times differ.
+    /// Whether both findings are equal, apart from their durations.
     func isSame(as other: Finding) -> Bool {
         check == other.check && outcome == other.outcome && text == other.text && address == other.address
     }
@@ -87,10 +87,10 @@ struct Diagnosis: Sendable {
 
     let kind: Kind
     var name: String
-    /// Those about one server follow each other.
+    /// Findings about the same server are consecutive.
     var findings: [Finding]
 
-    /// Makes one diagnosis of upstreams with one address and the same faults, under all their names.
+    /// Merges the diagnoses of upstreams with the same address and the same faults into one, with all their names.
     static func joined(_ all: [Diagnosis]) -> [Diagnosis] {
         all.reduce(into: []) { joined, diagnosis in
             let same = joined.firstIndex { $0.isSame(as: diagnosis) }

@@ -8,33 +8,33 @@ import Proxy
 import Reactor
 import WireText
 
-/// TLS of programs that the proxy opens: the authorities, certificates of the operator's own, and handshakes through the
-/// running proxy's listener.
+/// Checks the interception of TLS: the proxy's authorities, the operator's certificates, and handshakes through the
+/// running proxy.
 struct InterceptionCheck: Sendable {
     let configuration: Configuration
     let secrets: SecretCache
     let loop: EventLoop
 
     private static let check = "intercept"
-    /// Number of hosts that a handshake is made for.
+    /// Maximum number of hosts for which a handshake is made.
     private static let maxHosts = 4
 
     func findings() async -> [Finding] {
         guard configuration.opensTLS else { return [] }
-        var findings = await BlockingWork.run { own }
+        var findings = await BlockingWork.run { operatorCertificates }
         guard !configuration.interceptedNames.isEmpty else { return findings }
         if let store = configuration.interception?.store { findings.append(await kept(in: store)) }
         let files = await BlockingWork.run { try? TrustFiles.written(for: configuration, ProcessEnvironment.all) }
         guard let files else {
             return findings + [
-                .skipped(Self.check, "no proxy with this configuration runs, so there is no root to be tried")
+                .skipped(Self.check, "no proxy with this configuration is running, so its root can't be tested")
             ]
         }
         findings.append(.good(Self.check, "the running proxy's root is in \(files.folder)"))
         return findings + (await handshakes(files))
     }
 
-    private var own: [Finding] {
+    private var operatorCertificates: [Finding] {
         var seen: Set<ListenerTLS> = []
         return configuration.upstreams.flatMap { upstream -> [Finding] in
             guard let files = upstream.serverCertificate, seen.insert(files).inserted else { return [] }
@@ -44,23 +44,23 @@ struct InterceptionCheck: Sendable {
 
     private func check(_ files: ListenerTLS, for host: HostPattern) -> Finding {
         if let fault = ListenerCertificates.fault(of: files) {
-            return .failed(Self.check, "\(fault.file): \(fault.message)", "put a certificate and its key there")
+            return .failed(Self.check, "\(fault.file): \(fault.message)", "put a valid certificate and its key there")
         }
         let certificates = (try? FileSystem.read(files.certFile, limit: 4 << 20)).flatMap {
             try? X509Certificate.all(pem: $0)
         }
         guard let first = certificates?.first else {
-            return .failed(Self.check, "\(files.certFile) can't be read", "see its owner and its mode")
+            return .failed(Self.check, "\(files.certFile) can't be read", "check its owner and mode")
         }
         if first.notAfter < WallClock.now() {
-            return .failed(Self.check, "the certificate in \(files.certFile) has ended", "put a new one there")
+            return .failed(Self.check, "the certificate in \(files.certFile) has expired", "replace it")
         }
         let name = host.wildcard ? Self.example(below: host.host.bare) : host.host.bare
         guard first.isFor(name) else {
             return .failed(
                 Self.check,
                 "the certificate in \(files.certFile) is not for \(host.host); it has \(ForeignText.printable(first.names))",
-                "get one with this name, or programs refuse it")
+                "get a certificate with this name, or programs refuse it")
         }
         return .good(Self.check, "\(host) has the certificate in \(files.certFile)")
     }
@@ -85,18 +85,18 @@ struct InterceptionCheck: Sendable {
     ) throws(CryptographyError) -> Finding {
         guard FileSystem.exists(directory) else {
             try PrivateDirectory.check(path: directory)
-            return .good(check, "\(directory) is not there yet; it is made at the start")
+            return .good(check, "\(directory) does not exist yet; the proxy creates it at its start")
         }
         guard try AuthorityStore(path: directory, key: key).holds(names) else {
             return .warning(
                 check,
-                "the roots kept in \(directory) are for other names, or near their end: the next start makes new ones",
-                "give programs the new ones then: heimdallr-proxy ca export")
+                "the roots in \(directory) are for other names or expire soon: the next start replaces them",
+                "after the next start, give programs the new roots: heimdallr-proxy ca export")
         }
         return .good(check, "\(directory) holds the authorities of these hosts")
     }
 
-    /// A host that a wildcard stands for.
+    /// Returns an example of a host that a wildcard covers.
     private static func example(below domain: String) -> String { "heimdallr-proxy-doctor.\(domain)" }
 
     private var examples: [Origin] {
@@ -123,7 +123,7 @@ struct InterceptionCheck: Sendable {
         return await Checks.all(examples) { [options] in await handshake($0, options) }
     }
 
-    /// The proxy answers this request itself: RFC 9110, section 7.6.2.
+    /// Makes a handshake through the proxy. With `Max-Forwards: 0` the proxy itself answers (RFC 9110, section 7.6.2).
     private func handshake(_ origin: Origin, _ options: PoolOptions) async -> Finding {
         var request = BufferedClient.Request(origin: origin)
         request.method = "OPTIONS"
@@ -134,13 +134,13 @@ struct InterceptionCheck: Sendable {
         do throws(BufferedClient.Failure) {
             _ = try await BufferedClient(options: options, loop: loop).send(request)
             return .good(
-                Self.check, "the proxy opens TLS for \(origin.host), and its root is good for it",
+                Self.check, "the proxy opens TLS for \(origin.host), with a certificate of its root",
                 after: begin.duration(to: .now))
         } catch {
             let cause = if case .transport(let fault) = error { FailureCause.text(fault) } else { "no answer in time" }
             return .failed(
-                Self.check, "no TLS for \(origin.host) through the proxy at this machine: \(cause)",
-                "see the proxy's log, and run heimdallr-proxy reload if the configuration has changed")
+                Self.check, "no TLS for \(origin.host) through the running proxy: \(cause)",
+                "read the proxy's log, and run heimdallr-proxy reload if the configuration has changed")
         }
     }
 }

@@ -1,12 +1,12 @@
 import Configuration
 import WireText
 
-/// Compares a client's settings with its server's metadata (RFC 8414). The issuer in it is known to be right.
+/// Compares a client's settings with its server's metadata (RFC 8414), whose issuer was already checked.
 struct MetadataCheck {
     let settings: ClientSettings
-    /// `grant_type` of its token requests.
+    /// `grant_type` of the client's token requests.
     let grant: String
-    /// Whether the server gave a token: its lists of grants and methods then don't matter.
+    /// Whether the server issued a token. Its lists of grants and methods then don't matter.
     let hasToken: Bool
     let document: JSONValue
 
@@ -33,15 +33,15 @@ struct MetadataCheck {
             if settings.allowPlaintext {
                 findings.append(.good("metadata", text + "; allow_plaintext permits that"))
             } else {
-                warn(text, "have the server name https:// addresses, or write them yourself")
+                warn(text, "let the server publish https:// addresses, or write them into the configuration")
             }
         }
         if let own = settings.tokenEndpoint, let other = document["token_endpoint"]?.string, own != other {
             warn(
-                "the server names another token_endpoint than the configuration: \(ForeignText.printable(other))",
-                "leave `token_endpoint` out, unless it is meant to be another one")
+                "the server names a different token_endpoint: \(ForeignText.printable(other))",
+                "remove `token_endpoint` from the configuration, unless the difference is intended")
         }
-        return findings.isEmpty ? [.good("metadata", "names this issuer, and fits these settings")] : findings
+        return findings.isEmpty ? [.good("metadata", "matches the issuer and the settings")] : findings
     }
 
     static func endpoints(_ document: JSONValue) -> [(name: String, url: String)] {

@@ -3,7 +3,7 @@ import Heimdallr
 import Synchronization
 import WireText
 
-/// The answers of a client's servers, without their bodies. Any thread.
+/// Collects the answers of a client's servers, without bodies except the metadata. Any thread.
 final class Tap: Sendable {
     struct Answer: Sendable {
         var url: String
@@ -11,16 +11,16 @@ final class Tap: Sendable {
         var status: Int
         var date: String?
         var age: String?
-        /// Set for a page instead of a token response. Any other type could hold a secret.
+        /// Content type if it is that of a page or of plain text. Other values could hold a secret and are not kept.
         var pageType: String?
-        /// Seconds since 1970-01-01T00:00:00Z, in the middle of the exchange.
+        /// Time in the middle between request and answer, in seconds since 1970-01-01T00:00:00Z.
         var at: Int64
     }
 
     private let state = Mutex((answers: [Answer](), document: [UInt8]?.none))
 
     var answers: [Answer] { state.withLock { $0.answers } }
-    /// The server's metadata. No other body is kept.
+    /// The server's metadata (RFC 8414).
     var document: JSONValue? { state.withLock { $0.document }.flatMap { try? JSONParser.parse($0) } }
 
     func note(_ request: HeimdallrHTTPRequest, _ response: HeimdallrHTTPResponse, at: Int64) {

@@ -7,7 +7,7 @@ import Proxy
 import Reactor
 import WireText
 
-/// One upstream: the connection, and whether HTTP is spoken on it. Sends a HEAD without a token, and nothing else.
+/// Checks one upstream: the connection, and whether the port speaks HTTP. Sends only a HEAD request without a token.
 struct UpstreamCheck: Sendable {
     let settings: UpstreamSettings
     let options: PoolOptions
@@ -20,7 +20,7 @@ struct UpstreamCheck: Sendable {
 
     private func findings() async -> [Finding] {
         guard let url = settings.url else {
-            return [.skipped("address", "a wildcard without `url`: its hosts are known when they are asked for")]
+            return [.skipped("address", "a wildcard without `url` names no host that can be checked")]
         }
         let scheme: HTTPMessage.Scheme = url.scheme == .https ? .https : .http
         let origin = Origin(
@@ -48,7 +48,7 @@ struct UpstreamCheck: Sendable {
             let text = "answers \(answer.status) to HEAD \(request.target), without a token"
             return [
                 answer.status >= 500
-                    ? .warning("HTTP", text, "look at the upstream, or at what stands in front of it")
+                    ? .warning("HTTP", text, "check the upstream, and any proxy in front of it")
                     : .good("HTTP", text, after: taken),
                 .clock(date: value("date"), age: value("age"), now: (before + WallClock.now()) / 2),
             ]
@@ -67,14 +67,14 @@ struct UpstreamCheck: Sendable {
 }
 
 extension Finding {
-    /// Compares this machine's clock with a server's: tokens and signatures depend on the time.
-    /// - Parameter now: the answer's arrival, in seconds since 1970-01-01T00:00:00Z.
+    /// Compares this machine's clock with a server's clock. Tokens and signatures depend on the time.
+    /// - Parameter now: this machine's time of the answer, in seconds since 1970-01-01T00:00:00Z.
     static func clock(date: String?, age: String?, now: Int64) -> Finding {
         guard let date else { return .skipped("clock", "the server's answer has no Date field") }
         guard let other = HTTPDate.seconds(Array(date.utf8)) else {
             return .skipped("clock", "the server's Date field is no date")
         }
-        guard age == nil || age == "0" else { return .skipped("clock", "the answer came out of a cache") }
+        guard age == nil || age == "0" else { return .skipped("clock", "the answer came from a cache") }
         let distance = abs(now - other)
         guard distance > 30 else { return .good("clock", "agrees with the server's within \(distance) s") }
         let text =
