@@ -166,7 +166,7 @@ struct OriginPolicyTests {
             let run = try await RunningProxy.run(
                 [verb, "--config", file], environment: ["SHORT_ADMIN_TOKEN": "fifteen-octets."])
             #expect(run.ending == .exited(78), "\(run.transcript)")
-            #expect(run.errors.contains("admin.token: it has 15 octets, which can be guessed: take at least 16"))
+            #expect(run.errors.contains("admin.token: it has 15 octets, so it can be guessed: use at least 16"))
             #expect(!run.transcript.contains("fifteen"))
         }
     }

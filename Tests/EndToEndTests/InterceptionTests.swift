@@ -271,7 +271,7 @@ struct InterceptionTests {
                 ["exec", "--config", file, "--", "sh", "-c", "echo \"[$SSL_CERT_FILE]\""],
                 environment: Self.quiet
             ).output == "[]\n")
-        #expect(try await export(proxy).errors.contains("every intercepted upstream brings its own certificate"))
+        #expect(try await export(proxy).errors.contains("every intercepted upstream has a configured certificate"))
         let check = try await RunningProxy.run(["check", "--config", file])
         #expect(check.output.contains("tls.server_cert_file"), "\(check.transcript)")
         let doctor = try await RunningProxy.run(["doctor", "--no-token", "--config", file])

@@ -97,13 +97,13 @@ struct KeyCheckTests {
         #expect(
             good.output.contains("  clients.billing.tls.cert_file: a P-256 key, certificate CN=one, until 20"),
             "\(good.transcript)")
-        #expect(good.output.contains("  clients.billing.tls.ca_file: 1 certificate, the first to end: CN="))
+        #expect(good.output.contains("  clients.billing.tls.ca_file: 1 certificate, the first to expire: CN="))
     }
 
     @Test("a certificate that ends within 30 days, or has ended, is a warning with its place")
     func ending() async throws {
         let ca = try await PrivateCA(days: 365)
-        for (days, words) in [(10, "within 30 days: have a new one ready"), (-1, "put a new one there"), (90, nil)]
+        for (days, words) in [(10, "within 30 days: prepare a new one"), (-1, "replace it"), (90, nil)]
             as [(Int, String?)]
         {
             let certificate = try await ca.server(days: days)
@@ -113,7 +113,7 @@ struct KeyCheckTests {
                     + "tls: {cert_file: \(certificate.certificateFile), key_file: \(certificate.keyFile)}")
             #expect(run.ending == .exited(0), "\(run.transcript)")
             let line =
-                "warning: \(folder)/config.yaml:6:22: clients.billing.tls.cert_file: the certificate CN=server end"
+                "warning: \(folder)/config.yaml:6:22: clients.billing.tls.cert_file: the certificate CN=server expire"
             #expect(run.errors.contains(line) == (words != nil), "\(run.transcript)")
             if let words { #expect(run.errors.contains(words), "\(run.transcript)") }
         }

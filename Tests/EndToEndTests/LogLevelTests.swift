@@ -79,7 +79,7 @@ struct LogLevelTests {
         (["debug", "--for", "2d"], "--for 2d: write a duration such as"),
         (["debug", "--for", "0s"], "--for 0s: write a duration from 1s to 24h"),
         (["debug", "--for", "48h"], "--for 48h: write a duration from 1s to 24h"),
-        (["--for", "10m"], "--for wants a level: log-level debug --for 10m"),
+        (["--for", "10m"], "--for needs a level: log-level debug --for 10m"),
     ])
     func `nonsense is wrong usage, and says what to write`(arguments: [String], sentence: String) async throws {
         let run = try await RunningProxy.run(["log-level", "--socket", "/nowhere"] + arguments)

@@ -4,7 +4,7 @@ import Configuration
 import FileSystem
 import WireText
 
-/// The running proxy that a command asks.
+/// Options that choose the running proxy for a command.
 struct AdminOptions: ParsableArguments {
     @OptionGroup var options: ConfigurationOptions
 
@@ -16,9 +16,9 @@ struct AdminOptions: ParsableArguments {
     var socket: String?
 
     /// Asks the running proxy and prints its answer: a success to standard output, a failure to standard error.
-    /// - Parameter exitZero: whether a bad sign is a success.
-    /// - Throws: `ExitStatus.failure`, also when there is no running proxy; `.badConfiguration`; `.unwell` after printing
-    ///   a bad sign.
+    /// - Parameter exitZero: whether an answer that reports a problem counts as a success.
+    /// - Throws: `ExitStatus.failure`, also without a running proxy; `.badConfiguration`; `.unwell` after printing an
+    ///   answer that reports a problem.
     func perform(_ method: String, _ target: String, exitZero: Bool = true) throws {
         let answer = try ask(method, target)
         let text = ForeignText.lines(String(decoding: answer.body, as: UTF8.self))
@@ -30,7 +30,7 @@ struct AdminOptions: ParsableArguments {
         if answer.isBadSign, !exitZero { throw ExitStatus.unwell.error }
     }
 
-    /// - Throws: `ExitStatus.failure`, when there is no running proxy or it gives no answer.
+    /// - Throws: `ExitStatus.failure`, if no running proxy answers.
     func ask(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws -> AdminClient.Answer {
         let paths = try candidates()
         for path in paths {
@@ -50,13 +50,13 @@ struct AdminOptions: ParsableArguments {
         }
         let sockets = paths.isEmpty ? "" : " at \(paths.joined(separator: " or "))"
         let former =
-            ". If admin.listen or admin.socket has changed, the running proxy still listens at its former address: write "
-            + "that one, or restart the proxy"
+            ". If admin.listen or admin.socket has changed, the running proxy still listens at its former address: "
+            + "give that address, or restart the proxy"
         throw ExitStatus.failure.error(
             "no running proxy answers\(sockets); start one, or give --socket\(socket == nil ? former : "")")
     }
 
-    /// Does the same as `ask`. In a file that is no longer valid it guesses the socket.
+    /// Does the same as `ask`, but also with a file that has become invalid: then it guesses the socket from the file.
     func askTheOldOne(_ method: String, _ target: String) throws -> AdminClient.Answer {
         guard socket == nil else { return try ask(method, target) }
         let (source, environment) = try options.choose()
@@ -68,7 +68,7 @@ struct AdminOptions: ParsableArguments {
         return try ask(method, target)
     }
 
-    /// Possible paths of the running proxy's socket, the likeliest first. Prints faults of the configuration.
+    /// Returns possible paths of the running proxy's socket, the likeliest first. Prints faults of the configuration.
     func candidates() throws -> [String] {
         if let socket { return [socket] }
         let (source, environment) = try options.choose()
@@ -82,7 +82,7 @@ struct AdminOptions: ParsableArguments {
                 "the configuration has no admin section, so there is no running proxy to ask; write "
                     + "admin: {} into it, or give --socket")
         }
-        // A program of another user might answer in a folder that this user could have made.
+        // A program of another user may answer in the default folder, if another user made that folder.
         if admin.socket == nil, let fault = AdminSocket.ownFolderFault() {
             Complaint.warning("\(AdminSocket.ownFolder) is not used: \(fault)")
         }
@@ -119,23 +119,23 @@ struct AdminClient {
         }
 
         fileprivate var isWhole: Bool { value("Content-Length").flatMap { Int($0) } == body.count }
-        /// The state is degraded, or the request would be refused.
+        /// Whether the answer reports a degraded state, or a request that would be refused.
         var isBadSign: Bool { value(AdminVerdict.field).map { $0 == AdminVerdict.bad } ?? false }
     }
 
     enum Failure: Error {
-        /// With the cause, as the system says it.
+        /// Nothing listens at the address. The value is the system's reason.
         case nobodyThere(String)
-        /// Another user listens there, or could.
+        /// Another user listens at the address, or would be able to.
         case stranger(String)
         case other(String)
     }
 
     let address: ListenAddress
-    /// In seconds. Enough for the two token requests of a logout.
+    /// Time limit in seconds: enough for the two revocation requests of a logout.
     var timeout = 120
 
-    /// The first answer at one of these paths; `nil`: none. Blocks.
+    /// Returns the first answer from one of these paths; `nil` if none answers. Blocks.
     static func first(of paths: [String], _ method: String, _ target: String, timeout: Int = 120) -> Answer? {
         for path in paths {
             let client = AdminClient(address: .unix(path: path, mode: nil), timeout: timeout)
@@ -182,8 +182,8 @@ struct AdminClient {
     }
 }
 
-/// Guesses the admin socket from an invalid configuration file: reads the values of `socket:` and `listen:` after the line
-/// `admin:`, in braces or on separate lines.
+/// Guesses the admin socket from an invalid configuration file. Reads the values of `socket:` and `listen:` after the
+/// line `admin:`, in braces or on separate lines.
 enum AdminGuess {
     static func sockets(file: String, environment: [String: String]) -> [String] {
         guard let section = section(file) else { return [] }

@@ -15,8 +15,8 @@ struct CertificateCommand: AsyncParsableCommand {
             commandName: "export",
             abstract: "Print the root certificates that programs have to trust, as PEM.",
             discussion: """
-                With interception.directory they are those of the directory, and are made if there are none. Otherwise \
-                they are those of the running proxy, until it ends. `heimdallr-proxy exec` needs no export.
+                With interception.directory it prints the roots in the directory, and creates missing ones. Otherwise \
+                it prints the roots of the running proxy, valid until it ends. `heimdallr-proxy exec` needs no export.
 
                   heimdallr-proxy ca export > /usr/local/share/ca-certificates/heimdallr-proxy.crt
                 """)
@@ -28,7 +28,7 @@ struct CertificateCommand: AsyncParsableCommand {
             guard !settings.interceptedNames.isEmpty else {
                 throw ExitStatus.failure.error(
                     settings.opensTLS
-                        ? "every intercepted upstream brings its own certificate, so there is no authority"
+                        ? "every intercepted upstream has a configured certificate, so there is no authority"
                         : "no upstream has `intercept: true`, so there is no authority")
             }
             let roots: String

@@ -10,9 +10,9 @@ struct CheckCommand: AsyncParsableCommand {
         commandName: "check",
         abstract: "Check the configuration and show where requests would go.",
         discussion: """
-            Starts nothing, changes nothing and asks no server (doctor does). Problems go to standard error, each with \
-            file, line and column, and the exit code is 78. Problems that a start would have on this machine count. \
-            Of a good configuration it prints the listeners, and one line for each rule, the most specific first.
+            Starts nothing, changes nothing and contacts no server (doctor does). Prints problems to standard error, \
+            with file, line and column; the exit code is then 78. Problems include those of a start on this machine. \
+            For a valid configuration it prints the listeners, and one line for each rule, the most specific first.
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -89,11 +89,11 @@ struct CheckCommand: AsyncParsableCommand {
         guard !lines.isEmpty else { return "" }
         return "\nRedirect URIs to register at the authorization servers:\n" + lines
             + (lines.contains(":PORT/")
-                ? "  (PORT is another one at each start: write a port into admin.listen)\n" : "")
+                ? "  (PORT changes at each start: write a fixed port into admin.listen)\n" : "")
     }
 }
 
-/// A good configuration as `check` shows it, for programs.
+/// The JSON report of `check` about a valid configuration.
 struct CheckReport {
     let settings: Configuration
     let source: ConfigurationSource
@@ -115,7 +115,7 @@ struct CheckReport {
         ]
     }
 
-    /// A configuration that can't be used.
+    /// Returns the JSON report about an invalid configuration.
     static func json(of error: ConfigurationError, in source: ConfigurationSource) -> JSON {
         [
             "good": false, "configuration": .string(source.name), "problems": .array(error.problems.map(json)),
@@ -151,10 +151,10 @@ struct CheckReport {
 }
 
 extension Configuration {
-    /// The listeners for programs: those of `proxy.listen`, then the upstreams' own with the index of the upstream.
+    /// Listeners for programs: those of `proxy.listen`, then those of upstreams, with the upstream's index.
     var listeners: [(address: ListenAddress, upstream: Int?)] {
         proxy.listen.map { ($0, nil) }
-            + upstreams.enumerated().compactMap { index, one in one.listen.map { ($0, index) } }
+            + upstreams.enumerated().compactMap { index, upstream in upstream.listen.map { ($0, index) } }
     }
 
     /// Redirect URIs to register at the authorization servers, by client.

@@ -9,14 +9,14 @@ struct ClientDocumentCommand: ParsableCommand {
         abstract: "Print the client ID metadata document of client: auto.",
         discussion: """
             Publish the output at the https:// address that client_document names. An authorization server that reads such \
-            documents then knows the proxy by that address, and nobody has to register it.
+            documents then identifies the proxy by that address, so nobody has to register it.
 
               heimdallr-proxy client-document > heimdallr-proxy.json
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Argument(help: "The address, where the configuration has several.")
+    @Argument(help: "The address of the document, if the configuration has several.")
     var address: String?
 
     @Option(help: ArgumentHelp("Address of the client's public keys, with client_key.", valueName: "url"))
@@ -31,7 +31,7 @@ struct ClientDocumentCommand: ParsableCommand {
             throw ExitStatus.failure.error("no upstream with `client: auto` has this `client_document`")
         }
         guard named.allSatisfy({ $0.auto?.clientDocument == identifier }) else {
-            throw ExitStatus.failure.error("there are several `client_document` addresses: name one")
+            throw ExitStatus.failure.error("there are several `client_document` addresses: give one as the argument")
         }
         let document = ClientDocument.json(
             identifier: identifier, name: "heimdallr-proxy", redirectURI: settings.redirectURI(of: client),

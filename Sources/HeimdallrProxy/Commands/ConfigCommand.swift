@@ -7,7 +7,7 @@ import WireText
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",
-        abstract: "Facts about configuration files.",
+        abstract: "Information about configuration files.",
         discussion: "`heimdallr-proxy check --config FILE` checks one file.",
         subcommands: [Schema.self])
 
@@ -38,8 +38,8 @@ struct KeygenCommand: ParsableCommand {
         commandName: "keygen",
         abstract: "Make a key for the token store.",
         discussion: """
-            Prints 32 random bytes as base64, or writes them to a new file that only this user may read. It never replaces a \
-            file: tokens sealed with the key in it could not be read again.
+            Prints 32 random bytes as base64, or writes them to a new file that only this user may read. It never \
+            replaces a file, because tokens sealed with the old key would be lost.
 
               heimdallr-proxy keygen --output store.key
             """)
@@ -63,7 +63,7 @@ struct KeygenCommand: ParsableCommand {
         } catch {
             var advice = ""
             if case .system(_, _, EEXIST) = error {
-                advice = "; it is left as it is, for tokens may be sealed with its key: name another file"
+                advice = "; the file is not replaced, because tokens may be sealed with its key: name another file"
             }
             throw ExitStatus.failure.error("--output: \(error)\(advice)")
         }

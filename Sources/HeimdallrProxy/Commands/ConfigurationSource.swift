@@ -15,7 +15,7 @@ enum ConfigurationSource: Sendable, Equatable {
 
     static let defaultFile = "config.yaml"
 
-    /// - Throws: a usage error with advice, when there is none.
+    /// - Throws: a usage error with advice, if there is no configuration.
     static func choose(
         named: String?, environment: [String: String], fileExists: (String) -> Bool = FileSystem.exists
     ) throws(ValidationError) -> ConfigurationSource {
@@ -41,7 +41,7 @@ enum ConfigurationSource: Sendable, Equatable {
     /// Reads and checks the configuration. Prints its problems and warnings to standard error.
     /// - Parameters:
     ///   - passed: listening sockets that the process was started with.
-    ///   - logs: whether a proxy is about to start. A JSON log then gets the warnings.
+    ///   - logs: whether a proxy is about to start. The report then has the format of its log.
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
     func load(environment: [String: String], passed: [PassedSocket] = [], logs: Bool = false) throws -> Configuration {
         var report = ConfigurationReport.plain
@@ -59,7 +59,7 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
-    /// Faults that a start with this configuration would have on this machine.
+    /// Returns the faults that a start with this configuration would have on this machine.
     func startFaults(_ configuration: Configuration, passed: [PassedSocket]) async -> StartCheck.Faults {
         await StartCheck(configuration: configuration, passed: passed, file: name).faults()
     }
@@ -73,7 +73,7 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
-    /// Reads and checks it, and prints nothing.
+    /// Reads and checks the configuration, and prints nothing.
     /// - Throws: every problem at once.
     func readAgain(
         environment: [String: String], passed: [PassedSocket]
@@ -97,13 +97,13 @@ enum ConfigurationSource: Sendable, Equatable {
         if let fault { throw ConfigurationError(problems: [.init(file: name, message: fault)]) }
     }
 
-    /// The addresses of the administration. Checks nothing else, so that the caller needs none of the secrets.
+    /// Returns the settings of the admin section. Checks nothing else, so the caller needs none of the secrets.
     func admin(_ environment: [String: String]) throws(ConfigurationError) -> AdminSettings? {
         guard let file else { return try read(environment).configuration.admin }
         return try Configuration.adminSettings(file: file, environment: environment)
     }
 
-    /// The listeners for programs. Checks nothing else.
+    /// Returns the listeners for programs. Checks nothing else.
     func listeners(_ environment: [String: String]) throws(ConfigurationError) -> [ListenAddress] {
         guard let file else { return try read(environment).configuration.proxy.listen }
         return try Configuration.proxyListeners(file: file, environment: environment)
@@ -122,7 +122,7 @@ enum ConfigurationSource: Sendable, Equatable {
 
 /// The rule for the length of `admin.token`, which opens the page.
 enum AdminTokenRule {
-    /// In octets: at least 96 random bits.
+    /// Minimum number of octets. 16 octets of base64 have 96 random bits.
     static let minimum = 16
 
     /// - Returns: the fault, with advice. `nil` also for an unreadable token, which is reported elsewhere.
@@ -131,7 +131,7 @@ enum AdminTokenRule {
         return fault(count)
     }
 
-    /// Makes a token that is too short open nothing, when it has changed or comes from a command.
+    /// Returns a provider that also refuses a short token that comes from a command or changes after the start.
     static func guarding(_ token: any SecretProvider) -> any SecretProvider {
         SecretClosureProvider {
             let secret = try await token.secret()
@@ -141,13 +141,13 @@ enum AdminTokenRule {
     }
 
     private static func fault(_ count: Int) -> String {
-        "admin.token: it has \(count) octets, which can be guessed: take at least \(minimum), made by "
-            + "`head -c 24 /dev/urandom | base64` for one"
+        "admin.token: it has \(count) octets, so it can be guessed: use at least \(minimum), for example from "
+            + "`head -c 24 /dev/urandom | base64`"
     }
 }
 
-/// Problems and warnings of a configuration on standard error: in the form of compilers, or as log lines where the
-/// configuration asks for a JSON log.
+/// Prints problems and warnings of a configuration to standard error: in the format of compilers, or as log lines if
+/// the configuration has a JSON log.
 struct ConfigurationReport {
     let isJSON: Bool
 
@@ -169,7 +169,7 @@ struct ConfigurationReport {
 }
 
 extension ConfigurationError.Problem {
-    /// Its position, for the log.
+    /// Position of the problem, as fields of a log line.
     var fields: Logger.Metadata {
         var fields: Logger.Metadata = ["file": "\(file)"]
         if let line { fields["line"] = .stringConvertible(line) }

@@ -6,12 +6,12 @@ extension BinaryInteger {
 }
 
 extension Int64 {
-    /// The day of a time in seconds since 1970: `2026-03-01`.
+    /// The day of a time in seconds since 1970, such as `2026-03-01`.
     var day: String { String(RFC3339.text(Int(clamping: self)).prefix { $0 != "T" }) }
 }
 
 extension Duration {
-    /// A rough time for people: `90 s`, `5 min`, `3 h`, `2 days`.
+    /// A rounded duration for people: `90 s`, `5 min`, `3 h`, `2 days`.
     var rough: String {
         let seconds = components.seconds
         if seconds < 120 { return "\(seconds) s" }

@@ -11,7 +11,7 @@ struct DemoCommand: AsyncParsableCommand {
         discussion: """
             Starts an authorization server, an API that requires a token, and the proxy on free ports of this machine. \
             Sends the API the same request directly and through the proxy, shows both answers, and ends. The exit code \
-            is 0 when the API refused the first and answered the second.
+            is 0 if the API refused the first request and answered the second.
             """)
 
     func run() async throws {
@@ -33,10 +33,10 @@ struct DemoCommand: AsyncParsableCommand {
         throw ExitStatus.failure.error
     }
 
-    /// - Returns: whether the API refused the request without the proxy and answered the one through it.
+    /// - Returns: whether the API refused the direct request and answered the request through the proxy.
     private static func compare(api: String, proxy: String) async throws -> Bool {
         let output = OutputDescriptor.standardOutput
-        output.write("An API on this machine wants an OAuth token. A program that has none asks it:\n\n")
+        output.write("An API on this machine requires an OAuth token. A program without a token calls it:\n\n")
         output.write("1. without the proxy:  curl http://\(api)/hello\n\n")
         let refused = try await answer(of: api, to: "/hello")
         output.write(shown(refused) + "\n")
@@ -57,7 +57,7 @@ struct DemoCommand: AsyncParsableCommand {
         return true
     }
 
-    /// The configuration of a user for the same, apart from the port.
+    /// The configuration that a user would write for this request, apart from the port.
     private static let settings = """
         playground: true
         proxy:
@@ -78,7 +78,7 @@ struct DemoCommand: AsyncParsableCommand {
             allow_plaintext: true
         """
 
-    /// Sends one request of a simple program: bytes over a connection, without any code of the proxy.
+    /// Sends one request like a simple program: as bytes over a connection, without the proxy's HTTP code.
     /// - Parameters:
     ///   - authority: `127.0.0.1:PORT`.
     ///   - target: a path, or for a proxy a whole URL (RFC 9112, section 3.2).

@@ -8,14 +8,14 @@ struct DoctorCommand: AsyncParsableCommand {
         commandName: "doctor",
         abstract: "Find faults between the proxy and its servers, and say what to do about them.",
         discussion: """
-            Needs no running proxy. It looks up the name of each client's server and of each upstream, asks whether the \
-            proxy may connect to the addresses, and makes a connection with TLS to each. For a client it also reads the \
-            server's metadata, fetches one token and compares the clocks; to an upstream it sends a HEAD without a token. \
-            It also checks the secrets, the modes of their files and the token store. The checks run side by side, each \
-            with a time limit.
+            Needs no running proxy. Looks up the name of each client's server and of each upstream, checks whether the \
+            proxy may connect to the addresses, and makes a TLS connection to each. For a client it also reads the \
+            server's metadata, requests one token and compares the clocks. To an upstream it sends a HEAD without a \
+            token. It also checks the secrets, the modes of their files and the token store. The checks run \
+            concurrently, each with a time limit.
 
-            Tokens are fetched as the proxy fetches them. They are never shown, and thrown away. A refresh token or a \
-            sign-in can be used only once, so doctor does not use them. With --no-token it asks for no token at all.
+            doctor requests tokens like the proxy, never shows them, and discards them. A refresh token or a sign-in \
+            can be used only once, so doctor does not use them. With --no-token it requests no tokens.
 
             The exit code is 0 when all is well (warnings do not count), 1 when something is wrong, 2 for wrong usage, \
             78 for a wrong configuration.
@@ -30,7 +30,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @Flag(help: "Print JSON for programs.")
     var json = false
 
-    @Flag(name: .customLong("no-token"), help: "Ask for no tokens.")
+    @Flag(name: .customLong("no-token"), help: "Request no tokens.")
     var asksForNoToken = false
 
     func run() async throws {
@@ -45,9 +45,9 @@ struct DoctorCommand: AsyncParsableCommand {
         do {
             let doctor = Doctor(configuration: settings, names: names, asksForTokens: !asksForNoToken)
             diagnoses = try await doctor.diagnoses { done, all in
-                Terminal.showProgress("Looking: \(done) of \(all) done …")
+                Terminal.showProgress("Checking: \(done) of \(all) done …")
             }
-        } catch { throw ExitStatus.failure.error("nothing can be looked at: \(error)") }
+        } catch { throw ExitStatus.failure.error("the checks can't start: \(error)") }
         Terminal.showProgress("")
         await playground?.stop()
         if names.isEmpty {

@@ -4,7 +4,7 @@ import Logging
 import Playground
 
 extension ExecCommand {
-    /// Runs the program beside a proxy of its own in this process, and ends the process with the program's exit code.
+    /// Starts a proxy in this process, runs the program as a child, and exits with the program's exit code.
     func runServed(_ start: StartState) async throws {
         let (source, environment, playground) = try await options.chooseWithPlayground()
         let freshness = ConfigurationFreshness(source)
@@ -47,12 +47,12 @@ extension ExecCommand {
 }
 
 extension Configuration {
-    /// The same for a proxy that one program alone uses: at a free port, and with a quiet log.
-    /// - Parameter level: of the log; `nil`: `warning`, or a configured higher one.
+    /// Returns this configuration for a proxy of one program alone: with a free port, and with a quiet log.
+    /// - Parameter level: log level; `nil` chooses `warning`, or the configured level if it is higher.
     fileprivate func forOneProgram(_ level: LogSettings.Level?) -> Configuration {
         var settings = self
         let own = ListenAddress.tcp(host: "127.0.0.1", port: 0)
-        // Rules for the listener that the program would use without --serve.
+        // Rules for the listener that the program would use without --serve apply to the new listener.
         if let former = proxy.listen.first(where: { if case .tcp = $0 { true } else { false } }) {
             for index in upstreams.indices {
                 settings.upstreams[index].callers.listeners = upstreams[index].callers.listeners.map {
@@ -62,7 +62,7 @@ extension Configuration {
         }
         settings.proxy.listen = [own]
         settings.proxy.listenerTLS = [:]
-        // No load balancer sends anything here.
+        // No load balancer uses this proxy.
         settings.proxy.drainDelay = .zero
         settings.log.level = level ?? (Logger.Level(log.level) < .warning ? .warning : log.level)
         settings.log.access = log.access && Logger.Level(settings.log.level) <= .info

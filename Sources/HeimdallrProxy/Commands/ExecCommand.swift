@@ -9,7 +9,7 @@ import WireText
 struct ExecCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "exec",
-        abstract: "Run a program that uses the proxy, without the variables of its secrets.",
+        abstract: "Run a program that uses the proxy, without the variables of the proxy's secrets.",
         usage: """
             heimdallr-proxy exec [--config <path>] [--serve [--log-level <level>]] [--user <name>] -- <command> \
             [<argument> ...]
@@ -18,25 +18,25 @@ struct ExecCommand: ParsableCommand {
             Sets http_proxy for the program. Adds this machine and the proxy's listeners to no_proxy. Sets \
             NODE_USE_ENV_PROXY=1, so that Node reads both. Removes the environment variables of the configuration's secrets, and all that begin with \
             HEIMDALLR_. The program replaces this process. \
-            Where the configuration has proxy.users, --user names the one that the program is. Its name and password \
-            become part of the variables. Example:
+            If the configuration has proxy.users, --user names the program's user. The variables then contain the \
+            user's name and password. Example:
 
               heimdallr-proxy exec -- curl http://api.example.com/
 
-            With --serve no proxy needs to run: one starts for this program, at a free port of 127.0.0.1 instead of \
-            proxy.listen. Other listeners stay as configured. The program begins once the proxy listens. Signals go to the \
-            program. When it ends, the proxy finishes the requests under way and ends, too. For jobs, CI and containers:
+            With --serve no proxy needs to run: exec starts one for this program, on a free port of 127.0.0.1 instead \
+            of proxy.listen. Other listeners stay as configured. The program starts once the proxy listens. Signals go \
+            to the program. When it ends, the proxy finishes the requests in flight and ends. For jobs, CI, containers:
 
               heimdallr-proxy exec --serve --config config.yaml -- ./job
 
-            The exit code is the program's own; 127 when there is no such program, and 126 when it can't be run, as \
-            shells have it. With --serve it is 128 and the signal's number for a program that a signal has ended, and that \
-            of serve when the proxy can't start: then the program does not begin.
+            The exit code is that of the program; as in shells, 127 if there is no such program, and 126 if it can't \
+            be run. With --serve it is 128 plus the signal's number if a signal ended the program. If the proxy can't \
+            start, the program does not start, and the exit code is that of serve.
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Option(help: ArgumentHelp("The user of proxy.users that the program is.", valueName: "name"))
+    @Option(help: ArgumentHelp("The program's user, from proxy.users.", valueName: "name"))
     var user: String?
 
     @Flag(help: "Start a proxy for this program alone.")
@@ -46,7 +46,7 @@ struct ExecCommand: ParsableCommand {
         help: ArgumentHelp(
             "With --serve: the level of the proxy's log.",
             discussion:
-                "Default: warning, without lines of requests. With info they are written, if log.access says so.",
+                "Default: warning, without a line for each request. With info, log.access decides about these lines.",
             valueName: "level"),
         completion: .list(LogSettings.Level.allCases.map(\.rawValue)))
     var logLevel: String?
@@ -63,7 +63,7 @@ struct ExecCommand: ParsableCommand {
             throw ValidationError("Unknown option '\(first)'. Write -- in front of the program: exec -- COMMAND…")
         }
         if let logLevel {
-            guard serve else { throw ValidationError("--log-level is for the proxy of --serve") }
+            guard serve else { throw ValidationError("--log-level needs --serve") }
             do throws(LogLevel.Fault) { _ = try LogLevel.read(logLevel, for: nil) } catch {
                 throw ValidationError(error.sentence)
             }
@@ -84,7 +84,7 @@ struct ExecCommand: ParsableCommand {
         throw exitCode(of: failure)
     }
 
-    /// - Parameter trust: the running proxy's trust files; `nil`: those at the usual path.
+    /// - Parameter trust: the running proxy's trust files; `nil` reads the files at the usual path.
     static func variables(
         proxy: String, _ settings: Configuration, _ environment: [String: String], trust: TrustFiles? = nil
     ) throws -> [String: String] {
@@ -110,13 +110,13 @@ struct ExecCommand: ParsableCommand {
         } catch { throw ExitStatus.failure.error("the proxy's certificates: \(error)") }
     }
 
-    /// The exit code for a program that can't be run. Prints the fault.
+    /// Returns the exit code for a program that can't be run, and prints the fault.
     func exitCode(of failure: SystemCallError) -> ExitCode {
         (failure.isNoSuchFile ? ExitStatus.noSuchProgram : .notExecutable).error(
             "can't run \(program[0]): \(failure.sentence)")
     }
 
-    /// `alice:secret@`, percent-encoded; empty if the proxy has no users.
+    /// Returns name and password as in `alice:secret@`, percent-encoded; an empty string if the proxy has no users.
     func credentials(_ settings: Configuration, _ environment: [String: String]) throws -> String {
         let users = settings.proxy.users
         guard let user else {
@@ -146,8 +146,8 @@ struct ExecCommand: ParsableCommand {
         users.keys.sorted().joined(separator: ", ")
     }
 
-    /// The first listener without TLS, which few programs speak with a proxy: `127.0.0.1:8080`. `nil` for a port that the
-    /// kernel chooses.
+    /// Returns the first TCP listener with a fixed port and without TLS, such as `127.0.0.1:8080`. Few programs speak
+    /// TLS with a proxy.
     static func authority(_ settings: Configuration) -> String? {
         for address in settings.proxy.listen where settings.tls(of: address, upstream: nil) == nil {
             guard case .tcp(let host, let port) = address, port != 0 else { continue }
@@ -168,19 +168,19 @@ struct ExecCommand: ParsableCommand {
             onlySockets
                 ? "the proxy listens only on a Unix socket, which http_proxy can't name: add an address such as "
                     + "127.0.0.1:8080 to proxy.listen"
-                : "proxy.listen has no port that is known before the proxy runs; give it one")
+                : "proxy.listen has no fixed port; write a port other than 0")
     }
 }
 
-/// Hosts that a program connects to without the proxy (`no_proxy`): this machine with its services, and the proxy's
-/// listeners, which are base URLs. There is no standard for it: all clients understand names and addresses, few understand
-/// ports and blocks.
+/// Hosts to which a program connects without the proxy (`no_proxy`): this machine, and the proxy's listeners, which are
+/// base URLs. No standard defines `no_proxy`: all clients understand names and addresses, few understand ports and
+/// address blocks.
 struct NoProxyList {
     private(set) var entries: [String] = []
 
     /// - Parameters:
     ///   - inherited: the values of `no_proxy` and `NO_PROXY`, which are kept.
-    ///   - settings: the proxy's settings. Hosts that they sign are never excluded, not even on loopback.
+    ///   - settings: the proxy's settings. Hosts of upstreams are not added, not even loopback addresses.
     init(extending inherited: [String?], for settings: Configuration) {
         for text in inherited {
             for entry in (text ?? "").split(whereSeparator: { $0 == "," || $0 == " " }) { add(String(entry)) }
@@ -188,7 +188,7 @@ struct NoProxyList {
         let wanted = Set(settings.upstreams.filter { !$0.host.wildcard }.map(\.host.host))
         let loopback = ["localhost", "127.0.0.1", "[::1]"]
         for text in loopback where !Self.isWanted(text, wanted) { add(Self.bare(text)) }
-        // A block would include those.
+        // The block would include upstreams at loopback addresses.
         if !wanted.contains(where: { if case .ipv4(let address) = $0 { address >> 24 == 127 } else { false } }) {
             add("127.0.0.0/8")
         }

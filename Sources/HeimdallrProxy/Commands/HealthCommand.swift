@@ -12,11 +12,11 @@ struct HealthCommand: ParsableCommand {
             configuration, or else its socket, and prints one line. It finds the configuration as serve does, and reads no \
             secret in it.
 
-            With --wait it asks again until the answer is good, for scripts that start the proxy. The exit code is 1 after \
-            that time.
+            With --wait it asks again until the proxy is ready, for scripts that start the proxy. If the time ends \
+            first, the exit code is 1.
 
-            Without an admin section it reports whether the proxy accepts connections and its loop turns. With --ready or \
-            --strict it then fails, because that needs the admin port.
+            Without an admin section it reports whether the proxy accepts connections and its event loop runs. --ready \
+            and --strict then fail, because they need the admin port.
             """)
 
     @OptionGroup var admin: AdminOptions
@@ -24,15 +24,15 @@ struct HealthCommand: ParsableCommand {
     @Flag(exclusivity: .exclusive, help: "What to ask; --ready is the default.")
     var question: Question?
 
-    @Option(help: ArgumentHelp("How long to wait, 1 to 60.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("Time limit for an answer, 1 to 60.", valueName: "seconds"))
     var timeout = 4
 
     @Option(
         help: ArgumentHelp(
-            "Ask again until the answer is good, for this time at most: 1 to 3600.", valueName: "seconds"))
+            "Ask again until the proxy is ready, for this time at most: 1 to 3600.", valueName: "seconds"))
     var wait: Int?
 
-    /// The question, and the address of its answer.
+    /// The question to the proxy. The raw value is the target of the request.
     enum Question: String, EnumerableFlag {
         case live = "/livez"
         case ready = "/readyz"
@@ -40,8 +40,8 @@ struct HealthCommand: ParsableCommand {
 
         static func help(for value: Question) -> ArgumentHelp? {
             switch value {
-            case .live: "Whether its loops turn."
-            case .ready: "Also whether each client that needs nobody to sign in has had its first answer."
+            case .live: "Whether the proxy's event loops run."
+            case .ready: "Also whether each client that needs no sign-in has had its first answer."
             case .strict: "Also whether nothing is degraded: each client has a token, the store can be written."
             }
         }
@@ -82,8 +82,8 @@ struct HealthCommand: ParsableCommand {
         }
         do throws(ConfigurationError) {
             if let settings = try source.admin(environment) {
-                // The port comes first: it answers any user of the machine, the socket only the user of the proxy. Port 0
-                // is chosen by the kernel at the start.
+                // The port comes first, because it answers any user of the machine. The socket answers only the proxy's
+                // user. For port 0 the kernel chose a port that is not known here.
                 let ports = if case .tcp(_, port: 0) = settings.listen { [ListenAddress]() } else { [settings.listen] }
                 let sockets = AdminOptions.sockets(of: settings, environment: environment)
                 return ask(ports + sockets.map { .unix(path: $0, mode: nil) }, target, timeout)
@@ -95,14 +95,14 @@ struct HealthCommand: ParsableCommand {
             }
             return knock(at: listeners, timeout)
         } catch {
-            // It may have been good when the proxy began.
+            // The file may have been valid when the proxy started.
             let guess = source.file.map { AdminGuess.addresses(file: $0, environment: environment) } ?? []
             let reason = error.problems.first.map { "\($0)" } ?? "the configuration can't be read"
             return guess.isEmpty ? .bad(reason) : ask(guess, target, timeout)
         }
     }
 
-    /// The first one that answers decides.
+    /// Asks the addresses in turn. The first answer with the status 200 or 503 decides.
     private func ask(_ targets: [ListenAddress], _ request: String, _ timeout: Int) -> HealthOutcome {
         var reasons: [String] = []
         for target in targets {
@@ -121,11 +121,11 @@ struct HealthCommand: ParsableCommand {
                 }
             }
         }
-        return .bad(reasons.isEmpty ? "there is nobody to ask: give --socket PATH" : reasons.joined(separator: "; "))
+        return .bad(reasons.isEmpty ? "there is no address to ask: give --socket" : reasons.joined(separator: "; "))
     }
 
-    /// Checks whether the listeners are served: it makes a connection and ends its side, and a proxy whose loop turns ends the
-    /// other side. That is no request, so it is neither logged nor counted.
+    /// Checks whether the proxy serves a listener: connects, ends its side, and waits until the proxy's event loop ends
+    /// the other side. This connection is not logged or counted, because it has no request.
     private func knock(at addresses: [ListenAddress], _ timeout: Int) -> HealthOutcome {
         var reasons: [String] = []
         for address in addresses {
@@ -137,7 +137,7 @@ struct HealthCommand: ParsableCommand {
                     reasons.append("\(address): nobody serves the connection within \(timeout) s")
                     continue
                 }
-                return .good("the proxy serves \(address); without an admin section that is all that can be said")
+                return .good("the proxy serves \(address); without an admin section nothing else is known")
             } catch { reasons.append("\(address): \(error.sentence)") }
         }
         return .bad(

@@ -13,7 +13,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
               heimdallr-proxy demo                   see it work; needs nothing
               heimdallr-proxy --config config.yaml   run the proxy
               export http_proxy=http://127.0.0.1:8080
-                                                     how programs are told
+                                                     tell programs to use it
 
             Programs say http:// to the proxy, even if the API is https://. A request through CONNECT is encrypted, so it \
             gets no token.
@@ -21,7 +21,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
             A single API needs no file. Set HEIMDALLR_UPSTREAM, HEIMDALLR_TOKEN_ENDPOINT, \
             HEIMDALLR_CLIENT_ID and HEIMDALLR_CLIENT_SECRET, and start heimdallr-proxy.
 
-            Exit codes: 0, 1 failure, 2 wrong usage, 3 a bad answer of status or why, 78 wrong configuration.
+            Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a problem shown by status or why, 78 wrong configuration.
             """,
         version: "heimdallr-proxy \(Version.number)",
         subcommands: [
@@ -47,7 +47,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
         }
     }
 
-    /// The error for an unknown command. The parser takes it for an argument of the default command.
+    /// Returns the error for an unknown command, which the parser would take for an argument of the default command.
     static func unknownVerb(_ word: String?) -> String? {
         let verbs = configuration.subcommands.map { $0._commandName } + ["help"]
         guard let word, !word.hasPrefix("-"), !verbs.contains(word) else { return nil }
@@ -61,7 +61,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
 }
 
 extension HeimdallrProxyCommand {
-    /// Names of our commands in other programs.
+    /// Names that other programs use for such commands.
     private static let otherNames = [
         "run": "serve", "start": "serve", "up": "serve", "daemon": "serve", "validate": "check", "verify": "check",
         "test": "check", "lint": "check", "conf": "check", "info": "status", "state": "status", "ps": "status",
@@ -73,7 +73,7 @@ extension HeimdallrProxyCommand {
         "debug": "log-level", "schema": "config schema", "version": "--version", "try": "doctor",
     ]
 
-    /// Finds a command by its letters, its beginning, or its name elsewhere.
+    /// Finds a command by similar letters, by its beginning, or by its name in other programs.
     private static func nearest(to word: String, among verbs: [String]) -> String? {
         let plain = word.lowercased().filter { $0 != "-" && $0 != "_" }
         if let verb = verbs.first(where: { $0 == plain }) ?? otherNames[plain] { return verb }
@@ -83,7 +83,7 @@ extension HeimdallrProxyCommand {
     }
 }
 
-/// The configuration, for every command.
+/// Options that choose the configuration.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
@@ -94,14 +94,14 @@ struct ConfigurationOptions: ParsableArguments {
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
-    /// The source and this process's environment.
-    /// - Throws: a usage error with advice, when there is none.
+    /// Returns the source and this process's environment.
+    /// - Throws: a usage error with advice, if there is no configuration.
     func choose() throws(ValidationError) -> (source: ConfigurationSource, environment: [String: String]) {
         let environment = ProcessEnvironment.all
         return (try ConfigurationSource.choose(named: config, environment: environment), environment)
     }
 
-    /// Does the same as `choose`, and starts the playground where the configuration wants it.
+    /// Does the same as `choose`, and starts the playground if the configuration turns it on.
     func chooseWithPlayground() async throws -> (
         source: ConfigurationSource, environment: [String: String], playground: Playground?
     ) {
@@ -119,7 +119,7 @@ struct ConfigurationOptions: ParsableArguments {
         return (source, environment)
     }
 
-    /// The configuration of a command that starts nothing. Prints its problems.
+    /// Loads the configuration for a command that starts nothing, and prints its problems.
     func load() throws -> (settings: Configuration, environment: [String: String]) {
         let (source, environment) = try chooseWithoutPlayground()
         return (try source.load(environment: environment), environment)

@@ -5,10 +5,10 @@ import Heimdallr
 import PostgresStore
 import WireText
 
-/// Reads the keys and certificates of a configuration, describes them and finds their faults. It runs no commands: their
-/// output is judged at its first use.
+/// Reads the keys and certificates of a configuration, describes them and finds their faults. It runs no commands, so
+/// the output of a command is checked only at its first use.
 struct KeyCheck {
-    /// One sentence for each that could be read.
+    /// One sentence for each key or certificate that could be read.
     private(set) var findings: [ConfigurationError.Problem] = []
     private(set) var problems: [ConfigurationError.Problem] = []
     /// Certificates that have expired or soon will.
@@ -18,12 +18,12 @@ struct KeyCheck {
     /// Seconds since 1970-01-01T00:00:00Z.
     private let now: Int64
 
-    /// Seconds before a certificate's end at which a warning begins.
+    /// Seconds before a certificate's expiry from which a warning is shown.
     private static let notice: Int64 = 30 * 86_400
-    /// Upper bound for one file. A bundle may hold hundreds of certificates.
+    /// Maximum number of warnings for one file. A bundle may hold hundreds of certificates.
     private static let maxWarnings = 5
 
-    /// Blocks for the disk.
+    /// Blocks while it reads files.
     init(_ configuration: Configuration, environment: [String: String], now: Int64 = WallClock.now()) {
         self.environment = environment
         self.now = now
@@ -41,7 +41,7 @@ struct KeyCheck {
                 guard let secret = try secret(source) else { return }
                 say("HS256 with a shared secret", use)
                 if secret.count < 32 {
-                    warn("this is shorter than the 32 octets that HS256 wants (RFC 7518, section 3.2)", use)
+                    warn("this is shorter than the 32 octets that HS256 needs (RFC 7518, section 3.2)", use)
                 }
             case .tls(let certificate, let key), .listener(let certificate, let key):
                 try checkTLS(certificate, key, use)
@@ -53,7 +53,7 @@ struct KeyCheck {
             case .trustAnchors(let file):
                 let certificates = try certificates(file)
                 if let first = certificates.min(by: { $0.notAfter < $1.notAfter }) {
-                    say("\(certificates.count.counted("certificate")), the first to end: \(described(first))", use)
+                    say("\(certificates.count.counted("certificate")), the first to expire: \(described(first))", use)
                 }
                 checkLife(certificates, use)
             }
@@ -69,7 +69,7 @@ struct KeyCheck {
         unwrapping: (SecretBytes) -> SecretBytes = { $0 }
     ) throws(Fault) {
         guard let text = try secret(source) else {
-            return say("from a command, so it is looked at when it is used", use)
+            return say("from a command, so it is checked when it is used", use)
         }
         let key: SigningKey
         let algorithm: SigningAlgorithm
@@ -84,7 +84,7 @@ struct KeyCheck {
         checkLife([first], use)
     }
 
-    /// The key in the file of a Google service account. Any other content is the key itself.
+    /// Returns the key from the file of a Google service account. Any other content is already the key.
     private static func key(inside file: SecretBytes) -> SecretBytes {
         file.withSpan { span in
             (try? JSONParser.members(span))?["private_key"]?.secretBytes(in: span) ?? file
@@ -125,17 +125,17 @@ struct KeyCheck {
             let name = "the certificate \(certificate.subject)"
             let sentence: String
             if certificate.notAfter < now {
-                sentence = "\(name) ended on \(certificate.notAfter.day): put a new one there"
+                sentence = "\(name) expired on \(certificate.notAfter.day): replace it"
             } else if certificate.notAfter - now < Self.notice {
-                sentence = "\(name) ends on \(certificate.notAfter.day), within 30 days: have a new one ready"
+                sentence = "\(name) expires on \(certificate.notAfter.day), within 30 days: prepare a new one"
             } else if certificate.notBefore > now {
-                sentence = "\(name) is not good before \(certificate.notBefore.day): check this machine's clock"
+                sentence = "\(name) is not valid before \(certificate.notBefore.day): check this machine's clock"
             } else {
                 continue
             }
             count += 1
             guard count <= Self.maxWarnings else {
-                return warn("further certificates of this file have ended or soon will", use)
+                return warn("further certificates of this file have expired or expire soon", use)
             }
             warn(sentence, use)
         }
@@ -173,7 +173,7 @@ extension KeyUse {
 }
 
 extension SecretSource {
-    /// The current value for a check, which runs no command.
+    /// Returns the current value, for a check that runs no command.
     /// - Returns: `nil` for a command and for a variable that is not set.
     func value(_ environment: [String: String]) throws(CryptographyError) -> SecretBytes? {
         switch self {
@@ -187,8 +187,8 @@ extension SecretSource {
 
 /// Checks the connection string of a store in PostgreSQL without a connection.
 enum StoreCheck {
-    /// - Returns: the fault, with advice. `nil` also where a command prints the connection string, because a check runs no
-    ///   command, and without libpq, which the start reports.
+    /// - Returns: the fault, with advice. `nil` also if a command prints the connection string, because a check runs no
+    ///   command, and if libpq is missing, which the start reports.
     static func fault(_ configuration: Configuration, environment: [String: String]) -> String? {
         guard case .postgres(let settings) = configuration.store else { return nil }
         guard let value = try? settings.connection.value(environment) else { return nil }

@@ -7,13 +7,13 @@ struct LogLevelCommand: ParsableCommand {
         commandName: "log-level",
         abstract: "Show the running proxy's log level, or change it for a while.",
         discussion: """
-            Without a level it prints the current one. With a level, that level counts for the given time. The level of \
-            the configuration then returns by itself, without a restart. To end it at once, give the configuration's level. \
-            A reload changes only the level that returns.
+            Without a level it prints the current one. A given level applies for the given time. Then the configured \
+            level applies again, without a restart. To end the time at once, give the configured level. A reload \
+            changes only the configured level.
 
               heimdallr-proxy log-level debug --for 30m
 
-            The lines of requests (log.access) are written at every level.
+            The access log (log.access) is written at every level.
             """)
 
     @OptionGroup var options: AdminOptions
@@ -25,12 +25,12 @@ struct LogLevelCommand: ParsableCommand {
 
     @Option(
         name: .customLong("for"),
-        help: ArgumentHelp("For how long, from 1s to 24h; 10m if not given.", valueName: "time"))
+        help: ArgumentHelp("Duration of the level, from 1s to 24h; default: 10m.", valueName: "time"))
     var time: String?
 
     func validate() throws {
         guard let level else {
-            guard time == nil else { throw ValidationError("--for wants a level: log-level debug --for 10m") }
+            guard time == nil else { throw ValidationError("--for needs a level: log-level debug --for 10m") }
             return
         }
         do throws(LogLevel.Fault) { _ = try LogLevel.read(level, for: time) } catch {

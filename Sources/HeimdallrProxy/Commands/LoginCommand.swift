@@ -20,7 +20,7 @@ struct LoginCommand: ParsableCommand {
 
     @OptionGroup var target: ClientOptions
 
-    @Flag(help: "Read the address that the browser was sent to from standard input.")
+    @Flag(help: "Read the browser's last address from standard input.")
     var paste = false
 
     private var client: String { target.client }
@@ -43,7 +43,7 @@ struct LoginCommand: ParsableCommand {
         default: done = try readAddress(begun["url"]?.string ?? "", attempt)
         }
         Self.say("\(client) is signed in.")
-        // Scopes that were not granted.
+        // The notes name scopes that were not granted.
         guard case .array(let notes)? = done["notes"] else { return }
         for note in notes.compactMap(\.string) { Self.say(note) }
     }
@@ -105,8 +105,8 @@ struct LoginCommand: ParsableCommand {
     private func readAddress(_ url: String, _ attempt: String) throws -> JSONValue {
         Self.say("Open this address in a browser, and sign in:\n\n    \(url)\n")
         Self.say(
-            "In the end the browser is sent to an address that it may not be able to show. Copy that address and paste it "
-                + "here:")
+            "After the sign-in, the browser opens an address that it may not be able to show. Copy that address and "
+                + "paste it here:")
         guard let line = Terminal.readLine(), !line.allSatisfy(\.isWhitespace) else { throw cancel(attempt) }
         let answer = try ask("POST", attempt, body: Array(Self.trimmed(line).utf8), type: "text/plain")
         guard answer["state"]?.string == "done" else { throw Self.refusal(answer) }
@@ -115,7 +115,7 @@ struct LoginCommand: ParsableCommand {
 
     private func askForPassword(_ path: String) throws -> JSONValue {
         guard Terminal.givesInput else {
-            throw Self.failure("Client \(client) wants a user name and a password: run this at a terminal.")
+            throw Self.failure("Client \(client) needs a user name and a password: run this at a terminal.")
         }
         OutputDescriptor.standardError.write("User name for \(client): ")
         guard let username = Terminal.readLine(), !username.isEmpty else { throw Self.failure("Cancelled.") }
@@ -143,8 +143,8 @@ struct LoginCommand: ParsableCommand {
         return String(head.reversed().drop(while: \.isWhitespace).reversed())
     }
 
-    /// Opens a browser of the desktop that this terminal belongs to.
-    /// - Returns: `false` without a desktop, or without a program that opens addresses.
+    /// Opens a browser on the desktop of this terminal.
+    /// - Returns: `false` if there is no desktop, or no program that opens addresses.
     private static func openBrowser(_ url: String) -> Bool {
         let environment = ProcessEnvironment.all
         guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil,

@@ -13,16 +13,16 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the proxy (this is the default).",
         discussion: """
             Runs in the foreground and logs to standard error. On SIGTERM or SIGINT it stops accepting, finishes the \
-            requests in flight and exits with 0. On SIGHUP it reads its configuration again, as reload does. Other signals, \
-            such as SIGUSR1, only make a log line.
+            requests in flight and exits with 0. On SIGHUP it reads its configuration again, as reload does. Other \
+            signals, such as SIGUSR1, only write a log line.
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
     func run() async throws { try await Self.serve(options) }
 
-    /// The configuration of the plainest command lines, for which the parser would take a quarter of the time to the
-    /// first answer; `nil`: the parser is needed.
+    /// Reads the simplest command lines without the parser, which would take a quarter of the time to the first answer.
+    /// `nil` if the parser is needed.
     static func plain(_ words: [String]) -> ConfigurationOptions? {
         let words = words.first == "serve" ? words.dropFirst() : words[...]
         var options = ConfigurationOptions()
@@ -32,7 +32,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     static func serve(_ options: ConfigurationOptions) async throws {
-        // First, because a file opened earlier could take the number of a passed socket.
+        // This comes first, because a file opened earlier could get the descriptor number of a passed socket.
         let manager = try ServiceManager.take()
         Signals.catchStrays()
         let (source, environment, playground) = try await options.chooseWithPlayground()
@@ -76,14 +76,14 @@ extension ExitStatus {
         ofStart error: any Error, _ settings: Configuration, from source: ConfigurationSource,
         passed: [PassedSocket] = []
     ) async {
-        // `check` judges the same faults. An address or a socket's folder may be there at the next start.
+        // These errors may not occur at the next start: an address or a socket's folder may be available then.
         let mayPass = error is ProxyServer.ListenError || error is AdministrationError
         let faults = await source.startFaults(settings, passed: passed).problems
         self = mayPass || faults.isEmpty ? .failure : .badConfiguration
     }
 }
 
-/// The first request to try with the playground.
+/// Suggests the first request to try with the playground.
 enum PlaygroundHint {
     static let host = "api.playground.test"
     static let url = "http://\(host)/hello"
@@ -108,7 +108,7 @@ enum PlaygroundHint {
     static func text(proxy: String, page: String?, _ settings: Configuration) -> String {
         let more = page.map { "The page, with sign-ins to try: http://\($0)/\n\n" } ?? ""
         return """
-            The playground is on. This program sends no token, and the API wants one:
+            The playground is on. This program sends no token, and the API requires one:
 
                 \(command(proxy: proxy, users: settings.proxy.users.keys))
 

@@ -6,15 +6,15 @@ struct StatusCommand: ParsableCommand {
         commandName: "status",
         abstract: "Show the clients, their tokens and the upstreams of the running proxy.",
         discussion: """
-            For each client it shows the state, the end of its token, the last success, the last error with the remedy, \
-            and the number of waiting requests. It never shows a token or a secret.
+            For each client it shows the state, the expiry of its token, the last success, the last error with the \
+            remedy, and the number of waiting requests. It never shows a token or a secret.
 
             The exit code is 0 when all is well or the proxy has just started, 3 when something is degraded (a client \
             without a valid token, a store that can't be written, a proxy that stops), and 1 without a running proxy. \
             With --exit-zero it is 0 instead of 3, for scripts that only read.
 
-            With --watch it repeats: on a terminal in place, once a second; in a pipe a block after each change, or with \
-            --json one line of JSON. Ctrl-C ends it, with exit code 0. It waits for a proxy that is restarted.
+            With --watch it updates a terminal once a second; into a pipe it writes a block after each change, or with \
+            --json one line of JSON. It waits while the proxy restarts. Ctrl-C ends it, with exit code 0.
             """)
 
     @OptionGroup var options: AdminOptions
@@ -25,7 +25,7 @@ struct StatusCommand: ParsableCommand {
     @Flag(help: "Exit with 0 even if something is degraded.")
     var exitZero = false
 
-    @Flag(name: .shortAndLong, help: "Repeat it until Ctrl-C.")
+    @Flag(name: .shortAndLong, help: "Show changes until Ctrl-C.")
     var watch = false
 
     func run() throws {
@@ -34,7 +34,7 @@ struct StatusCommand: ParsableCommand {
     }
 
     /// Shows the status once a second. Blocks until Ctrl-C, or until the reader of the output has gone.
-    /// - Throws: as without `--watch`, without a running proxy at the beginning.
+    /// - Throws: `ExitStatus.failure`, if no proxy answers at the beginning.
     private func repeatStatus() throws {
         Interruption.watch()
         _ = try options.ask("GET", "/status")
@@ -44,13 +44,13 @@ struct StatusCommand: ParsableCommand {
 
     private func draw(_ paths: [String]) {
         let output = OutputDescriptor.standardOutput
-        // The alternate screen without a cursor. The former content comes back at the end.
+        // Switches to the alternate screen and hides the cursor. The former screen comes back at the end.
         output.write("\u{1B}[?1049h\u{1B}[?25l")
         var last = ""
         while !Interruption.hasCome {
             last = Self.text(paths) ?? Self.lost(last)
             let size = Terminal.size
-            // One write over the former lines, without a blank screen in between.
+            // One write replaces the former lines, so the screen does not flicker.
             guard output.write(ScreenText.frame(last, rows: size.rows, columns: size.columns)) else { break }
             Terminal.pause(seconds: 1)
         }
@@ -95,17 +95,17 @@ struct StatusCommand: ParsableCommand {
     }
 }
 
-/// Tells a changed status from one in which only times differ.
+/// Detects whether a status differs from the last one in more than times.
 struct StatusChange {
     private var last: JSONValue??
     /// Remaining lifetime of each client's token, in seconds.
     private var left: [String: Double] = [:]
 
-    /// - Returns: whether to show it. The first one is shown.
+    /// Returns whether to show this status. The first status is always shown.
     mutating func take(_ status: JSONValue?) -> Bool {
         let plain = status.map(Self.withoutClocks)
         let now = Self.lifetimes(status)
-        // A longer lifetime than before is that of a new token.
+        // A remaining lifetime that has grown belongs to a new token.
         let isRenewed = now.contains { name, seconds in left[name].map { seconds > $0 + 1 } ?? false }
         left = now
         defer { last = .some(plain) }
@@ -136,7 +136,7 @@ struct StatusChange {
 }
 
 enum ScreenText {
-    /// Begins at the upper left corner, cuts long lines, and reports the number of lines without room.
+    /// Returns the text as one screen: cuts long lines, and replaces the lines without room by their number.
     static func frame(_ text: String, rows: Int, columns: Int) -> String {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         if lines.last?.isEmpty == true { lines.removeLast() }

@@ -44,7 +44,7 @@ struct StoreInitCommand: AsyncParsableCommand {
         }
         let store = try await ConfiguredStore(options).postgres()
         try await ConfiguredStore.reporting { try await store.makeSchema(role: role) }
-        OutputDescriptor.standardOutput.write("the tables are there: schema heimdallr\n")
+        OutputDescriptor.standardOutput.write("the tables exist: schema heimdallr\n")
     }
 }
 
@@ -72,18 +72,18 @@ struct StoreStatusCommand: AsyncParsableCommand {
 struct StoreMoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "move",
-        abstract: "Move the records of this configuration's store to the store of another.",
+        abstract: "Move the records of this configuration's store to the store of another configuration.",
         discussion: """
-            Moves the records of each client to the store of --to. The former store keeps a note, and no proxy starts on it \
-            any more; moving the records back removes the note. Stop the proxies of the store first. A foreign record in the \
-            other store is never replaced: then nothing is moved. The same command continues an interrupted move.
+            Stop the proxies of the store first. Moves the records of each client to the store of --to. The former \
+            store keeps a note, and no proxy starts on it; moving the records back removes the note. If the other store has \
+            other records of these clients, nothing is moved. The same command continues an interrupted move.
 
               heimdallr-proxy store move --config file.yaml --to postgres.yaml
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Option(help: ArgumentHelp("The configuration of the store that receives them.", valueName: "path"))
+    @Option(help: ArgumentHelp("The configuration of the store that receives the records.", valueName: "path"))
     var to: String
 
     func run() async throws {
@@ -91,7 +91,7 @@ struct StoreMoveCommand: AsyncParsableCommand {
         receiver.config = to
         let (from, other) = (try ConfiguredStore(options), try ConfiguredStore(receiver))
         guard from.settings.store != other.settings.store else {
-            throw ExitStatus.badConfiguration.error("both configurations name the same store")
+            throw ExitStatus.badConfiguration.error("both configurations name the same store: give another one by --to")
         }
         let source = try await from.movable(alone: true)
         let target = try await other.movable(alone: false)
@@ -125,16 +125,16 @@ struct ConfiguredStore {
         }
         let kept =
             if case .file(let directory, _) = settings.store {
-                "keeps its tokens in \(directory), which the proxy makes by itself"
+                "keeps its tokens in \(directory), which the proxy creates by itself"
             } else {
                 "keeps its tokens in memory only"
             }
         throw ExitStatus.badConfiguration.error(
             "`store init` and `store status` are for a store in PostgreSQL; this configuration \(kept). "
-                + "Write store: {kind: postgres, …}, or see the state of the tokens by heimdallr-proxy status")
+                + "Write store: {kind: postgres, …}, or run heimdallr-proxy status to see the state of the tokens")
     }
 
-    /// A store of any kind but memory, ready for a move.
+    /// Returns the store, prepared for a move. A store in memory can't be moved.
     func movable(alone: Bool) async throws -> any MovableTokenStore {
         try await Self.reporting {
             let store: any MovableTokenStore
@@ -163,7 +163,7 @@ extension OAuthAccessTokenPostgresStore.Report {
     func text(known: Set<String>) -> String {
         var text = """
             PostgreSQL \(ForeignText.printable(server)), tables of version \(schema)
-            changes are \(isPooled ? "looked for: there is a pooler in between" : "heard")
+            changes are \(isPooled ? "polled, because of a connection pooler" : "notified")
             \(rows.count { !$0.isEmpty }.counted("record")), \(pendingLogins.counted("login")) under way
 
             """
@@ -178,7 +178,7 @@ extension OAuthAccessTokenPostgresStore.Report {
         if !leases.isEmpty { text += "Leases:\n" }
         for lease in leases {
             text += "  \(Self.client(lease.client)): \(ForeignText.printable(lease.owner)), "
-            text += lease.left > .zero ? "for \(lease.left.rough) more\n" : "ended and not given back\n"
+            text += lease.left > .zero ? "for \(lease.left.rough) more\n" : "expired, not released\n"
         }
         return text
     }

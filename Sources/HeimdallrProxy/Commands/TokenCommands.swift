@@ -1,7 +1,7 @@
 import ArgumentParser
 import WireText
 
-/// A client of the running proxy.
+/// Options of a command for one client of the running proxy.
 struct ClientOptions: ParsableArguments {
     @OptionGroup var options: AdminOptions
 
@@ -34,14 +34,13 @@ struct LogoutCommand: ParsableCommand {
 struct RefreshCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "refresh",
-        abstract: "Ask for a client's new token now, and print the outcome.",
+        abstract: "Request a new token for a client now, and print the outcome.",
         discussion: """
-            Use it after a change at the authorization server: a scope, a secret, a key. The current token stays in use \
-            until the new one arrives, or if none does. The command ends a backoff. It respects the other limits: one token \
-            request of a client at a time, a second between two of them, and a pause that the server asked for by \
-            Retry-After. The token is never shown.
+            Use it after a change at the authorization server: a scope, a secret, a key. The current token stays in \
+            use until a new token arrives. The command ends a backoff. It respects the other limits: one token request \
+            of a client at a time, a second between two requests, and the server's Retry-After. It shows no token.
 
-            The exit code is 0 once the client has a new token, else 1. A client that needs a sign-in needs \
+            The exit code is 0 once the client has a new token, else 1. For a client that needs a sign-in, use \
             heimdallr-proxy login CLIENT instead.
             """)
 
@@ -66,17 +65,17 @@ struct TokenCommand: ParsableCommand {
 struct ReloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reload",
-        abstract: "Have the running proxy read its configuration again.",
+        abstract: "Make the running proxy read its configuration again.",
         discussion: """
-            A valid configuration comes into use as a whole. New requests use it; requests under way end with the former \
-            one. Unchanged clients and upstreams keep their tokens, connections and counters. The command waits until the \
-            configuration is in use, and prints the changes.
+            A valid configuration replaces the former one as a whole. New requests use it; requests in flight end with \
+            the former one. Unchanged clients and upstreams keep their tokens, connections and counters. The command \
+            waits until the new configuration is in use, and prints the changes.
 
-            If it is wrong, the former one stays in use. The command prints each problem with file, line and column, and \
-            its exit code is 78. A change of proxy.threads, admin, store, log.format or playground is such a problem: it \
-            needs a restart.
+            An invalid configuration changes nothing. The command then prints each problem with file, line and column, \
+            and its exit code is 78. A change of proxy.threads, admin, store, log.format or playground is such a \
+            problem: it needs a restart.
 
-            SIGHUP does the same, and the log has the outcome.
+            SIGHUP does the same, and writes the outcome to the log.
             """)
 
     @OptionGroup var options: AdminOptions

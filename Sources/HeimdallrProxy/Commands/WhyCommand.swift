@@ -37,7 +37,7 @@ struct WhyCommand: ParsableCommand {
         guard url.lowercased().hasPrefix("http://") || url.lowercased().hasPrefix("https://") else {
             if url.contains("://") {
                 throw ValidationError(
-                    "only http:// and https:// can be asked for: heimdallr-proxy why GET http://HOST/PATH")
+                    "the URL must begin with http:// or https://: heimdallr-proxy why GET http://HOST/PATH")
             }
             let example = method.contains("://") ? method : url.hasPrefix("/") ? "http://HOST\(url)" : "http://\(url)"
             throw ValidationError("write the method, then the whole URL: heimdallr-proxy why GET \(example)")
