@@ -125,7 +125,7 @@ struct SocketActivationTests {
         let run = try await Self.start(Self.upstreams, [what])
         #expect(run.ending == .exited(78), "\(run.transcript)")
         #expect(
-            run.errors.contains("descriptor 3 (FileDescriptorName=unknown) is of no use: \(reason)"), "\(run.errors)")
+            run.errors.contains("descriptor 3 (FileDescriptorName=unknown) can't be used: \(reason)"), "\(run.errors)")
     }
 
     @Test func `may let in no more than the configuration does`() async throws {

@@ -75,8 +75,8 @@ struct StoreMoveCommand: AsyncParsableCommand {
         abstract: "Move the records of this configuration's store to the store of another configuration.",
         discussion: """
             Stop the proxies of the store first. Moves the records of each client to the store of --to. The former \
-            store keeps a note, and no proxy starts on it; moving the records back removes the note. If the other store has \
-            other records of these clients, nothing is moved. The same command continues an interrupted move.
+            store keeps a note, and no proxy starts on it; moving records back removes the note. If the other store \
+            has other records of these clients, nothing is moved. The same command continues an interrupted move.
 
               heimdallr-proxy store move --config file.yaml --to postgres.yaml
             """)

@@ -2,18 +2,18 @@
 import Glibc
 import Synchronization
 
-/// An output of finished lines.
+/// Destination of whole lines.
 protocol LineOutput: Sendable {
     /// Blocks until all bytes are written, or a write fails.
-    /// - Returns: the number of finished bytes. The whole lines after them can be given again.
+    /// - Returns: the number of bytes written. The lines after them were not written.
     func take(_ bytes: [UInt8]) -> Int
 }
 
 extension OutputDescriptor: LineOutput {
-    /// Keeps the lines of several writers apart.
+    /// Lock that keeps the lines of several writers apart.
     private static let turn = Mutex(())
 
-    /// Bytes without a reader count as finished.
+    /// Counts all bytes as written, even if the reader has gone.
     func take(_ bytes: [UInt8]) -> Int {
         Self.turn.withLock { _ in _ = write(bytes) }
         return bytes.count
@@ -23,9 +23,9 @@ extension OutputDescriptor: LineOutput {
 /// The audit stream's file can't be opened.
 struct AuditFault: Error, CustomStringConvertible {
     enum Cause {
-        /// open(2) refuses, or it is no plain file.
+        /// open(2) failed with this `errno`, or the path is not a regular file.
         case call(Int32)
-        /// Another user can change it; with the remedy.
+        /// Another user can change the file. The value is the fault with its remedy.
         case notOurs(String)
     }
 
@@ -36,7 +36,7 @@ struct AuditFault: Error, CustomStringConvertible {
         switch cause {
         case .call(let number):
             "audit.file: \(path) can't be opened: \(SystemCallError(number: number).sentence). Name a file that the proxy's "
-                + "user may write to, in a folder that is there; no symbolic link, pipe or device"
+                + "user may write to, in a folder that exists; symbolic links, pipes and devices are refused"
         case .notOurs(let fault): "audit.file: \(path) is not written to: \(fault)"
         }
     }
@@ -46,7 +46,7 @@ struct AuditFault: Error, CustomStringConvertible {
 final class AppendedFile: LineOutput {
     private struct State {
         var descriptor: Int32
-        /// The file ends within a line.
+        /// Whether the file ends in the middle of a line.
         var isTorn = false
         var isFailing = false
     }
@@ -55,7 +55,7 @@ final class AppendedFile: LineOutput {
     private let state: Mutex<State>
     private let changed: @Sendable (SystemCallError?) -> Void
 
-    /// - Parameter changed: called with the first failure of a write, and with `nil` after the recovery.
+    /// - Parameter changed: called with the first failed write's error, and with `nil` once writes succeed again.
     init(path: String, changed: @escaping @Sendable (SystemCallError?) -> Void) throws(AuditFault) {
         self.path = path
         self.changed = changed
@@ -64,8 +64,8 @@ final class AppendedFile: LineOutput {
 
     deinit { _ = Glibc.close(state.withLock { $0.descriptor }) }
 
-    /// Opens no symbolic link, and nothing that blocks open(2) or write(2), such as a pipe or a device. Refuses a file that
-    /// another user could change, or placed at the path.
+    /// Opens the file. Refuses symbolic links, and files that may block, such as pipes and devices. Refuses a file that
+    /// another user owns or can change.
     private static func open(_ path: String, making: Int32 = O_CREAT) throws(AuditFault) -> Int32 {
         let flags = O_WRONLY | O_APPEND | making | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
         let descriptor = unsafe Glibc.open(path, flags, 0o600)
@@ -84,7 +84,7 @@ final class AppendedFile: LineOutput {
         return descriptor
     }
 
-    /// Finds a fault of opening the file. Makes and writes none.
+    /// Checks whether the file can be opened, without creating or changing a file.
     static func check(_ path: String) throws(AuditFault) {
         do throws(AuditFault) { _ = Glibc.close(try open(path, making: 0)) } catch {
             guard case .call(ENOENT) = error.cause else { throw error }
@@ -93,21 +93,21 @@ final class AppendedFile: LineOutput {
         }
     }
 
-    /// The reason not to write to an existing file, with the remedy.
+    /// Returns the reason not to write to an existing file, with the remedy; `nil` if there is none.
     static func fault(owner: UInt32, mode: UInt32, links: UInt64, user: UInt32) -> String? {
         if owner != user, owner != 0 {
             return
-                "it belongs to user \(owner), who can change its lines: have it belong to user \(user), who runs the proxy, or "
-                + "to root (chown), or move it away"
+                "it belongs to user \(owner), who can change its lines: give it to user \(user), who runs the proxy, "
+                + "or to root (chown), or move it away"
         }
         if mode & 0o022 != 0 {
-            return "its group or everybody may write to it: take that away with chmod go-w"
+            return "its group or everybody may write to it: run chmod go-w"
         }
-        if links > 1 { return "it has \(links) names (hard links): move it away, so that a new one is made" }
+        if links > 1 { return "it has \(links) names (hard links): move it away, and the proxy creates a new file" }
         return nil
     }
 
-    /// Writes to the file that is now at the path.
+    /// Opens the file that is now at the path, and closes the former one.
     func reopen() throws(AuditFault) {
         let next = try Self.open(path)
         let before = state.withLock { state in

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Work that waits for a disk or a name: not on a loop, nor on the threads that `async` code shares.
+/// Runs work that waits, for example for a disk, outside the event loops and the threads that `async` code shares.
 enum BlockingWork {
     static func run<Value: Sendable, Failure>(
         _ work: @escaping @Sendable () throws(Failure) -> Value

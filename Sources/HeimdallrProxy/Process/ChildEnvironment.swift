@@ -1,13 +1,13 @@
 import Configuration
 
-/// The environment of a program that we start: ours, without the variables of the configuration. A program that uses a token
-/// does not need the means to get one.
+/// The environment of a child program: this process's environment without the variables of the configuration. A program
+/// needs no secrets to use the proxy.
 enum ChildEnvironment {
-    /// The variables to remove: those of secrets, those that the configuration names as `${NAME}`, and all of ours.
+    /// Returns the variables to remove: secrets, variables in the configuration (`${NAME}`), and all `HEIMDALLR_…`.
     static func withheld(from environment: some Sequence<String>, _ configuration: Configuration) -> Set<String> {
         var names = configuration.variables.filter { !isPublic($0) }
         for case .environment(let name) in configuration.allSecrets { names.insert(name) }
-        // A misspelled variable may hold a secret.
+        // All of them, because a misspelled variable may hold a secret.
         names.formUnion(environment.filter { $0.hasPrefix("HEIMDALLR_") })
         return names
     }
@@ -17,7 +17,7 @@ enum ChildEnvironment {
         return environment.filter { !names.contains($0.key) }
     }
 
-    /// Variables that programs need to find files and users. `${HOME}` in a path keeps HOME.
+    /// Whether programs need the variable to find files and users. `${HOME}` in the configuration does not remove HOME.
     private static func isPublic(_ name: String) -> Bool {
         publicNames.contains(name) || name.hasPrefix("LC_") || name.hasPrefix("XDG_")
     }
@@ -34,7 +34,7 @@ extension Configuration {
         clients.flatMap(\.allSecrets) + upstreams.flatMap(\.secrets) + commonSecrets.map(\.source)
     }
 
-    /// Secrets of no client and no upstream, with names for people.
+    /// Secrets that belong to no client and no upstream, with names to show.
     var commonSecrets: [(name: String, source: SecretSource)] {
         var all = proxy.users.sorted { $0.key < $1.key }.map { (name: "user \($0.key)", source: $0.value) }
         if let token = admin?.token { all.append(("admin.token", token)) }

@@ -1,15 +1,15 @@
-// Every pointer here lives for the one call it is passed to, but the buffer of `ChildOutput`: as long as its owner.
+// Every pointer here lives for the one call it is passed to. The buffer of `ChildOutput` lives as long as its owner.
 import CLinux
 import FileSystem
 import Glibc
 
-/// A program that this process has started. posix_spawn(3), waitpid(2).
+/// A child process. posix_spawn(3), waitpid(2).
 struct ChildProgram {
     enum Ending: Equatable {
         case exited(Int32)
         case signalled(Int32)
 
-        /// Of a wait status: waitpid(2).
+        /// Reads a wait status: waitpid(2).
         init(status: Int32) {
             let signal = status & 0x7F
             self = signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
@@ -25,12 +25,12 @@ struct ChildProgram {
 
     let pid: Int32
 
-    /// A program in a new process group.
+    /// Starts a program in a new process group. Its standard error is /dev/null.
     /// - Parameters:
-    ///   - arguments: the program first, searched in `PATH`; never a shell.
-    ///   - environment: all of it.
-    ///   - input: the content of its standard input, at most 4 KiB.
-    ///   - output: the descriptor of its standard output; `nil`: /dev/null, as for its standard error.
+    ///   - arguments: the program, searched in `PATH`, then its arguments. No shell reads them.
+    ///   - environment: the program's whole environment.
+    ///   - input: the content of standard input, at most 4 KiB.
+    ///   - output: the descriptor that becomes standard output; `nil` for /dev/null.
     init(
         _ arguments: [String], environment: [String: String], input: [UInt8] = [], output: Int32? = nil
     ) throws(SystemCallError) {
@@ -42,9 +42,9 @@ struct ChildProgram {
         try self.init(arguments, environment: environment, input: ends.0, output: output)
     }
 
-    /// A program in a new process group.
+    /// Starts a program in a new process group.
     /// - Parameters:
-    ///   - executable: the file to be run; `nil`: the one that the first argument names.
+    ///   - executable: the file to run; `nil` runs the file that the first argument names.
     ///   - input: the descriptor that becomes standard input.
     init(
         _ arguments: [String], executable: String? = nil, environment: [String: String], input: Int32, output: Int32?
@@ -64,11 +64,11 @@ struct ChildProgram {
         }
     }
 
-    /// A program in the place of this process: in its process group, so that the terminal serves both alike, with its
-    /// standard descriptors and environment.
+    /// Starts a program in this process's group, so that the terminal treats both alike, with the standard descriptors
+    /// and the environment of this process.
     /// - Parameters:
-    ///   - arguments: the program first, searched in `PATH`.
-    ///   - setting: variables that are added to this process's, or replace them; `removing`: taken from them.
+    ///   - arguments: the program, searched in `PATH`, then its arguments.
+    ///   - setting: variables to add or replace in the environment. `removing` names variables to remove.
     init(
         _ arguments: [String], setting: [String: String], removing: Set<String>, as start: StartState
     ) throws(SystemCallError) {
@@ -80,7 +80,7 @@ struct ChildProgram {
             for number in (STDERR_FILENO + 1)..<end where !start.descriptors.contains(number) {
                 unsafe posix_spawn_file_actions_addclose(&actions, number)
             }
-            // Some libraries open descriptors that a child inherits.
+            // Some libraries open descriptors that a child would inherit.
             unsafe posix_spawn_file_actions_addclosefrom_np(&actions, end)
             for number in [SIGPIPE, SIGXFSZ] { unsafe sigaddset(&defaults, number) }
             mask = start.mask
@@ -88,8 +88,8 @@ struct ChildProgram {
     }
 
     /// - Parameters:
-    ///   - environment: a list that ends with `nil`. Its strings are freed here.
-    ///   - prepare: adds to the actions, to the signals with their default effect, and to the mask of signals.
+    ///   - environment: a list that ends with `nil`. This function frees its strings.
+    ///   - prepare: adds file actions, signals to reset to their default effect, and blocked signals.
     private static func spawn(
         _ executable: String?, _ arguments: [String], _ environment: [UnsafeMutablePointer<CChar>?], flags: Int32,
         _ prepare: (inout posix_spawn_file_actions_t, inout sigset_t, inout sigset_t) -> Void
@@ -101,7 +101,7 @@ struct ChildProgram {
         unsafe sigemptyset(&defaults)
         unsafe sigemptyset(&mask)
         unsafe prepare(&actions, &defaults, &mask)
-        // The process group is 0, which makes a new one, if the flags ask for it.
+        // With POSIX_SPAWN_SETPGROUP in the flags, the default group number 0 makes a new process group.
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }
@@ -119,15 +119,15 @@ struct ChildProgram {
         return pid
     }
 
-    /// `nil` while it runs. Only the first call after the end returns it.
+    /// Returns how the program ended; `nil` while it runs. Only the first call after the end returns the ending.
     func ending() -> Ending? {
         var status: Int32 = 0
         guard unsafe waitpid(pid, &status, WNOHANG) == pid else { return nil }
         return Ending(status: status)
     }
 
-    /// Does the same, and reaps the orphans in this process's group, which are its children where it is the first process
-    /// of a container. All other children have groups of their own.
+    /// Does the same as `ending`, and reaps orphans in this process's group. The first process of a container becomes
+    /// the parent of such orphans. All other children are in other groups.
     func endingAmongOrphans() -> Ending? {
         // The program may have left the group.
         if let ending = ending() { return ending }
@@ -139,7 +139,7 @@ struct ChildProgram {
         }
     }
 
-    /// Does the same, but first kills the rest of its process group, while the group's number is still taken.
+    /// Does the same as `ending`, but first kills the rest of the process group, whose number is then still in use.
     func endingWithGroup() -> Ending? {
         var information = unsafe siginfo_t()
         guard unsafe waitid(P_PID, id_t(pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0,
@@ -152,24 +152,24 @@ struct ChildProgram {
     /// Signals the program and its descendants in the process group.
     func kill(_ signal: Int32) { _ = Glibc.kill(-pid, signal) }
 
-    /// Signals the program alone. Not called after its end was returned: the number may belong to another process then.
+    /// Signals the program alone. Not called after its ending was returned: another process may then have its number.
     func pass(_ signal: Int32) { _ = Glibc.kill(pid, signal) }
 }
 
-/// The part of this process's state at its start that a program inherits. sigprocmask(2), proc_pid_fd(5).
+/// State of this process at its start that a child program inherits. sigprocmask(2), proc_pid_fd(5).
 struct StartState: Sendable {
     let mask: sigset_t
-    /// Open descriptors beyond the standard ones, in order, below 1024 and the soft limit: posix_spawn(3) refuses to close
-    /// a number beyond it.
+    /// Open descriptors after the standard descriptors, in order, below 1024 and below the soft limit. posix_spawn(3)
+    /// refuses to close a number above that limit.
     let descriptors: [Int32]
 
-    /// Called on the main thread, before anything else opens files: other threads block signals.
+    /// Called on the main thread, because other threads block signals, and before anything else opens files.
     init() {
         var mask = sigset_t()
         unsafe pthread_sigmask(SIG_SETMASK, nil, &mask)
         self.mask = mask
         let limit = Int32(clamping: min(1024, ProcessHygiene.initialFileLimit?.rlim_cur ?? 1024))
-        // Descriptors with FD_CLOEXEC are this process's own.
+        // Descriptors with FD_CLOEXEC are not inherited.
         descriptors = FileSystem.names(in: "/proc/self/fd").compactMap { Int32($0) }
             .filter { $0 > STDERR_FILENO && $0 < limit && fcntl($0, F_GETFD) == 0 }.sorted()
     }
@@ -177,8 +177,8 @@ struct StartState: Sendable {
 
 /// Children of this process that no `ChildProgram` waits for.
 enum Children {
-    /// Reaps those that have ended. waitpid(2).
-    /// - Returns: `false` when there are no children left.
+    /// Reaps the children that have ended. waitpid(2).
+    /// - Returns: `false` if there are no children left.
     static func reap() -> Bool {
         while true {
             let found = waitpid(-1, nil, WNOHANG)
@@ -191,7 +191,7 @@ enum Children {
 /// A connection between this process and a program that it starts. socketpair(2).
 struct ProcessLink: ~Copyable {
     private let ownEnd: Int32
-    /// The program's end; -1 once it was handed over.
+    /// The program's end; -1 after this process has closed it.
     private(set) var otherEnd: Int32
 
     init() throws(SystemCallError) {
@@ -218,7 +218,7 @@ struct ProcessLink: ~Copyable {
     /// Ends the input of the program. shutdown(2).
     borrowing func endSending() { _ = shutdown(ownEnd, Int32(SHUT_WR)) }
 
-    /// The bytes that the program has sent; `nil`: none so far; empty: its end is closed. recv(2).
+    /// Returns the bytes that the program has sent; `nil` if there are none yet; empty if its end is closed. recv(2).
     borrowing func received() -> [UInt8]? {
         var chunk = [UInt8](repeating: 0, count: 64)
         let count = unsafe chunk.withUnsafeMutableBytes {
@@ -235,17 +235,17 @@ struct ProcessLink: ~Copyable {
     }
 }
 
-/// The output of a program: a pipe, and a bounded buffer that is wiped at its end.
+/// The output of a program: a pipe, and a bounded buffer that `deinit` wipes.
 @safe struct ChildOutput: ~Copyable {
     enum Progress: Comparable { case nothing, some, ended, tooMuch }
 
     private let readEnd: Int32
-    /// The end for the program. The output ends when the last process has closed it.
+    /// The program's end of the pipe. The output ends when the last process has closed this end.
     private(set) var writeEnd: Int32
     private let buffer: UnsafeMutableBufferPointer<UInt8>
     private var count = 0
 
-    /// - Parameter limit: in bytes; more is `tooMuch`.
+    /// - Parameter limit: maximum number of bytes. After more bytes, `read` returns `tooMuch`.
     init(limit: Int) throws(SystemCallError) {
         (readEnd, writeEnd) = try SystemPipe.open()
         unsafe buffer = .allocate(capacity: limit + 1)
@@ -273,7 +273,7 @@ struct ProcessLink: ~Copyable {
         return unsafe count < buffer.count ? .some : .tooMuch
     }
 
-    /// The output without a final line end.
+    /// Passes the output without its final line end to `body`.
     borrowing func withText<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
         var end = count
         if end > 0, unsafe buffer[end - 1] == UInt8(ascii: "\n") {

@@ -1,26 +1,26 @@
 import FileSystem
 import Glibc
 
-/// A process of this executable that stands between the proxy and a command that prints a secret.
+/// A process of this executable between the proxy and a command that prints a secret.
 ///
-/// Linux makes it the parent of every descendant of the command whose own parent has ended, so it can end them all:
-/// daemons and children in other sessions as well. It kills only its own children, and reaps them itself, so none of their
-/// numbers can belong to another process by then.
+/// Linux makes the keeper the parent of each descendant of the command whose parent has ended. So the keeper can kill
+/// all descendants, also daemons and children in other sessions. It kills only its children, and only it reaps them, so
+/// the number of a child can't belong to another process by then.
 enum CommandKeeper {
-    /// The name that it is started with, which no person types.
+    /// First argument of a keeper's process. No person would type it.
     static let name = "heimdallr-command-keeper"
-    /// The running executable, also after a package has replaced its file. proc_pid_exe(5).
+    /// Path of the running executable, even after a package has replaced its file. proc_pid_exe(5).
     static let executable = "/proc/self/exe"
 
     static var isThisProcess: Bool { ProcessArguments.all?.first == name }
 
-    /// The one message to the proxy.
+    /// The keeper's only message to the proxy.
     enum Report: Equatable {
         case ended(ChildProgram.Ending)
-        /// The command could not be started: `errno`.
+        /// The command could not be started. The value is `errno`.
         case notStarted(Int32)
 
-        /// The wait status, or `errno` below zero, in decimal digits.
+        /// The wait status, or the negative `errno`, in decimal digits.
         var bytes: [UInt8] {
             switch self {
             case .ended(let ending): Array("\(ending.status)".utf8)
@@ -34,13 +34,13 @@ enum CommandKeeper {
         }
     }
 
-    /// Interval of looks at the command, in milliseconds.
+    /// Interval between two checks of the command, in milliseconds.
     private static let pause: Int32 = 5
-    /// Upper bound for ending everything: a process of another user can't be killed.
+    /// Maximum time to kill all descendants. A process of another user can't be killed.
     private static let patience = Duration.seconds(5)
 
-    /// Runs the command that its arguments name, and reports to its standard input, a socket of the proxy. When the proxy
-    /// closes that, or ends, the command and all its descendants are killed.
+    /// Runs the command that the arguments name, and reports to standard input, a socket of the proxy. When the proxy
+    /// closes the socket or ends, the keeper kills the command and all its descendants.
     static func run() -> Never {
         ProcessHygiene.forbidDumps()
         _ = signal(SIGPIPE, SIG_IGN)
@@ -51,7 +51,7 @@ enum CommandKeeper {
                 Array((ProcessArguments.all ?? []).dropFirst()), environment: ProcessEnvironment.all,
                 output: STDOUT_FILENO)
         } catch { report(.notStarted(error.number)) }
-        // The end of the output shows when the command has closed it.
+        // Otherwise the output would not end when the command closes it.
         close(STDOUT_FILENO)
         while true {
             if let ending = program.endingWithGroup() { report(.ended(ending)) }
@@ -69,14 +69,14 @@ enum CommandKeeper {
     private static func endAll(_ program: ChildProgram) {
         program.kill(SIGKILL)
         let deadline = ContinuousClock.now + patience
-        // The children of a killed process become children of this one.
+        // The children of a killed process become children of this process.
         while Children.reap(), ContinuousClock.now < deadline {
             for child in children(of: getpid()) { _ = kill(child, SIGKILL) }
             usleep(1000)
         }
     }
 
-    /// Living and ended children, by /proc.
+    /// Returns the running and ended children, from /proc.
     private static func children(of process: Int32) -> [Int32] {
         FileSystem.names(in: "/proc").compactMap { Int32($0) }.filter { parent(of: $0) == process }
     }
@@ -86,7 +86,7 @@ enum CommandKeeper {
         return parent(inStat: bytes)
     }
 
-    /// `1234 (any name) S 1 …`: the name may hold brackets and blanks. proc_pid_stat(5).
+    /// Reads the parent from `1234 (any name) S 1 …`. The name may contain brackets and blanks. proc_pid_stat(5).
     static func parent(inStat bytes: [UInt8]) -> Int32? {
         guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
         let fields = String(decoding: bytes[(end + 1)...], as: UTF8.self).split(separator: " ")

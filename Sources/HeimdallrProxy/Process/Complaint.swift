@@ -1,16 +1,16 @@
 import Logging
 import WireText
 
-/// Errors and warnings of a command, on standard error.
+/// Writes errors and warnings of a command to standard error.
 enum Complaint {
     static func error(_ text: String) { write(.error, "error: \(text)") }
 
-    /// An answer of the running proxy, which may say `error:` by itself.
+    /// Writes an answer of the running proxy, which may already begin with `error:`.
     static func answer(_ text: String) { text.hasPrefix("error: ") ? write(.error, text) : error(text) }
 
     static func warning(_ text: String) { write(.warning, "warning: \(text)") }
 
-    /// Whole lines.
+    /// Writes the text as whole lines.
     static func write(_ level: Logger.Level, _ text: String) {
         let shown = ForeignText.lines(text)
         let lines = (shown.hasSuffix("\n") ? shown.dropLast() : shown[...])

@@ -4,9 +4,9 @@ import FileSystem
 enum ProcessArguments {
     private static let limit = 16 << 20
 
-    /// The program's name first; `nil`: the kernel does not show them here. proc_pid_cmdline(5).
+    /// The program's name, then its arguments; `nil` if they can't be found. proc_pid_cmdline(5).
     ///
-    /// Swift finds them beside `environ`, which a preloaded library moves when it calls setenv(3).
+    /// Swift looks for them beside `environ`, which moves when a preloaded library calls setenv(3).
     static let all: [String]? = {
         guard let bytes = try? FileSystem.read("/proc/self/cmdline", limit: limit), !bytes.isEmpty else {
             return CommandLine.arguments.isEmpty ? nil : CommandLine.arguments

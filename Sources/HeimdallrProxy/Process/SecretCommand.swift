@@ -3,20 +3,20 @@ import Heimdallr
 
 /// A program that prints a secret: `{command: [program, argument, …]}`. Runs without a shell. Its output is never shown.
 struct SecretCommand: Sendable {
-    /// The program first.
+    /// The program, then its arguments.
     let words: [String]
-    /// Its whole environment: ours, without the variables of the configuration.
+    /// The program's whole environment: that of the proxy, without the variables of the configuration.
     let environment: [String: String]
 
     /// The file that is run as `CommandKeeper`.
     var keeper = CommandKeeper.executable
 
-    /// Upper bound of its run time.
+    /// Maximum run time.
     var time = Duration.seconds(10)
-    /// Upper bound of its output in bytes.
+    /// Maximum size of the output in bytes.
     static let limit = 64 * 1024
 
-    /// The name in messages, without arguments, which may be secret.
+    /// The name in messages. It leaves out the arguments, which may be secret.
     var name: String { "the command \(words.first ?? "")" }
 
     func secret() async throws -> Secret { try await BlockingWork.run { try run() } }
@@ -32,7 +32,7 @@ struct SecretCommand: Sendable {
         output.closeWriteEnd()
         var progress = ChildOutput.Progress.nothing
         var ending: ChildProgram.Ending?
-        // A program that it left running may hold the output open. Then its own end counts.
+        // A background process of the command may keep the output open. The loop then stops after the command's end.
         while progress < .ended, ContinuousClock.now < deadline {
             progress = output.read(waiting: ending == nil ? Self.pause : 0)
             if progress == .nothing, ending != nil { break }
@@ -46,7 +46,7 @@ struct SecretCommand: Sendable {
             ending = try ended(command)
         }
         guard let ending else {
-            throw SecretProviderError("\(name) did not end in \(time.components.seconds) s, and was ended")
+            throw SecretProviderError("\(name) did not end in \(time.components.seconds) s, and was killed")
         }
         guard ending == .exited(0) else { throw SecretProviderError("\(name) failed: \(ending.inWords)") }
         let secret = output.withText { Secret($0) }
@@ -72,12 +72,12 @@ struct SecretCommand: Sendable {
         SecretProviderError("\(name) could not be run: \(error.sentence)")
     }
 
-    /// In milliseconds: how soon its end is seen where its output stays open.
+    /// Interval between two checks for the command's end while its output stays open, in milliseconds.
     private static let pause: Int32 = 20
 }
 
-/// A command and its keeper, as the proxy sees them. The command is killed with all its descendants when this value goes,
-/// and when this process ends.
+/// A command and its keeper process. The command is killed with all its descendants when this value is destroyed, and
+/// when this process ends.
 private struct KeptCommand: ~Copyable {
     private let keeper: ChildProgram
     private var link: ProcessLink
@@ -93,7 +93,7 @@ private struct KeptCommand: ~Copyable {
         self.link = link
     }
 
-    /// Has the keeper kill everything, and waits for its own end: no longer than a second, for the kernel may hold it.
+    /// Makes the keeper kill everything, and waits for the keeper's end for a second at most: the kernel may delay it.
     deinit {
         link.endSending()
         for _ in 0..<500 {
@@ -105,7 +105,7 @@ private struct KeptCommand: ~Copyable {
     /// `nil` while the command runs.
     borrowing func report() -> CommandKeeper.Report? {
         guard let bytes = link.received() else { return nil }
-        // Somebody has killed the keeper.
+        // No valid report means that the keeper was killed.
         return CommandKeeper.Report(bytes) ?? .ended(.signalled(SIGKILL))
     }
 }

@@ -2,7 +2,7 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The one program of `exec --serve`: its start, the signals for it, its end. Any thread.
+/// The program of `exec --serve`: its start, its signals, its end. Any thread.
 final class ServedProgram: Sendable {
     private enum State {
         case waiting
@@ -16,24 +16,24 @@ final class ServedProgram: Sendable {
     private let stopped: AsyncStream<Void>.Continuation
     private let state = Mutex(State.waiting)
 
-    /// All signals that end a process by default and that it can handle, but those of its own faults. signal(7).
+    /// Signals that end a process by default and can be handled, except the signals of its own faults. signal(7).
     private static let passed: [Int32] =
         [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT]
         + SignalPipe.realTime
-    /// Signals for keys that the terminal sends to the program, too.
+    /// Signals of keys. The terminal sends them to the program itself.
     private static let keys = [SIGINT, SIGQUIT]
 
     init() { (stops, stopped) = AsyncStream.makeStream() }
 
-    /// Starts the program, and passes signals to it from now on. Before this call they have their usual effect on the
-    /// proxy. The parameters are those of `ChildProgram`.
+    /// Starts the program, and passes signals to it from now on. Before this call, signals have their usual effect on
+    /// the proxy. The parameters are those of `ChildProgram`.
     func start(_ words: [String], setting: [String: String], removing: Set<String>, as start: StartState) {
         _ = signal(SIGXFSZ, SIG_IGN)
         SignalPipe.open()
         let reading = DispatchSource.makeReadSource(fileDescriptor: SignalPipe.readEnd)
         reading.setEventHandler { [self] in
             note(SignalPipe.take())
-            // Lasts as long as the process.
+            // Keeps the source as long as the process runs.
             withExtendedLifetime(reading) {}
         }
         for number in Self.passed where !SignalPipe.isIgnored(number) { SignalPipe.catchSignal(number) }
@@ -52,7 +52,7 @@ final class ServedProgram: Sendable {
     /// Asks the program to end.
     var terminate: @Sendable () -> Void { { [self] in note([(SIGTERM, false)]) } }
 
-    /// The exit code of shells: the program's own, or 128 and the number of the signal that ended it.
+    /// Returns the exit code as shells do: the program's code, or 128 plus the number of the signal that ended it.
     func exitCode() throws(SystemCallError) -> Int32 {
         switch state.withLock({ $0 }) {
         case .waiting, .running: ExitStatus.failure.rawValue

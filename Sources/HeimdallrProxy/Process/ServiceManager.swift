@@ -5,12 +5,12 @@ import Reactor
 /// The service manager that started the process, such as systemd: its passed listening sockets (sd_listen_fds(3)), and
 /// notifications to it (sd_notify(3)).
 struct ServiceManager: Sendable {
-    /// The variable that problems with the sockets name.
+    /// Variable that is named in problems with the sockets.
     static let socketsVariable = "LISTEN_FDS"
 
     var passed: [PassedSocket] = []
     var notify: NotifySocket?
-    /// Interval of the signs of life. Without them the process is killed.
+    /// Interval of watchdog notifications. Without them the manager kills the process.
     var watchdog: Duration?
 
     private static let variables = [
@@ -34,20 +34,20 @@ struct ServiceManager: Sendable {
 
     init() {}
 
-    /// - Parameter adopt: makes a descriptor of that name ours.
+    /// - Parameter adopt: takes over the descriptor with this name.
     init(
         _ environment: [String: String], process: Int32,
         adopt: (_ descriptor: Int32, _ name: String) throws(PassedSocket.Fault) -> PassedSocket
     ) throws(ConfigurationError) {
         notify = environment["NOTIFY_SOCKET"].flatMap { NotifySocket($0) }
         watchdog = Self.watchdog(environment, process: process)
-        // A different process is meant where an environment was inherited.
+        // An inherited environment was meant for another process.
         guard let count = environment[Self.socketsVariable], environment["LISTEN_PID"] == "\(process)" else { return }
         // Int32 would accept a sign.
         guard count.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = Int32(count),
             (0...1024).contains(count)
         else {
-            let message = "it is no number of sockets that systemd passes: \(count.prefix(20))"
+            let message = "it is not a number of passed sockets: \(count.prefix(20))"
             throw ConfigurationError(problems: [.init(file: Self.socketsVariable, message: message)])
         }
         let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false)
@@ -59,14 +59,14 @@ struct ServiceManager: Sendable {
             do throws(PassedSocket.Fault) {
                 passed.append(try adopt(descriptor, name))
             } catch {
-                let message = "descriptor \(descriptor) (FileDescriptorName=\(name)) is of no use: \(error)"
+                let message = "descriptor \(descriptor) (FileDescriptorName=\(name)) can't be used: \(error)"
                 problems.append(.init(file: Self.socketsVariable, message: message))
             }
         }
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
     }
 
-    /// Half of the time limit. sd_watchdog_enabled(3).
+    /// Returns half of the manager's time limit. sd_watchdog_enabled(3).
     private static func watchdog(_ environment: [String: String], process: Int32) -> Duration? {
         if let other = environment["WATCHDOG_PID"], other != "\(process)" { return nil }
         guard let text = environment["WATCHDOG_USEC"], let microseconds = Int64(text), microseconds > 0 else {
@@ -77,10 +77,10 @@ struct ServiceManager: Sendable {
 
     // MARK: Notifications
 
-    /// The proxy accepts connections, or has read its configuration again.
+    /// Notifies the manager that the proxy accepts connections, or has read its configuration again.
     func isReady(at addresses: [String], isGood: Bool = true) {
         let status = "Listening on " + addresses.joined(separator: ", ")
-        let complaint = isGood ? "" : "; the last configuration is wrong, the former one stays in use"
+        let complaint = isGood ? "" : "; the new configuration is invalid, the former one stays in use"
         notify?.send("READY=1\nSTATUS=\(status)\(complaint)")
     }
 
@@ -89,10 +89,10 @@ struct ServiceManager: Sendable {
         notify?.send("RELOADING=1\nMONOTONIC_USEC=\(now)\nSTATUS=Reading the configuration again")
     }
 
-    func isStopping() { notify?.send("STOPPING=1\nSTATUS=Finishing requests under way") }
+    func isStopping() { notify?.send("STOPPING=1\nSTATUS=Finishing requests in flight") }
 
-    /// Sends signs of life while every loop turns.
-    /// - Parameter pulse: returns after a turn of each loop.
+    /// Sends watchdog notifications while all event loops run.
+    /// - Parameter pulse: returns after a turn of each event loop.
     func watch(_ pulse: @escaping @Sendable () async -> Void) -> Task<Void, Never>? {
         guard let notify, let watchdog else { return nil }
         return Task {

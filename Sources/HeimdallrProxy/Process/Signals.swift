@@ -5,9 +5,9 @@ import Synchronization
 
 /// The signals that the proxy handles.
 ///
-/// SIGTERM and SIGINT stop it, SIGHUP has it read its configuration again. Signals without a meaning would end it in the
-/// middle of its requests: SIGUSR1 and SIGUSR2, and those of timers, power and descriptors. They only make a log line.
-/// SIGQUIT, SIGABRT and the signals of faults still end the process at once.
+/// SIGTERM and SIGINT stop the proxy, SIGHUP makes it read its configuration again. By default, SIGUSR1, SIGUSR2 and
+/// the signals of timers, power and descriptors would end the process. Here they only write a log line. SIGQUIT,
+/// SIGABRT and the signals of faults still end the process at once.
 final class Signals {
     /// One element for each SIGTERM and SIGINT.
     let stops: AsyncStream<Void>
@@ -22,9 +22,9 @@ final class Signals {
         (SIGPROF, "SIGPROF"), (SIGIO, "SIGIO"), (SIGPWR, "SIGPWR"), (SIGSTKFLT, "SIGSTKFLT"),
     ]
 
-    /// Makes the process survive signals without a meaning. Called first; signals before `init` wait for the log.
+    /// Makes the process survive signals without a meaning. Called first. `init` logs the signals that came before.
     static func catchStrays() {
-        // A file at its size limit then is an error code of one write, like a closed peer.
+        // A write beyond a file's size limit then fails with an error code, and does not end the process.
         _ = signal(SIGXFSZ, SIG_IGN)
         SignalPipe.open()
         for (number, _) in named { SignalPipe.catchSignal(number) }
@@ -46,7 +46,7 @@ final class Signals {
                         "a signal without a meaning for the proxy; nothing was done",
                         metadata: [
                             "signal": "\(Self.name(of: number))",
-                            "what_to_do": "SIGHUP has it read its configuration again; SIGTERM ends it",
+                            "what_to_do": "SIGHUP makes the proxy read its configuration again; SIGTERM ends it",
                         ])
                 }
             }
@@ -55,7 +55,7 @@ final class Signals {
         for number in [SIGTERM, SIGINT] { SignalPipe.catchSignal(number) }
     }
 
-    /// Does what SIGTERM does.
+    /// Stops the proxy as SIGTERM does.
     var stop: @Sendable () -> Void { { [stopped] in stopped.yield() } }
 
     func end() {

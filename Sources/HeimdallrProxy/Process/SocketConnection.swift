@@ -3,7 +3,7 @@ import CLinux
 import Configuration
 import Glibc
 
-/// A blocking connection to a Unix socket or a port. Closed with the value.
+/// A blocking connection to a Unix socket or a port, closed in `deinit`.
 struct SocketConnection: ~Copyable {
     private let descriptor: Int32
 
@@ -14,7 +14,7 @@ struct SocketConnection: ~Copyable {
         }
     }
 
-    /// - Parameter timeout: upper bound of each read and write, in whole seconds.
+    /// - Parameter timeout: maximum time of each read and write, in whole seconds.
     /// - Throws: the `errno` of socket(2) or connect(2).
     private init(path: String, timeout: Int) throws(SystemCallError) {
         var address = sockaddr_un()
@@ -41,8 +41,8 @@ struct SocketConnection: ~Copyable {
     }
 
     /// - Parameters:
-    ///   - host: a numeric address or a name. Loopback replaces the address of all interfaces.
-    ///   - timeout: upper bound of connecting, and of each read and write, in whole seconds.
+    ///   - host: a numeric address or a name. Loopback replaces `0.0.0.0` and `::`.
+    ///   - timeout: maximum time of the connection attempt, and of each read and write, in whole seconds.
     /// - Throws: the `errno` of socket(2) or connect(2); `EHOSTUNREACH` for an unknown name.
     private init(host: String, port: UInt16, timeout: Int) throws(SystemCallError) {
         let local = ListenAddress.reachable(host)
@@ -68,7 +68,7 @@ struct SocketConnection: ~Copyable {
                 descriptor = number
                 return
             }
-            // After SO_SNDTIMEO connect(2) returns EINPROGRESS.
+            // After the timeout of SO_SNDTIMEO, connect(2) sets EINPROGRESS.
             fault = errno == EINPROGRESS ? ETIMEDOUT : errno
             close(number)
         }
@@ -91,7 +91,7 @@ struct SocketConnection: ~Copyable {
     /// Ends our side of the connection: shutdown(2).
     borrowing func endSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// The user of the listening process, at the time of listen(2): SO_PEERCRED of unix(7).
+    /// Returns the user of the listening process at the time of listen(2): SO_PEERCRED of unix(7).
     borrowing func peer() -> UInt32? {
         var peer = heimdallr_peer()
         var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
@@ -104,8 +104,8 @@ struct SocketConnection: ~Copyable {
     borrowing func send(_ bytes: [UInt8]) -> Bool { OutputDescriptor(number: descriptor).write(bytes) }
 
     /// Reads until the other side closes, or until more than `limit` bytes have arrived. recv(2).
-    /// - Parameter time: upper bound of all reads, checked after each.
-    /// - Returns: `nil` after that time, or an error.
+    /// - Parameter time: maximum time of all reads, checked after each read.
+    /// - Returns: `nil` after that time or after an error.
     borrowing func receiveAll(limit: Int, within time: Duration) -> [UInt8]? {
         let end = ContinuousClock.now + time
         var received: [UInt8] = []

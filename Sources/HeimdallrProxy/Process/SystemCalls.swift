@@ -4,18 +4,18 @@ import Glibc
 import Reactor
 import Synchronization
 
-/// The settings of the process itself, made once, before anything else.
+/// Settings of the whole process, applied once, before anything else.
 enum ProcessHygiene {
     static func apply() {
         raiseFileLimit()
         FreedMemory.keep()
         forbidDumps()
-        // A closed peer then is an error code of one write, and does not end the process.
+        // A write to a closed peer then fails with an error code, and does not end the process.
         _ = signal(SIGPIPE, SIG_IGN)
     }
 
-    /// Each request in flight takes two descriptors; the soft limit of 1024 is for programs that use select(2).
-    /// getrlimit(2).
+    /// Raises the soft limit of open descriptors. A request in flight takes two. The usual limit of 1024 is for
+    /// programs that use select(2). getrlimit(2).
     static func raiseFileLimit() { setFileLimit { $0.rlim_max } }
 
     /// Called before another program replaces this process, or inherits from it.
@@ -32,17 +32,17 @@ enum ProcessHygiene {
         return unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? limit : nil
     }()
 
-    /// Ends the process without the exit handlers of libraries: threads that are still ending use what these free, in
-    /// OpenSSL above all. exit(3), _exit(2).
+    /// Ends the process without the exit handlers of libraries. These free memory that ending threads still use, for
+    /// example OpenSSL's. exit(3), _exit(2).
     static func end(_ status: Int32) -> Never {
         _ = fflush(nil)
         _exit(status)
     }
 
-    /// No core file and no debugger of the same user may read the tokens. PR_SET_DUMPABLE of prctl(2).
+    /// Hides the tokens from core files and from debuggers of the same user. PR_SET_DUMPABLE of prctl(2).
     static func forbidDumps() { control(4, 0) }
 
-    /// Orphans among this process's descendants become its children. PR_SET_CHILD_SUBREAPER of prctl(2).
+    /// Makes orphans among this process's descendants its children. PR_SET_CHILD_SUBREAPER of prctl(2).
     static func adoptOrphans() { control(36, 1) }
 
     /// prctl is variadic, which Swift can't call; on Linux a fixed argument list is passed the same way.
@@ -65,7 +65,7 @@ enum SystemPipe {
     }
 }
 
-/// A pipe for the numbers of signals. A handler may do little more than write to it.
+/// A pipe for the numbers of signals. A signal handler may do little more than write to a pipe.
 /// sigaction(2), signal-safety(7), pipe(7).
 enum SignalPipe {
     private static let writeEnd = Atomic<Int32>(-1)
@@ -81,10 +81,10 @@ enum SignalPipe {
         writeEnd.store(ends.1, ordering: .relaxed)
     }
 
-    /// Mark of a number in the pipe: the kernel has sent the signal, such as for a key of the terminal.
+    /// Bit that marks the number of a signal from the kernel, for example for a key of the terminal.
     private static let kernelMark: UInt8 = 0x80
 
-    /// Whether the process ignores the signal, as nohup(1) and shells want it. sigaction(2).
+    /// Whether the process ignores the signal, for example because nohup(1) or a shell started it. sigaction(2).
     static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
         // SIG_IGN is the address 1.
@@ -92,7 +92,7 @@ enum SignalPipe {
             && unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }
 
-    /// A full pipe loses the number, which does no harm. `si_code` of sigaction(2).
+    /// Writes the signal to the pipe from now on. A full pipe loses it, which does no harm. `si_code` of sigaction(2).
     static func catchSignal(_ number: Int32) {
         var action = sigaction()
         unsafe action.__sigaction_handler.sa_sigaction = { number, information, _ in
@@ -106,7 +106,7 @@ enum SignalPipe {
         _ = unsafe sigaction(number, &action, nil)
     }
 
-    /// The signals since the last call.
+    /// Returns the signals since the last call.
     static func take() -> [(number: Int32, isFromKernel: Bool)] {
         var chunk = [UInt8](repeating: 0, count: 64)
         let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(readEnd, $0.baseAddress, $0.count) }
@@ -116,13 +116,13 @@ enum SignalPipe {
 
 /// The process's environment. environ(7), setenv(3).
 enum ProcessEnvironment {
-    /// A copy. Of a name that is there twice it has the first value, as getenv(3).
+    /// A copy of all variables. If a name occurs twice, the first value counts, as in getenv(3).
     static var all: [String: String] {
         var all: [String: String] = [:]
         guard var next = unsafe heimdallr_environment() else { return all }
         while let entry = unsafe next.pointee {
             let text = unsafe String(cString: entry)
-            // An entry without an equals sign is no variable.
+            // An entry without an equals sign is not a variable.
             if let sign = text.utf8.firstIndex(of: UInt8(ascii: "=")) {
                 let name = String(text[..<sign])
                 if all[name] == nil { all[name] = String(text[text.utf8.index(after: sign)...]) }
@@ -132,7 +132,7 @@ enum ProcessEnvironment {
         return all
     }
 
-    /// A list for exec(3): this process's variables, byte for byte, with these changes. The caller frees the strings.
+    /// Returns this process's variables, byte for byte, with these changes, for exec(3). The caller frees the strings.
     static func entries(setting: [String: String], removing: Set<String>) -> [UnsafeMutablePointer<CChar>?] {
         var entries: [UnsafeMutablePointer<CChar>?] = unsafe setting.map { unsafe strdup("\($0.key)=\($0.value)") }
         var next = unsafe heimdallr_environment()
@@ -166,14 +166,14 @@ struct OutputDescriptor: Sendable {
     static let standardOutput = OutputDescriptor(number: STDOUT_FILENO)
     static let standardError = OutputDescriptor(number: STDERR_FILENO)
 
-    /// Device and inode of the file behind it, `8:1234`. fstat(2).
+    /// Device and inode of the open file, such as `8:1234`. fstat(2).
     var file: String? {
         var status = stat()
         return unsafe fstat(number, &status) == 0 ? "\(status.st_dev):\(status.st_ino)" : nil
     }
 
     /// Does the same as `put`.
-    /// - Returns: `false` when the reader has gone.
+    /// - Returns: `false` after a failure, for example if the reader has gone.
     @discardableResult
     func write(_ bytes: [UInt8]) -> Bool { put(bytes).failure == nil }
 
@@ -188,7 +188,7 @@ struct OutputDescriptor: Sendable {
             if written >= 0 {
                 start += written
             } else if errno == EAGAIN {
-                // Another program at the same terminal may have made it non-blocking.
+                // Another program may have made the same terminal non-blocking.
                 var interest = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
                 _ = unsafe poll(&interest, 1, 1000)
             } else if errno != EINTR {
@@ -211,17 +211,17 @@ struct SystemCallError: Error {
     var sentence: String { unsafe String(cString: strerror(number)) }
 }
 
-/// Turns this process into another program. execvp(3).
+/// Replaces this process by another program. execvp(3).
 enum ProgramExecution {
     /// Called with a single thread, because it changes the environment.
-    /// - Parameter arguments: the program first, searched in `PATH`.
-    /// - Returns: the fault; never after a success.
+    /// - Parameter arguments: the program, searched in `PATH`, then its arguments.
+    /// - Returns: the fault. After a success it does not return.
     static func replaceProcess(
         _ arguments: [String], setting: [String: String], removing: Set<String>
     ) -> SystemCallError {
         for name in removing { _ = unsafe unsetenv(name) }
         for (name, value) in setting { ProcessEnvironment.set(name, to: value) }
-        // Restores the state at our own start.
+        // Restores the state at the start of this process.
         _ = signal(SIGPIPE, SIG_DFL)
         ProcessHygiene.restoreFileLimit()
         var argv: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) }

@@ -3,19 +3,19 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The terminal that a person sits at.
+/// The terminal of the person who runs a command.
 enum Terminal {
     /// isatty(3).
     static var showsErrors: Bool { isatty(STDERR_FILENO) == 1 }
     static var showsOutput: Bool { isatty(STDOUT_FILENO) == 1 }
     static var givesInput: Bool { isatty(STDIN_FILENO) == 1 }
 
-    /// Replaces the line of standard error that shows the progress at a terminal.
+    /// Replaces the progress line on standard error, if that is a terminal.
     static func showProgress(_ text: String) {
         if showsErrors { OutputDescriptor.standardError.write("\r\u{1B}[K\(text)") }
     }
 
-    /// One line of standard input without its end; `nil` at the end of input, or after Ctrl-C.
+    /// Reads one line of standard input without its line end; `nil` at the end of input, or after Ctrl-C.
     static func readLine(limit: Int = 16 * 1024) -> String? {
         var line: [UInt8] = []
         while line.count <= limit {
@@ -51,14 +51,14 @@ enum Terminal {
         return (Int(rows), Int(columns))
     }
 
-    /// Sleeps; ends early when Ctrl-C comes. nanosleep(2).
+    /// Sleeps, and returns early after Ctrl-C. nanosleep(2).
     static func pause(seconds: Int) {
         var time = timespec(tv_sec: seconds, tv_nsec: 0)
         _ = unsafe nanosleep(&time, nil)
     }
 }
 
-/// Ctrl-C, for a command that must clean up first.
+/// Ctrl-C in a command that must clean up before it ends.
 enum Interruption {
     private static let flag = Atomic(false)
 

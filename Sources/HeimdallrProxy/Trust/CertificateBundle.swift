@@ -3,17 +3,17 @@ import CurlTransport
 import FileSystem
 import WireText
 
-/// Certificates in order, without duplicates. Nothing else of their files is kept, such as private keys and remarks.
+/// Certificates in order, without duplicates. Other content of their files, such as private keys, is dropped.
 struct CertificateBundle: Sendable, Equatable {
-    /// DER, each valid X.509.
+    /// Certificates in DER, each of them valid X.509.
     private(set) var certificates: [[UInt8]] = []
     private var known: Set<[UInt8]> = []
 
-    /// Limit of one file in bytes. A system's bundle has some hundred KB.
+    /// Maximum size of a file in bytes. A system's bundle has a few hundred KB.
     private static let limit = 16 << 20
     private static let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----")
 
-    /// The bundle of the system: that of libcurl, else the first of the usual places; `nil` without one.
+    /// Path of the system's bundle: libcurl's, else the first readable file of the usual paths; `nil` if there is none.
     static let systemPath: String? = {
         let usual = [
             "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
@@ -22,7 +22,7 @@ struct CertificateBundle: Sendable, Equatable {
         return SystemTrust.current.bundle ?? usual.first(where: FileSystem.isReadable)
     }()
 
-    /// Adds the certificates of a PEM file, or of all files in a folder. Skips all else, damaged certificates included. Blocks.
+    /// Adds the certificates of a PEM file, or of all files in a folder. Skips damaged certificates. Blocks.
     mutating func add(at path: String) {
         guard let status = FileStatus(of: path) else { return }
         let files = status.kind == .folder ? FileSystem.names(in: path).sorted().map { "\(path)/\($0)" } : [path]
@@ -31,7 +31,7 @@ struct CertificateBundle: Sendable, Equatable {
         }
     }
 
-    /// RFC 7468.
+    /// Adds the certificates of a PEM text. RFC 7468.
     mutating func add(pem bytes: [UInt8]) {
         var lines: [UInt8]?
         for line in bytes.split(whereSeparator: { $0 == 10 || $0 == 13 }) {
@@ -54,7 +54,7 @@ struct CertificateBundle: Sendable, Equatable {
     var pem: [UInt8] { certificates.flatMap { X509Certificate.pem($0).utf8 } }
 
     private mutating func add(_ certificate: [UInt8]) {
-        // One certificate that a program can't read would have it refuse the whole file.
+        // A program that can't read one certificate would refuse the whole file.
         if (try? X509Certificate(der: certificate)) != nil { insert(certificate) }
     }
 

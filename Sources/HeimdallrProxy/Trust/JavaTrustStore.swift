@@ -1,14 +1,14 @@
 import Cryptography
 
-/// A file of trusted certificates in Java's own format, JKS. The JDK reads it as its documentation of
-/// `javax.net.ssl.trustStore` says, with or without the password.
+/// A file of trusted certificates in Java's format JKS. The JDK reads it with or without the password
+/// (documentation of `javax.net.ssl.trustStore`).
 enum JavaTrustStore {
     private static let password = "changeit"
 
     static func bytes(_ certificates: [[UInt8]]) throws(CryptographyError) -> [UInt8] {
         var body = number(0xFEED_FEED) + number(2) + number(UInt32(clamping: certificates.count))
         for (index, certificate) in certificates.enumerated() {
-            // A trusted certificate; its alias, its date in two words, its type.
+            // The tag of a trusted certificate, its alias, its date as two numbers, its type.
             body += number(2) + text("\(index)") + number(0) + number(0) + text("X.509")
             body += number(UInt32(clamping: certificate.count)) + certificate
         }
@@ -20,7 +20,7 @@ enum JavaTrustStore {
         (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * UInt32($0))) }
     }
 
-    /// ASCII with its length in two bytes.
+    /// Returns ASCII text after its length in two bytes.
     private static func text(_ value: String) -> [UInt8] {
         let bytes = Array(value.utf8.prefix(0xFFFF))
         return [UInt8(bytes.count >> 8), UInt8(bytes.count & 0xFF)] + bytes

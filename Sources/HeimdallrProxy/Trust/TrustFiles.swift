@@ -2,19 +2,19 @@ import Cryptography
 import FileSystem
 import WireText
 
-/// Files and environment variables that make a program trust our roots in addition to its own. All calls block.
+/// Files and environment variables that make a program trust our roots in addition to its usual roots. All calls block.
 ///
 /// The proxy calls `writeDefaults` at its start and whenever its roots change, `exec` calls `variables` for each program,
-/// and the proxy calls `remove` at its end. Several processes of one user may do so at the same time.
+/// and the proxy calls `remove` at its end. Several processes of one user may make these calls at the same time.
 ///
-/// Others can read the certificates only where the user is root: apt reads them as the user `_apt`.
+/// Other users can read the certificates only if the user is root, because root's apt reads them as the user `_apt`.
 struct TrustFiles: Sendable {
-    /// A folder that can't be used, or certificates that can't be read; with the remedy.
+    /// A fault of the folder or the certificates, with the remedy.
     struct Fault: Error, Equatable, CustomStringConvertible {
         let description: String
     }
 
-    /// Absolute. Only this user can list and change it.
+    /// Absolute path of a folder that only this user can list and change.
     let folder: String
     private let roots: CertificateBundle
     private let systemBundle: String?
@@ -25,12 +25,12 @@ struct TrustFiles: Sendable {
     private static let phpFolder = "php"
     private static let trustStoreOption = "-Djavax.net.ssl.trustStore="
     private static let settingsLimit = 1 << 20
-    /// Permissions of certificates, and of settings: a user's may hold passwords.
+    /// Permissions of certificates, and of settings, which may hold a user's passwords.
     private static let (readable, secret): (UInt32, UInt32) = (0o644, 0o600)
 
     /// - Parameters:
-    ///   - folder: made if it is missing; root's apt may enter it. Its parent exists.
-    ///   - systemBundle: the file of the system's certificates; `nil` without one.
+    ///   - folder: created if it is missing, and open to apt if the user is root. Its parent must exist.
+    ///   - systemBundle: the file of the system's certificates; `nil` if there is none.
     init(
         roots pem: [UInt8], folder: String, systemBundle: String? = CertificateBundle.systemPath
     ) throws(Fault) {
@@ -43,14 +43,14 @@ struct TrustFiles: Sendable {
         }
         var roots = CertificateBundle()
         roots.add(pem: pem)
-        guard !roots.certificates.isEmpty else { throw Fault(description: "there is no certificate to be trusted") }
+        guard !roots.certificates.isEmpty else { throw Fault(description: "there is no root for programs to trust") }
         self.folder = folder
         self.roots = roots
         self.systemBundle = systemBundle
         if FileSystem.makeFolder(folder, mode: 0o700), Self.isRoot { FileSystem.setMode(folder, 0o711) }
         guard Self.isOwn(folder) else {
             throw Fault(
-                description: "\(folder) can't be made, or others can list or change it: name a folder that is missing")
+                description: "\(folder) can't be created, or other users can list or change it: name a new folder")
         }
     }
 
@@ -62,7 +62,7 @@ struct TrustFiles: Sendable {
         return status.owner == ProcessIdentity.user && status.mode & (isRoot ? 0o066 : 0o077) == 0
     }
 
-    /// The files that a running proxy of this user has written; `nil` without them.
+    /// Returns the files that a running proxy of this user has written; `nil` if there are none.
     static func written(in folder: String) throws(Fault) -> TrustFiles? {
         guard isOwn(folder), let roots = try? FileSystem.read("\(folder)/\(addition)", limit: settingsLimit) else {
             return nil
@@ -71,7 +71,7 @@ struct TrustFiles: Sendable {
     }
 
     var rootsPEM: [UInt8] { roots.pem }
-    /// Path of our roots alone.
+    /// Path of the file with only our roots.
     var rootsFile: String { path(Self.addition) }
 
     /// Writes or replaces the files for programs whose environment has none of the variables.
@@ -125,7 +125,7 @@ struct TrustFiles: Sendable {
         case .settings(let file): return try settings(file, after: former ?? Self.defaultPath(of: file, environment))
         case .phpFolders: return "\(own):\(path(Self.phpFolder))"
         case .javaOptions:
-            // A trust store in another format can't be extended. Its program rejects the proxy's certificates.
+            // The options name a trust store, which can't be extended. The program rejects the proxy's certificates.
             guard !own.contains(Self.trustStoreOption) else { return nil }
             return (own.isEmpty ? "" : own + " ") + Self.trustStoreOption + path(Self.javaStore)
         }
@@ -149,7 +149,7 @@ struct TrustFiles: Sendable {
             text + Array("\n\(file.line(naming: bundle))".utf8), name: file.name, mode: Self.secret)
     }
 
-    /// Whether other users can read the folder's files. apt's user `_apt` must, or it rejects all servers.
+    /// Whether other users can read the folder's files. If the user `_apt` can't, apt rejects all servers.
     private var isReachable: Bool {
         var path = folder
         while !path.isEmpty {

@@ -1,7 +1,7 @@
 import FileSystem
 
-/// The folder with a running proxy's trust files. Its last process removes it; after a kill, the next proxy of the same user
-/// does. All calls block.
+/// The folder with a running proxy's trust files. The last process that uses the folder removes it. After a kill, the
+/// next proxy of the same user removes it. All calls block.
 struct TrustFolder: Sendable {
     let files: TrustFiles
     private let use: FolderUse
@@ -9,11 +9,11 @@ struct TrustFolder: Sendable {
     private static let (prefix, suffix) = ("heimdallr-proxy-", ".trust")
     private static let attempts = 20
 
-    /// `heimdallr-proxy-8080.127.0.0.1.trust`
+    /// Returns the name of the folder, such as `heimdallr-proxy-8080.127.0.0.1.trust`.
     static func folderKind(_ name: String) -> String { name + suffix }
 
     init(roots: [UInt8], folder: String) throws(TrustFiles.Fault) {
-        // Until this process holds the folder, another one may take it for abandoned and remove it.
+        // Until this process has locked the folder, another process may remove it as abandoned.
         var fault: TrustFiles.Fault?
         for _ in 0..<Self.attempts {
             let files: TrustFiles
@@ -26,12 +26,12 @@ struct TrustFolder: Sendable {
             (self.files, self.use) = (files, use)
             return
         }
-        throw fault ?? TrustFiles.Fault(description: "\(folder) can't be locked, or is removed again and again")
+        throw fault ?? TrustFiles.Fault(description: "\(folder) can't be locked, or other processes remove it")
     }
 
     func end() { if use.endsLast() { TrustFiles.remove(files.folder) } }
 
-    /// Removes abandoned folders of this user beside this one.
+    /// Removes this user's abandoned folders in the same parent folder.
     func removeAbandoned() {
         guard let slash = files.folder.lastIndex(of: "/") else { return }
         let parent = files.folder[..<slash]

@@ -1,22 +1,22 @@
 /// An environment variable that names a program's trust anchors.
 struct TrustVariable: Sendable {
-    /// Kind of the file or value that the variable has.
+    /// Kind of the variable's value.
     enum Target: Sendable {
-        /// PEM: our roots and the former file's certificates, else the system's. For programs that then trust only this file.
+        /// A PEM file with our roots and those of the former file or system. For programs that trust only this file.
         case bundle
-        /// PEM: our roots and the former file's certificates. For programs that also trust their built-in roots.
+        /// A PEM file with our roots and those of the former file. For programs that also trust their built-in roots.
         case addition
-        /// A configuration file with a line that names a bundle. It begins with the text of the former file.
+        /// A configuration file: the text of the former file, then a line that names a bundle.
         case settings(SettingsFile)
-        /// A list of folders. The last one has settings of PHP that name the bundle for libcurl.
+        /// A list of folders. The last folder has PHP settings that name the bundle for libcurl.
         case phpFolders
-        /// Options of Java. The last one names a JKS file that replaces `cacerts`: the system's certificates and our roots.
+        /// Java options. The last option replaces `cacerts` by a JKS file with the system's certificates and our roots.
         case javaOptions
     }
 
     let name: String
     let target: Target
-    /// Variables that the programs read for the same purpose. The first one with a value names the former file.
+    /// Variables that the programs read for the same purpose. The first variable with a value names the former file.
     let former: [String]
     /// Names of products in the `User-Agent` that these programs send, in lower case.
     let products: [String]
@@ -28,14 +28,14 @@ struct TrustVariable: Sendable {
         self.products = products
     }
 
-    /// All variables, each tested with its programs. Some programs send no `User-Agent` with CONNECT, such as Java's HttpClient.
+    /// All variables. Some programs send no `User-Agent` with CONNECT, such as Java's HttpClient.
     static let all = [
         // Also uv, truststore and PHP's streams.
         TrustVariable(
             "SSL_CERT_FILE", .bundle,
             for: "go-http-client", "ruby", "http-tiny", "python-urllib", "python-urllib3", "python-httpx", "aiohttp",
             "uv"),
-        // The command curl; not libcurl in other programs.
+        // The curl command only, not libcurl in other programs.
         TrustVariable("CURL_CA_BUNDLE", .bundle, or: ["SSL_CERT_FILE"], for: "curl"),
         TrustVariable("REQUESTS_CA_BUNDLE", .bundle, or: ["CURL_CA_BUNDLE"], for: "python-requests"),
         TrustVariable("AWS_CA_BUNDLE", .bundle, or: ["REQUESTS_CA_BUNDLE"], for: "boto3", "botocore", "aws-cli"),
@@ -45,7 +45,7 @@ struct TrustVariable: Sendable {
         TrustVariable("CARGO_HTTP_CAINFO", .bundle, or: ["SSL_CERT_FILE"], for: "cargo"),
         TrustVariable("npm_config_cafile", .bundle, or: ["NPM_CONFIG_CAFILE"], for: "npm"),
         TrustVariable("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", .bundle, for: "grpc-httpcli"),
-        // Perl's LWP. With HTTPS_CA_FILE it would compare no host names.
+        // Perl's LWP. HTTPS_CA_FILE would turn off its check of host names.
         TrustVariable("PERL_LWP_SSL_CA_FILE", .bundle, or: ["HTTPS_CA_FILE"], for: "libwww-perl", "lwp-request"),
         TrustVariable("NODE_EXTRA_CA_CERTS", .addition, for: "node", "node.js", "undici", "bun"),
         TrustVariable("DENO_CERT", .addition, for: "deno"),
@@ -56,7 +56,7 @@ struct TrustVariable: Sendable {
         TrustVariable("JAVA_TOOL_OPTIONS", .javaOptions, for: "java", "apache-httpclient"),
     ]
 
-    /// The first known product in a `User-Agent` and its variable; `nil` for an unknown program. RFC 9110, section 10.1.5.
+    /// Returns the first known product in a `User-Agent` and its variable; `nil` if none. RFC 9110, section 10.1.5.
     static func need(of userAgent: String?) -> (program: String, variable: String)? {
         for part in (userAgent ?? "").split(separator: " ") {
             let product = part.prefix { $0 != "/" }
@@ -71,12 +71,12 @@ struct TrustVariable: Sendable {
 /// A program's configuration file that can name a bundle.
 struct SettingsFile: Sendable, Equatable {
     let name: String
-    /// Files that the program reads without the variable. It uses the first that exists. Each path begins with the variable
-    /// that names a folder.
+    /// Files that the program reads if the variable is not set. The first existing file counts. Each path begins with
+    /// the name of a variable for a folder.
     let defaultPaths: [String]
-    /// The text in front of the bundle's path.
+    /// Name of the setting for the bundle's path.
     let key: String
-    /// The text around the path.
+    /// Text between the key and the path. `closing` is the text after the path.
     let opening: String
     let closing: String
 
@@ -93,7 +93,7 @@ struct SettingsFile: Sendable, Equatable {
 
     func line(naming bundle: String) -> String { "\(key)\(opening)\(bundle)\(closing)\n" }
 
-    /// The bundle that the text names so far. The last line counts.
+    /// Returns the bundle that the text names. The last such line counts.
     func bundle(in text: String) -> String? {
         var found: String?
         for line in text.split(whereSeparator: \.isNewline) {
@@ -103,7 +103,7 @@ struct SettingsFile: Sendable, Equatable {
         return found
     }
 
-    /// wget takes `CA-Certificate` for `ca_certificate`. apt takes any case, and `CaInfo` alone within braces.
+    /// Normalizes a key. wget accepts `CA-Certificate` for `ca_certificate`; apt any case, and `CaInfo` in braces.
     private static func plain(_ key: Substring) -> String {
         (key.split(separator: "::").last ?? key).lowercased().filter { $0 != "_" && $0 != "-" }
     }

@@ -2,7 +2,7 @@ import Proxy
 import Reports
 import Synchronization
 
-/// The programs that did not accept the proxy's certificate within the last day. Any thread.
+/// Programs that rejected the proxy's certificate within the last day. Any thread.
 final class UntrustingPrograms: Sendable {
     private struct Entry {
         var failure: FailedHandshake
@@ -18,7 +18,7 @@ final class UntrustingPrograms: Sendable {
     /// Time after which a failure is no longer shown.
     private static let memory = Duration.seconds(86_400)
 
-    /// The oldest first.
+    /// Entries, the oldest first.
     private let entries = Mutex<[Entry]>([])
 
     func note(_ failure: FailedHandshake) {
@@ -33,7 +33,7 @@ final class UntrustingPrograms: Sendable {
         }
     }
 
-    /// The latest first.
+    /// The programs, the latest first.
     var current: [UntrustingProgram] {
         let now = ContinuousClock.now
         return entries.withLock { $0 }.reversed().compactMap { entry in

@@ -152,7 +152,7 @@ import Testing
         #expect(fault(owner: 7, user: 7) == nil)
         #expect(fault(owner: 0, user: 7) == nil)
         #expect(fault(owner: 8, user: 7)?.hasPrefix("it belongs to user 8, ") == true)
-        #expect(fault(owner: 7, user: 0)?.contains("have it belong to user 0") == true)
+        #expect(fault(owner: 7, user: 0)?.contains("give it to user 0") == true)
     }
 
     @Test func `a file that can't be opened again stays as it was`() throws {

@@ -68,7 +68,7 @@ struct SecretCommandTests {
         let begin = ContinuousClock.now
         #expect(
             await fault(["sh", "-c", "trap '' TERM; \(sleep(1)) & \(sleep(1)); echo x"], within: .seconds(1))
-                == "the command sh did not end in 1 s, and was ended")
+                == "the command sh did not end in 1 s, and was killed")
         #expect(ContinuousClock.now - begin >= .seconds(1))
         // Both are gone.
         #expect(try await !isRunning(sleep(1)))

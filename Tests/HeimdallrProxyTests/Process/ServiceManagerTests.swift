@@ -29,8 +29,8 @@ struct ServiceManagerTests {
         }
         #expect(
             error?.problems.map(\.message) == [
-                "descriptor 3 (FileDescriptorName=a) is of no use: it is not open",
-                "descriptor 4 (FileDescriptorName=b) is of no use: it is not open",
+                "descriptor 3 (FileDescriptorName=a) can't be used: it is not open",
+                "descriptor 4 (FileDescriptorName=b) can't be used: it is not open",
             ])
     }
 
