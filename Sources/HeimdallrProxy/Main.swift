@@ -1,15 +1,15 @@
 import ArgumentParser
 import CurlTransport
 
-/// The process: its settings first, then the command, then the exit code.
+/// Applies the settings of the process, runs the command, and exits with the command's code.
 @main
 enum Main {
     static func main() async {
         if CommandKeeper.isThisProcess { CommandKeeper.run() }
         ProcessHygiene.apply()
-        // Before the first thread, for the environment has no lock.
+        // Before the first thread starts, because the environment has no lock.
         _ = LibcurlGlobal.removedVariables
-        // Without arguments, `check` would run as `serve`.
+        // If the command line can't be read, `check` would run as `serve`.
         guard let arguments = ProcessArguments.all else {
             Complaint.error(
                 "the command line can't be read, because /proc is not mounted here: mount -t proc proc /proc")
@@ -27,7 +27,7 @@ enum Main {
                 } else if let command = command as? ExecCommand, command.serve {
                     try await command.runServed(StartState())
                 } else {
-                    // On the main thread: other threads block signals, and what `exec` runs would inherit that.
+                    // On the main thread: other threads block signals, and the program of `exec` would inherit that.
                     try command.run()
                 }
             }
@@ -55,7 +55,7 @@ enum ExitStatus: Int32 {
     case success = 0
     case failure = 1
     case usage = 2
-    /// A bad answer: `status` of a degraded proxy, `why` of a refused request.
+    /// `status` shows a degraded proxy, or `why` a request that would be refused.
     case unwell = 3
     /// EX_CONFIG of sysexits.h.
     case badConfiguration = 78
@@ -63,7 +63,7 @@ enum ExitStatus: Int32 {
     case notExecutable = 126
     case noSuchProgram = 127
 
-    /// The argument parser's own code for wrong usage, 64, becomes 2, as shells have it.
+    /// Replaces the argument parser's code for wrong usage, 64, by 2, as in shells.
     init(for error: any Error) {
         let code = HeimdallrProxyCommand.exitCode(for: error)
         self = code == .validationFailure ? .usage : ExitStatus(rawValue: code.rawValue) ?? .failure
@@ -71,7 +71,7 @@ enum ExitStatus: Int32 {
 
     var error: ExitCode { ExitCode(rawValue) }
 
-    /// Does the same as `error`, and prints the fault before.
+    /// Prints the fault, then returns the same as `error`.
     func error(_ fault: String) -> ExitCode {
         Complaint.error(fault)
         return error

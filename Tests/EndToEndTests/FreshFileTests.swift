@@ -157,14 +157,14 @@ struct FreshFileTests {
         try FileManager.default.removeItem(atPath: proxy.directory.path(of: "secret"))
         try await eventually("the log") {
             proxy.log.contains("have changed; new connections use them")
-                && proxy.log.contains("a secret can't be had; the last one stays in use")
+                && proxy.log.contains("a secret can't be read; the last one stays in use")
         }
         try await eventually("another token for another certificate") {
             try await proxy.get("http://api.test/").status == 200
                 && origin.requests.last?.field("Authorization") != first
         }
         try proxy.directory.write("two-secret", to: "secret")
-        try await eventually("the log") { proxy.log.contains("a secret can be had again") }
+        try await eventually("the log") { proxy.log.contains("a secret can be read again") }
         try await eventually("a token request with the new secret") {
             try nginx.accessLog().contains("Basic " + "a:two-secret".base64)
         }

@@ -280,7 +280,7 @@ struct InterceptionTests {
         // One for another host: programs would refuse it, so check and doctor say it.
         try put(try await authority.server(["DNS:other.test"]))
         try await eventually("the log") {
-            proxy.log.contains("a certificate for programs is taken from its files again")
+            proxy.log.contains("a certificate for programs was read again")
         }
         let refused = try await curl(
             proxy, trusting: String(contentsOfFile: authority.certificateFile, encoding: .utf8))

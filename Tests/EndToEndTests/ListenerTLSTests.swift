@@ -180,7 +180,7 @@ struct ListenerTLSTests {
         #expect(try await serial(proxy.port).contains(number(one)))
         try put(two)
         try await eventually("the log") {
-            proxy.log.contains("a certificate for programs is taken from its files again")
+            proxy.log.contains("a certificate for programs was read again")
         }
         #expect(try await serial(proxy.port).contains(number(two)))
     }

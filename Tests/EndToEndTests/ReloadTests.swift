@@ -49,7 +49,7 @@ struct ReloadTests {
         try running.write(upstreams: Self.other(running.origin.url))
         #expect(try await running.status("http://other.test/") == 403, "not before it is asked for")
         let said = try await running.reload()
-        #expect(said.output.contains("The configuration is in use: 2 upstreams; clients: 1 kept, 0 made, 0 gone."))
+        #expect(said.output.contains("The configuration is in use: 2 upstreams; clients: 1 kept, 0 new, 0 removed."))
         #expect(try await running.status("http://other.test/") == 200)
         #expect(running.origin.requests.last?.field("Authorization") == "Bearer \(TokenEndpoint.plainToken)")
         try running.write()
@@ -74,7 +74,7 @@ struct ReloadTests {
         try running.write(text: "proxy: {listen: [127.0.0.1:0]}\nupstream: []\n")
         running.proxy.process.signal(SIGHUP)
         try await eventually("it is refused") {
-            running.proxy.log.contains("the configuration is wrong; the one before it stays in use")
+            running.proxy.log.contains("the configuration is invalid; the former one stays in use")
         }
         #expect(running.proxy.log.contains("line=2"))
         #expect(try await running.status("http://other.test/") == 200)
@@ -99,10 +99,10 @@ struct ReloadTests {
         #expect(refused.output == "")
         #expect(try await running.status() == 200)
         guard text.contains("socket") else { return }
-        #expect(refused.errors.contains("the one before it stays in use"))
+        #expect(refused.errors.contains("the former one stays in use"))
         // The log is written a moment later.
         try await eventually("the log says so") {
-            running.proxy.log.contains("the configuration is wrong; the one before it stays in use")
+            running.proxy.log.contains("the configuration is invalid; the former one stays in use")
         }
         let socket = running.proxy.directory.path + "/admin.sock"
         let status = try await RunningProxy.run(["status", "--socket", socket])
@@ -345,12 +345,12 @@ struct ReloadTests {
             running.endpoint.requests.last?.field("Authorization") == "Basic " + "end-to-end:printed-one-123".base64)
         try FileManager.default.removeItem(atPath: running.proxy.directory.path(of: "printed"))
         try await eventually("a failure") {
-            running.proxy.log.contains("a secret can't be had; the last one stays in use")
+            running.proxy.log.contains("a secret can't be read; the last one stays in use")
         }
         #expect(running.proxy.log.contains("it ended with exit code 1"))
         #expect(!running.proxy.log.contains("printed-one"))
         try running.proxy.directory.write("printed-two-123\n", to: "printed")
-        try await eventually("it works again") { running.proxy.log.contains("a secret can be had again") }
+        try await eventually("it works again") { running.proxy.log.contains("a secret can be read again") }
         let metrics = try await running.metrics()
         #expect(
             metrics.contains(/heimdallr_secret_command_runs_total\{command="sh",result="failed"\} [1-9]/))

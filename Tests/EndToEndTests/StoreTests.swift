@@ -128,7 +128,7 @@ struct StoreTests {
         try FileManager.default.removeItem(atPath: "\(state)/\(record)")
         let second = try await RunningProxy(configuration)
         #expect(try await second.get("http://api.test/").status == 200)
-        try await eventually("the log says so") { second.log.contains("the token store is out of order") }
+        try await eventually("the log says so") { second.log.contains("the token store can't be used") }
         try FileManager.default.removeItem(atPath: "\(state)/\(record).new")
         try await eventually("it is saved when it can be", within: .seconds(60)) {
             second.log.contains("the token store works again")

@@ -14,7 +14,7 @@ struct AdministrationAssembly {
     let clients: [KeptClient]
     let server: ProxyServer
 
-    /// - Returns: `nil` when the configuration has no admin port.
+    /// - Returns: `nil` if the configuration has no admin port.
     func start(passed: [PassedSocket]) async throws -> Administration? {
         guard let admin = configuration.admin, let tokens = shared.tokens,
             var settings = Self.addresses(configuration, passed)
@@ -26,7 +26,7 @@ struct AdministrationAssembly {
         return try await Administration.start(settings, sources: sources, tokens: tokens, logger: shared.logger)
     }
 
-    /// Only the addresses of its listeners.
+    /// Returns settings with only the addresses of the admin listeners.
     static func addresses(_ configuration: Configuration, _ passed: [PassedSocket]) -> AdministrationSettings? {
         guard let admin = configuration.admin, case .tcp(let host, let port) = admin.listen else { return nil }
         var settings = AdministrationSettings(host: host, port: port)

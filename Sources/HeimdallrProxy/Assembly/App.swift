@@ -16,9 +16,9 @@ struct App {
     var quit: @Sendable () -> Void = {}
     /// The service manager that started the process, and its sockets.
     var manager = ServiceManager()
-    /// Of the file that `configuration` was read from.
+    /// Watches the file from which `configuration` was read.
     var freshness: ConfigurationFreshness?
-    /// For `exec --serve`: no other process looks for this one's files.
+    /// Whether this is the proxy of `exec --serve`. No other process looks for its trust files.
     var isForOneProgram = false
 
     private var logger: Logger { log.logger }
@@ -34,7 +34,7 @@ struct App {
             users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
             material: { tls.material($0, extra: $1) }, interception: assembled.interception,
             certificate: { listeners.context($0) }, own: shared.registry.listeners, passed: manager.passed)
-        // A start that fails leaves the files of the proxy alone that holds the address.
+        // Only now, with the addresses bound: a start that fails must not replace another proxy's trust files.
         await shared.interception.use(assembled.interception, configuration)
         let administration: Administration?
         do {
@@ -49,7 +49,7 @@ struct App {
         }
         for address in administration?.listenAddresses ?? [] { server.own.add(address) }
         shared.watch.signIns.set(administration)
-        // Observers are registered before the first event.
+        // Observers are added before the clients start, so that they see the first event.
         for client in assembled.clients { shared.watch.add(client) }
         for client in assembled.clients { client.heimdallr.start() }
         logStart(server, administration)
@@ -78,10 +78,10 @@ struct App {
         }
     }
 
-    /// Time after the start at which memory is released that only the start needed.
+    /// Time after which the memory that only the start needed is released.
     private static let settleTime = Duration.seconds(2)
 
-    /// Runs until `stops` has an element, then lets requests finish. A second signal ends them at once.
+    /// Runs until `stops` has an element, then lets requests finish. A second element ends the requests at once.
     func run(
         until stops: AsyncStream<Void>, reloading reloads: AsyncStream<Void>, onListening: (RunningApp) throws -> Void
     ) async throws {
@@ -97,7 +97,7 @@ struct App {
             StartPages.release()
         }
         let reloading = Task { for await _ in reloads { _ = await running.shared.reloadQueue.reload() } }
-        // Signals that came during the start are waiting here.
+        // The stream keeps signals that came during the start.
         for await _ in stops { break }
         manager.isStopping()
         settling.cancel()

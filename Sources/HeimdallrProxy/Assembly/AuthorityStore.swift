@@ -3,7 +3,7 @@ import Cryptography
 import Proxy
 import WireText
 
-/// Authorities that can be kept.
+/// An authority that can be stored.
 private protocol Sealable {
     init(sealed: [UInt8], key: SealingKey) throws(CryptographyError)
     func seal(key: SealingKey) throws(CryptographyError) -> [UInt8]
@@ -12,12 +12,11 @@ private protocol Sealable {
 extension IssuedCertificates: Sealable {}
 extension SigningIntermediate: Sealable {}
 
-/// The folder in which the authorities of intercepted hosts are kept, sealed, and the public roots beside them. All calls
-/// block.
+/// The folder with the sealed authorities of intercepted hosts and with the public roots. All calls block.
 struct AuthorityStore {
     private static let (certificates, intermediate, roots) = ("certificates", "intermediate", "roots.pem")
     private static let limit = 64 << 20
-    /// 397 days, in seconds: a process that runs for longer is an exception, and a reload renews them before.
+    /// Lifetime of an authority: 397 days, in seconds. Few processes run for longer, and a reload renews it in time.
     private static let lifetime: Int64 = 397 * 86_400
 
     private let folder: PrivateDirectory
@@ -28,8 +27,8 @@ struct AuthorityStore {
         self.key = key
     }
 
-    /// The authorities for these names: where possible, the current or the kept ones.
-    /// - Parameter store: `nil`: they are kept in memory only.
+    /// Returns the authorities for these names: the current or the stored authorities if they fit, else new ones.
+    /// - Parameter store: `nil` keeps new authorities in memory only.
     static func authorities(
         for names: InterceptedNames, current: Interception?, in store: AuthorityStore?
     ) throws(CryptographyError) -> Interception {
@@ -54,7 +53,7 @@ struct AuthorityStore {
         return made
     }
 
-    /// The current authority if it fits, else the kept one, else a new one, which is kept.
+    /// Returns the current authority if it fits, else the stored authority if it fits, else a new one, which is stored.
     private static func authority<Authority: Sealable>(
         _ current: Authority?, _ file: String, in store: AuthorityStore?, fits: (Authority) -> Bool,
         making make: () throws(CryptographyError) -> Authority
@@ -71,7 +70,7 @@ struct AuthorityStore {
         return try Authority(sealed: bytes, key: key)
     }
 
-    /// Finds what keeps a start from having its authorities, as far as that shows without the key, and makes no file.
+    /// Checks whether a start could make its authorities, without the key and without creating a file.
     static func check(_ configuration: Configuration) throws(CryptographyError) {
         let names = configuration.interceptedNames
         try CertificateAuthority.check(names.hosts)
@@ -79,7 +78,7 @@ struct AuthorityStore {
         if let store = configuration.interception?.store { try PrivateDirectory.check(path: store.directory) }
     }
 
-    /// Whether the kept authorities are for these names.
+    /// Whether the stored authorities are for these names.
     func holds(_ names: InterceptedNames) throws(CryptographyError) -> Bool {
         let (issued, signing): (IssuedCertificates?, SigningIntermediate?)
         issued = names.hosts.isEmpty ? nil : try kept(Self.certificates)

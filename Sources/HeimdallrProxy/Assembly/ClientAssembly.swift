@@ -184,9 +184,9 @@ struct ClientAssembly {
             ?? SecretClosureProvider { throw SecretProviderError("no secret is configured") }
     }
 
-    /// Connection options for its servers.
+    /// Options of connections to the client's servers.
     var poolOptions: PoolOptions {
-        // A request with a slot never waits for a connection.
+        // As many connections as slots, so that a request with a slot never waits for a connection.
         var options = PoolOptions(
             connectTimeout: settings.timeout, maxConnections: TokenRequestLimits().client, settings.tls,
             anchors: configuration.trustAnchorsFile, material)
@@ -197,7 +197,7 @@ struct ClientAssembly {
 }
 
 extension PoolOptions {
-    /// Connections for requests of the proxy itself.
+    /// Options of connections for requests that the proxy itself makes.
     init(
         connectTimeout: Duration, maxConnections: Int, _ tls: TLSSettings, anchors: String?,
         _ material: TLSMaterial? = nil
@@ -223,7 +223,7 @@ extension JWTAudience {
 }
 
 extension AssertionSettings {
-    /// Source of an assertion that another program makes.
+    /// Source of an assertion that another program makes; `nil` if the proxy signs the assertion.
     fileprivate var secret: SecretSource? {
         if case .secret(let source) = self { source } else { nil }
     }

@@ -2,10 +2,10 @@ import CurlTransport
 import Heimdallr
 import Synchronization
 
-/// The process around a client: the current clients by name, for clients that use another client's sign-in, and the listeners
-/// that no document may lead to. Any thread.
+/// The current clients by name, for clients that use another client's sign-in; and the process's listeners, to which no
+/// address in a document may lead. Any thread.
 final class ClientRegistry: Sendable {
-    /// Of the proxy and of the administration.
+    /// Listeners of the proxy and of the administration.
     let listeners = OwnListeners()
     private let clients = Mutex<[String: Heimdallr]>([:])
 

@@ -36,7 +36,7 @@ final class FreshFiles: Sendable {
                 secrets.readAgain(paths)
             }
         } catch {
-            logger.warning("files that change are not noticed", metadata: ["reason": "\(error)"])
+            logger.warning("changes of files are not noticed", metadata: ["reason": "\(error)"])
             return nil
         }
     }

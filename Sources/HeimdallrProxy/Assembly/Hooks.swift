@@ -15,7 +15,7 @@ struct Hooks: Sendable {
     private let httpClient: any HeimdallrHTTPClient
     private let logger: Logger
     private let signIn: @Sendable (String) -> SignInHint
-    /// Environment of the command: the process's, without the variables used by the configuration.
+    /// Environment of the command: that of this process, without the variables of the configuration.
     private let environment: [String: String]
 
     /// Time limits of a command, and of one attempt to reach the webhook.
@@ -24,7 +24,7 @@ struct Hooks: Sendable {
     /// Pauses before further attempts to reach the webhook.
     private static let pauses: [Duration] = [.seconds(1), .seconds(5)]
 
-    /// - Returns: `nil` without hooks.
+    /// - Returns: `nil` if the configuration has no hooks.
     init?(
         _ configuration: Configuration, on loop: EventLoop, logger: Logger,
         signIn: @escaping @Sendable (String) -> SignInHint
@@ -59,7 +59,7 @@ struct Hooks: Sendable {
         /// Remaining time of a sign-in that ends soon.
         var expiresInSeconds: Int64?
 
-        /// Members by name; unknown ones are left out.
+        /// Members, sorted by name. Members without a value are left out.
         var json: JSON {
             let members: [(name: String, value: JSON?)] = [
                 ("client", .string(client)), ("event", .string(event)),
@@ -86,7 +86,7 @@ struct Hooks: Sendable {
             notice.reason = "the sign-in ends soon"
             notice.expiresInSeconds = left.components.seconds
         case .tokenLost(let reason):
-            // An unused token expires without a refresh. No problem.
+            // An unused token expires without a refresh (rule 10), so nobody needs to act.
             if reason == .expired, client.status().lastError == nil { return nil }
             notice.reason = reason.rawValue
         case .tokenAcquired, .tokenRefreshed, .tokenFailed, .loginFailed: return nil
@@ -111,7 +111,7 @@ struct Hooks: Sendable {
                 guard answer.status >= 500 || answer.status == 429 || answer.status == 408 else { break }
             } catch { failure = (error as? HeimdallrHTTPClientError)?.description ?? "the exchange failed" }
         }
-        log("the webhook could not be told", notice, failure)
+        log("the webhook could not be called", notice, failure)
     }
 
     private func run(_ body: [UInt8], _ notice: Notice) async {
@@ -154,7 +154,7 @@ struct Hooks: Sendable {
 }
 
 extension ChildProgram.Ending {
-    /// Text that follows a colon.
+    /// The ending in words, to follow a colon.
     var inWords: String {
         switch self {
         case .exited(127): "it could not be found or run"

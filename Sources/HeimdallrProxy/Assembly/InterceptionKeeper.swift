@@ -9,7 +9,7 @@ import Proxy
 import Synchronization
 import WireText
 
-/// Keeps the certificates of intercepted hosts, and the files by which programs trust them.
+/// Keeps the certificates of intercepted hosts, and the trust files for programs.
 final class InterceptionKeeper: Sendable {
     private struct State {
         var current: Interception?
@@ -29,12 +29,12 @@ final class InterceptionKeeper: Sendable {
         self.logger = logger
     }
 
-    /// Returns the authorities for a configuration: the current ones if they have the same names.
-    /// - Returns: `nil` if no TLS is opened.
+    /// Returns the authorities for a configuration: the current authorities if they have the same names.
+    /// - Returns: `nil` if the configuration opens no TLS.
     func prepare(_ configuration: Configuration) async throws -> Interception? {
         guard configuration.opensTLS else { return nil }
         let names = configuration.interceptedNames
-        // Another folder may have authorities that programs trust.
+        // After a change of the folder, the authorities there count, because programs may trust them.
         let store = configuration.interception?.store
         let current = state.withLock { $0.store == store ? $0.current : nil }
         do {
@@ -55,8 +55,8 @@ final class InterceptionKeeper: Sendable {
         }
     }
 
-    /// Uses these authorities, and writes the trust files. Without the files the proxy still serves requests, but `exec` has no
-    /// files to name.
+    /// Puts these authorities into use, and writes the trust files. If the files can't be written, the proxy still
+    /// serves requests, but `exec` has no files to name.
     func use(_ interception: Interception?, _ configuration: Configuration) async {
         let (former, trust) = state.withLock { state in
             defer { (state.current, state.store) = (interception, configuration.interception?.store) }
@@ -64,8 +64,8 @@ final class InterceptionKeeper: Sendable {
         }
         if let former, let interception, !Set(interception.roots).isSubset(of: former.roots) {
             logger.warning(
-                "there is a new authority for intercepted TLS: its names or its end have changed",
-                metadata: ["what_to_do": "start the programs again, which trust the former one"])
+                "there is a new authority for intercepted TLS: its names or its expiry have changed",
+                metadata: ["what_to_do": "restart the programs that trust the former authority"])
         }
         guard let interception, !interception.roots.isEmpty else { return await end() }
         do {
@@ -87,14 +87,14 @@ final class InterceptionKeeper: Sendable {
             logger.info("TLS of programs is opened", metadata: fields)
         } catch {
             logger.error(
-                "the files by which programs trust intercepted TLS can't be written", metadata: ["reason": "\(error)"])
+                "the trust files for intercepted programs can't be written", metadata: ["reason": "\(error)"])
         }
     }
 
     var files: TrustFiles? { state.withLock { $0.trust?.files } }
 
-    /// The folder's name has the first address of `proxy.listen`, or this process's ID if the address is not known before the
-    /// start.
+    /// Returns the folder for the trust files. Its name contains the first address of `proxy.listen`, or this process's
+    /// ID if the kernel chooses the port.
     private func folder(_ configuration: Configuration) throws -> String {
         let known = isForOneProgram ? nil : configuration.trustName
         let (port, kind) = known ?? (0, TrustFolder.folderKind("\(getpid())"))
@@ -114,8 +114,8 @@ final class InterceptionKeeper: Sendable {
 }
 
 extension TrustFiles {
-    /// The folder of root's files. Other users can't enter the runtime folder, but apt reads the files as its user `_apt`.
-    /// - Returns: `nil` for other users, and where /run can't be written or is not root's alone.
+    /// Returns root's folder for trust files. apt reads them as the user `_apt`, who can't enter the runtime folder.
+    /// - Returns: `nil` for other users, and if root can't write to /run or others can.
     fileprivate static func systemFolder(port: UInt16, kind: String) -> String? {
         let parent = "/run"
         guard ProcessIdentity.user == 0, let status = FileStatus(of: parent), status.owner == 0,
@@ -135,12 +135,12 @@ extension TrustFiles {
                 if let files = try written(in: folder) { return files }
             }
         }
-        throw Fault(description: "there is no running proxy that has some: start it first, or add --serve")
+        throw Fault(description: "no running proxy has written trust files: start the proxy first, or add --serve")
     }
 }
 
 extension Configuration {
-    /// Parts of the name of the folder with the trust files; `nil` without an address that is known before the start.
+    /// Parts of the name of the folder with the trust files; `nil` if no port is known before the start.
     fileprivate var trustName: (port: UInt16, kind: String)? {
         for case .tcp(let host, let port) in proxy.listen where port != 0 {
             return (port, TrustFolder.folderKind(host.replacing(":", with: "-")))

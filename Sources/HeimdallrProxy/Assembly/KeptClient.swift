@@ -5,15 +5,15 @@ import Heimdallr
 import Proxy
 import Synchronization
 
-/// The start of a client that a reload made. It waits for the former client's token request, which may hang, so the reload
-/// does not wait for it. Any thread.
+/// The start of a client that a reload made. The start waits for the former client's token request, which may hang. So
+/// the reload does not wait for the start. Any thread.
 final class Beginning: Sendable {
     private let task = Mutex<Task<Void, Never>?>(nil)
 
     func start(_ work: @escaping @Sendable () async -> Void) { task.withLock { $0 = Task { await work() } } }
 
-    /// Returns when the client has started; at once if no reload made it. From `deadline` on, the former client's request is
-    /// not waited for.
+    /// Returns when the client has started, or at once if no reload made the client. After `deadline`, the start no
+    /// longer waits for the former client's request.
     func end(by deadline: ContinuousClock.Instant? = nil) async {
         guard let task = task.withLock({ $0 }) else { return }
         let alarm = deadline.map { deadline in
@@ -31,11 +31,11 @@ final class Beginning: Sendable {
 struct KeptClient: Sendable {
     let settings: ClientSettings
     let trustAnchors: String?
-    /// The proxy's networks, for a client of `client: auto`.
+    /// Private networks that `client: auto` may reach; empty for other clients.
     let privateNetworks: [AddressBlock]
     let heimdallr: Heimdallr
     let notes: TokenRequestNotes
-    /// Connections to its authorization server.
+    /// Counts of connections to the authorization server.
     let connections: ConnectionCounts
     let store: ClientStore
     let beginning = Beginning()
@@ -64,7 +64,7 @@ struct KeptClient: Sendable {
             })
     }
 
-    /// Whether another configuration wants the same client.
+    /// Whether this client also serves another configuration, without a change.
     func isGood(for other: ClientSettings, _ configuration: Configuration) -> Bool {
         settings == other && trustAnchors == configuration.trustAnchorsFile
             && privateNetworks == Self.privateNetworks(other, configuration)
@@ -76,11 +76,11 @@ struct KeptClient: Sendable {
 }
 
 extension ClientSettings {
-    /// Whether the access token of these settings is not for a client of `other`: another server, account, scope or
-    /// resource.
+    /// Whether an access token of these settings is not valid for `other`, because the server, account, scope or
+    /// resource differs.
     func losesTokens(to other: ClientSettings) -> Bool { ofTokens != other.ofTokens }
 
-    /// The settings that decide which token a client is given. A new secret does not end a person's sign-in.
+    /// The settings that decide which token a client gets. A new secret does not end a person's sign-in.
     fileprivate var ofTokens: ClientSettings {
         var settings = self
         let standard = ClientSettings(name: name)

@@ -10,7 +10,7 @@ import WireText
 /// The operator's certificates for programs, of listeners and intercepted upstreams: the last good content of their files.
 /// Any thread; reading blocks.
 final class ListenerCertificates: Sendable {
-    /// One reading of a listener's files that can be used.
+    /// Usable content of a listener's files.
     private struct Reading {
         var content: FileContents
         var context: TLSServerContext
@@ -73,19 +73,19 @@ final class ListenerCertificates: Sendable {
                 guard !isKnown || wasFaulty else { continue }
                 for file in tls.files { counts.record(.file(file), isGood: true) }
                 logger?.info(
-                    "a certificate for programs is taken from its files again; new connections get it",
+                    "a certificate for programs was read again; new connections use it",
                     metadata: ["files": "\(tls.files.joined(separator: " "))"])
             } catch {
                 guard faults.withLock({ $0.updateValue(error.reason, forKey: tls) }) != error.reason else { continue }
                 counts.record(.file(error.file), isGood: false)
                 logger?.warning(
-                    "a file of a certificate for programs can't be used; what it held last stays in use",
+                    "a file of a certificate for programs can't be used; its last good content stays in use",
                     metadata: ["file": "\(error.file)", "reason": "\(error.reason)"])
             }
         }
     }
 
-    /// - Returns: the fault of a listener's files; `nil` for none. Blocks for the disk.
+    /// Returns the fault of a listener's files; `nil` if there is none. Blocks.
     static func fault(of tls: ListenerTLS) -> ConfigurationError.Problem? {
         do throws(UnusableFile) { _ = try read(tls) } catch { return error.problem }
         return nil
@@ -118,7 +118,7 @@ final class ListenerCertificates: Sendable {
         } catch { throw UnusableFile(file: tls.certFile, reason: "\(error)") }
     }
 
-    /// DER of a PEM file's certificates.
+    /// Returns the certificates of a PEM file as DER.
     private static func certificates(_ pem: SecretBytes, _ path: String) throws(UnusableFile) -> [[UInt8]] {
         do throws(CryptographyError) {
             let all = try X509Certificate.all(pem: pem.withSpan { [UInt8](copying: $0) })
@@ -129,7 +129,7 @@ final class ListenerCertificates: Sendable {
 
 extension UnusableFile {
     fileprivate var problem: ConfigurationError.Problem {
-        .init(file: file, message: "TLS with programs can't use it: \(reason)")
+        .init(file: file, message: "this file can't be used for TLS with programs: \(reason)")
     }
 }
 

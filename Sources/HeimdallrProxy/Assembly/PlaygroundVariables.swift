@@ -1,22 +1,22 @@
 import Playground
 
-/// Variables by which a configuration file refers to the playground in its own process. Its ports and its secret are
-/// known only after its start.
+/// Variables with which a configuration file refers to the playground in this process. The playground's ports and
+/// secret are known only after its start.
 enum PlaygroundVariables {
     static let clientSecret = "HEIMDALLR_PLAYGROUND_CLIENT_SECRET"
 
     /// - Parameter environment: receives the playground's variables.
     static func start(addingTo environment: inout [String: String]) async throws -> Playground {
         let credentials = PlaygroundCredentials()
-        // Secrets are read from the process's environment when they are used. It must not change once there are
-        // threads, and the playground starts the first ones.
+        // Secrets are read from the process's environment when they are used. The environment must not change after the
+        // first thread has started, and the playground starts threads.
         ProcessEnvironment.set(clientSecret, to: credentials.clientSecret)
         let playground = try await Playground.start(credentials: credentials)
         environment.merge(all(playground.authorizationServer, playground.apiAuthority, credentials)) { $1 }
         return playground
     }
 
-    /// For a check, which starts nothing: the same variables with placeholder ports.
+    /// Adds the same variables with placeholder ports, for a command that starts nothing.
     static func addPlaceholders(to environment: inout [String: String]) {
         environment.merge(all("http://127.0.0.1:1", "127.0.0.1:1", PlaygroundCredentials())) { $1 }
     }

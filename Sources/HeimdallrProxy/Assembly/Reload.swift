@@ -9,7 +9,7 @@ import Synchronization
 /// A configuration that was read and checked, as far as possible without using it.
 typealias ReadConfiguration = (configuration: Configuration, warnings: [ConfigurationError.Problem])
 
-/// Serializes requests to read the configuration again: one reading after the other.
+/// Runs requests to read the configuration again, one after the other.
 final class ReloadQueue: Sendable {
     private struct State {
         weak var running: RunningApp?
@@ -34,7 +34,7 @@ final class ReloadQueue: Sendable {
             state.last = task
             return task
         }
-        return await task?.value ?? ReloadAnswer(isGood: false, text: "error: the proxy does not run, or stops\n")
+        return await task?.value ?? ReloadAnswer(isGood: false, text: "error: the proxy is starting or stopping\n")
     }
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
@@ -72,11 +72,11 @@ extension RunningApp {
 
     private func refused(_ problems: [ConfigurationError.Problem]) -> ReloadAnswer {
         shared.reloads.recordConfiguration(problems: problems.map(\.description))
-        for problem in problems { log(problem, "the configuration is wrong; the one before it stays in use", .error) }
+        for problem in problems { log(problem, "the configuration is invalid; the former one stays in use", .error) }
         return ReloadAnswer(
             isGood: false,
             text: problems.map { "error: \($0)\n" }.joined()
-                + "\(problems.count.counted("problem")) in the configuration; the one before it stays in use.\n")
+                + "\(problems.count.counted("problem")) in the configuration; the former one stays in use.\n")
     }
 
     private func log(_ problem: ConfigurationError.Problem, _ sentence: String, _ level: Logger.Level) {
@@ -84,18 +84,18 @@ extension RunningApp {
         shared.logger.log(level: level, "\(sentence)", metadata: fields)
     }
 
-    /// All or nothing: the steps that can fail come first.
+    /// Puts the configuration into use, or throws and changes nothing: the steps that can fail come first.
     private func take(_ next: Configuration) async throws -> ReloadSummary {
         let before = current.withLock { $0 }
         let former = Set(addresses)
         let assembled = try await shared.assemble(next, former: before)
         let clients = assembled.clients
-        let over: Task<Void, Never>
+        let formerEnded: Task<Void, Never>
         do {
             guard !shared.reloadQueue.isClosed else {
-                throw ConfigurationError(problems: [.init(file: "configuration", message: "the proxy stops")])
+                throw ConfigurationError(problems: [.init(file: "configuration", message: "the proxy is stopping")])
             }
-            over = try await server.change(
+            formerEnded = try await server.change(
                 to: next, clients: clients.byName, observer: assembled.observer, users: assembled.users,
                 interception: assembled.interception)
         } catch {
@@ -126,7 +126,7 @@ extension RunningApp {
         }
         Task {
             for client in gone + made { await client.beginning.end() }
-            await self.release(gone, after: over)
+            await self.release(gone, after: formerEnded)
         }
         let level = shared.app.log.level
         return ReloadSummary(
@@ -142,21 +142,21 @@ extension RunningApp {
     /// - Parameter earlier: settings of the last client of that name.
     private static func begin(_ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?) async {
         var unsaved: TokenRecord?
-        // A retired one has given its record away, and may still hold an older copy.
+        // A retired client has handed over its record, and may still hold an older copy.
         for former in former { await former.beginning.end() }
         for former in former where !former.store.isRetired {
             let hasSameRecord = former.heimdallr.recordName == client.heimdallr.recordName
             if hasSameRecord, !former.settings.losesTokens(to: client.settings) {
                 client.heimdallr.takeOverCallers(of: former.heimdallr)
             }
-            // A request that is under way may take its whole time, and once more where its answer is lost.
+            // A request in flight may take its whole timeout, and again if its answer is lost.
             let record = await former.heimdallr.handOver(within: former.settings.timeout * 2 + handOver)
-            // A record belongs to its server and account: a client of another one goes on saving its own.
+            // A record belongs to a server and an account. A former client of others continues to save its record.
             guard hasSameRecord else { continue }
             former.store.retire()
             if let record, record.revision > unsaved?.revision ?? 0 { unsaved = record }
         }
-        // An access token belongs to the settings that it was asked for with.
+        // An access token belongs to the settings with which it was requested.
         if let earlier, earlier.losesTokens(to: client.settings) {
             unsaved?.accessToken = nil
             client.heimdallr.ignoreStoredToken()
@@ -165,9 +165,9 @@ extension RunningApp {
         client.heimdallr.start(inheriting: unsaved)
     }
 
-    /// Requests under way still use tokens of these clients.
-    private func release(_ gone: [KeptClient], after over: Task<Void, Never>) async {
-        await over.value
+    /// Releases removed clients after the requests that still use their tokens.
+    private func release(_ gone: [KeptClient], after formerEnded: Task<Void, Never>) async {
+        await formerEnded.value
         await withDiscardingTaskGroup { group in
             for client in gone { group.addTask { await self.release(client) } }
         }
@@ -175,7 +175,7 @@ extension RunningApp {
 
     private func release(_ client: KeptClient) async {
         await client.heimdallr.drain(within: Self.handOver)
-        // The record of a server or account that is no longer configured is saved, too: a later reload may bring it back.
+        // Also saves the record of a server or account that is no longer configured: a later reload may need it.
         while client.heimdallr.hasUnsavedRecord, !client.store.isRetired, !shared.reloadQueue.isClosed {
             guard (try? await Task.sleep(for: .seconds(1))) != nil else { break }
         }
@@ -190,7 +190,7 @@ private struct ReloadSummary {
     var made: Int
     var gone: Int
     var upstreams: Int
-    /// Addresses of listeners.
+    /// Addresses of new listeners.
     var opened: [String]
     var closed: [String]
     /// Set when the level changed, or differs from the configured one.
@@ -198,7 +198,7 @@ private struct ReloadSummary {
 
     var text: String {
         var text = "The configuration is in use: \(upstreams.counted("upstream")); clients: \(kept) kept, "
-        text += "\(made) made, \(gone) gone.\n"
+        text += "\(made) new, \(gone) removed.\n"
         for address in opened { text += "Listening on \(address).\n" }
         for address in closed { text += "No longer listening on \(address).\n" }
         if let logLevel { text += "The log's level is \(logLevel).\n" }
@@ -225,6 +225,6 @@ enum ReloadLimits {
             ("store", former.store == next.store), ("log.format", former.log.format == next.log.format),
             ("playground", former.playground == next.playground),
         ].filter { !$0.1 }
-            .map { "\($0.0) can't change while the proxy runs: write it as it was, or restart the proxy" }
+            .map { "\($0.0) can't change while the proxy runs: undo the change, or restart the proxy" }
     }
 }

@@ -11,7 +11,7 @@ final class RunningApp: Sendable {
     struct Current: Sendable {
         var configuration: Configuration
         var clients: [KeptClient]
-        /// Former clients that are still used by requests under way.
+        /// Former clients that requests in flight still use.
         var leaving: [KeptClient] = []
         /// Settings of removed clients by name. Their records may still be in the store.
         var departed: [String: ClientSettings] = [:]
@@ -38,17 +38,17 @@ final class RunningApp: Sendable {
     /// Address of the administration's page, `HOST:PORT`.
     var page: String? { administration?.address }
 
-    /// Time for exporting the remaining spans at the end.
+    /// Maximum time to export the remaining spans at the end.
     private static let lastSpans = Duration.seconds(3)
 
-    /// Serves for `delay` without being ready, lets requests finish for `drainTimeout`, then ends everything.
+    /// Serves for `delay` while it reports not ready, lets requests finish for `drainTimeout`, then stops everything.
     func stop(drainTimeout: Duration = .seconds(1), delay: Duration = .zero) async {
         let begin = ContinuousClock.now
         administration?.beginDraining()
         await shared.reloadQueue.close()
         await server.drain(within: drainTimeout, after: delay)
         shared.files.end()
-        // No request waits for these any more, but a rotated refresh token that is on its way must not be lost.
+        // No request waits for a token any more, but a rotated refresh token in an answer under way must not be lost.
         let end = max(begin + drainTimeout + delay, .now + .seconds(1))
         let clients = clients
         await withDiscardingTaskGroup { group in

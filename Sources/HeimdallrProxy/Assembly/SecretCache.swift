@@ -18,7 +18,7 @@ final class SecretCache: Sendable {
 
     /// - Parameters:
     ///   - configuration: names the environment variables that commands may not see.
-    ///   - logger: logs when a secret becomes unavailable, and available again; `nil` when the caller reports that.
+    ///   - logger: logs when a secret becomes unavailable or available again; `nil` if the caller reports that.
     init(_ configuration: Configuration, counts: ReloadCounts = ReloadCounts(), logger: Logger? = nil) {
         environment = Mutex(ChildEnvironment.of(ProcessEnvironment.all, configuration))
         self.counts = counts
@@ -29,7 +29,7 @@ final class SecretCache: Sendable {
         environment.withLock { $0 = ChildEnvironment.of(ProcessEnvironment.all, configuration) }
     }
 
-    /// The secret of a source. It keeps the last good value when a new one is unavailable.
+    /// Returns the secret of a source. The secret keeps its last good value when a new value is unavailable.
     func secret(_ source: SecretSource) -> LiveSecret {
         sources.withLock { sources in
             if let secret = sources[source]?.secret { return secret }
@@ -40,8 +40,8 @@ final class SecretCache: Sendable {
         }
     }
 
-    /// A secret that grants access to the proxy. An unreadable file matches nothing, so that removing it locks users
-    /// out. A command's last good value stays.
+    /// Returns a secret that grants access to the proxy. An unreadable file matches no password, so removing the file
+    /// locks users out. A command's last good value stays in use.
     func accessSecret(_ source: SecretSource) -> any SecretProvider {
         switch source {
         case .literal(let text): Secret(text)
@@ -109,13 +109,13 @@ final class SecretCache: Sendable {
                 if isCommand || !isStart { counts.record(thing, isGood: true) }
                 guard !isStart else { return }
                 logger?.info(
-                    isRecovery ? "a secret can be had again" : "a secret has changed",
+                    isRecovery ? "a secret can be read again" : "a secret has changed",
                     metadata: ["from": "\(thing.inWords)"])
             case .failed(let fault, let hasValue, let isNew):
                 if isCommand || isNew { counts.record(thing, isGood: false) }
                 guard isNew else { return }
                 logger?.warning(
-                    hasValue ? "a secret can't be had; the last one stays in use" : "a secret can't be had",
+                    hasValue ? "a secret can't be read; the last one stays in use" : "a secret can't be read",
                     metadata: ["from": "\(thing.inWords)", "reason": "\(fault)"])
             }
         }

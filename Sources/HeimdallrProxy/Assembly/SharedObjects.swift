@@ -38,7 +38,7 @@ struct SharedObjects: Sendable {
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)
         interception = InterceptionKeeper(isForOneProgram: app.isForOneProgram, secrets: secrets, logger: logger)
-        // Only an admin port shows them.
+        // Only the admin port shows these metrics.
         tokens = configuration.admin.map { _ in TokenMetrics(clients: configuration.grantTypes) }
     }
 
@@ -53,8 +53,8 @@ struct SharedObjects: Sendable {
         fileprivate let tracing: Traces.Plan
     }
 
-    /// Makes the objects of a configuration, at the start and at a reload. After a fault nothing has changed.
-    /// - Parameter former: `nil` at the start. Its unchanged clients stay.
+    /// Makes the objects of a configuration, at the start and at a reload. If it throws, nothing has changed.
+    /// - Parameter former: the running objects, whose unchanged clients stay; `nil` at the start.
     func assemble(_ configuration: Configuration, former: RunningApp.Current?) async throws -> Assembled {
         secrets.change(to: configuration)
         await files.tls.add(configuration)
@@ -69,7 +69,7 @@ struct SharedObjects: Sendable {
                 throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
             }
         }
-        // One slow secret delays no other client's requests, and no probe.
+        // The wait is short, because a slow secret must not delay other clients' requests or a probe.
         await waitBriefly(atMost: .seconds(1)) { [secrets] in await secrets.prime() }
         let tracing = try traces.prepare(configuration)
         let stream: AuditStream?
@@ -78,7 +78,7 @@ struct SharedObjects: Sendable {
             throw error
         }
         let opened: Interception?
-        // Last, because it replaces the kept authorities.
+        // This step comes last, because it replaces the stored authorities.
         do { opened = try await interception.prepare(configuration) } catch {
             traces.discard(tracing)
             await BlockingWork.run { [audit] in audit.discard(stream) }

@@ -5,23 +5,23 @@ import Heimdallr
 import Proxy
 import Reactor
 
-/// Finds what a start would refuse that the configuration does not show by itself: folders, files and addresses of this
-/// machine. Takes, makes and runs nothing.
+/// Finds faults of this machine that would prevent a start: of folders, files and addresses. Binds no address, creates
+/// no file and runs no command.
 struct StartCheck {
     let configuration: Configuration
     let passed: [PassedSocket]
-    /// For faults whose position in the file is unknown.
+    /// Name of the configuration, for faults whose position in the file is unknown.
     let file: String
 
     typealias Problem = ConfigurationError.Problem
     typealias Faults = (problems: [Problem], warnings: [Problem])
 
-    /// Errors and warnings of a start, in its own words. Blocks for names and the disk.
+    /// Returns the errors and warnings that a start would report. Blocks during name look-ups and file access.
     func faults() async -> Faults {
         var faults: Faults = ([], [])
         /// - Parameters:
         ///   - name: as in `KeyUses.opened`.
-        ///   - mayPass: a unit may give the proxy what the user who runs this lacks.
+        ///   - mayPass: whether the proxy may start nevertheless, because its unit has rights that this user lacks.
         func note(_ error: any Error, _ name: String?, mayPass: Bool = false) {
             var problem = name.flatMap { configuration.keyUses.opened[$0] } ?? Problem(file: file, message: "")
             problem.message = "\(error)"
@@ -49,8 +49,8 @@ struct StartCheck {
         return faults
     }
 
-    /// Whether `path` lies in a folder that a unit makes at the start (RuntimeDirectory=, StateDirectory=, systemd.exec(5))
-    /// and that is missing now.
+    /// Whether `path` is in a missing folder that a systemd unit creates at the start (RuntimeDirectory=,
+    /// StateDirectory=, systemd.exec(5)).
     private static func isMadeByUnit(_ path: String?) -> Bool {
         guard let path, let parent = ["/run/", "/var/lib/"].first(where: path.hasPrefix),
             let name = path.dropFirst(parent.count).split(separator: "/").first

@@ -9,12 +9,12 @@ import Synchronization
 struct StoreAssembly {
     let configuration: Configuration
     let secrets: SecretCache
-    /// Logs nothing when the caller reports faults.
+    /// By default it logs nothing, for callers that report faults themselves.
     var logger = Logger(label: "store") { _ in SwiftLogNoOpLogHandler() }
 
     struct Assembled {
         var tokens: any OAuthAccessTokenStore
-        /// `nil`: logins are not shared with other processes.
+        /// Logins under way; `nil` if they are not shared with other processes.
         var pendingLogins: (any PendingLoginStore)?
     }
 
@@ -34,8 +34,8 @@ struct StoreAssembly {
         }
     }
 
-    /// Finds what `make` would refuse or warn of, as far as it shows without making a folder, reaching for a database or
-    /// running a command.
+    /// Finds faults that `make` would refuse or log, without creating a folder, connecting to a database or running a
+    /// command.
     func check() async throws(TokenStoreError) {
         switch configuration.store {
         case .memory: break
@@ -53,7 +53,7 @@ struct StoreAssembly {
             try await prepare()
         } catch let error as TokenStoreError where error.kind == .misconfigured {
             throw error
-        } catch { logger.warning("the token store is out of order", metadata: ["reason": "\(error)"]) }
+        } catch { logger.warning("the token store can't be used", metadata: ["reason": "\(error)"]) }
     }
 
     func fileStore(_ directory: String, _ key: SecretSource) async throws(TokenStoreError) -> OAuthAccessTokenFileStore
@@ -61,7 +61,7 @@ struct StoreAssembly {
         OAuthAccessTokenFileStore(directory: directory, key: try await self.key(from: key))
     }
 
-    /// Opens nothing yet, but loads libpq.
+    /// Opens no connection yet, but loads libpq.
     func postgresStore(
         _ settings: PostgresSettings
     ) async throws(TokenStoreError) -> OAuthAccessTokenPostgresStore {
@@ -70,7 +70,7 @@ struct StoreAssembly {
         var prepared = PostgresStoreSettings(
             connection: try await secret(settings.connection, "store.connection"), space: settings.space, keys: keys)
         prepared.trustAnchorsFile = configuration.trustAnchorsFile
-        // A replica may send one more request at once when an answer was lost.
+        // The lease covers two requests: a replica may repeat a request at once if its answer was lost.
         let timeout = configuration.clients.map(\.timeout).max() ?? .zero
         prepared.leaseTime = max(.seconds(30), timeout * 2 + .seconds(10))
         return try OAuthAccessTokenPostgresStore(prepared)
@@ -118,7 +118,7 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
 
     func remove(client: String) async throws { try await watch(client) { try await store.remove(client: client) } }
 
-    /// Not logged: the fault shows when the record is saved.
+    /// Logs nothing: a fault is logged when the record is saved.
     func lease(client: String) async throws -> (any TokenStoreLease)? { try await store.lease(client: client) }
 
     func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)? {
@@ -127,7 +127,7 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
 
     func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
 
-    /// Asked for where a client has no record under its own name.
+    /// Called if the client has no record under its current record name.
     func names(of client: String) async throws -> [String] {
         let names = try await store.names(of: client)
         if !names.isEmpty {
@@ -147,7 +147,7 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
             let reason = "\(error)"
             if faults.withLock({ $0.updateValue(reason, forKey: client) }) != reason {
                 logger.warning(
-                    "the token store is out of order; tokens are kept in memory",
+                    "the token store can't be used; tokens are kept in memory",
                     metadata: ["client": "\(client)", "reason": "\(reason)"])
             }
             throw error

@@ -7,15 +7,15 @@ import Reactor
 import Reports
 import Synchronization
 
-/// The last good content of the configuration's PEM files: one shared object for each group of files, however many
-/// peers use it. Any thread; reading blocks.
+/// The last good content of the configuration's PEM files. All peers with the same group of files share one object. Any
+/// thread; reading blocks.
 final class TLSFileCache: Sendable {
     private let counts: ReloadCounts
     private let logger: Logger?
     private let materials = Mutex<[TLSMaterial.Files: TLSMaterial]>([:])
     /// Faults by file.
     private let faults = Mutex<[String: String]>([:])
-    /// Certificate and anchors.
+    /// Last good certificate and trust anchors of each group of files.
     private let last = Mutex<[TLSMaterial.Files: FileContents]>([:])
 
     /// End times of certificates by file.
@@ -59,8 +59,8 @@ final class TLSFileCache: Sendable {
         materials.withLock { $0[TLSMaterial.Files(tls, extra: extra)] }
     }
 
-    /// The first end time of a certificate in each file's last good content. Some trust anchors may have ended without
-    /// consequences, so for them it is the next end time.
+    /// Returns the first expiry in each file's last good content. For trust anchors it is the next expiry, because some
+    /// anchors may have expired without consequences.
     func certificateEnds(at now: Int64) -> [CertificateEnd] {
         ends.withLock { $0 }.compactMap { file, ends in
             let first = file.kind == .trustAnchors ? ends.filter { $0 > now }.min() ?? ends.max() : ends.min()
@@ -83,17 +83,17 @@ final class TLSFileCache: Sendable {
         let all =
             configuration.clients.map(\.tls) + configuration.upstreams.map(\.tls) + [TLSSettings()]
             + [configuration.tracing?.tls].compactMap(\.self)
-        // A signing key's certificate is sent only as a digest, but it ends as any other.
+        // A signing key's certificate is sent only as a digest, but its expiry matters, too.
         let named = configuration.clients.compactMap { client in
             client.clientCertificate.map { TLSMaterial.Files(certificate: $0) }
         }
         return Set(all.map { TLSMaterial.Files($0, extra: extra) }.filter { !$0.all.isEmpty } + named)
     }
 
-    /// The files as one look at them found them: a pair of files that several peers are shown changes for all at once.
+    /// Files that are read once and together, so that all peers with the same files get the same content.
     private struct Reading {
         private var files: [String: Result<SecretBytes, UnusableFile>] = [:]
-        /// Carried out together: a token is asked for with one of them and sent with another.
+        /// Performed together, because a token may be requested with one of the materials and sent with another.
         var replacements: [() -> Void] = []
 
         func replaceAll() { for replace in replacements { replace() } }
@@ -120,7 +120,7 @@ final class TLSFileCache: Sendable {
             {
                 throw UnusableFile(file: file, reason: fault)
             }
-            // Another key for the same certificate counts as the same key.
+            // The key is not compared, because a certificate has only one key.
             let next = FileContents([certificate, anchors])
             note(certificate, .clientCertificate, files.certificate)
             note(anchors, .trustAnchors, files.anchors)
@@ -137,7 +137,7 @@ final class TLSFileCache: Sendable {
             counts.record(.file(error.file), isGood: false)
             logger?.warning(
                 isFirst
-                    ? "a file of TLS can't be used" : "a file of TLS can't be used; what it held last stays in use",
+                    ? "a file of TLS can't be used" : "a file of TLS can't be used; its last good content stays in use",
                 metadata: ["file": "\(error.file)", "reason": "\(error.reason)"])
         }
     }
@@ -184,7 +184,7 @@ struct UnusableFile: Error {
     let file: String
     let reason: String
 
-    /// The content of a PEM file. Blocks.
+    /// Reads a PEM file. Blocks.
     static func read(_ path: String) throws(UnusableFile) -> SecretBytes {
         do throws(CryptographyError) {
             return try SecretFile.read(path: path, limit: 4 << 20, trimsLineEnd: false)
@@ -192,7 +192,7 @@ struct UnusableFile: Error {
     }
 }
 
-/// Contents of files, to be compared with later ones; `nil`: no such file is configured.
+/// Contents of files, for comparison with later contents. An element is `nil` if no such file is configured.
 struct FileContents: Equatable {
     private let all: [SecretBytes?]
 

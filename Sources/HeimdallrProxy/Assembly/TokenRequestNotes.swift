@@ -10,12 +10,12 @@ import Reports
 import Synchronization
 import WireText
 
-/// The URL and the failure of one client's last request, for the log, `status` and the page. Kept until the next
+/// The URL and the failure of a client's last token request, for the log, `status` and the page. Kept until the next
 /// request has ended. Any thread.
 final class TokenRequestNotes: Sendable {
     private let state = Mutex((ended: LastTokenRequest(), cause: String?.none, status: Int?.none))
     var current: LastTokenRequest { state.withLock { $0.ended } }
-    /// Status of its answer.
+    /// Status of the answer to the last request.
     var status: Int? { state.withLock { $0.status } }
 
     fileprivate func ended(_ url: String, status: Int?) {
@@ -28,7 +28,7 @@ final class TokenRequestNotes: Sendable {
         }
     }
 
-    /// Called before the request ends.
+    /// Notes the cause of a failure. Called before `ended`.
     func failed(_ error: TransportError) { state.withLock { $0.cause = FailureCause.text(error) } }
 }
 
@@ -55,7 +55,7 @@ struct NotingHTTPClient: HeimdallrHTTPClient {
 
 /// Printable cause of a failed exchange: the event, and libcurl's own message.
 enum FailureCause {
-    /// libcurl's words can hold what the other side sent, such as a certificate's name.
+    /// Makes the text printable, because libcurl's message can contain text of the other side.
     static func text(_ error: TransportError) -> String {
         ForeignText.printable("\(words(error.kind)): \(error.message)")
     }

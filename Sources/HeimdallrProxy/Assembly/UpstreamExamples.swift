@@ -2,7 +2,7 @@ import Administration
 import Configuration
 import WireText
 
-/// A command for each upstream that uses it, ready to be copied.
+/// Example commands to copy: a request to each upstream.
 struct UpstreamExamples {
     private let configuration: Configuration
     /// Addresses of `proxy.listen`, then of the upstreams' own listeners, as programs reach them: with `http://` or
@@ -48,8 +48,8 @@ struct UpstreamExamples {
         let path = upstream.paths.first.map { $0.hasPrefix("/") ? $0 : "/" + $0 } ?? "/"
         let hasUsers = !configuration.proxy.users.isEmpty
         if let address = own[index] {
-            // At an upstream's own listener the credential is a request field, because programs do not treat it as a
-            // proxy.
+            // Programs do not treat an upstream's own listener as a proxy, so the credential is written as a request
+            // field.
             if hasUsers { words += ["-H", "Proxy-Authorization: Basic …"] }
             words +=
                 Self.unixPath(address).map { ["--unix-socket", $0, "http://localhost\(path)"] }
@@ -82,7 +82,7 @@ struct UpstreamExamples {
 }
 
 extension ListenAddress {
-    /// The host that reaches a listener from this machine. A wildcard address is no address to connect to.
+    /// Returns the host at which this machine reaches a listener. A program can't connect to a wildcard address.
     static func reachable(_ host: String) -> String {
         ["": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"][host] ?? host
     }

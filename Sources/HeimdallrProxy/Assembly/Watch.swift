@@ -53,12 +53,12 @@ final class Watch: Sendable {
         }
         observer.userSecretLost = { [logger] user, error in
             logger.warning(
-                "a user can't come in: the secret can't be read",
+                "a user of proxy.users is refused: the secret can't be read",
                 metadata: ["user": "\(user)", "reason": "\(error)"])
         }
         observer.credentialFailed = { [logger] entry, error in
             logger.warning(
-                "a credential can't be read: the last good one stays, if there was one",
+                "a credential can't be read; its last good value stays in use, if there is one",
                 metadata: ["entry": "\(entry)", "reason": "\(error)"])
         }
         observer.userGuessed = { [logger] peer, user, count in
@@ -69,7 +69,7 @@ final class Watch: Sendable {
         return observer
     }
 
-    /// Applies from the next event on.
+    /// Sets the hooks for the events from now on.
     func setHooks(_ configuration: Configuration, on loop: EventLoop) {
         let (settings, anchors) = (configuration.hooks, configuration.trustAnchorsFile)
         guard state.withLock({ $0.hooksOf.settings != settings || $0.hooksOf.trustAnchors != anchors }) else { return }
@@ -115,10 +115,10 @@ final class Watch: Sendable {
     }
 }
 
-/// The way in which a person signs a client in, for the log, the proxy's answers and hooks. Set once the administration
-/// listens. Any thread.
+/// Tells how a person signs a client in, for the log, the proxy's answers and hooks. `set` is called once the
+/// administration listens. Any thread.
 final class SignInDirectory: Sendable {
-    /// Weak, because the administration refers to the proxy, which refers to this.
+    /// A weak reference, because the administration refers to the proxy, which refers to this object.
     private struct Reference {
         weak var administration: Administration?
     }
