@@ -3,14 +3,14 @@ typealias Instant = ContinuousClock.Instant
 /// The decisions of a small authorization server (RFC 6749), without I/O or a clock. It knows one client and one user,
 /// issues random access tokens, and rotates refresh tokens. Its memory is bounded.
 struct AuthorizationServer: Sendable {
-    /// One login. All tokens that descend from it carry its number, so that they can be revoked together.
+    /// Number of a login. All tokens of the login carry its number, so that they can be revoked together.
     typealias Family = UInt64
 
-    /// The right that an access token or a refresh token gives.
+    /// The rights of an access token or a refresh token.
     struct Grant: Sendable {
         let family: Family
         let scope: String
-        /// A refresh token that was used. A second use shows that two parties hold it (RFC 9700, section 4.14.2).
+        /// Whether a refresh token was used. A second use shows that two parties hold it (RFC 9700, section 4.14.2).
         var isSpent = false
     }
 
@@ -25,7 +25,7 @@ struct AuthorizationServer: Sendable {
 
     init(credentials: PlaygroundCredentials) { self.credentials = credentials }
 
-    /// The grant of an access token; `nil` when it is unknown, expired or revoked.
+    /// Returns the grant of an access token; `nil` if the token is unknown, expired or revoked.
     func grant(forAccessToken token: String, now: Instant) -> Grant? { accessTokens.grant(for: token, now: now) }
 
     /// `POST /token`.
@@ -37,7 +37,7 @@ struct AuthorizationServer: Sendable {
         guard let scope = Self.known(scope: form["scope"]) else { throw .invalidScope }
         switch grantType {
         case "client_credentials":
-            // No refresh token for this grant: RFC 6749, section 4.4.3.
+            // This grant gets no refresh token: RFC 6749, section 4.4.3.
             return issue(nextFamily(), scope, refresh: false, now: now)
         case "password":
             guard let username = form["username"], let password = form["password"] else {
@@ -56,7 +56,7 @@ struct AuthorizationServer: Sendable {
         }
     }
 
-    /// RFC 6749, section 4.1.3. A repeated code was stolen, so its tokens are revoked (section 4.1.2).
+    /// Exchanges a code (RFC 6749, section 4.1.3). A second use is a theft: the tokens are revoked (section 4.1.2).
     private mutating func exchange(_ form: FormParameters, now: Instant) throws(OAuthError) -> IssuedToken {
         guard let code = form["code"], let verifier = form["code_verifier"], let redirectURI = form["redirect_uri"]
         else { throw .invalidRequest("The parameters code, redirect_uri and code_verifier are needed.") }
@@ -65,7 +65,7 @@ struct AuthorizationServer: Sendable {
         }
         if let family = known.family {
             forget(family)
-            throw .invalidGrant("The code was used before; everything that came of it is revoked.")
+            throw .invalidGrant("The code was used before; all tokens of its sign-in are revoked.")
         }
         let family = nextFamily()
         signIns.codes.update(code) { $0.family = family }
@@ -97,7 +97,7 @@ struct AuthorizationServer: Sendable {
 
     func name(ofClient id: String, now: Instant) -> String { registrations.client(id, now: now)?.name ?? id }
 
-    /// Whether a registered client sent this request. It has no secret, and may use only grants that follow a sign-in.
+    /// Whether a registered client sent this request. It has no secret, so only grants after a sign-in are allowed.
     private func isRegistered(_ form: FormParameters, _ client: ClientAuthentication, now: Instant) -> Bool {
         client == .none(basic: false) && namesRegistered(form, now: now)
             && ["authorization_code", "refresh_token"].contains(form["grant_type"])
@@ -107,7 +107,7 @@ struct AuthorizationServer: Sendable {
         form["client_id"].map { registrations.knows($0, now: now) } ?? false
     }
 
-    /// The scope itself, `read` for an absent scope, `nil` for an unknown one.
+    /// Returns the scope itself; `read` if it is absent; `nil` if it is unknown.
     static func known(scope: String?) -> String? {
         guard let scope else { return "read" }
         return scope.split(separator: " ").allSatisfy { scopes.contains(String($0)) } ? scope : nil
@@ -143,7 +143,7 @@ struct AuthorizationServer: Sendable {
         }
         guard !grant.isSpent else {
             forget(grant.family)
-            throw .invalidGrant("The refresh token was used before; everything from its login is revoked.")
+            throw .invalidGrant("The refresh token was used before; all tokens of its sign-in are revoked.")
         }
         let granted = Set(grant.scope.split(separator: " "))
         if let requested, !granted.isSuperset(of: requested.split(separator: " ")) { throw .invalidScope }

@@ -4,7 +4,7 @@ import WireText
 enum ClientAuthentication: Sendable, Equatable {
     case basic(id: String, secret: String)
     case post(id: String, secret: String)
-    /// No secret, or an unreadable one.
+    /// No secret, or an unreadable one. `basic`: whether the request has an Authorization field.
     case none(basic: Bool)
     /// Several methods at once, which a client must not use.
     case ambiguous
@@ -21,7 +21,7 @@ enum ClientAuthentication: Sendable, Equatable {
                 self = .none(basic: true)
                 return
             }
-            // The body may repeat the same id.
+            // The body may repeat the id of the Authorization field.
             self = form["client_id"].map { $0 == id } ?? true ? .basic(id: id, secret: secret) : .ambiguous
         } else if let id = form["client_id"], let posted {
             self = .post(id: id, secret: posted)
@@ -47,13 +47,13 @@ enum ClientAuthentication: Sendable, Equatable {
 struct FormParameters: Sendable {
     private let values: [String: String]
 
-    /// `nil` when a parameter is given twice (RFC 6749, section 3.2), an escape is broken, or text is not UTF-8.
+    /// `nil` if a parameter is given twice (RFC 6749, section 3.2), an escape is broken, or text is not UTF-8.
     init?(_ body: [UInt8]) {
         guard let values = FormText.fields(body) else { return nil }
         self.values = values
     }
 
-    /// `nil` as well for an empty value, which counts as absent (RFC 6749, section 3.2).
+    /// The parameter's value. An empty value counts as absent (RFC 6749, section 3.2).
     subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
     func required(_ name: String) throws(OAuthError) -> String {

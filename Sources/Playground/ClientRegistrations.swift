@@ -21,7 +21,7 @@ struct ClientRegistrations: Sendable {
         let uris = elements.compactMap(\.string)
         guard !uris.isEmpty, uris.count == elements.count, uris.count <= 8, uris.allSatisfy(SignInPages.isLoopback)
         else {
-            throw OAuthError(code: "invalid_redirect_uri", sentence: "Each redirect URI has to be on this machine.")
+            throw OAuthError(code: "invalid_redirect_uri", sentence: "Each redirect URI must lead to this machine.")
         }
         let name = ForeignText.printable(value["client_name"]?.string ?? "a program", most: 64)
         let id = "registered-" + RandomText.make().prefix(16)

@@ -40,9 +40,9 @@ struct OAuthError: Error, Equatable {
         code: "unsupported_grant_type",
         sentence:
             "The grant types here are client_credentials, authorization_code, device_code, password and refresh_token.")
-    static let authorizationPending = OAuthError(code: "authorization_pending", sentence: "Nobody has decided yet.")
-    static let slowDown = OAuthError(code: "slow_down", sentence: "Nobody has decided yet; ask less often.")
-    static let accessDenied = OAuthError(code: "access_denied", sentence: "The person denied it.")
+    static let authorizationPending = OAuthError(code: "authorization_pending", sentence: "No decision yet.")
+    static let slowDown = OAuthError(code: "slow_down", sentence: "No decision yet; poll less often.")
+    static let accessDenied = OAuthError(code: "access_denied", sentence: "The person denied the sign-in.")
     static let expiredToken = OAuthError(
         code: "expired_token", sentence: "The device code is unknown, used or expired.")
 

@@ -2,13 +2,13 @@ import HTTPServer
 import Reactor
 import Synchronization
 
-/// A self-contained demonstration: an OAuth authorization server with short-lived tokens, and an API that requires one
-/// and reports the received request.
+/// A self-contained demonstration: an OAuth authorization server with short-lived tokens, and an API that requires a
+/// token and reports the received request.
 ///
-/// Both listen on loopback, on ports that the kernel chooses, with new credentials in every process. Their loop and its
-/// thread start with `start()`. Safe to use from any thread.
+/// Both listen on loopback, on ports that the kernel chooses, with new credentials in every process. `start()` starts
+/// their event loop and its thread. Safe to use from any thread.
 public final class Playground: Sendable {
-    /// Base URL of the authorization server, without a slash at its end: `http://127.0.0.1:PORT`. `/token` issues
+    /// Base URL of the authorization server, without a final slash: `http://127.0.0.1:PORT`. `/token` issues
     /// tokens (RFC 6749), `/revoke` revokes them (RFC 7009).
     public let authorizationServer: String
     /// Authority of the API: `127.0.0.1:PORT`. Every path answers.
@@ -18,7 +18,7 @@ public final class Playground: Sendable {
 
     private let servers: [HTTPServer]
     private let loop: EventLoop
-    /// The first `stop()`; further calls wait for it.
+    /// Task of the first `stop()`. Further calls wait for this task.
     private let ending = Mutex<Task<Void, Never>?>(nil)
 
     private init(credentials: PlaygroundCredentials, authorizationServer: HTTPServer, api: HTTPServer) {
@@ -31,7 +31,7 @@ public final class Playground: Sendable {
 
     /// Starts both servers and returns once they accept connections.
     /// - Parameter credentials: accepted by the authorization server.
-    /// - Throws: `SystemError` without a free port or thread.
+    /// - Throws: `SystemError` if no port is free or no thread can start.
     public static func start(credentials: PlaygroundCredentials = PlaygroundCredentials()) async throws -> Playground {
         let server = SharedAuthorizationServer(AuthorizationServer(credentials: credentials))
         let loop = try EventLoop.start(name: "playground")
@@ -59,7 +59,7 @@ public final class Playground: Sendable {
             let task =
                 ending
                 ?? Task { [servers, loop] in
-                    // Requests here take no time. A client that holds a connection longer is cut off.
+                    // Requests here take almost no time. A client that holds a connection for longer is cut off.
                     await withDiscardingTaskGroup { group in
                         for server in servers { group.addTask { await server.drain(within: .seconds(1)) } }
                     }

@@ -1,11 +1,11 @@
 import Cryptography
 
-/// The one OAuth client and the one user of the playground. The secrets are random, 256 bits each, and new in every
-/// process. They print as `<redacted>`.
+/// The only OAuth client and the only user of the playground. The secrets have 256 random bits each and are new in
+/// every process. They print as `<redacted>`.
 public struct PlaygroundCredentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
     public let clientID: String
     public let clientSecret: String
-    /// For the password grant, which also issues a refresh token.
+    /// Name for the password grant, which also issues a refresh token.
     public let username: String
     public let password: String
 
@@ -22,7 +22,7 @@ public struct PlaygroundCredentials: Sendable, CustomStringConvertible, CustomDe
 
 /// Unpredictable text.
 enum RandomText {
-    /// 256 random bits of the system, as 43 characters of base64url (RFC 4648, section 5).
+    /// Returns 256 bits from the system's random source, as 43 characters of base64url (RFC 4648, section 5).
     static func make() -> String {
         var generator = SystemRandomNumberGenerator()
         var text: [UInt8] = []

@@ -1,7 +1,7 @@
 import HTTPServer
 import WireText
 
-/// An API that reports the received request. Every path but that of its metadata (RFC 9728) needs a bearer token (RFC 6750).
+/// An API that reports the received request. All paths need a bearer token (RFC 6750), except its metadata (RFC 9728).
 struct ProtectedAPI: Sendable {
     let server: SharedAuthorizationServer
     let issuer: String
@@ -16,7 +16,7 @@ struct ProtectedAPI: Sendable {
             return refusal(
                 "Bearer realm=\"playground\", resource_metadata=\"\(address(of: request))\(Self.metadata)\"",
                 "unauthorized",
-                "This API wants an access token, and the request brought none.")
+                "This API requires an access token, and the request has none.")
         }
         guard fields.count == 1, let token = Self.bearerToken(fields[0]),
             let grant = server.withServer({ $0.grant(forAccessToken: token, now: .now) })
@@ -49,7 +49,7 @@ struct ProtectedAPI: Sendable {
         return String(parts[1])
     }
 
-    /// The received request. Tokens are shortened to their first characters and their length everywhere.
+    /// Reports the received request. Shows only the first characters and the length of the token.
     private func report(_ request: ServerRequest, _ token: String, _ scope: String) -> JSON {
         let shown = Self.fingerprint(of: token)
         func masked(_ text: String) -> JSON { .string(text.replacing(token, with: shown)) }
@@ -71,7 +71,7 @@ struct ProtectedAPI: Sendable {
         ]
     }
 
-    /// Enough to distinguish two tokens, too little to use one.
+    /// Returns enough of the token to distinguish it from others, but too little to use it.
     private static func fingerprint(of token: String) -> String {
         "\(token.utf8.count < 16 ? "" : token.prefix(4))… (\(token.utf8.count) characters)"
     }

@@ -1,10 +1,10 @@
 import Cryptography
 import WireText
 
-/// The grants to which a person agrees: the authorization code with PKCE (RFC 6749, section 4.1; RFC 7636) and the
-/// device code (RFC 8628). No I/O, no clock. Its memory is bounded.
+/// The grants that need a person's consent: the authorization code with PKCE (RFC 6749, section 4.1; RFC 7636) and the
+/// device code (RFC 8628). Uses no I/O and no clock. Its memory is bounded.
 struct SignInGrants: Sendable {
-    /// A client's request to the person.
+    /// A client's question to the person.
     struct Question: Sendable {
         let client: String
         let redirectURI: String
@@ -15,7 +15,7 @@ struct SignInGrants: Sendable {
 
     struct Code: Sendable {
         let question: Question
-        /// The tokens that the code was exchanged for.
+        /// The tokens for which the code was exchanged; `nil` before.
         var family: AuthorizationServer.Family?
     }
 
@@ -35,7 +35,7 @@ struct SignInGrants: Sendable {
     static let deviceLifetime = Duration.seconds(600)
     static let pollInterval = Duration.seconds(1)
 
-    /// Pages without an answer yet, by the value that their form sends back.
+    /// Questions without an answer yet, by the ticket that the page's form sends back.
     var questions = TokenTable<Question>(lifetime: .seconds(600), capacity: 1000)
     var codes = TokenTable<Code>(lifetime: .seconds(60), capacity: 1000)
     var devices = TokenTable<Device>(lifetime: deviceLifetime, capacity: 1000)
@@ -49,7 +49,7 @@ struct SignInGrants: Sendable {
         return codes
     }
 
-    /// - Returns: `false` when no device waits with that code.
+    /// Stores the person's decision. Returns `false` if no device waits with this code.
     mutating func decide(userCode: String, allowed: Bool, now: Instant) -> Bool {
         let code = Self.folded(userCode)
         guard let device = deviceCodes.grant(for: code, now: now), devices.grant(for: device, now: now) != nil else {
@@ -60,7 +60,7 @@ struct SignInGrants: Sendable {
         return true
     }
 
-    /// The scope that the person agreed to. A device code can be exchanged once.
+    /// Returns the scope to which the person agreed. A device code can be exchanged once.
     mutating func exchangeDevice(_ deviceCode: String, now: Instant) throws(OAuthError) -> String {
         guard let device = devices.grant(for: deviceCode, now: now) else { throw .expiredToken }
         switch device.decision {
@@ -75,13 +75,13 @@ struct SignInGrants: Sendable {
         }
     }
 
-    /// RFC 7636, section 4.6: BASE64URL(SHA256(verifier)) is the challenge.
+    /// Whether BASE64URL(SHA256(verifier)) is the challenge (RFC 7636, section 4.6).
     static func verifies(_ verifier: String, _ challenge: String) -> Bool {
         guard let digest = try? Digest.sha256(Array(verifier.utf8)) else { return false }
         return Base64.encode(digest, alphabet: .url).isEqualInConstantTime(to: challenge)
     }
 
-    /// Eight consonants, which form no words (RFC 8628, section 6.1).
+    /// Returns eight random consonants, which form no words (RFC 8628, section 6.1).
     private static func userCode() -> String {
         let letters = Array("BCDFGHJKLMNPQRSTVWXZ")
         var generator = SystemRandomNumberGenerator()

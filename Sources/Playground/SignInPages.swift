@@ -2,7 +2,7 @@ import HTML
 import HTTPServer
 import WireText
 
-/// The pages on which a person agrees. Functions from a request's parameters to an answer.
+/// The pages on which a person consents. Each page is a function from a request's parameters to an answer.
 enum SignInPages {
     private typealias Page = @Sendable (FormParameters, _ issuer: String, inout AuthorizationServer) -> ServerResponse
 
@@ -12,7 +12,7 @@ enum SignInPages {
                 let fields = method == "GET" ? Array((request.query ?? "").utf8) : request.body
                 guard let parameters = FormParameters(fields) else {
                     return page(
-                        400, "This address is malformed", "<p>A parameter stands in it twice, or is not UTF-8.</p>")
+                        400, "This address is malformed", "<p>A parameter occurs twice, or is not UTF-8.</p>")
                 }
                 let issuer = TokenEndpoint.issuer(of: request)
                 return server.withServer { answer(parameters, issuer, &$0) }
@@ -27,16 +27,16 @@ enum SignInPages {
     private static func consent(
         _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer
     ) -> ServerResponse {
-        // Redirects only to addresses that the client may have (RFC 6749, section 4.1.2.1).
+        // Redirects only to addresses that the client may use (RFC 6749, section 4.1.2.1).
         guard let id = parameters["client_id"], server.knows(client: id, now: .now) else {
-            return page(400, "This client is not known here", "<p>The address names another client_id.</p>")
+            return page(400, "This client is not known here", "<p>The client_id in the address is unknown.</p>")
         }
         guard let redirectURI = parameters["redirect_uri"], isLoopback(redirectURI),
             server.permits(redirectURI, client: id, now: .now)
         else {
             return page(
                 400, "This sign-in would lead elsewhere",
-                "<p>The redirect_uri has to be on this machine: http://127.0.0.1:PORT/…</p>")
+                "<p>The redirect_uri must lead to this machine, and belong to the client: http://127.0.0.1:PORT/…</p>")
         }
         let state = parameters["state"]
         func refused(_ error: String, _ sentence: String) -> ServerResponse {
@@ -48,7 +48,7 @@ enum SignInPages {
         }
         guard let challenge = parameters["code_challenge"], parameters["code_challenge_method"] == "S256",
             challenge.utf8.count == 43
-        else { return refused("invalid_request", "The playground wants PKCE with S256.") }
+        else { return refused("invalid_request", "The playground requires PKCE with S256.") }
         guard let scope = AuthorizationServer.known(scope: parameters["scope"]) else {
             return refused("invalid_scope", "The scopes here are read and write.")
         }
@@ -117,11 +117,11 @@ enum SignInPages {
             return device(code, "No program waits with this code, or it has expired.")
         }
         return page(
-            200, allowed ? "You are signed in" : "You denied it",
-            "<p>The program knows in a moment. You may close this page.</p>")
+            200, allowed ? "You are signed in" : "You denied the sign-in",
+            "<p>The program will notice in a moment. You may close this page.</p>")
     }
 
-    /// Whether the URI leads to this machine (RFC 8252, section 7.3), on any port.
+    /// Whether the URI leads to this machine, on any port (RFC 8252, section 7.3).
     static func isLoopback(_ uri: String) -> Bool {
         guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), uri.hasPrefix("http://"), !uri.contains("#"),
             !uri.contains("\\")

@@ -83,7 +83,7 @@ enum TokenEndpoint {
 }
 
 extension ServerResponse {
-    /// An answer that may hold a token, so it must not be cached (RFC 6749, section 5.1).
+    /// Returns an answer that must not be cached, because it may hold a token (RFC 6749, section 5.1).
     static func json(_ status: Int, _ json: JSON) -> ServerResponse {
         var response = ServerResponse(status: status, type: "application/json", json.document)
         response.set("Cache-Control", "no-store")

@@ -9,7 +9,7 @@ struct TokenTable<Grant: Sendable>: Sendable {
     let lifetime: Duration
     let capacity: Int
     private var entries: [String: Entry] = [:]
-    /// Oldest first. Some of these tokens may be removed.
+    /// Tokens, oldest first, including tokens that were removed from `entries`.
     private var order: [String] = []
 
     init(lifetime: Duration, capacity: Int) {
@@ -31,7 +31,7 @@ struct TokenTable<Grant: Sendable>: Sendable {
         order.append(token)
     }
 
-    /// `nil` for a token that was never issued, has expired or was removed.
+    /// Returns the grant of a token; `nil` if the token was never issued, has expired or was removed.
     func grant(for token: String, now: Instant) -> Grant? {
         entries[token].flatMap { now < $0.expiresAt ? $0.grant : nil }
     }

@@ -1,6 +1,6 @@
 /// Connections to one upstream.
 public struct ConnectionUse: Sendable, Equatable {
-    /// Current connections, including those being made.
+    /// Current connections, including connections that are being opened.
     public var open = 0
     /// Open connections without an exchange.
     public var idle = 0
@@ -10,9 +10,9 @@ public struct ConnectionUse: Sendable, Equatable {
     public var limit = 0
     /// Connections opened since the start.
     public var opened: UInt64 = 0
-    /// Exchanges on a connection that had served another one before.
+    /// Exchanges on a connection that had already served an exchange.
     public var reused: UInt64 = 0
-    /// The first end of validity among the upstream's certificates and their issuers, in seconds since 1970.
+    /// Earliest expiry among the upstream's certificates and their issuers' certificates, in seconds since 1970.
     public var certificateEnd: Int64?
 
     public init() {}

@@ -1,8 +1,8 @@
 /// Counts of durations by size.
 public struct Histogram: Sendable, Equatable {
-    /// Upper bounds in seconds, rising; the last bucket has none.
+    /// Upper bounds of the buckets in seconds, in rising order. The last bucket has no bound.
     public let bounds: [Double]
-    /// One element more than `bounds`. Each value is counted in one bucket only.
+    /// Count of each bucket: one element more than `bounds`. Each value is counted in one bucket only.
     public private(set) var counts: [UInt64]
     /// Sum in seconds.
     public private(set) var sum = 0.0
@@ -14,8 +14,8 @@ public struct Histogram: Sendable, Equatable {
 
     /// Converts a histogram in nanoseconds.
     /// - Parameters:
-    ///   - counts: one element more than `bounds`; each value is counted in one bucket only.
-    ///   - sum: of all values.
+    ///   - counts: one element more than `bounds`. Each value is counted in one bucket only.
+    ///   - sum: sum of all values.
     public init(nanoseconds bounds: [UInt64], counts: [UInt64], sum: UInt64) {
         self.init(bounds: bounds.map { Double($0) / 1e9 })
         for (bucket, count) in counts.enumerated() where bucket < self.counts.count { add(count, bucket: bucket) }
@@ -30,8 +30,8 @@ public struct Histogram: Sendable, Equatable {
 
     /// Adds values counted elsewhere.
     /// - Parameters:
-    ///   - bucket: from 0 to the number of bounds.
-    ///   - seconds: their sum.
+    ///   - bucket: index from 0 to the number of bounds.
+    ///   - seconds: sum of the values.
     public mutating func add(_ count: UInt64, bucket: Int) { counts[bucket] &+= count }
     public mutating func add(seconds: Double) { sum += seconds }
 

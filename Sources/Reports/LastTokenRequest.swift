@@ -1,6 +1,6 @@
 /// A client's last request to its authorization server.
 public struct LastTokenRequest: Sendable, Equatable {
-    /// Without its query, which may hold secrets.
+    /// URL without its query, which may hold secrets.
     public var url: String?
     /// Printable reason of a failure; `nil` after an answer.
     public var cause: String?

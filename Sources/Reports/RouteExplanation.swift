@@ -1,12 +1,12 @@
 /// Route of a request, as the proxy would choose it.
 public enum RouteExplanation: Sendable, Equatable {
     case upstream(UpstreamRoute)
-    /// `unmatched: forward`
+    /// The proxy would forward the request without a token, because of `unmatched: forward`.
     /// - Parameter destination: scheme and authority.
     case unmatched(destination: String)
-    /// An https:// URL, for which programs send CONNECT: passed on unread, without a token.
+    /// An https:// URL, for which programs send CONNECT. The proxy would pass the bytes on unread, without a token.
     case tunnel(destination: String)
-    /// The proxy would answer by itself.
+    /// The proxy would refuse the request with its own answer.
     /// - Parameter word: last part of the answer's `type`.
     case refused(status: Int, word: String, detail: String)
     /// The route depends on the caller: routes for some callers, the most specific first, then the route for all
@@ -14,9 +14,9 @@ public enum RouteExplanation: Sendable, Equatable {
     indirect case callers([RouteExplanation], others: RouteExplanation)
 }
 
-/// A rule of the configuration, and its effect on a request.
+/// An upstream's rule in the configuration, and its effect on a request.
 public struct UpstreamRoute: Sendable, Equatable {
-    /// Index of the configuration's upstream.
+    /// Index of the upstream in the configuration.
     public let index: Int
     /// The upstream's host and the rule's conditions, as configured.
     public let rule: String
@@ -26,7 +26,7 @@ public struct UpstreamRoute: Sendable, Equatable {
     public let client: String?
     /// Kinds and names of the injected values, never the values; empty when forwarded unsigned.
     public let injection: String
-    /// Reason for forwarding unsigned where the rule injects.
+    /// Reason for forwarding this request unsigned, although the rule injects a value.
     public let unsigned: String?
 
     public init(

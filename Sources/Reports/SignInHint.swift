@@ -1,8 +1,8 @@
 /// Advice for a client whose grant needs a person.
 public struct SignInHint: Sendable, Equatable {
-    /// The advice, to follow a colon.
+    /// The advice, as text that follows a colon.
     public var advice: String
-    /// URL that begins the login in a browser; `nil` when it needs a terminal.
+    /// URL that begins the login in a browser; `nil` if the login needs a terminal.
     public var url: String?
 
     public init(advice: String, url: String?) {

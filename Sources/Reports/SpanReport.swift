@@ -1,6 +1,6 @@
 /// Counts of exported and lost spans since the start.
 public struct SpanReport: Sendable, Equatable {
-    /// Reason for losing a span. The raw values are a metric's label.
+    /// Reason for losing a span. The raw values are values of a metric's label.
     public enum Loss: String, Sendable, Hashable, CaseIterable {
         /// The queue was full.
         case queueFull = "queue_full"

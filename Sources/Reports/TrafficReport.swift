@@ -1,9 +1,9 @@
 /// Traffic of the proxy since its start: counted by `Proxy`, shown by `Administration`.
 public struct TrafficReport: Sendable {
-    /// Upstreams with the same host and client are merged.
+    /// Traffic by upstream. Upstreams with the same host and client are merged.
     public var upstreams: [UpstreamTraffic]
     public var inFlight: Int
-    /// Connections of programs. Above the limit, they wait to be accepted.
+    /// Connections of programs. Connections above the limit wait to be accepted.
     public var clients: (open: Int, limit: Int) = (0, 0)
     /// Delays of the proxy's event loops in seconds, by the name of the thread.
     public var loops: [(name: String, lag: Histogram)] = []
@@ -14,20 +14,20 @@ public struct TrafficReport: Sendable {
     }
 }
 
-/// A group of requests without an upstream, by its name in logs and metrics, which no host can have.
+/// A group of requests without an upstream. The raw value is its name in logs and metrics, which is no valid host.
 public enum TrafficGroup: String, Sendable {
     /// Requests that are forwarded although no upstream names their host.
     case unmatched = "(unmatched)"
     case noUpstream = "(none)"
-    /// CONNECT where it is allowed.
+    /// Tunnels: CONNECT requests that the configuration allows.
     case tunnels = "(tunnels)"
 }
 
-/// Counts of the upstreams with one name and one client.
+/// Counts of all upstreams with the same name and client.
 public struct UpstreamTraffic: Sendable {
     /// The upstream's host as configured, or the name of a `TrafficGroup`.
     public let name: String
-    /// `nil` when forwarded unsigned.
+    /// The client whose tokens the requests carry; `nil` if they are forwarded unsigned.
     public let client: String?
     public var requests = StatusCounts()
     public var durations: Histogram
@@ -40,16 +40,16 @@ public struct UpstreamTraffic: Sendable {
     public var bytesReceived: UInt64 = 0
     /// Outcomes of requests that needed a token; empty without a client.
     public var injections: [InjectionResult: UInt64] = [:]
-    /// gRPC calls by status; those with a status above 16, or without one, as `otherCall`.
+    /// gRPC calls by status. Calls with a status above 16 or without a status count as `otherCall`.
     public var calls = StatusCounts()
-    /// `nil` without its own connections.
+    /// Connections to the upstream; `nil` for a group without connections of its own.
     public var connections: ConnectionUse?
-    /// Printable cause of the last request that failed on the way, and its age.
+    /// Printable cause of the last failed request to the upstream, and the time since then.
     public var lastFailure: (cause: String, ago: Duration)?
 
     public static let otherCall = 17
 
-    /// - Parameter bounds: of both histograms.
+    /// - Parameter bounds: bounds of both histograms.
     public init(name: String, client: String?, bounds: [Double]) {
         self.name = name
         self.client = client
@@ -61,7 +61,7 @@ public struct UpstreamTraffic: Sendable {
     public var ownRequests: StatusCounts { requests.less(answeredByProxy) }
     public var ownDurations: Histogram { durations.less(durationsByProxy) }
 
-    /// Adds counts from elsewhere for the same name.
+    /// Adds other counts for the same name and client.
     public mutating func add(_ other: UpstreamTraffic) {
         requests.add(other.requests)
         durations.add(other.durations)
@@ -84,7 +84,7 @@ public enum InjectionResult: Int, Sendable, CaseIterable {
     case injected
     /// The request was sent again with a new token, because the first token was rejected.
     case replayed
-    /// The program's own credential was left unchanged.
+    /// The program's own credential was forwarded unchanged.
     case kept
     /// The proxy answered itself: no token was available in time, or the program's own credential was refused.
     case failed

@@ -1,16 +1,16 @@
-/// A program that did not accept the proxy's certificate inside CONNECT, for the status.
+/// A program that rejected the proxy's certificate inside CONNECT, for the status.
 public struct UntrustingProgram: Sendable, Equatable {
-    /// `HOST:PORT` of its CONNECT.
+    /// `HOST:PORT` of the program's CONNECT.
     public var target: String
     /// User of the proxy, subject of a client certificate, user ID or address.
     public var caller: String
-    /// `User-Agent` of its CONNECT.
+    /// `User-Agent` of the program's CONNECT.
     public var program: String?
     public var reason: String
     public var advice: String
-    /// Failures of the same kind.
+    /// Number of such failures.
     public var count: Int
-    /// Since the last one.
+    /// Time since the last failure.
     public var ago: Duration
 
     public init(
