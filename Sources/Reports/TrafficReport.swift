@@ -42,7 +42,7 @@ public struct UpstreamTraffic: Sendable {
     public var injections: [InjectionResult: UInt64] = [:]
     /// gRPC calls by status. Calls with a status above 16 or without a status count as `otherCall`.
     public var calls = StatusCounts()
-    /// Connections to the upstream; `nil` for a group without connections of its own.
+    /// Connections to the upstream; `nil` if none are counted.
     public var connections: ConnectionUse?
     /// Printable cause of the last failed request to the upstream, and the time since then.
     public var lastFailure: (cause: String, ago: Duration)?

@@ -16,7 +16,7 @@ struct App {
     var quit: @Sendable () -> Void = {}
     /// The service manager that started the process, and its sockets.
     var manager = ServiceManager()
-    /// Watches the file from which `configuration` was read.
+    /// Detects changes of the file from which `configuration` was read.
     var freshness: ConfigurationFreshness?
     /// Whether this is the proxy of `exec --serve`. No other process looks for its trust files.
     var isForOneProgram = false
@@ -34,7 +34,7 @@ struct App {
             users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
             material: { tls.material($0, extra: $1) }, interception: assembled.interception,
             certificate: { listeners.context($0) }, own: shared.registry.listeners, passed: manager.passed)
-        // Only now, with the addresses bound: a start that fails must not replace another proxy's trust files.
+        // Comes after the addresses are bound: a start that fails there must not replace another proxy's trust files.
         await shared.interception.use(assembled.interception, configuration)
         let administration: Administration?
         do {

@@ -128,7 +128,7 @@ struct Hooks: Sendable {
         if ending != .exited(0) { log("the hook's command failed", notice, ending.inWords) }
     }
 
-    /// Asks the command to end when its time is over, and kills it a second later.
+    /// Waits for the command's end. Sends SIGTERM when its time is over, and SIGKILL a second later.
     private func end(of program: ChildProgram) async -> ChildProgram.Ending {
         let deadline = ContinuousClock.now + Self.commandTime
         var toldAt: ContinuousClock.Instant?

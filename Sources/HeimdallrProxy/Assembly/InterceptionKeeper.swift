@@ -34,7 +34,7 @@ final class InterceptionKeeper: Sendable {
     func prepare(_ configuration: Configuration) async throws -> Interception? {
         guard configuration.opensTLS else { return nil }
         let names = configuration.interceptedNames
-        // After a change of the folder, the authorities there count, because programs may trust them.
+        // The current authorities count only for the same folder: another folder may hold authorities for these names.
         let store = configuration.interception?.store
         let current = state.withLock { $0.store == store ? $0.current : nil }
         do {
@@ -115,7 +115,7 @@ final class InterceptionKeeper: Sendable {
 
 extension TrustFiles {
     /// Returns root's folder for trust files. apt reads them as the user `_apt`, who can't enter the runtime folder.
-    /// - Returns: `nil` for other users, and if root can't write to /run or others can.
+    /// - Returns: `nil` for other users, and if root can't write to /run or other users can.
     fileprivate static func systemFolder(port: UInt16, kind: String) -> String? {
         let parent = "/run"
         guard ProcessIdentity.user == 0, let status = FileStatus(of: parent), status.owner == 0,

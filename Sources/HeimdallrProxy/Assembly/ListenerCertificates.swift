@@ -46,7 +46,7 @@ final class ListenerCertificates: Sendable {
         }
     }
 
-    /// Removes files that no configuration uses any more.
+    /// Removes the files that this configuration does not use.
     func keep(_ configuration: Configuration) {
         let wanted = configuration.allServerTLS
         readings.withLock { readings in readings = readings.filter { wanted.contains($0.key) } }

@@ -151,7 +151,7 @@ extension RunningApp {
             }
             // A request in flight may take its whole timeout, and again if its answer is lost.
             let record = await former.heimdallr.handOver(within: former.settings.timeout * 2 + handOver)
-            // A record belongs to a server and an account. A former client of others continues to save its record.
+            // A record belongs to a server and an account. A client of another server or account keeps its own record.
             guard hasSameRecord else { continue }
             former.store.retire()
             if let record, record.revision > unsaved?.revision ?? 0 { unsaved = record }

@@ -97,7 +97,7 @@ struct StoreAssembly {
     }
 }
 
-/// Logs when a client's record becomes unreadable or unwritable, and when it recovers, once each.
+/// Logs once when a client's record becomes unreadable or unwritable, and once when it recovers.
 private final class LoggedTokenStore: OAuthAccessTokenStore {
     private let store: any OAuthAccessTokenStore
     private let logger: Logger

@@ -46,7 +46,7 @@ final class TLSFileCache: Sendable {
         }
     }
 
-    /// Removes files that no configuration uses any more.
+    /// Removes the files that this configuration does not use.
     func keep(_ configuration: Configuration) {
         let wanted = Self.files(of: configuration)
         materials.withLock { materials in materials = materials.filter { wanted.contains($0.key) } }

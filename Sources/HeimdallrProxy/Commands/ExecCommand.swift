@@ -99,7 +99,7 @@ struct ExecCommand: ParsableCommand {
             "NODE_USE_ENV_PROXY": "1",
         ]
         // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set, so grpc_proxy stays unset.
-        // Without interception, https can get no token.
+        // Without interception, a request for https gets no token, so https_proxy stays unset.
         guard settings.opensTLS else { return variables }
         variables["https_proxy"] = proxy
         variables["HTTPS_PROXY"] = proxy

@@ -11,7 +11,7 @@ struct KeyCheck {
     /// One sentence for each key or certificate that could be read.
     private(set) var findings: [ConfigurationError.Problem] = []
     private(set) var problems: [ConfigurationError.Problem] = []
-    /// Certificates that have expired or soon will.
+    /// Warnings of certificates that have expired or expire soon, and of short secrets.
     private(set) var warnings: [ConfigurationError.Problem] = []
 
     private let environment: [String: String]

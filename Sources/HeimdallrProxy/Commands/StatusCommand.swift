@@ -95,7 +95,7 @@ struct StatusCommand: ParsableCommand {
     }
 }
 
-/// Detects whether a status differs from the last one in more than times.
+/// Detects a changed status. A status in which only times differ is unchanged.
 struct StatusChange {
     private var last: JSONValue??
     /// Remaining lifetime of each client's token, in seconds.

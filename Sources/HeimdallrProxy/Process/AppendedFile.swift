@@ -64,8 +64,8 @@ final class AppendedFile: LineOutput {
 
     deinit { _ = Glibc.close(state.withLock { $0.descriptor }) }
 
-    /// Opens the file. Refuses symbolic links, and files that may block, such as pipes and devices. Refuses a file that
-    /// another user owns or can change.
+    /// Opens the file. Refuses symbolic links, files that may block, such as pipes and devices, and files that a user
+    /// other than root and the proxy's user owns or can change.
     private static func open(_ path: String, making: Int32 = O_CREAT) throws(AuditFault) -> Int32 {
         let flags = O_WRONLY | O_APPEND | making | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
         let descriptor = unsafe Glibc.open(path, flags, 0o600)

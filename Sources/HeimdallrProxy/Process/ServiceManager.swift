@@ -17,7 +17,7 @@ struct ServiceManager: Sendable {
         socketsVariable, "LISTEN_PID", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
     ]
 
-    /// Reads the environment of this process, and removes these variables from it. Called before the first thread starts.
+    /// Reads the manager's variables and removes them from the environment. Called before the first thread starts.
     /// - Throws: `ExitStatus.badConfiguration`, after printing the faults of the sockets.
     static func take() throws -> ServiceManager {
         let environment = ProcessEnvironment.all

@@ -95,8 +95,8 @@ struct TrustFiles: Sendable {
     }
 
     /// Returns the variables for a program with this environment. Writes extended copies of files that the environment names.
-    /// - Returns: no value for a variable that already names a file of the folder, for Java with a configured trust store, and
-    ///   for root's apt if its user `_apt` can't read the folder. These programs keep their trust anchors.
+    /// - Returns: the variables, without those that already name a file of the folder. Java with a configured trust
+    ///   store, and root's apt if its user `_apt` can't read the folder, get no variable and keep their trust anchors.
     func variables(for environment: [String: String]) throws(Fault) -> [String: String] {
         var values: [String: String] = [:]
         for variable in TrustVariable.all {
