@@ -65,8 +65,8 @@ struct DoctorTests {
         let run = try await doctor(client: client, upstream: upstream)
         #expect(run.ending == .exited(0), "\(run.transcript)")
         for words in [
-            "ok    token        received: Bearer, valid for 35", "scope read", "ok    TLS          TLSv1.", ", CN=server",
-            "issued by CN=heimdallr-proxy test CA", "accepts connections", "ok    clock        agrees",
+            "ok    token        received: Bearer, valid for 35", "scope read", "ok    TLS          TLSv1.",
+            ", CN=server", "issued by CN=heimdallr-proxy test CA", "accepts connections", "ok    clock        agrees",
             "answers 200 to HEAD /, without a token", "can be read, mode 600", "Nothing is wrong.",
         ] { #expect(run.output.contains(words), "\(words): \(run.output)") }
         #expect(!run.transcript.contains("SEKRET"))
@@ -300,7 +300,7 @@ struct DoctorTests {
         let closed = "http://127.0.0.1:\(try freePort())"
         for client in ["issuer: \"\(closed)\"", "token_endpoint: \"\(closed)/token\""] {
             let run = try await clientFault(client)
-            expect(run, fails: "TCP", ["-     token        skipped because of the failure above", "One thing is wrong."])
+            expect(run, fails: "TCP", ["-     token        skipped: see the failure above", "One thing is wrong."])
         }
         let page = try RecordingOrigin { try $0.respond(body: "<html>") }
         let run = try await clientFault("issuer: \"\(page.url)\"")

@@ -47,7 +47,7 @@ struct ClientCheck: Sendable {
         return findings.map { finding in
             guard finding.outcome == .failed else { return finding }
             if isPlain || hasCause && finding.isConsequence {
-                return .skipped(finding.check, "skipped because of the failure above")
+                return .skipped(finding.check, "skipped: see the failure above")
             }
             hasCause = true
             return finding
