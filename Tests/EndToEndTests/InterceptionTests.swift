@@ -311,7 +311,7 @@ struct InterceptionTests {
         #expect(origin.requests.allSatisfy { $0.line.hasPrefix("HEAD ") })
         #expect(try await proxy.terminate() == .exited(0))
         let alone = try await RunningProxy.run(["doctor", "--no-token", "--config", file], environment: Self.quiet)
-        #expect(alone.output.contains("no proxy with this configuration runs"), "\(alone.transcript)")
+        #expect(alone.output.contains("no proxy with this configuration is running"), "\(alone.transcript)")
         // Another key does not open the folder.
         _ = try await RunningProxy.run(["keygen", "--output", folder.path(of: "other")])
         try FileManager.default.removeItem(atPath: folder.path(of: "key"))
