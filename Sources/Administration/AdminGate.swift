@@ -1,19 +1,19 @@
 import HTTPServer
 
-/// Access control of the admin port: the site that asks, and the token.
+/// Access control of the admin port: checks the requesting site and the token.
 struct AdminGate: Sendable {
     enum Area: Sendable {
         /// For orchestrators and scrapers: any Host, no token. Shows no secret and changes nothing.
         case probe
-        /// Data and every change: requires the token, and refuses other sites.
+        /// Data and all changes: requires the token, and refuses other sites.
         case data
-        /// A page that another site may link to. `AdminContext.isForeign` says that it did. Without the token it is a form
-        /// that asks for the token.
+        /// A page that other sites may link to. `AdminContext.isForeign` marks requests that follow such a link. A
+        /// request without the token gets a form that asks for the token.
         case page
-        /// Files of that form: no token, and no other sites.
+        /// Files of the token's form: requires no token, and refuses other sites.
         case open
-        /// Target of an authorization server's redirect, which comes from another site and without the session's cookie.
-        /// The attempt's cookie replaces both checks.
+        /// Target of an authorization server's redirect. The request comes from another site, without the session
+        /// cookie. The cookie of the login attempt replaces both checks.
         case callback
     }
 
@@ -46,7 +46,7 @@ struct AdminGate: Sendable {
         return .admitted(isForeign: isForeign)
     }
 
-    /// The answer to another site's request for an unknown path. It does not say that the path is unknown.
+    /// Refuses another site's request for an unknown path, without revealing that the path is unknown.
     func refusal(of request: ServerRequest) -> ServerResponse? {
         do throws(OriginPolicy.Refusal) {
             try check(request)

@@ -19,17 +19,17 @@ extension ServerSettings {
     }()
 }
 
-/// The bound sockets of the administration, which do not accept yet.
+/// Bound sockets of the administration. They do not accept connections yet.
 struct AdminListeners: Sendable {
     let port: ListeningSocket
     let command: ListeningSocket
 
     static let maxBodyBytes = 64 * 1024
-    /// Length of the accept queue. A full queue loses the SYN, and the client retries after a second (listen(2)). A long queue
-    /// takes longer to drain after a flood of connections.
+    /// Length of the accept queue. A full queue drops the SYN, and the client retries after a second (listen(2)). A
+    /// longer queue would take longer to drain after a flood of connections.
     private static let backlog: Int32 = 1024
 
-    /// - Throws: `AdministrationError`, about the port if both addresses are in use: the socket's name contains the port.
+    /// - Throws: `AdministrationError`. It names the port if both addresses are in use.
     init(_ settings: AdministrationSettings, socketPath: String) throws(AdministrationError) {
         var passed = settings.passed
         let port = try Self.claim(try Self.port(settings), &passed) { address throws(SystemError) in
@@ -46,18 +46,18 @@ struct AdminListeners: Sendable {
         self.port = port
     }
 
-    /// Admits this user and root to the socket, whatever the mode of its file.
+    /// Admits only this user and root to the socket, independent of the mode of its file.
     static func admits(_ peer: PeerCredentials?) -> Bool {
         peer.map { [AdminSocket.user, 0].contains($0.user) } ?? false
     }
 
-    /// Closes sockets without a server.
+    /// Closes both sockets. Call this only if no server has taken them.
     func close() {
         port.close()
         command.close()
     }
 
-    /// Finds what would keep the administration from listening, and changes nothing. An address in use is no fault.
+    /// Checks whether the administration could listen, and changes nothing. An address in use is not an error.
     static func check(_ settings: AdministrationSettings) throws(AdministrationError) {
         var passed = settings.passed
         func probe(_ target: Target) throws(AdministrationError) {
@@ -71,7 +71,7 @@ struct AdminListeners: Sendable {
     /// An address to listen on.
     private struct Target {
         let address: SocketAddress
-        /// Its name among inherited sockets.
+        /// Name of this address among the inherited sockets.
         let name: String
         let failure: (SystemError) -> AdministrationError
     }
@@ -99,7 +99,7 @@ struct AdminListeners: Sendable {
         return Target(address: SocketAddress(.unix(path: path)), name: settings.passedNames.socket) { error in
             switch error.code {
             case EADDRINUSE: .socket(path: path, reason: "another process listens on it")
-            case EEXIST: .socket(path: path, reason: "there is a file of that name that is no socket")
+            case EEXIST: .socket(path: path, reason: "a file of that name exists and is not a socket")
             default: .socket(path: path, reason: reason(error))
             }
         }
@@ -112,12 +112,12 @@ struct AdminListeners: Sendable {
         case EADDRNOTAVAIL: "this machine has no such address"
         case EACCES, EPERM: "permission denied"
         case ENOENT: "its folder does not exist"
-        case ENOTDIR: "its folder is not a folder"
+        case ENOTDIR: "a part of its path is not a folder"
         default: "system error \(error.code)"
         }
     }
 
-    /// An inherited socket, or a new one.
+    /// Returns the inherited socket for the target, or opens a new socket.
     private static func claim(
         _ target: Target, _ passed: inout PassedSockets,
         or open: (SocketAddress) throws(SystemError) -> ListeningSocket

@@ -4,7 +4,7 @@ import Reactor
 import Reports
 import Synchronization
 
-/// Data that both admin listeners show, and its sources.
+/// Data that both admin listeners show, with the sources of that data.
 final class AdminModel: Sendable {
     private final class Current: Sendable {
         let sources: Mutex<AdministrationSources>
@@ -47,13 +47,13 @@ final class AdminModel: Sendable {
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
 
-    /// Stops the proxy like SIGTERM, once: a second signal would cut requests under way.
+    /// Stops the proxy as SIGTERM does, but only once: a second signal would cut requests in flight.
     func quit() {
         guard !isDraining, !quitting.exchange(true, ordering: .relaxed) else { return }
         sources.quit?()
     }
 
-    /// Whether the proxy's loops turn. If one hangs, the process has to be restarted.
+    /// Whether all event loops of the proxy respond. If a loop hangs, the process has to be restarted.
     func isAlive(within limit: Duration = .seconds(3)) async -> Bool {
         let answer = FirstOutcome<Bool>()
         let timer = Task {
@@ -77,7 +77,7 @@ final class AdminModel: Sendable {
         }
     }
 
-    /// Returns how a person signs in to the client.
+    /// Returns the way in which a person signs in to the client.
     func signIn(of client: AdministrationSources.Client) -> SignIn {
         let sendsBrowsers = [.browser, .implicit].contains(client.heimdallr.loginMethod)
         return SignIn(
@@ -105,7 +105,7 @@ final class AdminModel: Sendable {
         return page
     }
 
-    /// The answers of `/status`.
+    /// Both forms of the answer of `/status`.
     struct StatusTexts: Sendable {
         let json: String
         let plain: String

@@ -1,8 +1,8 @@
 import HTTPServer
 import WireText
 
-/// Reason of a refusal by the administration: the last part of the `type`, and the name of the section in
-/// docs/errors.md. A word that was once published keeps its meaning.
+/// Reason why the administration refuses a request. The word ends the problem's `type`, and names its section in
+/// docs/errors.md. A published word keeps its meaning.
 enum AdminProblem: String, Sendable, CaseIterable {
     case foreignHost = "admin-foreign-host"
     case foreignPage = "admin-foreign-page"
@@ -19,7 +19,7 @@ enum AdminProblem: String, Sendable, CaseIterable {
 
     static let field = "Heimdallr-Problem"
 
-    /// RFC 9457, section 3.1.1.
+    /// URI of the problem (RFC 9457, section 3.1.1).
     var type: String { "urn:heimdallr-proxy:problem:\(rawValue)" }
 
     var status: Int { meaning.status }
@@ -44,7 +44,7 @@ enum AdminProblem: String, Sendable, CaseIterable {
 }
 
 extension ServerResponse {
-    /// A sentence for people; the field `Heimdallr-Problem` tells programs which problem it is.
+    /// An answer with a sentence for people. Its field `Heimdallr-Problem` names the problem for programs.
     static func problem(_ problem: AdminProblem, _ text: String) -> ServerResponse {
         ServerResponse.plain(problem.status, text).marked(problem)
     }
@@ -55,7 +55,7 @@ extension ServerResponse {
         return response
     }
 
-    /// Turns a problem into application/problem+json (RFC 9457).
+    /// Changes the body of a problem to application/problem+json (RFC 9457).
     mutating func explainForPrograms() {
         guard let type = value(AdminProblem.field), case .whole(let body) = body,
             let problem = AdminProblem.allCases.first(where: { $0.type == type }),

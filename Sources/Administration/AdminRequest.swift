@@ -15,13 +15,12 @@ extension ServerRequest {
 
     var sites: [String] { values("Sec-Fetch-Site") }
 
-    /// Address of the client, for the log and the limits.
-    /// An IPv4 address that was mapped to IPv6 has its own form.
+    /// Address of the client, for the log and the limits. An IPv4 address mapped to IPv6 is written as IPv4.
     var caller: String {
         peerAddress.map { NumericAddress($0)?.socketAddress(port: 0).host ?? $0.host } ?? "a local socket"
     }
 
-    /// A browser opens the page as a document, neither in a frame nor by a script (Fetch Metadata).
+    /// Whether a browser opens the page as a document, neither in a frame nor by a script (Fetch Metadata).
     var isNavigation: Bool {
         guard method == "GET" || method == "HEAD", values("Origin").isEmpty else { return false }
         return value("Sec-Fetch-Mode") == "navigate" && value("Sec-Fetch-Dest") == "document"
@@ -38,7 +37,7 @@ extension ServerRequest {
         return value != "false" && value != "0"
     }
 
-    /// By name. Of two with one name the first counts, which has the longer path (RFC 6265 section 5.4).
+    /// Cookies by name. If a name is repeated, the first cookie counts: it has the longer path (RFC 6265 section 5.4).
     var cookies: [String: String] {
         let pairs = values("Cookie").joined(separator: ";").split(separator: ";").map {
             $0.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -49,7 +48,7 @@ extension ServerRequest {
 
     var wantsPlainText: Bool { value("Accept") == "text/plain" }
 
-    /// Token of the only Authorization field.
+    /// Bearer token of the Authorization field; `nil` if that field is repeated.
     var bearerToken: Secret? {
         let fields = values("Authorization")
         guard fields.count == 1 else { return nil }
@@ -70,11 +69,11 @@ extension ServerRequest {
 }
 
 extension ServerResponse {
-    /// A page, which loads only our style and script.
+    /// A page that may load only our style and script.
     /// - Parameters:
-    ///   - sendsForms: sends a referrer to this origin; otherwise a form's Origin would be `null` (Fetch standard, "append a
-    ///     request Origin header").
-    ///   - toOtherOrigins: whether the answer to a form redirects to another origin, which browsers count as its target.
+    ///   - sendsForms: whether the page has forms. Without a referrer, a form's Origin would be `null` (Fetch standard,
+    ///     "append a request Origin header").
+    ///   - toOtherOrigins: whether a form's answer redirects to another origin, which `form-action` must allow.
     static func page(
         _ status: Int, _ html: HTML, sendsForms: Bool = false, toOtherOrigins: Bool = false
     ) -> ServerResponse {
@@ -87,7 +86,7 @@ extension ServerResponse {
         return response
     }
 
-    /// See Other (RFC 9110 section 15.4.4): the browser follows with GET.
+    /// 303 See Other (RFC 9110 section 15.4.4): the browser follows with GET.
     static func redirect(to url: String) -> ServerResponse {
         ServerResponse(status: 303, fields: [("Location", url)])
     }

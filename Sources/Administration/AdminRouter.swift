@@ -1,13 +1,13 @@
 import HTTPServer
 
-/// One listener's routes, with the access rules of each.
+/// Routes of one listener, each with its access rules.
 struct AdminRouter: Sendable {
     typealias Handler = @Sendable (ServerRequest, AdminContext) async -> ServerResponse
 
-    /// `nil` if each connected client may use all routes.
+    /// Access control; `nil` if every connected client may use all routes.
     private let gate: AdminGate?
-    /// Limits slow requests, so that a connection remains for probes: together with all readers of `/events`, three quarters
-    /// of the connections.
+    /// Limit of concurrent requests, without probes. These requests and the readers of `/events` use at most three
+    /// quarters of the connections, so a connection remains for probes.
     private let busy = ConcurrencyLimit(
         ServerSettings.administration.maxConnections * 3 / 4 - EventFeed.maxReaders)
     private var table = Router()
@@ -33,7 +33,7 @@ struct AdminRouter: Sendable {
 
     var reservedNames: Set<String> { table.reservedNames }
 
-    /// Adds the security fields to every answer, also to errors.
+    /// Answers a request. Every answer, also an error, gets the security fields.
     func respond(to request: ServerRequest) async -> ServerResponse {
         var response = await answer(request)
         if request.values("Accept").contains(where: { $0.contains("application/problem+json") }) {
@@ -41,7 +41,7 @@ struct AdminRouter: Sendable {
         }
         response.set("Cache-Control", "no-store")
         response.set("X-Content-Type-Options", "nosniff")
-        // Pages have other values.
+        // Pages set some of these fields themselves.
         for (name, value) in Self.fields where response.value(name) == nil { response.append(name, value) }
         return response
     }
@@ -49,13 +49,13 @@ struct AdminRouter: Sendable {
     private func answer(_ request: ServerRequest) async -> ServerResponse {
         switch table.match(request) {
         case .route(let handler, let parameters): return await handler(request, parameters)
-        // An unknown method looks like an unknown path.
+        // An unknown method gets the same answer as an unknown path.
         case .otherMethods: return Self.nothing(for: request)
         case .nothing: return gate?.refusal(of: request) ?? Self.nothing(for: request)
         }
     }
 
-    /// A page for a browser, text for programs.
+    /// A 404: a page for browsers, text for programs.
     private static func nothing(for request: ServerRequest) -> ServerResponse {
         guard request.values("Accept").contains(where: { $0.contains("text/html") }) else {
             return .problem(.nothingHere, "There is nothing here.\n")
@@ -75,10 +75,10 @@ struct AdminRouter: Sendable {
     ]
 }
 
-/// Facts about a request beside its message.
+/// Facts about a request that are not in its message.
 struct AdminContext: Sendable {
-    /// Values in the path for the names of the route.
+    /// Values from the path, by the names in the route's pattern.
     let parameters: Router.Parameters
-    /// Another site's page or a link led here, so a change needs a confirmation.
+    /// Whether another site or a link led here. Then a change needs a confirmation.
     var isForeign = false
 }

@@ -3,26 +3,26 @@ import Glibc
 
 /// Path of the admin socket, and checks of its folder.
 public enum AdminSocket {
-    /// A path has to fit into `sockaddr_un` with its zero byte (unix(7)).
+    /// Limit of the path in bytes. `sockaddr_un` also needs a zero byte (unix(7)).
     public static let maxPathLength = 107
 
-    /// Possible paths of the socket without `admin.socket`, the usual one first: in `$XDG_RUNTIME_DIR`, else in a folder of the
-    /// user. The command line may have a runtime folder although the proxy has none. Includes only folders that no other user
-    /// may enter.
+    /// Returns all paths where the socket may be if `admin.socket` is not set: in `$XDG_RUNTIME_DIR`, then in folders
+    /// of this user in `base`. The command line may have a runtime folder although the proxy has none. Folders that
+    /// other users may enter are left out.
     /// - Parameters:
-    ///   - kind: another one for what stands beside the socket, with the port of another listener.
-    ///   - base: parent folder of all users' folders.
+    ///   - kind: suffix of the name. Another kind names other files of the proxy, by the port of another listener.
+    ///   - base: parent of the folders of all users.
     public static func candidates(
         port: UInt16, kind: String = "sock", runtimeDirectory: String?, base: String = "/tmp"
     ) -> [String] {
         var folders = runtimeFolder(runtimeDirectory).map { [$0] } ?? []
         let own = ownFolder(in: base)
-        // Includes a folder that does not exist, so that the message names it.
+        // A folder that does not exist is included, so that the error message names it.
         if ownFolderFault(in: base) == nil { folders.append(own) }
         return (folders + privateFolders(in: base)).map { $0 + "/" + name(port, kind) }
     }
 
-    /// Fault of the usual folder in `base`; `nil` when it is ours, or does not exist.
+    /// Reason not to use this user's folder in `base`; `nil` if the folder is safe or does not exist.
     public static func ownFolderFault(in base: String = "/tmp") -> String? {
         let fault = folderFault(ownFolder(in: base))
         return fault == missing ? nil : fault
@@ -43,9 +43,9 @@ public enum AdminSocket {
             .filter { folderFault($0) == nil }
     }
 
-    /// Makes the folder of the default path. If another user's folder has that name, makes a private one with a random name.
-    /// `candidates` finds it by its owner.
-    /// - Returns: the path, and the fault of the usual folder.
+    /// Makes the folder of the default path. If that folder is unsafe, makes a private folder with a random name, which
+    /// `candidates` finds by its owner.
+    /// - Returns: the path, and the reason why the usual folder was not used.
     public static func prepareDefault(
         port: UInt16, kind: String = "sock", runtimeDirectory: String?, base: String = "/tmp"
     ) throws(AdministrationError) -> (path: String, passedOver: String?) {
@@ -64,11 +64,11 @@ public enum AdminSocket {
         return (folder + end, reason)
     }
 
-    /// Reason not to send a password to a socket in this folder: another user could replace it. `nil` when only this user or
-    /// root may write there. Symbolic links are followed.
+    /// Reason not to send a password to this socket: another user could replace it. `nil` if only this user or root may
+    /// write to the socket's folder. Symbolic links are followed.
     public static func strangersFault(folderOf path: String) -> String? {
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        guard let real = FileStatus(of: folder) else { return "its folder \(folder) can't be looked at" }
+        guard let real = FileStatus(of: folder) else { return "its folder \(folder) does not exist or can't be read" }
         guard real.owner == geteuid() || real.owner == 0 else { return "its folder \(folder) belongs to another user" }
         guard real.mode & 0o022 == 0 else { return "others may write into its folder \(folder)" }
         return nil
@@ -76,12 +76,12 @@ public enum AdminSocket {
 
     static var user: UInt32 { geteuid() }
 
-    /// In /tmp, where other users can make folders, so it is used only after `ownFolderFault`.
+    /// This user's folder in /tmp. Check `ownFolderFault` before its use, because other users can make folders there.
     public static var ownFolder: String { ownFolder(in: "/tmp") }
 
     private static let missing = "it does not exist"
 
-    /// Reason not to trust this folder; `nil` when it is ours and no other user may enter it.
+    /// Reason not to trust this folder; `nil` if this user owns it and no other user may enter it.
     public static func folderFault(_ path: String) -> String? {
         guard let status = FileStatus(ofLinkAt: path) else { return missing }
         guard status.kind == .folder else { return "it is not a folder" }

@@ -1,13 +1,13 @@
 import HTTPServer
 
-/// Verdict of an answer, for the exit code of the command line.
+/// Field of an answer that decides the exit code of the command line.
 public enum AdminVerdict {
     public static let field = "Heimdallr-Verdict"
     public static let bad = "bad"
 }
 
 extension ServerResponse {
-    /// - Parameter bad: something is degraded, or would be refused.
+    /// - Parameter bad: whether something is degraded, or the request in question would be refused.
     func marked(bad: Bool) -> ServerResponse {
         var response = self
         if bad { response.set(AdminVerdict.field, AdminVerdict.bad) }

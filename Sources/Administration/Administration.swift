@@ -5,9 +5,9 @@ import Reactor
 public import Reports
 import Synchronization
 
-/// The admin port and the admin socket, on a separate loop, so that a busy proxy still answers its probes. Any thread.
+/// The admin port and the admin socket, on a separate event loop: a busy proxy still answers probes. Any thread.
 public final class Administration: Sendable {
-    /// Address of the port, with the number that the kernel chose.
+    /// Address of the admin port, with the actual port if the kernel chose it.
     public let address: String
     public let socketPath: String
 
@@ -31,9 +31,9 @@ public final class Administration: Sendable {
         self.page = page
     }
 
-    /// Listens, and returns once both listeners accept. Call it before the clients start, because it counts their events.
+    /// Listens, and returns when both listeners accept. Call this before the clients start, so that no event is missed.
     /// - Parameters:
-    ///   - tokens: the code that made the clients records each token request in it; events are added here.
+    ///   - tokens: counters. The caller records token requests in them, the administration records events.
     /// - Throws: `AdministrationError`
     public static func start(
         _ settings: AdministrationSettings, sources: AdministrationSources, tokens: TokenMetrics, logger: Logger
@@ -60,12 +60,12 @@ public final class Administration: Sendable {
             servers: servers, loop: loop, heart: heart(model), page: page)
     }
 
-    /// Finds what would keep `start` from listening, and changes nothing. An address in use is no fault.
+    /// Checks whether `start` could listen, and changes nothing. An address in use is not an error.
     public static func check(_ settings: AdministrationSettings) throws(AdministrationError) {
         try AdminListeners.check(settings)
     }
 
-    /// Starts a server for each listener, so that each has its connection limit.
+    /// Starts a server for each listener, so that each listener has a separate connection limit.
     private static func serve(
         _ listeners: AdminListeners, page: PortRoutes, command: AdminRouter, shown: String, _ logger: Logger
     ) async throws(AdministrationError) -> ([HTTPServer], EventLoop) {
@@ -96,17 +96,17 @@ public final class Administration: Sendable {
         }
     }
 
-    /// Frequent requests, logged at a lower level.
+    /// Paths of frequent requests, which are logged at a lower level.
     private static let probes = ["/livez", "/healthz", "/readyz", "/metrics"]
 
-    /// Logs the path without the query, which may hold a code.
+    /// Answers a request and logs its path. The query is not logged, because it may hold an authorization code.
     private static func note(
         _ request: ServerRequest, at listener: String, _ logger: Logger,
         _ answer: (ServerRequest) async -> ServerResponse
     ) async -> ServerResponse {
         let response = await answer(request)
         logger.log(
-            level: probes.contains(request.path) ? .trace : .debug, "administration was asked",
+            level: probes.contains(request.path) ? .trace : .debug, "admin request",
             metadata: [
                 "listener": "\(listener)", "method": "\(request.method)", "path": "\(request.path)",
                 "status": .stringConvertible(response.status),
@@ -114,10 +114,10 @@ public final class Administration: Sendable {
         return response
     }
 
-    /// The way to sign `client` in, for logs and answers.
+    /// Returns the way to sign in to `client`, for logs and answers.
     public func signIn(_ client: String) -> SignInHint { model.signIn(of: client).hint }
 
-    /// Uses another configuration. Call it before its new clients start, because it counts their events.
+    /// Changes to another configuration. Call this before its new clients start, so that no event is missed.
     public func change(to sources: AdministrationSources) {
         let known = model.sources.clients.map { ObjectIdentifier($0.heimdallr) }
         let streams = sources.clients.filter { !known.contains(ObjectIdentifier($0.heimdallr)) }
@@ -150,7 +150,7 @@ public final class Administration: Sendable {
         await work.value
     }
 
-    /// Counts and passes on the clients' events. The task of each client ends with it.
+    /// Counts the clients' events and sends them to `/events`. The task for a client ends with that client.
     private static func watch(_ streams: [AsyncStream<HeimdallrEvent>], _ model: AdminModel) {
         for stream in streams {
             Task {
@@ -162,12 +162,12 @@ public final class Administration: Sendable {
         }
     }
 
-    /// A task that sends readers of `/events` a comment every 15 seconds.
+    /// Starts a task that sends a comment to all readers of `/events` every 15 seconds.
     private static func heart(_ model: AdminModel) -> Task<Void, Never> {
         Task { while (try? await Task.sleep(for: .seconds(15))) != nil { model.feed.beat() } }
     }
 
-    /// The configured path, or the default one. Logs a warning about an unusual folder.
+    /// Returns the configured path or the default path. Logs a warning about an unsafe or unusual folder.
     private static func socketPath(
         _ settings: AdministrationSettings, _ logger: Logger
     ) throws(AdministrationError) -> String {
@@ -183,14 +183,14 @@ public final class Administration: Sendable {
             port: settings.port, runtimeDirectory: settings.runtimeDirectory)
         if let reason {
             logger.warning(
-                "the admin socket is not in its usual folder; the command line finds it there",
+                "the admin socket is not in its usual folder; the command line finds it",
                 metadata: ["socket": "\(path)", "reason": "\(reason)"])
         }
         return path
     }
 }
 
-/// The port's routes. They contain the clients' redirect URIs, so they change with the configuration.
+/// Routes of the admin port. They contain the clients' redirect URIs, so they change with the configuration.
 private final class PortRoutes: Sendable {
     private let make: @Sendable () -> AdminRouter
     private let current: Mutex<AdminRouter>

@@ -5,23 +5,23 @@ public import Reports
 
 /// Addresses of the administration, and its access rules.
 public struct AdministrationSettings: Sendable {
-    /// A numeric address or a name.
+    /// Address to listen on: a numeric address or a name.
     public var host: String
-    /// 0 lets the kernel choose.
+    /// Port to listen on; with 0 the kernel chooses.
     public var port: UInt16
     /// Absolute path of the socket for the command line; `nil` for `AdminSocket.prepareDefault`.
     public var socket: String?
-    /// Further host names for the page, `/status` and `/events`.
+    /// Additional host names for the page, `/status` and `/events`.
     public var hosts: [Authority.Host] = []
-    /// Token that the page asks for once, and that `/status` and `/events` require as a bearer token. Read for each request.
+    /// Token that the page asks for once. `/status` and `/events` require it as a bearer token. Read for each request.
     public var token: (any SecretProvider)?
     /// `$XDG_RUNTIME_DIR`.
     public var runtimeDirectory: String?
-    /// Store in which the proxies of a fleet find each other's logins; `nil` if a login ends where it began.
+    /// Store that the proxies of a fleet share for logins; `nil` if a login must end at the proxy where it began.
     public var pendingLogins: (any PendingLoginStore)?
     /// Listening sockets inherited from the service manager.
     public var passed = PassedSockets()
-    /// Their names. A socket with such a name may have any address.
+    /// Names of these sockets. A socket with such a name may have any address.
     public var passedNames = (port: "admin", socket: "admin-socket")
 
     public init(host: String, port: UInt16) {
@@ -36,7 +36,7 @@ public struct AdministrationSettings: Sendable {
 }
 
 extension AdministrationSettings {
-    /// The default redirect URI, with `PORT` if the kernel chooses the port.
+    /// Returns the default redirect URI. Its port is the word `PORT` if the kernel chooses the port.
     public static func redirectURI(host: String, port: UInt16) -> String {
         LoginAddresses.base(host: host, port: port == 0 ? "PORT" : "\(port)") + "/callback"
     }
@@ -47,14 +47,14 @@ public struct AdministrationSources: Sendable {
     /// One OAuth client.
     public struct Client: Sendable {
         public var heimdallr: Heimdallr
-        /// Gets its tokens without a person.
+        /// Whether the client gets its tokens without a person.
         public var isUnattended: Bool
-        /// `nil` for `/callback` of the admin port.
+        /// Configured redirect URI; `nil` for `/callback` of the admin port.
         public var redirectURI: String?
         public var issuer: String?
-        /// The configured one, without its query; `nil` if the issuer's metadata names it.
+        /// Configured token endpoint, without its query; `nil` if the issuer's metadata names it.
         public var tokenEndpoint: String?
-        /// URL of its last request to the server, and the cause of a failure.
+        /// Returns the URL of the client's last request to the server, and the cause if the request failed.
         public var lastRequest: @Sendable () -> LastTokenRequest = { LastTokenRequest() }
 
         public init(
@@ -69,14 +69,14 @@ public struct AdministrationSources: Sendable {
 
     /// One rule of the configuration, with an example of its use.
     public struct Rule: Sendable, Equatable {
-        /// The upstream's name and its client, as in `UpstreamTraffic`.
+        /// Names of the upstream and its client, as in `UpstreamTraffic`.
         public var upstream: String
         public var client: String?
-        /// Destination of its requests; `nil` for the requested host.
+        /// Destination of the rule's requests; `nil` for the requested host.
         public var destination: String?
-        /// Kinds and names of the credentials put on them, without values; empty if there are none.
+        /// Kinds and names of the injected credentials, without values; empty if there are none.
         public var injection: String
-        /// A command that sends such a request.
+        /// A command that sends a request for this rule.
         public var example: String
 
         public init(upstream: String, client: String?, destination: String?, injection: String, example: String) {
@@ -92,38 +92,38 @@ public struct AdministrationSources: Sendable {
     /// In the order of the configuration.
     public var clients: [Client]
     public var rules: [Rule] = []
-    /// Returns once every loop of the proxy has had a turn.
+    /// Returns when every event loop of the proxy has responded.
     public var pulse: @Sendable () async -> Void
     public var traffic: @Sendable () async -> TrafficReport
-    /// The route of a request.
+    /// Explains the route of a request.
     public var route: @Sendable (_ method: String, _ url: String) async -> RouteExplanation
-    /// The answer to a program when this client has no token.
+    /// Returns the answer that a program gets while this client has no token.
     public var refusal: @Sendable (_ client: String, _ error: HeimdallrError, _ signIn: SignInHint) -> TokenRefusal = {
         TokenRefusal(status: 503, title: "\($1)", loginURL: $2.url)
     }
-    /// Users of the proxy; empty if it requires none.
+    /// Names in `proxy.users`; empty if the proxy requires no user.
     public var users: [String] = []
-    /// Reads the configuration again. Returns when it is in use, or rejected.
+    /// Reads the configuration again. Returns when the configuration is in use or rejected.
     public var reload: @Sendable () async -> ReloadAnswer = {
         ReloadAnswer(isGood: false, text: "The proxy has only just started: try again.\n")
     }
     public var hasConfigurationChanged: @Sendable () async -> Bool = { false }
-    /// Stops the proxy, for `POST /quitquitquit`; `nil` without that path.
+    /// Stops the proxy, for `POST /quitquitquit`; `nil` if that path is off.
     public var quit: (@Sendable () -> Void)?
-    /// The known name that a misspelt one probably means.
+    /// Returns the known name that a misspelt name probably means.
     public var nearest: @Sendable (_ written: String, _ known: [String]) -> String? = { _, _ in nil }
-    /// End times of certificates, without those of upstreams.
+    /// Returns the end times of all certificates except those of upstreams.
     public var certificates: @Sendable () -> [CertificateEnd] = { [] }
-    /// Changes the log's level for a while, or with `nil` shows it.
+    /// Changes the log level for a while; with `nil`, only shows the level.
     public var logLevel: @Sendable (_ wanted: (level: String, time: String?)?) -> (isGood: Bool, text: String) = { _ in
         (false, "error: this proxy's log has no level\n")
     }
-    /// Programs that did not take the proxy's certificate of late, the latest first.
+    /// Returns programs that recently refused the proxy's certificate, the latest first.
     public var untrusting: @Sendable () -> [UntrustingProgram] = { [] }
-    /// `nil` without an audit stream.
+    /// Counts of the audit stream; `nil` if there is none.
     public var audit: @Sendable () -> AuditCounts? = { nil }
     public var reloads = ReloadCounts()
-    /// `nil` without tracing.
+    /// Counts of spans; `nil` without tracing.
     public var spans: @Sendable () -> SpanReport? = { nil }
 
     public init(

@@ -1,6 +1,6 @@
 public import Heimdallr
 
-/// Advice for a client without a token, by the failure. Fixed sentences, except for addresses and words of the server.
+/// Advice for a client without a token, by the failure. The sentences are fixed, except for addresses and server words.
 public struct Advice {
     private let client: HeimdallrStatus?
     private let signIn: SignIn
@@ -15,7 +15,7 @@ public struct Advice {
         self.init(SignIn(client: client.client, method: client.loginMethod, url: nil, status: client))
     }
 
-    /// Note for a client without a record, while the store has one of the same name.
+    /// Note for a client that can't use the store's record of its name.
     public static let foreignRecord =
         "the record of this name belongs to another token endpoint, issuer, client_id or account; it stays and is not used"
 
@@ -47,15 +47,15 @@ public struct Advice {
         }
     }
 
-    /// For a folder or a database.
+    /// Advice for a store in a folder or a database.
     public static func sentence(for error: TokenStoreError) -> String {
         if let advice = error.advice { return advice }
         return switch error.kind {
         case .unreachable:
-            "check that the database runs and that `store.connection` is right; remove nothing, the records are there"
-        case .busy: "wait; the proxy tries again. If it stays so, find the other process that uses the store"
+            "check that the database runs and that `store.connection` is right; remove nothing: the records still exist"
+        case .busy: "wait; the proxy tries again. If the store stays busy, find the other process that uses the store"
         case .unreadable:
-            "run with the key in `store` that sealed the record; only if that key is lost, remove the record, and sign "
+            "write the key that sealed the record into `store`; only if that key is lost, remove the record, and sign "
                 + "the client in again"
         case .misconfigured: "correct `store` in the configuration"
         case .superseded: "wait; the proxy uses the later record"
@@ -106,7 +106,7 @@ public struct Advice {
         case .alreadyExpired: "check the clocks, and the lifetime of tokens at the server"
         case .badAccessToken, .badRefreshToken: "ask the server's operator; such a token can't be sent"
         case .emptyBody, .notJSON, .notAnObject, .noAccessToken:
-            "\(wrongAddress); a page for people, for instance, is no token"
+            "\(wrongAddress); the answer may be a web page instead of a token"
         }
     }
 
@@ -131,7 +131,7 @@ public struct Advice {
         case .invalidScope: "check `scope` for typing errors, and allow these scopes for the client at the server"
         case .unauthorizedClient, .unsupportedGrantType: "allow this grant type for the client at the server"
         case .invalidTarget: "check `resource` and `audience`"
-        case .invalidAuthorizationDetails: "check `authorization_details`: the server does not take a type or a field"
+        case .invalidAuthorizationDetails: "check `authorization_details`: the server rejects a type or a field"
         case .serverError, .temporarilyUnavailable: "wait; the proxy tries again"
         default:
             [401, 403].contains(error.status)
@@ -141,10 +141,10 @@ public struct Advice {
 
     private var wrongGrant: String {
         switch client?.grantType {
-        case "password": "check the user name and the password: the server does not take them"
+        case "password": "check the user name and the password: the server rejects them"
         case "refresh_token": "hand in a new refresh token: \(signIn.advice)"
         case nil: "check the user name and password, or hand in a new refresh token"
-        default: "check the grant's credentials; the server does not accept them, or no longer"
+        default: "check the grant's credentials; the server rejects them"
         }
     }
 
@@ -178,7 +178,7 @@ public struct Advice {
         }
     }
 
-    /// For an address that a document named.
+    /// Advice for an address from a document.
     private func sentence(for error: HeimdallrHTTPClientError, at address: String) -> String {
         switch error {
         case .timeout:
@@ -195,7 +195,7 @@ public struct Advice {
 
     // MARK: Signing in
 
-    /// `nil` if the error needs no advice.
+    /// Advice for a failed login; `nil` if the error needs none.
     public func sentence(for error: LoginError) -> String? {
         switch error {
         case .discovery(let fault): sentence(for: fault)
@@ -228,8 +228,8 @@ public struct Advice {
             ?? "compare this client's settings with the server's words; \(direct)"
     }
 
-    /// - Parameter silent: codes that without a description most likely mean the redirect URI.
-    /// - Returns: `nil` if the server means something else.
+    /// Advice to register the redirect URI, if the server's error is about that URI.
+    /// - Parameter silent: codes that most likely mean the redirect URI if they come without a description.
     private func registration(for error: OAuthError, silent: [OAuthError.Code] = [.invalidRequest]) -> String? {
         let words = (error.code.rawValue + (error.detail ?? "")).lowercased()
         guard words.contains("redirect") || error.detail == nil && silent.contains(error.code) else { return nil }
@@ -240,7 +240,7 @@ public struct Advice {
 extension HeimdallrStatus.State {
     var inWords: String { shown.phrase }
 
-    /// Follows the client's name; one or two words for the page, and the CSS class of their colour.
+    /// A phrase to follow the client's name; a short word for the page; the CSS class of its colour.
     var shown: (phrase: String, word: String, tone: String) {
         switch self {
         case .starting: ("starting", "Starting", "busy")

@@ -2,7 +2,7 @@
 public struct AuditCounts: Sendable, Equatable {
     /// Lines written, or waiting to be written.
     public var written: UInt64
-    /// Lines lost because the reader was too slow or the disk full.
+    /// Lines lost because the reader was too slow or the disk was full.
     public var dropped: UInt64
 
     public init(written: UInt64 = 0, dropped: UInt64 = 0) {

@@ -1,7 +1,7 @@
 import HTTPServer
 import Heimdallr
 
-/// Routes of the admin socket: those of the port, and those for this user alone.
+/// Routes of the admin socket: the port's routes for reading, and routes that only this user may use.
 enum CommandRoutes {
     static func router(_ model: AdminModel) -> AdminRouter {
         var router = AdminRouter(gate: nil)
@@ -34,7 +34,7 @@ enum CommandRoutes {
         return ServerResponse.plain(answer.isGood ? 200 : 400, answer.text)
     }
 
-    /// The one answer that holds a token: over the socket, for people who try things out.
+    /// Answers with the access token. No other answer holds a token, and the admin port does not have this route.
     private static func token(_ model: AdminModel, _ context: AdminContext) async -> ServerResponse {
         guard let client = model.client(context) else { return unknownClient(model, context) }
         do throws(HeimdallrError) {

@@ -3,7 +3,7 @@ import WireText
 
 // State of a client of `client: auto`, for `status`, `why` and the page.
 extension EnrolmentReport {
-    /// Names and values, for people.
+    /// Facts for people, each with a name.
     var facts: [(name: String, text: String)] {
         var facts: [(name: String, text: String)] = [("API", url)]
         if let resource, resource != url { facts.append(("resource", resource)) }
@@ -20,7 +20,7 @@ extension EnrolmentReport {
         return facts
     }
 
-    /// Sentence about the consent that the API wants; `nil`: it wants none.
+    /// Sentence about the consent that the API wants; `nil` if it wants none.
     var need: String? {
         if !missingScopes.isEmpty { return "more consent needed: \(missingScopes.joined(separator: " "))" }
         return wantsAuthentication ? "the API wants a new sign-in" : nil

@@ -3,15 +3,14 @@ import Heimdallr
 import Synchronization
 import WireText
 
-/// Sends each event to every reader of `/events`, as server-sent events. A slow reader loses its oldest events. The server
-/// disconnects a reader that reads nothing.
-/// https://html.spec.whatwg.org/multipage/server-sent-events.html
+/// Sends each event to all readers of `/events`, as server-sent events. A slow reader loses its oldest events. The
+/// server disconnects a reader that reads nothing. https://html.spec.whatwg.org/multipage/server-sent-events.html
 final class EventFeed: Sendable {
     static let maxReaders = 32
-    /// Age from which a reader makes room for a new one at the limit. TCP does not show whether it still reads. Active readers
-    /// connect again (`retry`).
+    /// Minimum age of a reader that is disconnected for a new reader at the limit. TCP does not show whether a reader
+    /// is still active. Active readers connect again (`retry`).
     static let safeTime = Duration.seconds(30)
-    /// Limit of frames that wait for one reader.
+    /// Limit of frames that wait for a single reader.
     private static let backlog = 256
 
     private struct State {
@@ -27,7 +26,7 @@ final class EventFeed: Sendable {
 
     private let state = Mutex(State())
 
-    /// - Returns: frames, of which the first sets the reconnection time; `nil` at the limit of readers, or after `finish`.
+    /// - Returns: frames, the first with the reconnection time; `nil` at the limit of readers, or after `finish`.
     func subscribe(now: ContinuousClock.Instant = .now) -> AsyncStream<[UInt8]>? {
         let (stream, continuation) = AsyncStream.makeStream(
             of: [UInt8].self, bufferingPolicy: .bufferingNewest(Self.backlog))
@@ -57,7 +56,7 @@ final class EventFeed: Sendable {
         send(frame: Self.frame(event, signIn, at: WallClock.now()))
     }
 
-    /// Sends a comment, which detects readers that have left.
+    /// Sends a comment. The failed write reveals readers that have left.
     func beat() { send(frame: ":\n\n") }
 
     private func send(frame: String) {
@@ -66,7 +65,7 @@ final class EventFeed: Sendable {
         for reader in readers { reader.yield(bytes) }
     }
 
-    /// Ends every stream, for good.
+    /// Ends all streams. No reader can subscribe afterwards.
     func finish() {
         let readers = state.withLock { state in
             state.isFinished = true

@@ -7,10 +7,10 @@ enum GrantName {
         "jwt-bearer": "JWT bearer", "saml2-bearer": "SAML bearer", "github_app": "GitHub App",
     ]
 
-    /// The usual name.
+    /// Returns the usual name in English.
     static func inWords(_ type: String) -> String { words[short(type)] ?? type }
 
-    /// The name in the configuration: without the URN's prefix.
+    /// Returns the name in the configuration, without the URN's prefix.
     static func short(_ type: String) -> String {
         let name = String(type.dropFirst(urn.count))
         return type.hasPrefix(urn) && words[name] != nil ? name : type

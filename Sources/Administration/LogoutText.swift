@@ -1,6 +1,6 @@
 import Heimdallr
 
-/// The answer of `logout`: the result, with advice if it is not complete.
+/// The answer of `logout`: the result, with advice if the logout is not complete.
 enum LogoutText {
     static func text(_ report: LogoutReport, client: String) -> String {
         var lines: [String] = []

@@ -1,7 +1,7 @@
 import Heimdallr
 import Reports
 
-/// The page `/metrics`. Every label's value comes from the configuration or from a fixed list.
+/// The page `/metrics`. All label values come from the configuration or from fixed lists.
 struct MetricsPage {
     let traffic: TrafficReport
     let clients: [HeimdallrStatus]
@@ -11,7 +11,7 @@ struct MetricsPage {
     var reloads = ReloadCounts()
     var version = ""
     var process: ProcessUsage?
-    /// Without those of upstreams.
+    /// Ends of all certificates except those of upstreams.
     var certificates: [CertificateEnd] = []
     var audit: AuditCounts?
     /// `nil` without tracing.
@@ -29,7 +29,7 @@ struct MetricsPage {
         return output.text
     }
 
-    /// One entry for each label value: upstreams of one host may have different clients.
+    /// Traffic merged by name, because upstreams of the same host may have different clients.
     var upstreams: [UpstreamTraffic] {
         var merged: [UpstreamTraffic] = []
         for upstream in traffic.upstreams {
@@ -45,7 +45,7 @@ struct MetricsPage {
     private func writeTraffic(_ output: inout PrometheusText) {
         output.begin(
             "heimdallr_loop_lag_seconds", .histogram,
-            "How late an event loop came to what was due, ten times a second while it has something to do.")
+            "Delay of an event loop behind its timers, measured ten times a second while it is busy.")
         for loop in traffic.loops { output.histogram(label: "loop", loop.name, loop.lag) }
         let upstreams = upstreams
         output.family(
@@ -85,7 +85,7 @@ struct MetricsPage {
         }
         output.family(
             "heimdallr_injections_total", .counter,
-            "Requests for upstreams with a client, by what became of the token.", injections)
+            "Requests for upstreams with a client, by the outcome of the token injection.", injections)
     }
 
     private func writeConnections(_ output: inout PrometheusText) {
@@ -97,21 +97,21 @@ struct MetricsPage {
         }
         add(
             "heimdallr_upstream_connections_open", .gauge,
-            "Connections to the upstream, those that are being made and idle ones included.", \.open)
+            "Connections to the upstream, including idle connections and those being made.", \.open)
         add(
             "heimdallr_upstream_connections_idle", .gauge, "Connections to the upstream that no request uses.", \.idle)
         add(
             "heimdallr_upstream_connections_in_use", .gauge,
-            "Connections to the upstream that are used, or being made.", \.inUse)
+            "Connections to the upstream that a request uses, or that are being made.", \.inUse)
         add(
             "heimdallr_upstream_connections_limit", .gauge,
-            "Connections to the upstream that there may be, on all event loops.", \.limit)
+            "Limit of connections to the upstream, on all event loops.", \.limit)
         add(
             "heimdallr_upstream_connections_opened_total", .counter, "Connections to the upstream that were made.",
             \.opened)
         add(
             "heimdallr_upstream_connections_reused_total", .counter,
-            "Requests that went out on a connection that had served another before.", \.reused)
+            "Requests on a connection that had served another request before.", \.reused)
         add(
             "heimdallr_upstream_waiters", .gauge, "Requests that wait for a connection to the upstream to become free.",
             \.waiting)
@@ -119,7 +119,7 @@ struct MetricsPage {
             "heimdallr_client_connections_open", .gauge, "Connections of programs to the proxy.", traffic.clients.open)
         output.family(
             "heimdallr_client_connections_limit", .gauge,
-            "Connections of programs that are served at once; more wait to be accepted.", traffic.clients.limit)
+            "Limit of connections of programs; further connections wait to be accepted.", traffic.clients.limit)
     }
 
     private func writeCertificates(_ output: inout PrometheusText) {
@@ -128,7 +128,7 @@ struct MetricsPage {
         }
         output.family(
             "heimdallr_certificate_expiry_timestamp_seconds", .gauge,
-            "When a certificate ends that connections depend on, or one of its issuers, in seconds since 1970.",
+            "When a certificate that connections use expires, or one of its issuers, in seconds since 1970.",
             (certificates + shown).map { .init(["kind": $0.kind.rawValue, "name": $0.name], $0.at) })
     }
 
@@ -136,14 +136,14 @@ struct MetricsPage {
         if let audit {
             output.family(
                 "heimdallr_audit_lines_total", .counter,
-                "Lines of the audit stream, by whether they were written or dropped because they could not be.",
+                "Lines of the audit stream, written, or dropped because they could not be written.",
                 [.init(["result": "written"], audit.written), .init(["result": "dropped"], audit.dropped)])
         }
         guard let spans else { return }
         output.family(
-            "heimdallr_spans_exported_total", .counter, "Spans that the collector has taken.", spans.exported)
+            "heimdallr_spans_exported_total", .counter, "Spans that the collector has accepted.", spans.exported)
         output.family(
-            "heimdallr_spans_dropped_total", .counter, "Spans that were lost, by why.",
+            "heimdallr_spans_dropped_total", .counter, "Spans that were lost, by reason.",
             SpanReport.Loss.allCases.map { .init(["reason": $0.rawValue], spans.dropped[$0] ?? 0) })
     }
 
@@ -158,7 +158,7 @@ struct MetricsPage {
             }
         }
         output.family(
-            "heimdallr_token_requests_total", .counter, "Requests to the token endpoint, by how they ended.", requests)
+            "heimdallr_token_requests_total", .counter, "Requests to the token endpoint, by result.", requests)
         output.begin(
             "heimdallr_token_request_duration_seconds", .histogram, "How long the token endpoint took to answer.")
         for (name, client) in counted { output.histogram(label: "client", name, client.durations) }
@@ -171,7 +171,7 @@ struct MetricsPage {
                 }
             })
         output.family(
-            "heimdallr_token_events_total", .counter, "What happened to tokens.",
+            "heimdallr_token_events_total", .counter, "Events of tokens, by kind.",
             counted.flatMap { name, client in
                 TokenMetrics.eventNames.map { .init(["client": name, "event": $0], client.events[$0] ?? 0) }
             })
@@ -194,7 +194,7 @@ struct MetricsPage {
         }
         guard !callers.isEmpty else { return }
         output.family(
-            "heimdallr_callers", .gauge, "Callers whose own tokens are exchanged, as far as they are remembered.",
+            "heimdallr_callers", .gauge, "Remembered callers whose own tokens are exchanged.",
             callers)
     }
 }

@@ -1,10 +1,10 @@
 import HTTPMessage
 import Reactor
 
-/// Keeps other sites' pages from the page, `/status` and `/events`. DNS rebinding shows in Host, a plain request in Origin or
-/// Sec-Fetch-Site.
+/// Keeps other sites' pages from the page, `/status` and `/events`. The Host field reveals DNS rebinding. Origin and
+/// Sec-Fetch-Site reveal a request from another site.
 struct OriginPolicy: Sendable {
-    /// Hosts beside loopback and the listener's address.
+    /// Allowed hosts besides loopback and the listener's address.
     let hosts: [Authority.Host]
 
     enum Refusal: Error, Equatable {
@@ -35,11 +35,11 @@ struct OriginPolicy: Sendable {
     func check(hosts: [String], origins: [String], sites: [String], own: SocketAddress?) throws(Refusal) {
         let host = try checkHost(hosts, own: own)
         for origin in origins where !Self.isSame(origin: origin, host: host) { throw .foreignPage }
-        // `none` is the address bar. `same-site` is not enough, because all ports of localhost are one site.
+        // `none` means the address bar. `same-site` is refused, because all ports of localhost are one site.
         for site in sites where site != "same-origin" && site != "none" { throw .foreignPage }
     }
 
-    /// - Returns: the only Host.
+    /// - Returns: the value of the only Host field.
     @discardableResult
     func checkHost(_ hosts: [String], own: SocketAddress?) throws(Refusal) -> String {
         guard let host = hosts.first, hosts.count == 1 else { throw .noHost }
@@ -51,7 +51,7 @@ struct OriginPolicy: Sendable {
     /// - Parameter listener: its configured address or name.
     func answers(to text: String, listener: String) -> Bool {
         guard let host = Self.host(in: text) else { return false }
-        // A wildcard listener has each address.
+        // A wildcard listener may be reached at any address.
         if listener == "0.0.0.0" || listener == "::", NumericAddress(host) != nil { return true }
         return host == .name(listener.lowercased())
             || answers(to: host, own: SocketAddress(numericHost: listener, port: 0))
@@ -59,19 +59,19 @@ struct OriginPolicy: Sendable {
 
     private func answers(to host: Authority.Host, own: SocketAddress?) -> Bool {
         if host == .name("localhost") || hosts.contains(host) { return true }
-        // A page's host can be any name, but not this address.
+        // The host of a foreign page can be any name, but not this address.
         guard let asked = NumericAddress(host) else { return false }
         return host.isLoopback || own.flatMap { NumericAddress($0) } == asked
     }
 
-    /// The host of a Host field; `nil` for an invalid one. An empty port and a final dot are invalid too, because the Origin
-    /// would differ. No browser sends them.
+    /// Returns the host of a Host field; `nil` if the field is invalid. An empty port and a final dot are also invalid:
+    /// the Origin would differ, and no browser sends them.
     static func host(in text: String) -> Authority.Host? {
         guard !text.hasSuffix(":"), !text.hasSuffix("."), !text.contains(".:") else { return nil }
         return (try? Authority(parsing: text))?.host
     }
 
-    /// Whether an Origin (RFC 6454) names the requested host. Its scheme is https behind a TLS proxy.
+    /// Whether an Origin (RFC 6454) names the requested host. Behind a TLS proxy, its scheme is https.
     private static func isSame(origin: String, host: String) -> Bool {
         for scheme in ["http://", "https://"] where origin.hasPrefix(scheme) {
             return origin.dropFirst(scheme.count).lowercased() == host.lowercased()

@@ -19,7 +19,7 @@ enum PageRoutes {
     static func addProbes(to router: inout AdminRouter, _ model: AdminModel) {
         for path in ["/livez", "/healthz"] {
             router.on("GET", path, .probe) { _, _ in
-                await model.isAlive() ? .plain(200, "ok\n") : .plain(503, "a loop of the proxy does not turn\n")
+                await model.isAlive() ? .plain(200, "ok\n") : .plain(503, "an event loop does not respond\n")
             }
         }
         router.on("GET", "/readyz", .probe) { request, _ in
@@ -43,7 +43,7 @@ enum PageRoutes {
         router.on("GET", "/events", .data) { _, _ in events(model) }
     }
 
-    /// For a job's program in another container, which can't send a signal.
+    /// Adds a path that stops the proxy, for a job's program in another container, which can't send a signal.
     static func addQuitting(to router: inout AdminRouter, _ model: AdminModel) {
         guard model.sources.quit != nil else { return }
         router.on("POST", "/quitquitquit", .data) { _, _ in

@@ -3,9 +3,9 @@ import Glibc
 import Reactor
 import Reports
 
-/// Resources that this process uses, by proc(5). `nil` if unknown, as most are without /proc.
+/// Resources that this process uses (proc(5)). A value is `nil` if unknown; most are unknown without /proc.
 struct ProcessUsage: Sendable, Equatable {
-    /// User and system time of all threads.
+    /// User and system CPU time of all threads.
     var cpuSeconds: Double?
     var residentBytes: Int?
     var virtualBytes: Int?
@@ -19,11 +19,11 @@ struct ProcessUsage: Sendable, Equatable {
     /// Blocks while it reads /proc.
     static var current: ProcessUsage {
         var usage = ProcessUsage(stat: ownStat, pageSize: sysconf(Int32(_SC_PAGESIZE)))
-        // CPU time of the process in microseconds, finer than the ticks of /proc. clock(3).
+        // CPU time of the process in microseconds (clock(3)), finer than the ticks of /proc.
         let time = clock()
         if time >= 0 { usage.cpuSeconds = Double(time) / 1e6 }
         let descriptors = FileSystem.names(in: "/proc/self/fd").count
-        // Minus the open folder itself.
+        // Without the descriptor that reads the folder.
         if descriptors > 0 { usage.openDescriptors = descriptors - 1 }
         if DescriptorLimit.current != .max { usage.descriptorLimit = DescriptorLimit.current }
         usage.startTime = begin
@@ -31,7 +31,7 @@ struct ProcessUsage: Sendable, Equatable {
     }
 
     /// - Parameters:
-    ///   - stat: the line of /proc/self/stat. The name in it is arbitrary.
+    ///   - stat: the line of /proc/self/stat. The program's name in it may contain any characters.
     ///   - pageSize: in bytes.
     init(stat: String, pageSize: Int) {
         guard let end = stat.lastIndex(of: ")") else { return }
@@ -50,10 +50,10 @@ struct ProcessUsage: Sendable, Equatable {
         String(decoding: (try? FileSystem.read("/proc/self/stat", limit: 4096)) ?? [], as: UTF8.self)
     }
 
-    /// Since the start of the machine.
+    /// Start of the process, in clock ticks since the machine's boot.
     private var startTicks: Int?
 
-    /// Computed once, because the wall clock may be set later.
+    /// Start of the process in seconds since 1970. Computed once, because the wall clock may be set later.
     private static let begin: Double? = {
         let usage = ProcessUsage(stat: ownStat, pageSize: 1)
         let ticks = sysconf(Int32(_SC_CLK_TCK))
@@ -67,14 +67,14 @@ struct ProcessUsage: Sendable, Equatable {
 extension MetricsPage {
     func writeProcess(_ output: inout PrometheusText) {
         output.family(
-            "heimdallr_build_info", .gauge, "Always 1; says which version runs.", [.init(["version": version], 1)])
+            "heimdallr_build_info", .gauge, "Always 1; its label is the version.", [.init(["version": version], 1)])
         guard let process else { return }
         output.family(
             "process_cpu_seconds_total", .counter, "User and system CPU time of the process.", process.cpuSeconds)
         output.family(
-            "process_resident_memory_bytes", .gauge, "Memory that the process has in RAM.", process.residentBytes)
+            "process_resident_memory_bytes", .gauge, "Memory of the process in RAM.", process.residentBytes)
         output.family(
-            "process_virtual_memory_bytes", .gauge, "Addresses that the process has taken.", process.virtualBytes)
+            "process_virtual_memory_bytes", .gauge, "Virtual memory of the process.", process.virtualBytes)
         output.family(
             "process_open_fds", .gauge, "Files and sockets that the process has open.", process.openDescriptors)
         output.family(

@@ -7,7 +7,7 @@ struct PrometheusText {
 
     enum Kind: String { case counter, gauge, histogram }
 
-    /// A label's name and value. Names are ours; values are escaped.
+    /// Names and values of labels. Names are fixed, values are escaped.
     typealias Labels = KeyValuePairs<String, String>
 
     struct Sample {
@@ -25,13 +25,13 @@ struct PrometheusText {
 
     init() { text.reserveCapacity(16 * 1024) }
 
-    /// Begins a family, to which the following samples belong.
+    /// Begins a family. The following samples belong to it.
     mutating func begin(_ name: String, _ kind: Kind, _ help: String) {
         family = name
         text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
     }
 
-    /// A whole family.
+    /// Writes a whole family.
     mutating func family(
         _ name: String, _ kind: Kind, _ help: String, _ samples: [Sample]
     ) {
@@ -39,12 +39,12 @@ struct PrometheusText {
         for sample in samples { line(name, sample.labels, sample.value) }
     }
 
-    /// A family of one sample without labels; nothing for `nil`.
+    /// Writes a family of one sample without labels; writes nothing for `nil`.
     mutating func family(_ name: String, _ kind: Kind, _ help: String, _ value: (some Numeric)?) {
         if let value { family(name, kind, help, [Sample([:], value)]) }
     }
 
-    /// Buckets, sum and count of one histogram.
+    /// Writes buckets, sum and count of a histogram.
     mutating func histogram(label name: String, _ value: String, _ histogram: Histogram) {
         var below: UInt64 = 0
         for (bound, count) in zip(histogram.bounds, histogram.counts) {

@@ -13,17 +13,17 @@ struct Readiness {
         /// See `AdministrationSources.Client`.
         var lastRequest = LastTokenRequest()
 
-        /// Name of its authorization server.
+        /// Issuer or token endpoint of the client, as the name of its authorization server.
         var server: String? { issuer ?? tokenEndpoint }
     }
 
-    /// A sentence for each reason against readiness.
+    /// Sentences, one for each reason why the proxy is not ready.
     let objections: [String]
-    /// At least one reason is not a first token request under way.
+    /// Whether there is a reason other than a first token request under way.
     let isUnwell: Bool
 
-    /// - Parameter isStrict: also counts anything degraded as a reason. A token that expired unused is none, because the next
-    ///   request gets a new one.
+    /// - Parameter isStrict: whether degraded parts also count as reasons. A token that expired unused does not count:
+    ///   the next request gets a new token.
     init(_ clients: [Client], isDraining: Bool, isStrict: Bool, refusal: ReloadCounts.Refusal? = nil) {
         var objections: [String] = []
         var pending = 0

@@ -1,7 +1,7 @@
 import HTTPServer
 import Heimdallr
 
-/// Fetches a new token of a client, for the button and the command, and describes the outcome without the token.
+/// Outcome of a forced refresh, for the button and the command. It does not contain the token.
 struct RefreshText {
     let isGood: Bool
     let text: String
@@ -10,7 +10,7 @@ struct RefreshText {
 
     private static let patience = Duration.seconds(30)
 
-    /// Waits for the outcome, up to `patience`.
+    /// Requests a new token, and waits for it up to `patience`.
     static func make(_ client: AdministrationSources.Client, _ model: AdminModel) async -> RefreshText {
         let heimdallr = client.heimdallr
         guard heimdallr.status().callers == nil else {
@@ -43,11 +43,11 @@ struct RefreshText {
     static func bad(_ error: HeimdallrError, _ status: HeimdallrStatus, _ signIn: SignIn) -> String {
         var text = "There is no new token: \(error).\n"
         if let left = status.expiresIn {
-            text += "The one before stays in use; it expires in \(StatusPage.words(left)).\n"
+            text += "The previous token stays in use; it expires in \(StatusPage.words(left)).\n"
         }
         text += "What to do: \(Sentence.ended(Sentence.plain(Advice(signIn).sentence(for: error))))\n"
         if let next = status.nextAttemptIn, next >= .seconds(1) {
-            text += "It is tried again by itself in \(StatusPage.words(next)).\n"
+            text += "The proxy tries again in \(StatusPage.words(next)).\n"
         }
         return text
     }

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Outcome of reading the configuration again, as the command prints it.
+/// Outcome of a reload, as the command prints it.
 public struct ReloadAnswer: Sendable, Equatable {
     public var isGood: Bool
-    /// Whole lines.
+    /// Lines, each with its line end.
     public var text: String
 
     public init(isGood: Bool, text: String) {
@@ -12,11 +12,11 @@ public struct ReloadAnswer: Sendable, Equatable {
     }
 }
 
-/// Counts how often the configuration, and files and commands that it names, were read again. Any thread. Counts of files that it
-/// names no longer stay, so that a counter never decreases.
+/// Counts reloads of the configuration, of its files and of its commands. Counts of files that the configuration no
+/// longer names are kept, so that a counter never decreases. Any thread.
 public final class ReloadCounts: Sendable {
     public enum Thing: Sendable, Hashable {
-        /// A file that changed, by its path.
+        /// A changed file, by its path.
         case file(String)
         /// A run of a command that prints a secret, by its program.
         case command(String)
@@ -31,7 +31,7 @@ public final class ReloadCounts: Sendable {
 
     /// A configuration that was rejected.
     public struct Refusal: Sendable, Equatable {
-        /// A line each.
+        /// Problems, each as a line.
         public var problems: [String]
         public var at = ContinuousClock.now
     }
@@ -41,16 +41,16 @@ public final class ReloadCounts: Sendable {
 
     public init() {}
 
-    /// Set while the last configuration read is not the one in use.
+    /// The rejected configuration, while the last configuration read is not in use.
     public var refusal: Refusal? { lastRefusal.withLock { $0 } }
 
-    /// - Parameter problems: reasons for rejecting the configuration; empty if it is in use.
+    /// - Parameter problems: reasons for rejecting the configuration; empty if it was accepted.
     public func recordConfiguration(problems: [String]) {
         lastRefusal.withLock { $0 = problems.isEmpty ? nil : Refusal(problems: problems) }
         record(.configuration, isGood: problems.isEmpty)
     }
 
-    /// Lists it, with zero counts.
+    /// Adds the thing with zero counts, so that the metrics show it before its first reload.
     public func expect(_ thing: Thing) { counts.withLock { $0[thing] = $0[thing] ?? Counts() } }
 
     public func record(_ thing: Thing, isGood: Bool) {
@@ -75,7 +75,7 @@ extension MetricsPage {
         let commands = things { if case .command(let program) = $0 { program } else { nil } }
         output.family(
             "heimdallr_file_reloads_total", .counter,
-            "Files of secrets, keys and certificates that changed, by whether the new content was good.",
+            "Changed files of secrets, keys and certificates, by result: taken or refused.",
             files.flatMap {
                 [
                     .init(["file": $0.name, "result": "taken"], $0.counts.good),
@@ -83,7 +83,7 @@ extension MetricsPage {
                 ]
             })
         output.family(
-            "heimdallr_secret_command_runs_total", .counter, "Runs of commands that print a secret, by how they ended.",
+            "heimdallr_secret_command_runs_total", .counter, "Runs of commands that print a secret, by result.",
             commands.flatMap {
                 [
                     .init(["command": $0.name, "result": "ok"], $0.counts.good),
@@ -93,7 +93,7 @@ extension MetricsPage {
         let configuration = counts[.configuration] ?? ReloadCounts.Counts()
         output.family(
             "heimdallr_configuration_reloads_total", .counter,
-            "How often the configuration was read again, by whether it was good.",
+            "Reloads of the configuration, by result: taken or refused.",
             [.init(["result": "taken"], configuration.good), .init(["result": "refused"], configuration.bad)])
         output.family(
             "heimdallr_configuration_good", .gauge,

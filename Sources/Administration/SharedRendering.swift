@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Renders a page once for all callers that wait for it. A caller never gets a page whose rendering began before the call.
-/// Renderings keep a distance while callers wait, which leaves the processor to cheaper answers. Any thread.
+/// Renders a page once for all waiting callers. A caller never gets a page whose rendering began before the call.
+/// Consecutive renderings have a pause between them, which leaves CPU time to cheaper answers. Any thread.
 final class SharedRendering<Page: Sendable>: Sendable {
     private struct State {
         var isRendering = false
@@ -10,7 +10,7 @@ final class SharedRendering<Page: Sendable>: Sendable {
 
     private let state = Mutex(State())
     private let distance: Duration
-    /// - Parameter distance: between the end of a rendering and the start of the next.
+    /// - Parameter distance: pause between the end of a rendering and the start of the next.
     init(distance: Duration = .milliseconds(100)) { self.distance = distance }
 
     /// - Parameter render: the same for all callers.

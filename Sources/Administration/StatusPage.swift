@@ -2,8 +2,8 @@ import Heimdallr
 import Reports
 import WireText
 
-/// The page `/status`, as JSON and as text. It has no secret: `HeimdallrStatus` has none, and words of servers were sanitized
-/// when they were read.
+/// The page `/status`, as JSON and as text. It contains no secret: `HeimdallrStatus` has none, and the texts of servers
+/// were sanitized when they were read.
 struct StatusPage {
     let version: String
     let uptime: Duration
@@ -11,7 +11,7 @@ struct StatusPage {
     let clients: [Readiness.Client]
     let traffic: TrafficReport
     var rules: [AdministrationSources.Rule] = []
-    /// Set while the last configuration read is not in use.
+    /// The rejected configuration, while the last configuration read is not in use.
     var refusal: ReloadCounts.Refusal?
     var hasConfigurationChanged = false
     var untrusting: [UntrustingProgram] = []
@@ -19,10 +19,10 @@ struct StatusPage {
     var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
     var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isReady }
 
-    /// As `isDegraded`, except while the proxy starts.
+    /// Like `isDegraded`, but first token requests under way do not count.
     var isUnwell: Bool { Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isUnwell }
 
-    /// Without unused groups of requests that have no upstream.
+    /// Traffic of upstreams, and of groups of requests without an upstream if they were used.
     var upstreams: [UpstreamTraffic] {
         traffic.upstreams.filter { !$0.name.hasPrefix("(") || $0.durations.total > 0 }
     }
@@ -102,7 +102,7 @@ struct StatusPage {
         ])
     }
 
-    /// All requests, and those that failed at the upstream or on the way to it. The proxy's own answers are no failures.
+    /// Counts all requests, and failures of the upstream or its connection. The proxy's own answers are not failures.
     static func counts(_ upstream: UpstreamTraffic) -> (total: Int, failed: Int) {
         let total = upstream.requests.total
         let failed = upstream.ownRequests.rows.filter { $0.code >= 500 }.reduce(0) { $0 + $1.count }
@@ -114,7 +114,7 @@ struct StatusPage {
         return durations.total == 0 ? nil : durations.sum / Double(durations.total)
     }
 
-    /// Different texts of an upstream's rules, in their order.
+    /// Returns the different texts of an upstream's rules, in the order of the rules.
     func texts(
         of upstream: UpstreamTraffic, most: Int = .max, _ text: (AdministrationSources.Rule) -> String?
     ) -> [String] {
@@ -125,15 +125,15 @@ struct StatusPage {
         return found
     }
 
-    /// Destinations that the configuration names.
+    /// Returns the destinations that the configuration names.
     func destinations(of upstream: UpstreamTraffic) -> [String] { texts(of: upstream, \.destination) }
 
-    /// Credentials that its rules put on requests, without values.
+    /// Returns the credentials that the upstream's rules inject, without values.
     func injections(of upstream: UpstreamTraffic) -> [String] {
         texts(of: upstream) { $0.injection.isEmpty ? nil : $0.injection }
     }
 
-    /// The same for an upstream without a client; `nil` without credentials.
+    /// Returns the injected credentials of an upstream without a client; `nil` if there are none.
     func fixedCredentials(of upstream: UpstreamTraffic) -> String? {
         let found = upstream.client == nil ? injections(of: upstream) : []
         return found.isEmpty ? nil : found.joined(separator: "; ")
@@ -185,7 +185,7 @@ struct StatusPage {
         return text
     }
 
-    /// `503`, or `2 × 502, 1 × 503`.
+    /// Status codes with their counts: `503`, or `2 × 502, 1 × 503`.
     private static func codes(_ requests: [(code: Int, count: UInt64)]) -> String? {
         guard requests.count > 1 else { return requests.first.map { "\($0.code)" } }
         return requests.map { "\($0.count) × \($0.code)" }.joined(separator: ", ")
@@ -248,7 +248,7 @@ struct StatusPage {
 }
 
 extension TrafficGroup {
-    /// Begins a line.
+    /// Name of the group, for the beginning of a line.
     var inWords: String {
         switch self {
         case .unmatched: "hosts that no upstream names, forwarded without a token"

@@ -2,10 +2,10 @@ public import Heimdallr
 import Reports
 import Synchronization
 
-/// Counts outcomes of token requests, and tokens. Any thread. Its labels are clients of the configuration and fixed words.
+/// Counts results of token requests, and events of tokens. Labels are configured clients and fixed words. Any thread.
 public final class TokenMetrics: Sendable {
     struct Client: Sendable {
-        /// By grant type, the client's own first, then refreshes.
+        /// Results by grant type: first the client's own grant, then refreshes.
         var requests: [(grantType: String, results: [TokenRequestReport.Result: UInt64])]
         var durations = Histogram(bounds: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30])
         var events: [String: UInt64] = [:]
@@ -18,10 +18,10 @@ public final class TokenMetrics: Sendable {
 
     private let clients: Mutex<[String: Client]>
 
-    /// - Parameter clients: names and grant types.
+    /// - Parameter clients: names and grant types of all clients.
     public init(clients: [(name: String, grantType: String)]) { self.clients = Mutex(Self.table(clients, [:])) }
 
-    /// Sets the clients of another configuration. Those that stay keep their counts.
+    /// Sets the clients of another configuration. Clients in both configurations keep their counts.
     public func change(to others: [(name: String, grantType: String)]) {
         clients.withLock { $0 = Self.table(others, $0) }
     }

@@ -3,7 +3,7 @@ import Reports
 import WireText
 
 extension WhyText {
-    /// The same for programs.
+    /// Returns the explanation as JSON, for programs.
     func json(_ route: RouteExplanation) -> JSON {
         .object(
             [.init("refused", .bool(isRefused(route))), .init("route", body(route))]

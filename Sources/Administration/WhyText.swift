@@ -78,13 +78,13 @@ struct WhyText {
         return text
     }
 
-    /// The answer to a request when the client's token is unavailable; `nil` if it would get the token, or wait for it.
+    /// Returns the answer to a request without a token; `nil` if the request would get a token, or wait for it.
     func refusal(of name: String) -> TokenRefusal? {
         guard let client = model.sources.client(named: name) else { return nil }
         let status = client.heimdallr.status()
         let error: HeimdallrError
         switch status.state {
-        // The old token is still sent, and the API's answer comes back.
+        // The proxy still sends the old token, and passes on the API's answer.
         case .needsAuthentication where status.isTokenRefused: return nil
         case .needsAuthentication: error = .needsAuthentication
         case .stopped: error = .stopped

@@ -71,7 +71,7 @@ struct RefreshTests {
         #expect(try await admin.run("refresh", "api").ending == .exited(1))
         let again = try await admin.run("refresh", "api")
         #expect(again.ending == .exited(1))
-        #expect(again.errors.contains("It is tried again by itself in 9 min"), "\(again.errors)")
+        #expect(again.errors.contains("The proxy tries again in 9 min"), "\(again.errors)")
         #expect(admin.tokenEndpoint.requests.count == 2)
     }
 

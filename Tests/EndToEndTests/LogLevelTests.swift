@@ -32,7 +32,7 @@ struct LogLevelTests {
             let rest = String(proxy.log.dropFirst(mark))
             return rest.contains("signal=SIGUSR1") ? rest : nil
         }
-        return rest.contains(" debug administration was asked ")
+        return rest.contains(" debug admin request ")
     }
 
     @Test func `it changes while the proxy runs, and back by itself`() async throws {

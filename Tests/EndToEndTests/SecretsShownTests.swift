@@ -259,7 +259,7 @@ struct SecretsShownTests {
 
         // Nothing of this was for show.
         #expect(written.named("the log").contains(" debug a token was requested "))
-        #expect(written.named("the log").contains(" debug administration was asked "))
+        #expect(written.named("the log").contains(" debug admin request "))
         for result in ["success", "refused", "http_error", "bad_answer"] {
             #expect(written.named("the log").contains("result=\(result)"), "\(result)")
         }

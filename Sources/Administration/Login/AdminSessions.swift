@@ -2,11 +2,11 @@ import Cryptography
 import Heimdallr
 import Synchronization
 
-/// Sessions of browsers that have sent `admin.token`. A session ends after twelve hours, or when the token changes. Any thread.
+/// Sessions of browsers that sent `admin.token`. They end after twelve hours, or when the token changes. Any thread.
 final class AdminSessions: Sendable {
     static let lifetime = Duration.seconds(12 * 3600)
     private static let capacity = 64
-    /// Limit of wrong tokens in a minute from one address. Further tokens are refused unseen.
+    /// Limit of wrong tokens from an address in a minute. Further tokens are refused without a check.
     static let patience = GuessLimit.patience
 
     private struct Session {
@@ -21,17 +21,17 @@ final class AdminSessions: Sendable {
 
     private let state = Mutex(State())
 
-    /// Cookies are shared by all ports of a host.
+    /// Name of the session cookie. It contains the port, because all ports of a host share their cookies.
     static func cookie(port: UInt16?) -> String { "heimdallr-session-\(port ?? 0)" }
 
     enum Verdict: Equatable {
         case right
-        /// - Parameter unreported: number of wrong tokens to log now; `nil` if the log's rate limit forbids it.
+        /// - Parameter unreported: number of wrong tokens to log now; `nil` if the log's rate limit is reached.
         case wrong(unreported: Int?)
         case tooMany(unreported: Int?)
     }
 
-    /// Compares a token, unless too many wrong ones have come from the address.
+    /// Compares a token, unless the address has sent too many wrong tokens.
     func judge(
         _ offered: Secret, expected: Secret, from address: String, now: ContinuousClock.Instant = .now
     ) -> Verdict {
@@ -48,7 +48,7 @@ final class AdminSessions: Sendable {
     }
 
     /// Opens a session for a browser that has sent the token.
-    /// - Returns: its identifier; `nil` without random numbers.
+    /// - Returns: the session's identifier; `nil` if no random numbers are available.
     func open(_ token: Secret, now: ContinuousClock.Instant = .now) -> String? {
         guard let id = try? RandomBytes.identifier() else { return nil }
         state.withLock { state in

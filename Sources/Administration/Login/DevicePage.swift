@@ -2,7 +2,7 @@ import HTML
 import Heimdallr
 import QRCode
 
-/// Shows the code to type on another device.
+/// The page with the code to type on another device.
 struct DevicePage {
     let client: String
     let login: DeviceLogin

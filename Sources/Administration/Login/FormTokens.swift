@@ -4,33 +4,33 @@ import HTTPServer
 import Heimdallr
 import WireText
 
-/// Tokens against forged forms: each browser has a cookie, and each form an HMAC of it with the key of this process. Another
-/// server on this host could set the cookie, but not make the token.
+/// Tokens against forged forms. Each browser has a cookie, and each form has an HMAC of that cookie, by a key of this
+/// process. Another server on this host could set the cookie, but could not make the HMAC.
 struct FormTokens: Sendable {
-    /// The same for all proxies of a host, which share cookies.
+    /// Name of the cookie. Proxies on the same host share it.
     static let cookie = "heimdallr-browser"
 
     private let key: [UInt8]
 
-    /// The key comes from the kernel: at the start, libcrypto's generator has not been seeded yet.
+    /// Makes a key from the kernel's random bytes, because libcrypto's generator is not seeded yet at the start.
     init() {
         var generator = SystemRandomNumberGenerator()
         key = (0..<32).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
     }
 
-    /// Whether it can be an identifier of ours.
+    /// Whether a cookie has the form of our identifiers.
     static func isPlausible(_ cookie: String) -> Bool {
         cookie.utf8.count == 22 && cookie.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_".utf8.contains($0) }
     }
 
-    /// The fields of a form that this process made for the browser; `nil` for another one.
+    /// Returns the fields of a form that this process made for the browser; `nil` for any other form.
     func fields(of request: ServerRequest) -> [String: String]? {
         guard let fields = request.form, accepts(fields["csrf"], for: request.cookies[Self.cookie]) else { return nil }
         return fields
     }
 
-    /// A page with forms. A browser without a cookie gets one.
-    /// - Parameter html: gets the forms' token; `nil` only without random numbers.
+    /// Makes a page with forms. A browser without our cookie gets one.
+    /// - Parameter html: receives the forms' token; `nil` only if no random numbers are available.
     func page(
         _ status: Int, for request: ServerRequest, toOtherOrigins: Bool = false, _ html: (String?) async -> HTML
     ) async -> ServerResponse {

@@ -1,7 +1,7 @@
 import Heimdallr
 import Synchronization
 
-/// URLs for signing in. They are complete once the listener has its port. Any thread.
+/// URLs for signing in. They are valid after `setPort`. Any thread.
 final class LoginAddresses: Sendable {
     /// `http://127.0.0.1:8081`, for a browser on this machine.
     private let base = Mutex("")
@@ -14,11 +14,11 @@ final class LoginAddresses: Sendable {
         self.origins = origins
     }
 
-    /// - Parameter port: the kernel's choice.
+    /// - Parameter port: actual port of the listener.
     func setPort(_ port: Int) { base.withLock { $0 = Self.base(host: host, port: "\(port)") } }
 
     static func base(host: String, port: String) -> String {
-        // A wildcard address is not for connecting.
+        // Clients can't connect to a wildcard address.
         let reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host
         return "http://" + (reachable.contains(":") ? "[\(reachable)]" : reachable) + ":\(port)"
     }
@@ -27,14 +27,14 @@ final class LoginAddresses: Sendable {
         client.redirectURI ?? base.withLock { $0 } + "/callback"
     }
 
-    /// The page that signs the client in. It has the origin of the redirect URI, so that the browser sends its cookies when it
-    /// comes back.
+    /// Returns the URL of the page that signs the client in. It has the origin of the redirect URI, so that the browser
+    /// sends the page's cookies after the redirect.
     func loginURL(of client: AdministrationSources.Client) -> String {
         let origin = ownOrigin(of: redirectURI(of: client)).map { $0.scheme + "://" + $0.authority }
         return (origin ?? base.withLock { $0 }) + "/login/" + client.heimdallr.name
     }
 
-    /// Scheme, authority and path of a redirect URI of this listener; `nil` for private schemes and foreign hosts.
+    /// Splits a redirect URI that leads to this listener; returns `nil` for private schemes and foreign hosts.
     func ownOrigin(of redirectURI: String) -> (scheme: String, authority: String, path: String)? {
         guard let mark = redirectURI.firstRange(of: "://") else { return nil }
         let scheme = redirectURI[..<mark.lowerBound].lowercased()
@@ -46,7 +46,7 @@ final class LoginAddresses: Sendable {
         return (scheme, authority.lowercased(), path.isEmpty ? "/" : String(path))
     }
 
-    /// Whether both name the same host and port.
+    /// Whether a Host field and an authority name the same host and port.
     static func isSame(_ host: String, _ authority: String, scheme: String) -> Bool {
         let standard = scheme == "https" ? ":443" : ":80"
         func plain(_ text: String) -> Substring {

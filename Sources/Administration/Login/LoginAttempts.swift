@@ -1,20 +1,20 @@
 import Cryptography
 import Heimdallr
 
-/// Logins under way in this process: attempts at browsers by their `state`, and tickets that tell a command or a page the
-/// progress. Every table is bounded, and an entry lives for ten minutes, or as long as its device code.
+/// Logins under way in this process. Attempts at browsers are stored by `state`. Tickets tell a command or a page the
+/// progress. Tables are bounded. An entry lives for ten minutes, or as long as its device code.
 package struct LoginAttempts {
-    /// Entries of each table. A further one displaces the oldest.
+    /// Limit of entries in each table. At the limit, a new entry displaces the entry that ends first.
     static let capacity = 64
     static let lifetime = Duration.seconds(600)
-    /// Limit of log lines in a minute about answers that belong to no attempt.
+    /// Limit of log lines per minute about answers that belong to no attempt.
     private static let mostReports = 10
 
     /// A browser's proof that it began the attempt.
     package struct Cookie: Sendable {
         static let prefix = "heimdallr-login-"
 
-        /// A new name for each attempt, so that two tabs don't replace each other's cookie.
+        /// Name of the cookie. Each attempt has a new name, so two tabs don't replace each other's cookie.
         package let name: String
         package let value: Secret
 
@@ -24,18 +24,18 @@ package struct LoginAttempts {
     package struct Attempt: Sendable {
         package let login: LoginAttempt
         package let client: Heimdallr
-        /// Cookie of the only browser that may bring the answer; `nil` when only the command with the ticket may.
+        /// Cookie of the only browser that may bring the answer; `nil` if only the command with the ticket may.
         let cookie: Cookie?
-        /// Ticket that shows the outcome.
+        /// Ticket that receives the outcome.
         let ticket: String?
         var expiresAt: ContinuousClock.Instant
-        /// A copy of it is in the shared store.
+        /// Whether the shared store has a copy of this attempt.
         var isShared = false
-        /// The client was told of a refused answer. Once is enough.
+        /// Whether the client has already been told of a refused answer.
         var hasReportedRefusal = false
     }
 
-    /// One login as shown to its beginner.
+    /// Progress of a login, for the command or page that began it.
     package struct Ticket: Sendable {
         package enum Progress: Sendable, Equatable {
             case waiting
@@ -45,31 +45,31 @@ package struct LoginAttempts {
 
         let client: String
         package internal(set) var progress = Progress.waiting
-        /// The client had no token at first, so a token from any login ends this one.
+        /// Whether a token from any login of the client ends this login.
         var isDoneWithAnyToken = false
         package internal(set) var device: DeviceLogin?
-        /// The page shows this device login.
+        /// Whether the page shows this device login.
         var isShown = false
         let expiresAt: ContinuousClock.Instant
-        /// Asks the server about the device code.
+        /// Task that asks the server about the device code.
         var work: Task<Void, Never>?
     }
 
     package enum Refusal: Error, Equatable {
-        /// Finished, too old, or of another process.
+        /// The attempt is finished, too old, or belongs to another process.
         case unknown
-        /// Begun in another browser.
+        /// The attempt began in another browser.
         case foreign
-        /// Begun by a command, which waits for the address.
+        /// A command began the attempt, and waits for the address.
         case commands
     }
 
     private var attempts: [String: Attempt] = [:]
     private var tickets: [String: Ticket] = [:]
-    /// Successful attempts by `state`: a browser may load their page again.
+    /// Successful attempts by `state`, for browsers that load the final page again.
     private var finished: [String: Attempt] = [:]
-    /// End times of passes. A pass leads from our page at one host name to the same page at another, which a browser
-    /// treats as another site.
+    /// End times of passes. A pass admits a redirect from our page to the same page under another host name, which a
+    /// browser treats as another site.
     private var passes: [String: ContinuousClock.Instant] = [:]
     private var reports: [ContinuousClock.Instant] = []
 
@@ -80,7 +80,7 @@ package struct LoginAttempts {
         attempts[attempt.login.state] = attempt
     }
 
-    /// Removes the attempt, so that it is finished once only. It stays when another browser asks.
+    /// Removes and returns the attempt, so that it is finished only once. Requests of other browsers do not remove it.
     mutating func take(
         state: String, cookies: [String: String], now: ContinuousClock.Instant
     ) -> Result<Attempt, Refusal> {
@@ -91,7 +91,7 @@ package struct LoginAttempts {
         return .success(attempt)
     }
 
-    /// Removes the attempt of a command.
+    /// Removes and returns the attempt of a command.
     mutating func take(ofCommand ticket: String, now: ContinuousClock.Instant) -> Attempt? {
         guard let (state, attempt) = attempts.first(where: { $1.ticket == ticket && $1.cookie == nil }) else {
             return nil
@@ -100,14 +100,14 @@ package struct LoginAttempts {
         return attempt.expiresAt > now ? attempt : nil
     }
 
-    /// The attempts of a browser.
+    /// Returns the `state` of each attempt of a browser.
     func states(of cookies: [String: String], now: ContinuousClock.Instant) -> [String] {
         attempts.filter { $1.expiresAt > now && $1.cookie?.isAmong(cookies) == true }.map(\.key)
     }
 
     func loginMethod(state: String) -> LoginMethod? { attempts[state]?.client.loginMethod }
 
-    /// Clients to tell of a refused answer: each client once, for each attempt once.
+    /// Returns the clients to tell of a refused answer. Each attempt counts only once.
     mutating func clientsToTell(states: [String]) -> [Heimdallr] {
         var clients: [String: Heimdallr] = [:]
         for state in states where attempts[state]?.hasReportedRefusal == false {
@@ -117,7 +117,7 @@ package struct LoginAttempts {
         return Array(clients.values)
     }
 
-    /// Whether the log may have another line about an answer that belongs to no attempt.
+    /// Whether to log another line about an answer that belongs to no attempt.
     mutating func mayReport(now: ContinuousClock.Instant) -> Bool {
         reports.removeAll { now - $0 > .seconds(60) }
         guard reports.count < Self.mostReports else { return false }
@@ -131,7 +131,7 @@ package struct LoginAttempts {
         finished[attempt.login.state]?.expiresAt = now + Self.lifetime
     }
 
-    /// The client of a successful attempt, for the browser that signed it in.
+    /// Returns the client of a successful attempt, if this browser made the attempt.
     func finished(state: String, cookies: [String: String], now: ContinuousClock.Instant) -> String? {
         guard let finished = finished[state], finished.expiresAt > now, finished.cookie?.isAmong(cookies) == true
         else { return nil }
@@ -178,7 +178,7 @@ package struct LoginAttempts {
         }
     }
 
-    /// The device login under way that the page shows.
+    /// Returns the ticket of the running device login that the page shows.
     func shownDevice(of client: String, now: ContinuousClock.Instant) -> String? {
         tickets.first {
             $1.isShown && $1.client == client && $1.progress == .waiting && $1.expiresAt > now
@@ -188,7 +188,7 @@ package struct LoginAttempts {
     mutating func show(_ id: String) { tickets[id]?.isShown = true }
 
     /// Removes a ticket and its attempts.
-    /// - Returns: its task, to be cancelled.
+    /// - Returns: the ticket's task, to be cancelled.
     mutating func cancel(_ id: String) -> Task<Void, Never>? {
         guard let ticket = tickets.removeValue(forKey: id) else { return nil }
         attempts = attempts.filter { $0.value.ticket != id }
@@ -204,7 +204,7 @@ package struct LoginAttempts {
 }
 
 extension Dictionary {
-    /// Makes room for one more entry of `capacity`: removes ended entries, or else the one that ends first.
+    /// Makes room for one more entry: removes all ended entries, or else, at the capacity, the entry that ends first.
     /// - Returns: the removed entries.
     @discardableResult
     mutating func makeRoom(

@@ -2,7 +2,7 @@ import HTTPServer
 import Heimdallr
 import WireText
 
-/// Routes for `heimdallr-proxy login`: begin a login, show its progress, and end it. Answers are JSON, errors a sentence.
+/// Routes of `heimdallr-proxy login`: begin, show and end a login. Answers are JSON, errors are sentences.
 struct LoginCommandRoutes: Sendable {
     let model: AdminModel
 
@@ -52,7 +52,7 @@ struct LoginCommandRoutes: Sendable {
         ]
     }
 
-    /// Without a user name, answers only with the method.
+    /// Signs in with user name and password. Without these fields, only answers with the method.
     private func password(_ client: Heimdallr, _ request: ServerRequest) async throws(LoginError) -> ServerResponse {
         guard let fields = request.form, let username = fields["username"], let password = fields["password"]
         else { return Self.json(["method": "password"]) }
@@ -73,7 +73,7 @@ struct LoginCommandRoutes: Sendable {
         }
     }
 
-    /// Takes the redirect's address, which a person has pasted.
+    /// Takes the address of the redirect, pasted by a person.
     private func hand(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
         guard let id = context.parameters["ticket"],
             await model.logins.finishForCommand(id, redirectedTo: request.text)
@@ -81,7 +81,7 @@ struct LoginCommandRoutes: Sendable {
         return progress(context)
     }
 
-    /// With sentences about permissions that were not granted.
+    /// Reports success, with sentences about permissions that were not granted.
     private static func done(_ client: Heimdallr?) -> ServerResponse {
         let notes = client.map { Shortfall($0.status()).sentences } ?? []
         return json(["state": "done", "notes": .array(notes.map { .string($0) })])

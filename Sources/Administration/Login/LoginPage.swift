@@ -2,9 +2,9 @@ import HTML
 import HTTPServer
 import Heimdallr
 
-/// Pages of a login that ends or fails. They never show a code, a state or a token.
+/// Pages at the end of a login. They never show a code, a state or a token.
 enum LoginPage {
-    /// Also names what the server did not grant.
+    /// The page after a success. It also names permissions that the server did not grant.
     static func success(_ client: HeimdallrStatus) -> ServerResponse {
         let shortfall = Shortfall(client)
         var lines = [
@@ -18,7 +18,7 @@ enum LoginPage {
         return .page(200, page.html)
     }
 
-    /// A page whose script sends the implicit grant's answer, which is in the URL's fragment.
+    /// A page whose script sends the answer of the implicit grant from the URL's fragment.
     static var handingOver: ServerResponse {
         var page = message(
             headline: "Signing in", tone: "busy",
@@ -31,19 +31,19 @@ enum LoginPage {
         MessagePage(title: headline, headline: headline, tone: tone, lines: lines, isCallback: true)
     }
 
-    /// The page for an error without a state, whose sender and attempt are unknown.
+    /// The page for an error without a state. Its sender and its attempt are unknown.
     static func denial(_ error: OAuthError) -> ServerResponse {
         notSignedIn(
             "The authorization server, or the page that sent you here, refused a sign-in without naming it. Nothing was "
                 + "stored, and a sign-in under way is unchanged. It says:", quote: "\(error)")
     }
 
-    /// An answer with a parameter twice.
-    /// - Parameter name: one of a few that we know.
+    /// The page for an answer with a repeated parameter.
+    /// - Parameter name: a fixed name, not text of the server.
     static func repeatedParameter(_ name: String) -> ServerResponse {
         notSignedIn(
-            "The answer has the parameter “\(name)” twice, and nobody can say which one counts. Nothing was stored, and a "
-                + "sign-in that is under way stays as it is.")
+            "The answer has the parameter “\(name)” twice, so its meaning is unclear. Nothing was stored, and a "
+                + "sign-in that is under way is unchanged.")
     }
 
     private static func notSignedIn(_ line: String, quote: String? = nil) -> ServerResponse {
@@ -63,7 +63,7 @@ enum LoginPage {
         return .page(status, page.html)
     }
 
-    /// The page for a successful answer that came again.
+    /// The page for a successful answer that the browser has sent again.
     static func repeated(_ client: String) -> ServerResponse {
         let page = message(
             headline: "Signed in already", tone: "good",
@@ -88,7 +88,7 @@ enum LoginPage {
                     + "it can still be finished in the browser that began it.",
                 "Go back to that browser, or begin again from the overview.", isCallback: true)
         case .commands:
-            // No callback page, because the command needs the address with its query.
+            // Not a callback page: its script would remove the query, which the command needs.
             failure(
                 400, "Go back to the terminal",
                 "This sign-in was begun by heimdallr-proxy login --paste. Copy the whole address of this page and paste "
@@ -96,7 +96,7 @@ enum LoginPage {
         }
     }
 
-    /// The error, with advice.
+    /// Returns the error as a sentence, with advice.
     static func sentence(_ error: LoginError, _ signIn: SignIn) -> String {
         var text = "\(error)"
         if case .refused(let refusal) = error, signIn.method == .password, refusal.code == .invalidGrant {
@@ -115,7 +115,7 @@ enum LoginPage {
         }
     }
 
-    /// Asks a person for a confirmation after another site led here.
+    /// The page that asks for a confirmation after another site has led here.
     static func confirmation(_ client: String) -> HTML {
         PageLayout(title: "Sign in").card(
             """

@@ -11,7 +11,7 @@ struct LoginRoutes: Sendable {
 
     private var start: LoginStart { LoginStart(model: model) }
 
-    /// Added last: callbacks may have any path that no other route has.
+    /// Adds the routes. Call this last: callbacks may have any path that no other route has.
     func add(to router: inout AdminRouter) {
         router.on("GET", "/login/{client}", .page) { request, context in await begin(request, context) }
         router.on("GET", "/login/{client}/{ticket}", .page) { _, context in await device(context) }
@@ -19,7 +19,7 @@ struct LoginRoutes: Sendable {
         addCallbacks(to: &router)
     }
 
-    /// `/callback`, and the paths of other redirect URIs of this listener.
+    /// Adds `/callback`, and the paths of other redirect URIs that lead to this listener.
     private func addCallbacks(to router: inout AdminRouter) {
         let taken = router.reservedNames
         var paths: Set<String> = ["/callback"]
@@ -56,7 +56,7 @@ struct LoginRoutes: Sendable {
                     : "The redirect_uri of client \(name) does not lead to this page.",
                 "Run: \(model.signIn(of: client).command)")
         }
-        // Another site may lead here, but can't begin a login.
+        // Another site may link to this page, but can't begin a login.
         if context.isForeign, !model.logins.spendPass(request.parameter("pass")) {
             return .page(200, LoginPage.confirmation(name))
         }
@@ -83,15 +83,15 @@ struct LoginRoutes: Sendable {
         return mayHaveFragment(beside: query) ? LoginPage.handingOver : await finish(request, answer: "?" + query)
     }
 
-    /// Query that our script leaves in the address bar, followed by the state.
+    /// Begin of the query that our script leaves in the address bar. The state follows.
     private static let done = "done="
 
-    /// Answers a browser that loads the page of a successful sign-in again.
+    /// Answers a browser that reloads the page of a successful sign-in.
     private func again(_ request: ServerRequest, state: String) -> ServerResponse {
         signedIn(request, state: state).map { LoginPage.success($0.status()) } ?? LoginPage.refusal(.unknown)
     }
 
-    /// The client that this browser has signed in with the state, while it has a token.
+    /// Returns the client that this browser has signed in with this state, if the client has a token.
     private func signedIn(_ request: ServerRequest, state: String) -> Heimdallr? {
         guard let name = model.logins.finished(state: state, cookies: request.cookies),
             let client = model.sources.client(named: name)?.heimdallr, client.hasAccessToken
@@ -99,7 +99,7 @@ struct LoginRoutes: Sendable {
         return client
     }
 
-    /// Whether the answer may be in the URL's fragment, which only a script sees, despite this query.
+    /// Whether the answer may be in the URL's fragment, which only a script can read, beside this query.
     private func mayHaveFragment(beside query: String) -> Bool {
         guard !query.isEmpty else { return true }
         let names = Set(query.split(separator: "&").map { $0.prefix { $0 != "=" } })
@@ -117,12 +117,12 @@ struct LoginRoutes: Sendable {
         return await finish(request, answer: (request.query.map { "?" + $0 } ?? "") + "#" + text)
     }
 
-    /// - Parameter answer: query, fragment or both, with `?` and `#` in front.
+    /// - Parameter answer: query, fragment or both, with their `?` and `#`.
     private func finish(_ request: ServerRequest, answer: String) async -> ServerResponse {
-        // A fragment is the whole answer.
+        // If there is a fragment, the query is not part of the answer.
         let told = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
         if let name = Heimdallr.repeatedParameter(in: told.dropFirst(), isFragment: told.hasPrefix("#")) {
-            // The answer is ambiguous, so the attempt stays.
+            // The answer is ambiguous, so the attempt stays valid.
             if model.logins.mayReport() {
                 logger.warning(
                     "an answer to a sign-in was refused", metadata: ["reason": "the parameter \(name) is repeated"])
@@ -139,7 +139,7 @@ struct LoginRoutes: Sendable {
             return client.map { LoginPage.repeated($0.name) } ?? LoginPage.refusal(error)
         }
         let name = taken.client.name
-        // The URL that the browser requested. The client judges it.
+        // The URL that the browser requested. The client checks it.
         let scheme = taken.login.redirectURI.prefix { $0 != ":" }
         let url = "\(scheme)://\(request.hosts.first ?? "")\(request.path)\(answer)"
         do throws(LoginError) {
@@ -152,7 +152,7 @@ struct LoginRoutes: Sendable {
         }
     }
 
-    /// The attempt, perhaps from another proxy of a fleet.
+    /// Takes the attempt from this process, or else from another proxy of the fleet.
     private func take(
         state: String, cookies: [String: String]
     ) async throws(LoginAttempts.Refusal) -> LoginAttempts.Attempt {
@@ -167,7 +167,7 @@ struct LoginRoutes: Sendable {
         }
     }
 
-    /// The answer to an error without a state.
+    /// Answers an error without a state; returns `nil` for any other answer.
     private func denial(_ answer: Substring, _ request: ServerRequest) async -> ServerResponse? {
         guard Heimdallr.refusalWithoutState(in: answer, hiding: []) != nil else { return nil }
         // The server is unknown, so the secrets of all clients are hidden.
@@ -180,7 +180,7 @@ struct LoginRoutes: Sendable {
         return LoginPage.denial(error)
     }
 
-    /// The first `state`. The client refuses a second one.
+    /// Returns the first `state`; empty if there is none.
     private static func state(in answer: some StringProtocol) -> String {
         for pair in answer.dropFirst().split(separator: "&") where pair.hasPrefix("state=") {
             return String(pair.dropFirst("state=".count))

@@ -1,12 +1,12 @@
 import HTTPServer
 import Heimdallr
 
-/// The start of a sign-in: sends the browser to the authorization server.
+/// Start of a sign-in: sends the browser to the authorization server.
 struct LoginStart: Sendable {
     let model: AdminModel
 
-    /// Redirects to the same page at the origin of the redirect URI, where the browser has its cookies when it comes back.
-    /// - Returns: `nil`: the browser is there already.
+    /// Redirects to the same page at the origin of the redirect URI, so that the browser returns with its cookies.
+    /// - Returns: `nil` if the browser is already at that origin.
     func otherOrigin(
         _ client: AdministrationSources.Client, _ request: ServerRequest
     ) throws(LoginError) -> ServerResponse? {
@@ -17,9 +17,9 @@ struct LoginStart: Sendable {
         guard !LoginAddresses.isSame(host, origin.authority, scheme: origin.scheme) else { return nil }
         guard request.method == "GET", request.parameter("pass") == nil else {
             return LoginPage.failure(
-                400, "This address does not fit",
-                "The authorization server redirects to \(origin.scheme)://\(origin.authority), but this page was "
-                    + "requested as \(host) twice.", "Use that address, or change redirect_uri.")
+                400, "This address does not match redirect_uri",
+                "The authorization server redirects to \(origin.scheme)://\(origin.authority), but your browser "
+                    + "opened \(host), even after a redirect.", "Use the server's address, or change redirect_uri.")
         }
         guard let pass = model.logins.newPass() else { throw .noRandomness }
         var url = "\(origin.scheme)://\(origin.authority)/login/\(client.heimdallr.name)?pass=\(pass)"
@@ -29,8 +29,8 @@ struct LoginStart: Sendable {
 
     /// Redirects to the authorization server.
     /// - Parameters:
-    ///   - ticket: ticket of a command, as it came.
-    ///   - agreed: consent to an offer; `nil`: the client has no offer.
+    ///   - ticket: ticket of a command, as received.
+    ///   - agreed: consent to an offer; `nil` if the client has no offer.
     func sendOut(
         _ client: AdministrationSources.Client, ticket named: String?, agreed: String? = nil
     ) async throws(LoginError) -> ServerResponse {
@@ -45,7 +45,7 @@ struct LoginStart: Sendable {
         return response
     }
 
-    /// The ticket, if it belongs to the client.
+    /// Returns the ticket, if it belongs to the client.
     func ticket(_ named: String?, _ client: AdministrationSources.Client) -> String? {
         named.flatMap { model.logins.ticket($0)?.client == client.heimdallr.name ? $0 : nil }
     }

@@ -1,7 +1,7 @@
 import HTML
 import Heimdallr
 
-/// Shows an offer, and a form that continues to the server or takes `client_id` and secret.
+/// The page with an offer. Its form continues to the server, or takes a `client_id` and a secret.
 struct OfferPage {
     let client: String
     let offer: SignInOffer
@@ -9,7 +9,7 @@ struct OfferPage {
     /// Ticket of the command that waits for the sign-in.
     let ticket: String?
     let formToken: String?
-    /// Parts that have changed since the page was shown before.
+    /// Parts of the offer that have changed since the page was last shown.
     let changes: [SignInOffer.Part]
 
     var html: HTML {
@@ -40,7 +40,7 @@ struct OfferPage {
     private var ways: HTML {
         switch offer.client {
         case .configured, .document, .registered: go
-        case .wanted: "<p>The server registers no programs by itself.</p>\(alreadyHTML: typing)"
+        case .wanted: "<p>The server does not let programs register themselves.</p>\(alreadyHTML: typing)"
         case .typed: "\(alreadyHTML: go)<details><summary>Use another client</summary>\(alreadyHTML: typing)</details>"
         case .known:
             """
@@ -115,7 +115,7 @@ extension SignInOffer.Part {
 }
 
 extension SignInOffer {
-    /// Words for the API's demands about the person's authentication; `nil`: there are none.
+    /// The API's demands on the person's authentication, in words; `nil` if it has none.
     fileprivate var demands: String? {
         let kind = acrValues.map { "a sign-in of the kind “\($0)”" }
         let age = maxAge.map { $0 == 0 ? "a new sign-in" : "a sign-in in the last \($0) s" }

@@ -1,8 +1,8 @@
 import HTTPServer
 import Heimdallr
 
-/// The page before a sign-in of `client: auto`. It shows the API, its server, the scopes and the client. Its forms carry a digest
-/// of that offer, so that nothing else is done than what the person saw.
+/// The page before a sign-in of `client: auto`. It shows the API, its server, the scopes and the client. Its forms
+/// carry a digest of that offer, so that a changed offer is shown again before the sign-in.
 struct OfferRoutes: Sendable {
     let model: AdminModel
     let forms: FormTokens
@@ -13,10 +13,10 @@ struct OfferRoutes: Sendable {
         router.on("POST", "/client/{client}", .data) { request, context in await take(request, context) }
     }
 
-    /// Reads the API's documents, and shows what a sign-in would do. Changes nothing.
+    /// Reads the API's documents, and shows the effects of a sign-in. Changes nothing.
     /// - Parameters:
     ///   - ticket: ticket of the command that waits for the sign-in.
-    ///   - changes: parts that have changed since the page was shown before.
+    ///   - changes: parts of the offer that have changed since the page was last shown.
     func show(
         _ client: AdministrationSources.Client, _ request: ServerRequest, ticket: String?,
         changes: [SignInOffer.Part] = []
@@ -31,7 +31,7 @@ struct OfferRoutes: Sendable {
         }
     }
 
-    /// Begins the sign-in, takes the id and the secret that a person has typed in, or the wish to register anew.
+    /// Handles a form: begins the sign-in, stores a typed id and secret, or forgets the registration.
     private func take(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
         guard let fields = forms.fields(of: request) else {
             return ServerResponse.page(403, StalePage.html).marked(.staleForm)

@@ -2,17 +2,17 @@ import Cryptography
 import Heimdallr
 import Synchronization
 
-/// Logins under way. `LoginAttempts` holds those of this process, `SharedLogins` the copies for other proxies of a fleet.
-/// Any thread.
+/// Logins under way. `LoginAttempts` holds the logins of this process, `SharedLogins` the copies for other proxies of a
+/// fleet. Any thread.
 package final class PendingLogins: Sendable {
     private let state = Mutex(LoginAttempts())
     private let clock: HeimdallrClock
     private let clients: @Sendable () -> [Heimdallr]
-    /// `nil` without other proxies.
+    /// Copies for other proxies; `nil` without a shared store.
     private let shared: SharedLogins?
 
     /// - Parameters:
-    ///   - clients: those in use. A login under way during a reload goes on with its client's successor.
+    ///   - clients: clients in use. After a reload, a login continues with the new client of the same name.
     ///   - clock: the clock of the clients.
     package init(
         shared: (any PendingLoginStore)? = nil, clients: @escaping @Sendable () -> [Heimdallr] = { [] },
@@ -31,9 +31,9 @@ package final class PendingLogins: Sendable {
     // MARK: At a browser
 
     /// - Parameters:
-    ///   - ticket: shows the outcome; an unknown one has no effect.
+    ///   - ticket: receives the outcome; an unknown ticket has no effect.
     ///   - agreed: as for `Heimdallr.beginLogin(redirectURI:goesAtOnce:agreed:)`.
-    /// - Returns: the browser's destination, and the cookie that it has to bring back.
+    /// - Returns: the URL for the browser, and the cookie that the browser has to bring back.
     package func beginAtBrowser(
         _ client: Heimdallr, redirectURI: String, ticket: String?, agreed: String? = nil
     ) async throws(LoginError) -> (url: String, cookie: LoginAttempts.Cookie) {
@@ -51,8 +51,8 @@ package final class PendingLogins: Sendable {
             if await shared.put(begun) {
                 begun.isShared = true
             } else {
-                // A failed write may have left a copy, with which another proxy would spend the same code. Nobody knows this
-                // state yet, so another one takes its place.
+                // A failed write may have left a copy, and another proxy could spend the same code with it. So a new
+                // attempt replaces this attempt, whose state nobody knows yet.
                 begun = try await begin()
             }
         }
@@ -60,7 +60,7 @@ package final class PendingLogins: Sendable {
         return (begun.login.url, cookie)
     }
 
-    /// - Parameter cookies: the browser's, by name.
+    /// - Parameter cookies: cookies of the browser, by name.
     package func take(
         state key: String, cookies: [String: String], now: ContinuousClock.Instant? = nil
     ) throws(LoginAttempts.Refusal) -> LoginAttempts.Attempt {
@@ -81,11 +81,11 @@ package final class PendingLogins: Sendable {
         update { $0.finished(state: state, cookies: cookies, now: $1) }
     }
 
-    /// Whether the attempt's answer is in the URL's fragment, which only a script sees.
+    /// Whether the attempt's answer is in the URL's fragment, which only a script can read.
     func awaitsFragment(state key: String) -> Bool { state.withLock { $0.loginMethod(state: key) } == .implicit }
 
-    /// Tells the clients of this browser's attempts about an error without a state. The attempts stay.
-    /// - Returns: whether the log should have a line: the error belongs to no attempt, and there were few such lines.
+    /// Tells the clients of this browser's attempts about an error without a state. The attempts stay valid.
+    /// - Returns: whether to log the error: it belongs to no attempt, and the log had few such lines.
     func refused(_ error: OAuthError, cookies: [String: String]) -> Bool {
         let states = update { $0.states(of: cookies, now: $1) }
         tell(.refused(error), of: states)
@@ -98,12 +98,12 @@ package final class PendingLogins: Sendable {
         for client in state.withLock({ $0.clientsToTell(states: states) }) { client.refusedAnswer(error) }
     }
 
-    /// Finishes the login even when the browser leaves, so that no code is spent in vain.
+    /// Finishes the login, also if the browser leaves, so that the code is not spent without effect.
     package func finish(_ attempt: LoginAttempts.Attempt, redirectedTo url: String) async throws(LoginError) {
         if attempt.isShared, let shared {
             let isOurs: Bool
             do { isOurs = try await shared.claim(attempt) } catch {
-                // The copy may still exist. Nothing was sent, so the browser may come again.
+                // The copy may still exist. Nothing was sent, so the browser may try again.
                 update { $0.add(attempt, now: $1) }
                 throw .endpoint(.store(error as? TokenStoreError ?? TokenStoreError("the token store failed")))
             }
@@ -119,7 +119,7 @@ package final class PendingLogins: Sendable {
         update { $0.succeeded(attempt, now: $1) }
     }
 
-    /// Ends a login with the client that has its name now: a reload may have replaced the one that began it.
+    /// Ends a login with the current client of that name: a reload may have replaced the client that began it.
     private func carryOut(
         _ begun: Heimdallr, _ end: (Heimdallr) async throws(LoginError) -> Void
     ) async -> Result<Void, LoginError> {
@@ -146,18 +146,18 @@ package final class PendingLogins: Sendable {
     // MARK: By a command
 
     /// Issues a ticket for a command that sends a person to the page.
-    /// - Parameter anyToken: any login of the client ends this one.
+    /// - Parameter anyToken: whether a token from any login of the client ends this login.
     func openTicket(_ client: String, anyToken: Bool = false) throws(LoginError) -> String {
         var ticket = LoginAttempts.Ticket(client: client, expiresAt: clock.now() + LoginAttempts.lifetime)
         ticket.isDoneWithAnyToken = anyToken
         return try issue(ticket)
     }
 
-    /// Begins a login for a command that will bring back the address of the browser.
+    /// Begins a login for a command that will bring the final address of the browser.
     func beginForCommand(
         _ client: Heimdallr, redirectURI: String
     ) async throws(LoginError) -> (ticket: String, url: String) {
-        // The URL is printed, and opened later.
+        // Not at once: the URL is printed, and a person opens it later.
         let login = try await client.beginLogin(redirectURI: redirectURI, goesAtOnce: false)
         let id = try openTicket(client.name)
         let attempt = attempt(login, client, cookie: nil, ticket: id)
@@ -165,7 +165,7 @@ package final class PendingLogins: Sendable {
         return (id, login.url)
     }
 
-    /// - Returns: `false` when no login waits for an address.
+    /// - Returns: `false` if no login waits for an address.
     func finishForCommand(_ id: String, redirectedTo url: String) async -> Bool {
         guard let attempt = update({ $0.take(ofCommand: id, now: $1) }) else { return false }
         try? await finish(attempt, redirectedTo: url)
@@ -174,7 +174,7 @@ package final class PendingLogins: Sendable {
 
     // MARK: On another device
 
-    /// The device login that the page shows: the one under way, or a new one.
+    /// Returns the ticket of the device login that the page shows: a running login, or a new login.
     func shownDeviceLogin(_ client: Heimdallr) async throws(LoginError) -> String {
         if let running = update({ $0.shownDevice(of: client.name, now: $1) }) { return running }
         let id = try await beginDevice(client)
@@ -191,8 +191,8 @@ package final class PendingLogins: Sendable {
         return id
     }
 
-    /// The ticket. Also polls the server for a device login that began at another proxy, which may have stopped.
-    /// - Parameter id: from the page's address.
+    /// Returns the ticket. Polls the server if the device login began at another proxy, which may have stopped.
+    /// - Parameter id: identifier from the page's address.
     package func resume(_ id: String, _ client: Heimdallr) async -> LoginAttempts.Ticket? {
         if let ticket = ticket(id) { return ticket }
         guard let device = await shared?.device(ticket: id, client) else { return nil }
@@ -218,7 +218,7 @@ package final class PendingLogins: Sendable {
 
     // MARK: Passes
 
-    /// Good once, for a minute; `nil` only without random numbers.
+    /// Returns a pass that is valid once, for a minute; `nil` only if no random numbers are available.
     func newPass() -> String? { update { $0.newPass(now: $1) } }
 
     func spendPass(_ pass: String?) -> Bool { pass.map { pass in update { $0.spend(pass: pass, now: $1) } } ?? false }

@@ -1,14 +1,14 @@
 import Heimdallr
 
-/// Copies of logins in the store that all proxies of a fleet share. With a copy, another proxy can end the login.
+/// Copies of logins in the store that the proxies of a fleet share. With a copy, another proxy can finish the login.
 struct SharedLogins: Sendable {
     let store: any PendingLoginStore
     let clock: HeimdallrClock
 
-    /// Limit of cookies to look up. A browser has one for each login it has begun.
+    /// Limit of cookies to look up. A browser has a cookie for each login that it has begun.
     private static let mostCookies = 8
 
-    /// Without a copy, this process can still end the login.
+    /// Stores a copy. If this fails, only this process can finish the login.
     /// - Returns: whether the copy was stored.
     @discardableResult
     private func put(_ login: PortableLogin, key: String?, life: Duration) async -> Bool {
@@ -28,7 +28,7 @@ struct SharedLogins: Sendable {
         await put(PortableLogin(attempt.login), key: Self.key(attempt), life: LoginAttempts.lifetime)
     }
 
-    /// Only the browser that began the attempt can name it.
+    /// Takes an attempt. Only the browser that began the attempt has the cookie that names it.
     func take(state: String, cookies: [String: String], clients: [Heimdallr]) async -> LoginAttempts.Attempt? {
         guard !state.isEmpty else { return nil }
         let prefix = LoginAttempts.Cookie.prefix
@@ -45,7 +45,7 @@ struct SharedLogins: Sendable {
     }
 
     /// Removes the copy of an attempt, so that no other proxy spends its code.
-    /// - Returns: `false` when another proxy took it before.
+    /// - Returns: `false` if another proxy has already taken the copy.
     func claim(_ attempt: LoginAttempts.Attempt) async throws -> Bool {
         guard let key = Self.key(attempt) else { return true }
         return try await store.takePending(key: key) != nil
@@ -61,8 +61,8 @@ struct SharedLogins: Sendable {
         await put(PortableLogin(login), key: PortableLogin.key(ticket: ticket), life: life)
     }
 
-    /// The copy stays in the store for a third proxy.
-    /// - Returns: `nil` also when the login belongs to other settings of the client.
+    /// Returns a device login that began at another proxy. The copy stays in the store for further proxies.
+    /// - Returns: `nil` also if the login belongs to other settings of the client.
     func device(ticket: String, _ client: Heimdallr) async -> DeviceLogin? {
         let key = PortableLogin.key(ticket: ticket)
         guard let login = await take(key: key), case .device(let device) = login.kind, device.client == client.name

@@ -4,7 +4,7 @@ import WireText
 
 /// Requested permissions that a sign-in was not granted.
 struct Shortfall {
-    /// RFC 3339, in UTC: the end of the token and of the sign-in, without a refresh token; `nil` if the token is kept fresh.
+    /// End of the sign-in without a refresh token, in UTC (RFC 3339); `nil` if the proxy can refresh the token.
     let until: String?
     /// Requested scopes that were not granted.
     let scope: [String]
@@ -18,7 +18,7 @@ struct Shortfall {
         scope = client.scopeNotGranted
     }
 
-    /// For the overview: `signed in until 14:05 UTC`, on another day with the date.
+    /// Text for the overview: `signed in until 14:05 UTC`, with the date on another day.
     var untilWords: String? {
         until.map { until in
             let day = until.prefix(10)
@@ -29,7 +29,7 @@ struct Shortfall {
 
     var scopeWords: String? { scope.isEmpty ? nil : "not granted: \(scope.joined(separator: ", "))" }
 
-    /// Empty if all was granted.
+    /// Sentences about the missing permissions; empty if all were granted.
     var sentences: [String] {
         var sentences: [String] = []
         if let untilWords {

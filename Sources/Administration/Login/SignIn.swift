@@ -1,10 +1,10 @@
 import Heimdallr
 import Reports
 
-/// The way to sign a client in, for logs and pages.
+/// The way in which a person signs in to a client, for logs and pages.
 struct SignIn: Sendable {
     let client: String
-    /// `nil` if the client needs a new refresh token instead of a sign-in.
+    /// Kind of the sign-in; `nil` if the client needs a new refresh token instead.
     let method: LoginMethod?
     /// URL of the page; `nil` if only a terminal can sign in.
     let url: String?

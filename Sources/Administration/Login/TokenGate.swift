@@ -4,9 +4,9 @@ import Heimdallr
 import Logging
 import Reactor
 
-/// Requires `admin.token`, if it is set: from programs in each request, from browsers once, in a form.
+/// Requires `admin.token`, if it is set. Programs send it in each request, browsers once, in a form.
 struct TokenGate: Sendable {
-    /// Read for each request, so that it can be rotated. `nil` if it is not set.
+    /// Source of `admin.token`, which is read for each request, so that it can be rotated; `nil` if it is not set.
     let token: (any SecretProvider)?
     let forms: FormTokens
     let logger: Logger
@@ -41,7 +41,7 @@ struct TokenGate: Sendable {
         return response
     }
 
-    /// `POST /enter`: the form's target.
+    /// Handles `POST /enter`, the target of the token's form.
     func enter(_ request: ServerRequest) async -> ServerResponse {
         guard let token else { return .redirect(to: "/") }
         guard let fields = forms.fields(of: request) else {
@@ -98,7 +98,7 @@ struct TokenGate: Sendable {
         .problem(.tokenUnreadable, "admin.token can't be read; the log says why.\n")
     }
 
-    /// A path on this host; `/` for others such as `//host` and `/\host`.
+    /// Returns a path on this host; `/` for other targets such as `//host` and `/\host`.
     static func ownPath(_ path: String?) -> String {
         guard let path, path.hasPrefix("/"), !path.hasPrefix("//"), path.utf8.count <= 512,
             path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") })
@@ -107,7 +107,7 @@ struct TokenGate: Sendable {
     }
 }
 
-/// The answer to a form whose cookie has gone.
+/// The answer to a form whose cookie no longer exists or does not match.
 enum StalePage {
     static let html = MessagePage(
         title: "Too old", headline: "This form is too old", tone: "bad",
@@ -121,7 +121,7 @@ struct TokenForm {
     let csrf: String
     /// Path of the next page, on this host.
     let next: String
-    /// Complaint about the last value.
+    /// Sentence about the last value, if that was wrong.
     let wrong: String?
 
     var html: HTML {

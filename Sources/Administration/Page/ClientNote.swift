@@ -2,12 +2,12 @@ import HTML
 import Heimdallr
 import Reports
 
-/// The fault of a client, with advice.
+/// Note below a client on the overview: its fault, with advice.
 struct ClientNote {
-    /// CSS class of its colour.
+    /// CSS class of the note's colour.
     private let tone: String
     private let headline: String
-    /// For a narrow screen.
+    /// Fault in a few words, for a narrow screen.
     private let short: String
     private let detail: String
     private let todo: String?
@@ -74,7 +74,7 @@ struct ClientNote {
     }
 
     /// - Parameters:
-    ///   - failing: a further CSS class of the row, after a space, or nothing.
+    ///   - failing: another CSS class of the row, with a space before it; or empty.
     ///   - facts: details that a narrow screen does not show in the row.
     func html(of name: String, failing: String, facts: String) -> HTML {
         """
@@ -90,7 +90,7 @@ struct ClientNote {
 
     private var toRun: HTML? { command.map { "<p>Run: <code>\($0)</code></p>" } }
 
-    /// With code in another font.
+    /// Returns the text with its code in another font.
     private static func marked(_ text: String) -> HTML {
         Sentence.runs(text).map { run -> HTML in run.isCode ? "<code>\(run.text)</code>" : "\(run.text)" }.joined()
     }

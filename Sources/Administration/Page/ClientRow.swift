@@ -1,12 +1,12 @@
 import HTML
 import Heimdallr
 
-/// A client on the overview: its row, and below it a fault or details.
+/// A client on the overview: a row, and below it a fault or details.
 struct ClientRow {
     private let listed: Readiness.Client
     private let client: HeimdallrStatus
     private let shortfall: Shortfall
-    /// Token of the forms; `nil` without random numbers.
+    /// Token of the forms; `nil` if no random numbers are available.
     private let formToken: String?
 
     init(_ listed: Readiness.Client, formToken: String?) {

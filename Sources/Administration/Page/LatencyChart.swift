@@ -1,7 +1,7 @@
 import Reports
 import WireText
 
-/// A histogram of durations as a few bars, and in words.
+/// A histogram of durations, as bars and in words.
 struct LatencyChart {
     struct Bar: Equatable {
         var x: Int
@@ -43,7 +43,7 @@ struct LatencyChart {
     var summary: String { "half in \(Self.text(seconds: median)), 95 % in \(Self.text(seconds: percentile95))" }
     var quantiles: String { "p50 \(Self.text(seconds: median)) · p95 \(Self.text(seconds: percentile95))" }
 
-    /// Interpolates linearly in a bucket. The last bucket counts as its lower bound.
+    /// Estimates a quantile by linear interpolation in its bucket. The last bucket counts as its lower bound.
     static func quantile(_ share: Double, _ histogram: Histogram) -> Double {
         let wanted = Double(histogram.total) * share
         var below = 0.0
@@ -68,6 +68,6 @@ struct LatencyChart {
 }
 
 extension DecimalText {
-    /// With at most one digit behind the point.
+    /// Writes a number with at most one digit behind the point.
     static func tenths(_ value: Double) -> String { thousandths((value * 10).rounded() / 10) }
 }

@@ -2,7 +2,7 @@ import HTML
 
 /// A page that reports an outcome.
 struct MessagePage {
-    /// Offer after a failed sign-out: forget the tokens here.
+    /// Offer to forget the tokens locally, after a failed sign-out.
     struct Forgetting {
         var client: String
         /// The form's token.
@@ -13,20 +13,20 @@ struct MessagePage {
     var headline: String
     /// CSS class of the headline's colour.
     var tone: String
-    /// A sentence each.
+    /// Sentences, each shown as a paragraph.
     var lines: [String]
-    /// The page ends a sign-in at a browser. The script removes its query from the address bar.
+    /// Whether the page ends a sign-in at a browser. Its script then removes the query from the address bar.
     var isCallback = false
-    /// The script sends the URL's fragment.
+    /// Whether the script sends the URL's fragment to the proxy.
     var handsOver = false
     /// Sentences about scopes and refresh tokens that were not granted.
     var shortfall: [String] = []
-    /// The time in these sentences, ISO 8601, for the script.
+    /// Time in these sentences (ISO 8601). The script shows it in local time.
     var until: String?
     /// Words of the server.
     var quote: String?
     var forgetting: Forgetting?
-    /// URL to try again.
+    /// URL of the link "Try again".
     var again: String?
 
     var html: HTML {

@@ -2,10 +2,10 @@ import HTML
 import Heimdallr
 import Reports
 
-/// The page `/`. It has no secret: see `StatusPage`.
+/// The page `/`. It contains no secret: see `StatusPage`.
 struct OverviewPage {
     let status: StatusPage
-    /// Token of the forms; `nil` without random numbers.
+    /// Token of the forms; `nil` if no random numbers are available.
     let formToken: String?
 
     var html: HTML {
@@ -118,7 +118,7 @@ struct OverviewPage {
         return ("Degraded", status.clients.contains { $0.status.urgency == 0 } ? "bad" : "warn")
     }
 
-    /// Urgent rows come first; otherwise the order is the configuration's.
+    /// Sorts urgent rows to the front. Rows of equal urgency stay in the order of the configuration.
     private static func failuresFirst<Row>(_ rows: [Row], _ urgency: (Row) -> Int) -> [Row] {
         rows.enumerated().sorted { (urgency($0.element), $0.offset) < (urgency($1.element), $1.offset) }.map(\.element)
     }
@@ -131,7 +131,7 @@ struct OverviewPage {
 }
 
 extension HeimdallrStatus {
-    /// 0 with a fault, 1 if a person has to sign in, otherwise 2.
+    /// Sort key of the overview: 0 for a fault, 1 if a person has to sign in, otherwise 2.
     var urgency: Int {
         if state == .backingOff || lastError != nil || storeFault != nil { return 0 }
         return state == .needsAuthentication ? 1 : 2

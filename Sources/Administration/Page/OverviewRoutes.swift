@@ -36,7 +36,7 @@ struct OverviewRoutes: Sendable {
         var isGood: Bool
         var headline: String
         var text: String
-        /// Client whose tokens can be forgotten without the server.
+        /// Client whose tokens a person may forget without a revocation at the server.
         var forgets: String?
     }
 
@@ -70,18 +70,18 @@ struct OverviewRoutes: Sendable {
     }
 }
 
-/// Renders pages one after the other, so that a probe does not wait behind many of them.
+/// Renders pages one at a time, so that a probe waits for at most one page.
 actor PageQueue {
     func make(_ page: @Sendable () -> HTML) -> HTML { page() }
 }
 
 extension AdminModel {
-    /// The client that the path names.
+    /// Returns the client named in the path.
     func client(_ context: AdminContext) -> AdministrationSources.Client? {
         context.parameters["client"].flatMap { sources.client(named: $0) }
     }
 
-    /// Whether the page can sign it in. Otherwise a command has to.
+    /// Whether a person can sign in to the client at the page. Otherwise a command is needed.
     func signsInHere(_ name: String) -> Bool {
         guard let client = sources.client(named: name) else { return false }
         return switch client.heimdallr.loginMethod {

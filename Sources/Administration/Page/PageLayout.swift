@@ -1,11 +1,11 @@
 import HTML
 
-/// Frame of all pages. The Content-Security-Policy allows styles and scripts in files only.
+/// HTML around all pages. The Content-Security-Policy allows styles and scripts only in files.
 struct PageLayout {
     var title: String
     /// Kind of the page, for the script.
     var kind: String?
-    /// Seconds after which a browser without scripts loads the page again.
+    /// Interval in seconds at which browsers without scripts reload the page; `nil` for never.
     var reload: Int?
 
     func page(_ body: HTML) -> HTML {

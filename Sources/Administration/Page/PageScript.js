@@ -2,7 +2,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
 
-  // Durations, as the server writes them: 3 s, 4 min 10 s, 2 h 5 min, 3 d 4 h.
+  // Formats a duration as the server does: 3 s, 4 min 10 s, 2 h 5 min, 3 d 4 h.
   const words = (seconds) => {
     const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
     const whole = Math.max(0, Math.floor(seconds));
@@ -24,7 +24,7 @@
   };
   setInterval(count, 1000);
 
-  // Changes what differs from `wanted`. Elements that are in both stay, and so do the focus and a press on them.
+  // Changes `place` to look like `wanted`. Elements in both are kept, so they keep the focus and a press of the pointer.
   const become = (place, wanted) => {
     const named = new Map(Array.from(place.children, (child) => [child.id, child]));
     let at = place.firstChild;
@@ -35,13 +35,13 @@
       if (kept === at) at = at.nextSibling; else place.insertBefore(kept, at);
       if (kept.nodeType !== Node.ELEMENT_NODE) { kept.nodeValue = next.nodeValue; continue; }
       for (const { name, value } of next.attributes) if (kept.getAttribute(name) !== value) kept.setAttribute(name, value);
-      // Whoever opened a fold keeps it open.
+      // A fold that a person has opened stays open.
       for (const { name } of Array.from(kept.attributes)) if (!next.hasAttribute(name) && name !== "open") kept.removeAttribute(name);
       become(kept, next);
     }
     while (at) { const gone = at; at = at.nextSibling; gone.remove(); }
   };
-  // Takes a part of the page from the server, as HTML.
+  // Updates the element with this id to the server's HTML.
   const take = (html, id) => {
     const found = new DOMParser().parseFromString(html, "text/html").getElementById(id);
     const place = byId(id);
@@ -56,7 +56,7 @@
     return true;
   };
 
-  // Times of the day, which the server writes in UTC, as this browser's clock shows them.
+  // Converts the server's times from UTC to the browser's time zone.
   function localTimes() {
     for (const place of document.querySelectorAll("[data-until]")) {
       const time = new Date(place.dataset.until);
@@ -73,14 +73,14 @@
   function overview() {
     const notice = byId("notice");
     const connection = byId("connection");
-    // Outcome of the last button. It stays until the next one is pressed.
+    // Shows the outcome of the last pressed button, until another button is pressed.
     let quietUntil = 0;
     const say = (text, failed) => {
       quietUntil = performance.now() + 5000;
       notice.textContent = text;
       notice.classList.toggle("bad", Boolean(failed));
     };
-    // An event. It moves nothing: a button may be under the pointer. A button's own events say nothing new.
+    // Shows an event in a fixed place, so that buttons don't move. Leaves out the events that a pressed button causes.
     const news = byId("news");
     let fading = 0;
     const tell = (text) => {
@@ -89,7 +89,7 @@
       clearTimeout(fading);
       fading = setTimeout(() => { news.textContent = ""; }, 10000);
     };
-    // Beside a sign-out that failed.
+    // Offers to forget the tokens locally, beside the outcome of a failed sign-out.
     const offerForgetting = (form) => {
       const again = form.cloneNode(true);
       const local = document.createElement("input");
@@ -105,7 +105,7 @@
       button.setAttribute("aria-label", "Forget here: " + form.action.split("/").pop());
       notice.append(again);
     };
-    // Only a script can copy, so only a script shows the buttons.
+    // Shows the copy buttons, which only work with this script.
     const showCopying = () => {
       if (!navigator.clipboard) return;
       for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
@@ -147,7 +147,7 @@
       token_refreshed: (event) => `${event.client} has a fresh token.`,
       token_lost: (event) => event.reason === "expired" ? "" : `${event.client} has lost its token.`,
       token_failed: (event) => `${event.client}: ${event.message}.`,
-      needs_authentication: (event) => `${event.client} needs somebody to sign in.`,
+      needs_authentication: (event) => `${event.client} needs a sign-in.`,
     };
     const events = new EventSource("/events");
     for (const name of Object.keys(sentences)) {
@@ -166,7 +166,7 @@
       const form = event.target;
       if (!(form instanceof HTMLFormElement) || form.method !== "post") return;
       event.preventDefault();
-      // A button that is disabled loses the focus.
+      // Not `disabled`: a disabled button loses the focus.
       const buttons = Array.from(form.querySelectorAll("button"));
       if (buttons.some((button) => button.getAttribute("aria-disabled") === "true")) return;
       for (const button of buttons) button.setAttribute("aria-disabled", "true");
@@ -177,7 +177,7 @@
         say((await answer.text()).trim(), !answer.ok);
         if (!answer.ok && answer.status !== 403 && new URL(form.action).pathname.startsWith("/logout/")
             && !form.querySelector("[name=local]")) offerForgetting(form);
-      } catch { say("The proxy can’t be reached; nothing is known of what you asked for.", true); }
+      } catch { say("The proxy can’t be reached. The outcome of this action is unknown.", true); }
       refresh();
     });
   }
@@ -198,19 +198,19 @@
     setTimeout(ask, 2000);
   }
 
-  // What the server sent is not left in the address bar and in the history; what stands behind # goes to the proxy,
-  // which has not seen it.
+  // Removes the server's answer from the address bar and the history. Sends the fragment (behind #) to the proxy,
+  // because browsers do not send fragments.
   async function callback() {
     localTimes();
     const fragment = location.hash.slice(1);
     const target = location.pathname + location.search;
-    // Lets the page be loaded again.
+    // Keeps the state in the address, so that the page can be loaded again.
     const state = new URLSearchParams(fragment || location.search).get("state");
     history.replaceState(null, "", location.pathname + (state ? "?done=" + encodeURIComponent(state) : ""));
     const handOver = byId("outcome").dataset.fragment !== undefined;
     if (!handOver) return;
     const outcome = byId("outcome");
-    if (!fragment) { outcome.textContent = "The server has sent nothing back. Sign in again."; return; }
+    if (!fragment) { outcome.textContent = "The server’s answer is empty. Sign in again."; return; }
     try {
       const answer = await fetch(target, {
         method: "POST", headers: { Accept: "text/html", "Content-Type": "text/plain" }, body: fragment,

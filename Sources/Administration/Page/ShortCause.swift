@@ -1,8 +1,8 @@
 import Heimdallr
 
-/// The fault of a client in a few words, for a narrow screen.
+/// Fault of a client in a few words, for a narrow screen.
 enum ShortCause {
-    /// `nil` without a fault.
+    /// Returns `nil` for a client without a fault.
     static func text(_ client: HeimdallrStatus) -> String? {
         if let error = client.lastError { return text(error) }
         if client.state == .needsAuthentication {
@@ -40,7 +40,7 @@ enum ShortCause {
     private static func text(_ error: HeimdallrHTTPClientError) -> String {
         switch error {
         case .connect: "No connection to the server"
-        case .cut: "The server broke the connection off"
+        case .cut: "The server closed the connection"
         case .dns: "The server’s name can’t be resolved"
         case .tls: "TLS with the server failed"
         case .timeout: "No answer in time"

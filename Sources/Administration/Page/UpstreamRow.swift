@@ -1,22 +1,22 @@
 import HTML
 import Reports
 
-/// An upstream on the overview: its row, and below it the last failure and examples.
+/// An upstream on the overview: a row, and below it the last failure and examples.
 struct UpstreamRow {
     private let upstream: UpstreamTraffic
-    /// Destinations of its requests, at most four.
+    /// Destinations of the upstream's requests, at most four.
     private let destinations: [String]
     /// Commands to copy, at most four.
     private let examples: [String]
-    /// Credentials instead of a client's token.
+    /// Injected credentials of an upstream without a client.
     private let fixed: String?
-    /// Destinations in the sentence about the last failure.
+    /// Configured destinations, for the sentence about the last failure.
     private let configured: [String]
 
     init(_ upstream: UpstreamTraffic, status: StatusPage) {
         self.upstream = upstream
         // At most four, so that many rules don't fill the page.
-        destinations = status.texts(of: upstream, most: 4) { $0.destination ?? "https, the host that was asked for" }
+        destinations = status.texts(of: upstream, most: 4) { $0.destination ?? "https, the requested host" }
         examples = status.texts(of: upstream, most: 4) { $0.example }
         fixed = status.fixedCredentials(of: upstream)
         configured = status.destinations(of: upstream)
@@ -42,7 +42,7 @@ struct UpstreamRow {
             """
     }
 
-    /// Upstreams of one host may have different clients. Neither name contains a slash.
+    /// Identifier in the HTML: upstreams of the same host may have different clients. Neither name contains a slash.
     private var id: String { "\(name.filter { $0 != " " })/\(upstream.client ?? "")" }
 
     private var name: String {
