@@ -22,7 +22,7 @@ enum Grammar {
     /// Of a file or folder.
     static func path(_ text: String) throws(Misfit) -> String {
         guard text != "~", !text.hasPrefix("~/") else {
-            throw Misfit("write the path in full, for nothing here replaces the ~")
+            throw Misfit("write the full path: ~ is not expanded")
         }
         return try nonempty(text)
     }

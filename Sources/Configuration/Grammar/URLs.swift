@@ -13,7 +13,7 @@ struct URLParts {
     init(_ text: String, example: String) throws(Misfit) {
         let advice = Misfit("write an absolute URL such as \(example)", matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+$"#)
         guard !text.utf8.contains(0x20) else {
-            throw Misfit("write the address without spaces; %20 stands for one in a path")
+            throw Misfit("write the URL without spaces; in a path, write %20 for a space")
         }
         guard Grammar.isVisible(text), !text.utf8.contains(where: { "\"<>\\^`{|}".utf8.contains($0) }) else {
             throw advice

@@ -64,7 +64,7 @@ struct AutoReader {
             section.refuse(
                 "grant_type", without: "issuer",
                 saying:
-                    "write the client's server as `issuer`: without a person, nobody sees which server the API names")
+                    "write the client's server as `issuer`: without a sign-in, nobody checks the API's server")
         }
         readProof()
     }
@@ -84,7 +84,7 @@ struct AutoReader {
                 + "`client_document`")
         section.refuse(
             "grant_type", with: "subject_token",
-            saying: "`subject_token` decides about the grant: leave one of them out")
+            saying: "`subject_token` already sets the grant: leave one of them out")
     }
 
     private func needClient(for key: String, _ message: String) {
@@ -107,7 +107,7 @@ struct AutoReader {
             return
         }
         client.authMethod = .privateKeyJWT
-        needClient(for: "client_key", "this needs `client_id` or `client_document`, by which the server knows the key")
+        needClient(for: "client_key", "this needs `client_id` or `client_document`, so that the server finds the key")
         section.note(.signing(key, algorithm: nil, certificate: nil), at: "client_key")
         if client.clientID.isEmpty { client.clientID = auto.clientDocument ?? "" }
     }

@@ -76,7 +76,7 @@ extension ClientReader {
         let assertion = section.has("client_assertion")
         guard assertion || section.has("client_key") else { return }
         for key in Self.keyKeys + Self.jwtKeys where assertion && section.has(key) {
-            section.error(key, "`client_assertion` is signed elsewhere: leave this out, or that")
+            section.error(key, "`client_assertion` is already signed: leave this key or `client_assertion` out")
         }
         if settings.authAlgorithm == .hs256 {
             section.error(

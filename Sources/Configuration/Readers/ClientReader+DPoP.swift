@@ -24,7 +24,7 @@ extension ClientReader {
             return algorithm
         }
         let key = own.secret("key")
-        own.need("key", saying: "\(own.path): write `key`, or `dpop: true` for a key that is made here")
+        own.need("key", saying: "\(own.path): write `key`, or `dpop: true` for a key that the proxy makes")
         guard let key else { return nil }
         own.note(.signing(key, algorithm: algorithm?.rawValue, certificate: nil), at: "key")
         return .key(key, algorithm: algorithm)

@@ -11,7 +11,7 @@ extension ClientReader {
             checkPushing()
         }
         if settings.scope.contains("openid"), !section.has("issuer") {
-            section.warn("scope", "without `issuer` the id token can't be checked, and nobody is shown as signed in")
+            section.warn("scope", "without `issuer` the id token can't be checked, and no signed-in person is shown")
         }
     }
 
@@ -50,7 +50,7 @@ extension ClientReader {
         let url = try Grammar.endpoint(text)
         guard !url.contains("?") else { throw Misfit("write the issuer without a query (from ? on)") }
         if let issuer = withoutWellKnown(url) {
-            throw Misfit("this is the address of its metadata, which is found by itself: write \(issuer)")
+            throw Misfit("this is the URL of the issuer's metadata, not the issuer: write \(issuer)")
         }
         return url
     }
@@ -88,7 +88,7 @@ extension ClientReader {
         }
         let names = (parts.query ?? "").split(separator: "&").map { $0.prefix { $0 != "=" } }
         if let name = names.first(where: { answerNames.contains(String($0)) }) {
-            throw Misfit("write the URI without \(name) in its query: the server's answer brings its own")
+            throw Misfit("write the URI without \(name) in its query: the server's answer adds this parameter")
         }
         return text
     }

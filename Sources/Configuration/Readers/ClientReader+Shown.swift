@@ -51,7 +51,7 @@ extension ClientReader {
         defer { inner.finish() }
         let key = inner.secret("key")
         inner.need(
-            "key", saying: "\(inner.path): write {file: PATH}, or `key` for an assertion that is signed here")
+            "key", saying: "\(inner.path): write {file: PATH}, or `key` for an assertion that the proxy signs")
         // The other keys are checked even without a key.
         var settings = SignedAssertionSettings(key: key ?? .environment(name: ""))
         settings.keyID = inner.value("key_id", Grammar.nonempty)
@@ -88,9 +88,9 @@ extension ClientReader {
         }
         for entry in entries {
             if let key = Self.ownClaims[entry.key] {
-                report(entry, "has a key of its own: write `\(key):` beside `claims`")
+                report(entry, "has a separate key: write `\(key):` beside `claims`")
             } else if ["iat", "jti"].contains(entry.key) {
-                report(entry, "is another one in each assertion, and can't be set")
+                report(entry, "is generated for each assertion, and can't be set")
             }
         }
         guard case .object(let members)? = inner.json(node, "claims") else { return [:] }
@@ -111,7 +111,7 @@ extension ClientReader {
             try Grammar.checked(
                 text, text.utf8.count <= 20 && Grammar.digits(text) != nil,
                 Misfit(
-                    "write the installation's number, which stands at the end of its settings' address",
+                    "write the installation's number, the last part of the URL of its settings",
                     matching: "^[0-9]{1,20}$"))
         }
         let api = section.value("api", Grammar.endpoint)
@@ -132,7 +132,7 @@ extension ClientReader {
             [
                 "client_secret", "token_endpoint_auth_method", "scope", "resource", "audience", "authorization_details",
                 "params", "revocation_endpoint", "dpop",
-            ], saying: "GitHub asks an app for its key alone: leave it out")
+            ], saying: "a GitHub App authenticates only with its key: leave it out")
         for repository in settings.githubApp?.repositories ?? [] where repository.contains("/") {
             section.error("repositories", "write the names of repositories without their owner")
         }

@@ -88,7 +88,7 @@ struct ClientReader {
             require("assertion", grant)
             if case .signed = settings.assertion {
                 section.error(
-                    "assertion", "what is signed here is a JWT: write {file: PATH}, or `grant_type: jwt-bearer`")
+                    "assertion", "the proxy can only sign JWTs: write {file: PATH}, or `grant_type: jwt-bearer`")
             }
         case .githubApp:
             for key in ["key", "installation"] { require(key, grant) }
@@ -226,7 +226,7 @@ struct ClientReader {
             throw Misfit("\"\(text)\" is set by the grant itself and can't be an extra parameter", quotes: false)
         }
         if ownParams.contains(text) {
-            throw Misfit("\"\(text)\" has a key of its own: write `\(text):` beside `params`", quotes: false)
+            throw Misfit("\"\(text)\" has a separate key: write `\(text):` beside `params`", quotes: false)
         }
         return try Grammar.nonempty(text)
     }

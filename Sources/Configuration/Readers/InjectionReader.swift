@@ -39,7 +39,7 @@ struct InjectionReader {
             if let earlier = injections.first(where: { $0.0.collides(with: injection) }) {
                 section.diagnostics.error(
                     element.position,
-                    "\(path): \(injection.target) is what \(earlier.path) sets already: write another "
+                    "\(path): \(injection.target) is already set by \(earlier.path): write another "
                         + "\(injection.isQuery ? "parameter" : "field"), or leave one of them out")
             }
             injections.append((injection, path))
@@ -53,12 +53,12 @@ struct InjectionReader {
         let takesToken = injections.contains(where: \.takesToken)
         if takesToken, !hasClient {
             section.error(
-                Self.key, "this is about the token: write `client` too, a `value` for a fixed key, or leave it out")
+                Self.key, "this injects a token: write `client` too, a `value` for a fixed key, or leave it out")
         }
         if !takesToken, hasClient, isComplete {
             section.error(
                 Self.key,
-                "the token of `client` goes nowhere: add {header: Authorization, scheme: Bearer}, or leave `client` out"
+                "nothing injects the client's token: add {header: Authorization, scheme: Bearer}, or leave `client` out"
             )
         }
     }
@@ -72,7 +72,7 @@ struct InjectionReader {
         guard let kind = ["basic", "sigv4"].first(where: entry.has) else { return readTarget(entry) }
         for key in ["header", "scheme", "query", "value"] + (kind == "basic" ? ["sigv4"] : []) {
             if entry.has(key) {
-                entry.error(key, "`\(kind)` goes into Authorization by itself: leave this or `\(kind)` out")
+                entry.error(key, "`\(kind)` already sets Authorization: leave this key or `\(kind)` out")
             }
             _ = entry.node(key)
         }
@@ -117,7 +117,7 @@ struct InjectionReader {
         }
         guard entry.has("query") else {
             guard entry.has("header") || !entry.has("value") else {
-                entry.error("value", "say where it goes: write `header` or `query` too")
+                entry.error("value", "this value has no place: write `header` or `query` too")
                 return nil
             }
             return .header(

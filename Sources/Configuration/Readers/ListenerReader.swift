@@ -40,7 +40,7 @@ extension Section {
             "unix", "address",
             saying: label + "write host:port, {unix: PATH, mode: \"0660\"}, or {address: HOST:PORT, tls: …}")
         guard has("unix") else {
-            refuse("mode", with: "address", saying: "this is about a Unix socket: write `unix` too, or leave it out")
+            refuse("mode", with: "address", saying: "this applies to Unix sockets: write `unix` too, or leave it out")
             return (address, tls)
         }
         for key in ["address", "tls"] where has(key) {

@@ -27,8 +27,8 @@ extension Loader {
             guard let name = upstream.settings.client, names.contains(name) else { continue }
             diagnostics.error(
                 upstream.clientPosition,
-                "\(upstream.path).client: \(name) is the client of `client: auto` at another upstream, whose API gets its tokens alone: write "
-                    + "`client: auto` here too, or another name")
+                "\(upstream.path).client: \(name) is the client of `client: auto` at another upstream, and "
+                    + "its tokens are only for that API: write `client: auto` here too, or another name")
         }
     }
 

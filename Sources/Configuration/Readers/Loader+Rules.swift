@@ -110,7 +110,7 @@ extension Loader {
                 error(
                     upstream, at: \.clientPosition,
                     ".require_placeholder: the client \(client) exchanges the program's own token "
-                        + "(`subject_token: caller`), which a placeholder is not: leave `require_placeholder` out")
+                        + "(`subject_token: caller`), not a placeholder: leave `require_placeholder` out")
             }
             guard upstream.settings.onExisting != .replace else { continue }
             error(
@@ -135,15 +135,15 @@ extension Loader {
             for listener in callers.listeners where !proxy.listen.contains(where: { $0.endpoint == listener.endpoint })
             {
                 error(
-                    upstream, ".callers: \(listener) is not one of `proxy.listen`: write an address as it stands there")
+                    upstream, ".callers: \(listener) is not one of `proxy.listen`: write an address from that list")
             }
             let ways = callers.listeners.isEmpty ? proxy.listen : callers.listeners
             let known = ways.map { proxy.listenerTLS[$0.endpoint] } + [upstream.settings.listenerTLS]
             if !callers.certificates.isEmpty, !known.contains(where: { $0?.clientCAFile != nil }) {
                 error(
                     upstream,
-                    ".callers: `certificates` are known only at listeners with `tls` that has `client_ca_file`: add it at "
-                        + "one, in `proxy.listen` or here")
+                    ".callers: `certificates` are known only at listeners with `client_ca_file`: add it under "
+                        + "`tls` of a listener, in `proxy.listen` or here")
             }
             if !callers.uids.isEmpty, !(ways + [upstream.settings.listen].compactMap(\.self)).contains(where: \.isUnix)
             {
@@ -163,14 +163,14 @@ extension Loader {
             let path = client.auto == nil ? "clients.\(client.name)" : "the client of \(client.name)"
             if !section.has("admin") {
                 diagnostics.error(
-                    position, "\(path): somebody has to log in, and without `admin` there is no way to: add `admin: {}`"
+                    position, "\(path): a person has to log in, which requires `admin`: add `admin: {}`"
                 )
             }
             // The playground's server ends with the process.
             if configuration.store == .memory, !configuration.playground {
                 diagnostics.warn(
                     position,
-                    "\(path): who logs in has to do so again after each restart: add `store` with `kind: file`")
+                    "\(path): a person has to log in again after each restart: add `store` with `kind: file`")
             }
         }
     }
@@ -195,8 +195,8 @@ extension Loader {
             configuration.upstreams[index].showsForeignCertificate = true
             diagnostics.warn(
                 upstream.position,
-                "\(upstream.path): the tokens of clients.\(client.name) are bound to its certificate, and another one is "
-                    + "shown here: leave out `tls.cert_file` and `tls.key_file`")
+                "\(upstream.path): the tokens of clients.\(client.name) are bound to its certificate, but this "
+                    + "upstream has another certificate: leave out `tls.cert_file` and `tls.key_file`")
         }
     }
 
@@ -239,7 +239,7 @@ extension Loader {
 
     private func refuse(_ proxy: NextProxy, at position: Position, _ path: String) {
         guard case .url(let url) = proxy else { return }
-        refuse(url, at: position, "\(path): `proxy` is this proxy itself", "the next one's address")
+        refuse(url, at: position, "\(path): `proxy` is this proxy itself", "the address of the next proxy")
     }
 
     /// Reports a URL that leads to one of the listeners.

@@ -36,11 +36,11 @@ extension Section {
             if !settings.tunnels.isEmpty { warn("tunnels", "this has no effect without `connect: tunnel`") }
         case .tunnel:
             if !has("tunnels") || isEmptyList("tunnels") {
-                error("connect", "a tunnel needs a place to go: list HOST:PORT pairs under `tunnels`, or \"*\" for any")
+                error("connect", "tunnels need targets: list HOST:PORT pairs under `tunnels`, or \"*\" for any")
             }
             if settings.open, settings.users.isEmpty, settings.tunnels.contains(.any) {
                 warn(
-                    "tunnels", "whoever reaches a listener gets anywhere through it: write `users`, or list the places")
+                    "tunnels", "clients of a listener can reach any public address: write `users`, or list targets")
             }
         }
     }
@@ -78,7 +78,7 @@ extension Section {
     private static func adminAddress(_ text: String) throws(Misfit) -> ListenAddress {
         let address = try Grammar.listener(text)
         guard !address.isUnix else {
-            throw Misfit("write a host and port such as 127.0.0.1:8081; `socket` says where the Unix socket is")
+            throw Misfit("write a host and port such as 127.0.0.1:8081; a Unix socket's path goes into `socket`")
         }
         return address
     }
@@ -129,7 +129,7 @@ extension Section {
         read(key, into: &target, Grammar.nextProxy)
         guard case .url(let url) = target, let userinfo = (try? URLParts(url, example: ""))?.userinfo else { return }
         if userinfo.contains(":"), !isSubstituted(key) {
-            warn(key, "a password stands in the configuration: write ${NAME} in its place")
+            warn(key, "the configuration contains a password: write ${NAME} instead")
         }
     }
 

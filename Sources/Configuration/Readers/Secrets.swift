@@ -25,7 +25,7 @@ extension Section {
                 return nil
             }
             if !scalar.text.contains("${") {
-                warn(key, "a secret stands in the configuration: write {file: PATH} or {env: NAME} instead")
+                warn(key, "the configuration contains a secret: write {file: PATH} or {env: NAME} instead")
             }
             return .literal(text)
         }
@@ -47,7 +47,7 @@ extension Section {
             return nil
         }
         inner.refuse(
-            "refresh", without: "command", saying: "this belongs to `command`: a file and a variable need none")
+            "refresh", without: "command", saying: "this belongs to `command`: a file or a variable needs no `refresh`")
         if !words.isEmpty { return .command(words, refresh: refresh) }
         if let file { return fileSecret(file, label: label(key), at: inner.position(of: "file")) }
         if let variable { return environmentSecret(variable, label: label(key), at: inner.position(of: "env")) }
@@ -104,7 +104,7 @@ extension Section {
         diagnostics.warn(
             position,
             "\(label)\(what) \(first == content.startIndex ? "ends" : "begins") with a space or a line end, which is sent as "
-                + "part of it: remove it")
+                + "part of the secret: remove it")
     }
 
     /// As secrets are read from files: one line end at the end does not count.
@@ -118,8 +118,8 @@ extension Section {
         guard let mode = Files.modeForOthers(path) else { return }
         diagnostics.warn(
             position,
-            "\(label)other users may read the file \(Section.shown(path)) too (mode \(mode)): `chmod 600` it, or 640 for "
-                + "root's file that the proxy's group reads")
+            "\(label)other users may read the file \(Section.shown(path)) too (mode \(mode)): `chmod 600` it, or 640 "
+                + "if root owns it and the proxy's group reads it")
     }
 
     private func fileSecret(_ written: String, label: String, at position: Position) -> SecretSource? {
@@ -164,7 +164,7 @@ extension Section {
         guard !Base64.decode(text.span.trimmed, as: .either, to: { _ in count += 1 }) || count != 32 else { return }
         error(
             name,
-            "this key is no key of 32 bytes, raw or base64: make one with `heimdallr-proxy keygen --output FILE`")
+            "this is not a key of 32 bytes, raw or in base64: make one with `heimdallr-proxy keygen --output FILE`")
     }
 
     /// The current content; `nil` for a file that can't be read, which was reported, and for a command, because checking a

@@ -141,8 +141,8 @@ final class Section {
         }
         let advice =
             isSecret
-            ? "$ and a name stand for themselves here: write ${NAME} for an environment variable"
-            : "$\(Self.shown(name)) stands for itself here: write ${\(Self.shown(name))} for the environment variable"
+            ? "a name after $ is not replaced here: write ${NAME} for an environment variable"
+            : "$\(Self.shown(name)) is not replaced here: write ${\(Self.shown(name))} for the environment variable"
         diagnostics.warn(node.position, label(key, node) + advice)
     }
 
@@ -184,7 +184,7 @@ final class Section {
         return node(key)?.elements.reduce(into: []) { values, element in
             guard let value = read(element) else { return }
             if values.contains(where: { identity($0) == identity(value) }) {
-                error(element, key, "this value stands here twice")
+                error(element, key, "this value is repeated")
             } else {
                 values.append(value)
             }

@@ -89,8 +89,8 @@ enum SigV4Reader {
         }
         guard let url = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI") else {
             throw Misfit(
-                "neither AWS_CONTAINER_CREDENTIALS_FULL_URI nor AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is set, as the "
-                    + "container service does: write `access_key_id` and `secret_access_key` elsewhere",
+                "neither AWS_CONTAINER_CREDENTIALS_FULL_URI nor AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is set. The "
+                    + "container service sets them: elsewhere, write `access_key_id` and `secret_access_key`",
                 quotes: false)
         }
         guard Grammar.isVisible(url), let parts = try? URLParts(url, example: ""), parts.userinfo == nil,
@@ -100,7 +100,7 @@ enum SigV4Reader {
         let isTLS = parts.scheme == "https"
         guard isTLS || host.isLoopback || serviceHosts.contains(host.description) else {
             throw Misfit(
-                "AWS_CONTAINER_CREDENTIALS_FULL_URI is http:// to another host than loopback and the container "
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI is an http:// URL of a host other than loopback and the container "
                     + "service's, so the credentials would cross the network in plain text", quotes: false)
         }
         let path = parts.path.isEmpty ? "/" : String(parts.path)

@@ -55,7 +55,7 @@ struct UpstreamReader {
         let listener = section.listener("listen")
         section.refuse(
             "hosts", without: "listen",
-            saying: "this is about the upstream's own listener: write `listen` too, or leave it out")
+            saying: "this applies to the upstream's own listener: write `listen` too, or leave it out")
         settings.listen = listener?.address
         settings.listenerTLS = listener?.tls
         return listener
@@ -88,10 +88,10 @@ struct UpstreamReader {
         for key in ["on_existing", "require_placeholder"] where section.has(key) && !section.has("inject") {
             section.refuse(
                 key, without: "client",
-                saying: "this is about what is put on: write `client` or `inject` too, or leave it out")
+                saying: "this applies to injected credentials: write `client` or `inject` too, or leave it out")
         }
         section.refuse(
-            "token_wait", without: "client", saying: "this is about the token: write `client` too, or leave it out")
+            "token_wait", without: "client", saying: "this applies to tokens: write `client` too, or leave it out")
     }
 
     // MARK: Other fields
@@ -106,7 +106,7 @@ struct UpstreamReader {
         }
         for (key, name) in names {
             let field = Grammar.spelling(ofField: name)
-            if let other = known[field] { section.error(key, "\(name) stands in `\(other)` already: name it once") }
+            if let other = known[field] { section.error(key, "\(name) is already in `\(other)`: name it only once") }
             known[field] = key
         }
     }
@@ -118,7 +118,7 @@ struct UpstreamReader {
         let field = Grammar.spelling(ofField: name)
         if credentials.contains(field) {
             throw Misfit(
-                "\"\(name)\" carries credentials: `inject` and `on_existing` decide about them", quotes: false)
+                "\"\(name)\" carries credentials: use `inject` and `on_existing` instead", quotes: false)
         }
         guard !Grammar.framingFields.contains(field) else {
             throw Misfit("\"\(name)\" belongs to the connection, which the proxy manages: leave it out", quotes: false)
@@ -170,7 +170,7 @@ struct UpstreamReader {
             if host == .keep, settings.url?.scheme == .http, case .url = settings.proxy {
                 rewrite.error(
                     "host",
-                    "a proxy in between is asked for the whole http:// URL, and Host has to say the same: write an "
+                    "the next proxy gets the whole http:// URL, and Host must name the same host: write an "
                         + "https:// `url`, or leave `proxy` or this out")
             }
             return (rewrite: true, keepsHost: host == .keep)
@@ -199,7 +199,7 @@ struct UpstreamReader {
         let inner = section.section(AutoReader.word)
         guard settings.client == AutoReader.word || section.outline != nil else {
             if inner != nil {
-                section.error(AutoReader.word, "this is about `client: auto`: write that, or leave it out")
+                section.error(AutoReader.word, "this applies to `client: auto`: write that, or leave it out")
             }
             return
         }

@@ -22,9 +22,9 @@ extension Section {
         callers.certificates = list("certificates", Grammar.certificateName) ?? []
         need(
             "users", "uids", "listeners", "certificates",
-            saying: "\(path): write `users`, `uids`, `listeners` or `certificates`, or leave it out for everybody")
+            saying: "\(path): write `users`, `uids`, `listeners` or `certificates`, or leave it out to admit all")
         for key in ["users", "uids", "listeners", "certificates"] where isEmptyList(key) {
-            error(key, "nobody would fit: write at least one")
+            error(key, "an empty list admits nobody: write at least one")
         }
         return callers
     }

@@ -13,9 +13,9 @@ public enum InjectedValue {
 
     /// Visible ASCII without commas, which separate the parts of a signature.
     public static let word: Rule = { bytes in
-        if bytes.isEmpty { return "it is empty: put it in" }
+        if bytes.isEmpty { return "it is empty: write a value" }
         return bytes.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }
-            ? nil : "it holds something else than visible ASCII characters without commas"
+            ? nil : "it may hold only visible ASCII characters, and no comma"
     }
 
     /// RFC 7617, section 2: a colon ends the name.
@@ -28,6 +28,6 @@ public enum InjectedValue {
 
     private static func control(_ bytes: [UInt8]) -> String? {
         bytes.contains { $0 < 0x20 || $0 == 0x7F }
-            ? "it holds a line break or another control character: write the value on one line, without any" : nil
+            ? "it holds a control character, such as a line break: write the value on one line" : nil
     }
 }

@@ -24,7 +24,7 @@ extension Section {
         var settings = InterceptionSettings()
         settings.permit = list("permit", Self.domain) ?? []
         if settings.permit.count > Self.maxDomains {
-            error("permit", "programs take at most \(Self.maxDomains) domains: name a domain above them")
+            error("permit", "programs accept at most \(Self.maxDomains) domains: name a parent domain of several")
         }
         for domain in settings.permit where !domain.contains(".") {
             warn("permit", "the proxy keeps a key that signs for every host under .\(domain)")
@@ -48,7 +48,7 @@ extension Section {
 
     private static func domain(_ text: String) throws(Misfit) -> String {
         guard !text.contains("*"), let host = try? Grammar.host(text), case .name(let name) = host else {
-            throw Misfit("write a domain such as example.com, which stands for the hosts below it, too")
+            throw Misfit("write a domain such as example.com; it includes the hosts below it")
         }
         return name
     }
@@ -60,7 +60,7 @@ extension Section {
         if !upstream.intercepts {
             error(
                 "server_cert_file",
-                "this is about programs whose TLS is opened: write `intercept: true` too, or leave it out")
+                "this applies to intercepted TLS: write `intercept: true` too, or leave it out")
         }
         guard let certificate, let key else { return nil }
         let host = upstream.host.wildcard ? nil : upstream.host.host.bare

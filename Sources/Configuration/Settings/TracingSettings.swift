@@ -51,7 +51,7 @@ extension Section {
         return mapping("headers", to: "secrets", Self.secretShape) { name throws(Misfit) in
             let name = try Grammar.headerName(
                 name, not: Self.collectorFields, "is set by the proxy itself: leave it out")
-            guard known.insert(name.lowercased()).inserted else { throw Misfit("this name stands here twice") }
+            guard known.insert(name.lowercased()).inserted else { throw Misfit("this name is repeated") }
             return name
         } value: { entry, inner in
             let value = inner.secret(entry.key)
@@ -67,7 +67,7 @@ extension Grammar {
 
     /// The collector's URL. A base URL gets the path of OTLP/HTTP for spans.
     static func collector(_ text: String) throws(Misfit) -> String {
-        let instead = "; what the collector wants to see goes into `headers`"
+        let instead = "; credentials for the collector go into `headers`"
         let parts = try URLParts(
             web: text, example: "http://127.0.0.1:4318",
             scheme: "an http:// or https:// URL: spans go by OTLP/HTTP, not by gRPC", user: instead, query: instead)

@@ -45,6 +45,6 @@ struct LookAlike {
     func fault(at location: YAMLText.Location) -> YAMLEvents.Fault {
         .init(
             position: location.position,
-            message: "\(name) stands here: \(advice), or put the value in quotes where it is meant")
+            message: "there is \(name) here: \(advice), or put the value in quotes if it is intended")
     }
 }

@@ -46,8 +46,8 @@ struct YAMLDocument: ~Copyable {
     private static func fault(_ scalar: Unicode.Scalar) -> String {
         let number = "U+\(String(scalar.value, radix: 16, uppercase: true))"
         return switch scalar.value {
-        case 0: "control character U+0: remove it; where there are many, save the file as UTF-8"
-        case 0x85, 0x2028, 0x2029: "invisible line break \(number): begin a new line in its location"
+        case 0: "control character U+0: remove it; if there are many, save the file as UTF-8"
+        case 0x85, 0x2028, 0x2029: "invisible line break \(number): write a normal line break instead"
         case 0xFEFF: "byte order mark \(number) in the middle of the text: remove it"
         default: "control character \(number): remove it"
         }
@@ -138,7 +138,7 @@ struct YAMLDocument: ~Copyable {
             return nil
         }
         if event.hasAnchor {
-            diagnostics.error(event.position, "anchors and aliases are not supported: write the key without")
+            diagnostics.error(event.position, "anchors and aliases are not supported: write the key without an anchor")
         }
         if key == "<<" {
             diagnostics.error(event.position, "merge keys (<<) are not supported: write the keys out")
@@ -151,7 +151,7 @@ struct YAMLDocument: ~Copyable {
             return nil
         }
         if let first = places[key] {
-            diagnostics.error(event.position, "duplicate key \"\(key)\": it stands in \(first.inWords) already")
+            diagnostics.error(event.position, "duplicate key \"\(key)\": it is already in \(first.inWords)")
             return nil
         }
         return key

@@ -102,7 +102,7 @@ import CLibyaml
         guard open.count < Self.maxDepth else {
             throw Fault(
                 position: Self.location(mark).position,
-                message: "nested too deeply: nothing here goes beyond a few levels")
+                message: "nested too deeply: no setting has so many levels")
         }
         open.append(isFlow ? Self.location(mark) : nil)
     }

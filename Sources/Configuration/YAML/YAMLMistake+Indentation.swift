@@ -56,6 +56,6 @@ extension YAMLMistake {
         return Fault(
             location,
             "this line's indentation fits no line above it"
-                + (places.isEmpty ? "" : ": begin it in column \(places), as those it belongs to"))
+                + (places.isEmpty ? "" : ": begin it in column \(places), like the lines it belongs to"))
     }
 }

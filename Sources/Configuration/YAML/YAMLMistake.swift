@@ -67,8 +67,7 @@ struct YAMLMistake {
         while location.column > 1, text[location] != "\\" { location.column -= 1 }
         return Fault(
             location,
-            "this is no escape that YAML knows: write \\\\ for a backslash, or put the value in ' quotes, where it stands "
-                + "for itself")
+            "YAML has no such escape: write \\\\ for a backslash, or put the value in ' quotes")
     }
 
     /// `'it's'`, `"a" b`.
@@ -93,7 +92,7 @@ struct YAMLMistake {
             return Fault(
                 location, "this stands behind the quote that ends the value: remove it, or put all of it in quotes")
         }
-        return Fault(location, "a comma is missing in front of this, or it belongs into the quotes")
+        return Fault(location, "a comma is missing in front of this, or this belongs inside the quotes")
     }
 
     private func mark(at location: Location) -> String { text[location] == "'" ? "'" : "\"" }
@@ -102,7 +101,7 @@ struct YAMLMistake {
 
     private var tab: Fault? {
         guard text[location] == "\t" else { return nil }
-        return Fault(location, "a tab stands here: indent with spaces")
+        return Fault(location, "there is a tab here: indent with spaces")
     }
 
     private var sign: Fault? {
@@ -123,7 +122,7 @@ struct YAMLMistake {
         if problem.hasPrefix("mapping keys are not allowed") { return startingSign(at: location) }
         if problem.hasPrefix("block sequence entries are not allowed") {
             return Fault(
-                location, "a list that begins with - wants lines of its own below the key; in this line write [a, b]")
+                location, "a list with - needs separate lines below the key; on this line, write [a, b]")
         }
         return nil
     }
@@ -168,7 +167,7 @@ struct YAMLMistake {
             )
         }
         if context == "while parsing a flow node" { return Fault(location, "a value is missing in front of this") }
-        return Fault(location, "a comma is missing in front of this, or the value wants quotes")
+        return Fault(location, "a comma is missing in front of this, or the value needs quotes")
     }
 
     // MARK: Documents
@@ -209,7 +208,7 @@ struct YAMLMistake {
             return tooFar(Location(location.line, text.indentation(of: location.line) ?? 1))
         }
         if text.rest(from: Location(location.line, 1)).hasPrefix("--- ") {
-            return Fault(Location(location.line, 1), "write --- in a line of its own, or leave it out")
+            return Fault(Location(location.line, 1), "write --- on a separate line, or leave it out")
         }
         if let indentation = text.indentation(of: location.line), let before = text.lineBefore(location.line),
             let above = text.indentation(of: before), indentation > above,
@@ -219,8 +218,8 @@ struct YAMLMistake {
         }
         return Fault(
             location,
-            "a second key can't stand in this line: put a value that contains \": \" in quotes, or write the key in a line of "
-                + "its own")
+            "a second key can't stand in this line: put a value that contains \": \" in quotes, or write the key "
+                + "on a separate line")
     }
 
     /// `threads 1`, `threads:1`, `threads`.

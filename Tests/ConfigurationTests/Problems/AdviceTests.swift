@@ -31,7 +31,7 @@ struct AdviceTests {
         let warnings = try good(configuration(client: "audience: https://$TENANT/x")).warnings
         #expect(
             warnings == [
-                "c.yaml:5:15: clients.a.audience: $TENANT stands for itself here: write ${TENANT} for the environment "
+                "c.yaml:5:15: clients.a.audience: $TENANT is not replaced here: write ${TENANT} for the environment "
                     + "variable"
             ])
         let lowercase = "audience: $secret_of_mine"

@@ -9,17 +9,17 @@ struct OversightTests {
     @Test(
         "characters that look like others",
         arguments: [
-            "proxy:\n  listen: \u{A0}127.0.0.1:8080\n": "c.yaml:2:11: a no-break space (U+00A0) stands here",
+            "proxy:\n  listen: \u{A0}127.0.0.1:8080\n": "c.yaml:2:11: there is a no-break space (U+00A0) here",
             "proxy:\n\u{A0} listen: 127.0.0.1:8080\n": "c.yaml:2:1: a no-break space (U+00A0)",
             "proxy:\n  threads: 1\n \u{A0}listen: 127.0.0.1:8080\n": "c.yaml:3:2: a no-break space (U+00A0)",
             "proxy:\n  list\u{200B}en: 127.0.0.1:8080\n":
-                "c.yaml:2:7: a zero-width character (U+200B) stands here: remove it",
+                "c.yaml:2:7: there is a zero-width character (U+200B) here: remove it",
             "proxy:\n  listen: 127.0.0.1:8080\u{2060}\n": "c.yaml:2:25: a zero-width character (U+2060)",
             "proxy: {listen: \u{201C}127.0.0.1:8080\u{201D}}\n":
-                "c.yaml:1:17: a typographic quotation mark (U+201C) stands here: write \" or '",
-            "a:\n  \u{2013} host: x\n": "c.yaml:2:3: a typographic dash (U+2013) stands here: write -",
+                "c.yaml:1:17: there is a typographic quotation mark (U+201C) here: write \" or '",
+            "a:\n  \u{2013} host: x\n": "c.yaml:2:3: there is a typographic dash (U+2013) here: write -",
             "clients:\n  a:\n    issuer:\u{A0}x\n":
-                "c.yaml:3:12: a no-break space (U+00A0) stands here: write a plain space",
+                "c.yaml:3:12: there is a no-break space (U+00A0) here: write a plain space",
             "a: \u{202E}x\n": "c.yaml:1:4: a mark of the writing direction (U+202E)",
             "proxy:\n  listen: \"\u{A0}127.0.0.1:8080\"\n": "\": it holds a no-break space (U+00A0)",
             "proxy:\n  listen: 127.0.0.1:\u{FEFF}8080\n":
@@ -62,11 +62,11 @@ struct OversightTests {
             "store: {kind: file, directory: ~, key: {env: KEY}}\n":
                 "store.directory has no value (in YAML ~ means none)",
             "store: {kind: file, directory: ~/t, key: {env: KEY}}\n":
-                "store.directory: write the path in full, for nothing here replaces the ~, not \"~/t\"",
-            "audit: {file: ~/a}\n": "file: write the path in full",
-            "tls: {ca_file: ~/a}\n": "tls.ca_file: write the path in full",
-            "admin: {socket: ~/a}\n": "admin.socket: write the path in full",
-            "clients: {a: {client_id: x, client_secret: {file: ~/s}}}\n": "file: write the path in full",
+                "store.directory: write the full path: ~ is not expanded, not \"~/t\"",
+            "audit: {file: ~/a}\n": "file: write the full path",
+            "tls: {ca_file: ~/a}\n": "tls.ca_file: write the full path",
+            "admin: {socket: ~/a}\n": "admin.socket: write the full path",
+            "clients: {a: {client_id: x, client_secret: {file: ~/s}}}\n": "file: write the full path",
         ] as KeyValuePairs<String, String>)
     func tilde(yaml: String, expected: String) {
         let found = problems(yaml + Self.rest, environment: ["KEY": String(repeating: "k", count: 32)])
@@ -87,7 +87,7 @@ struct OversightTests {
             "clients: {a: {client_id: x, token_endpoint: \"https://i.example:0/t\"}}\nupstreams: []\n":
                 "token_endpoint: write a port from 1 to 65535",
             "upstreams: [{host: a.example, url: \"https://a.example/x y\"}]\n":
-                "url: write the address without spaces; %20",
+                "url: write the URL without spaces; in a path, write %20",
             "clients: {a: {client_id: x, token_endpoint: \" https://i.example/t\"}}\nupstreams: []\n":
                 "token_endpoint: write the address without spaces",
             "upstreams: [{host: a.example, proxy: \"http://p.example:80 \"}]\n":
@@ -111,7 +111,7 @@ struct OversightTests {
             #expect(
                 error.warnings.map(\.description)
                     == [
-                        "c.yaml:2:18: clients.a.client_id: $NAME stands for itself here: write ${NAME} for the environment variable"
+                        "c.yaml:2:18: clients.a.client_id: $NAME is not replaced here: write ${NAME} for the environment variable"
                     ])
         }
     }

@@ -97,7 +97,7 @@ struct AutoTests {
             "client_id: a, client_secret: {env: SECRET}":
                 "auto.client_secret: write the secret's server as `issuer`",
             "client_key: {env: SECRET}":
-                "this needs `client_id` or `client_document`, by which the server knows the key",
+                "this needs `client_id` or `client_document`, so that the server finds the key",
             "client_id: a, client_key_id: k": "auto.client_key_id: this needs `client_key` too",
             "client_id: a, client_secret: {env: SECRET}, client_key: {env: SECRET}":
                 "auto.client_key: there is a `client_secret` already",
@@ -118,7 +118,7 @@ struct AutoTests {
             "client_id: a, subject_token: {client: no}": "\"no\" has to be a client under `clients`",
             "client_id: a, subject_token: {client: machine}": "\"machine\" has to be a client under `clients`",
             "client_id: a, subject_token: {client: idp}, grant_type: authorization_code":
-                "`subject_token` decides about the grant",
+                "`subject_token` already sets the grant",
             "allow_scopes: [\"a b\", \"\\\"\"]": "auto.allow_scopes",
             "discovery: show": "auto.discovery: write one of hide, pass",
             "scope: [a]": "scope",
@@ -132,7 +132,7 @@ struct AutoTests {
         "what does not fit together is refused",
         arguments: [
             "  - {host: \"*.example.org\", client: auto}": "`auto` is for one API: write its exact host",
-            "  - {host: x.example, client: idp, auto: {dpop: true}}": "this is about `client: auto`",
+            "  - {host: x.example, client: idp, auto: {dpop: true}}": "this applies to `client: auto`",
             "  - {host: mcp.example.com, paths: [/x], client: auto, auto: {dpop: true}}":
                 "the upstreams of mcp.example.com with `client: auto` share one client",
             "  - {host: idp, client: auto}": "`clients` has a client idp already",
@@ -150,7 +150,7 @@ struct AutoTests {
         #expect(named.contains { $0.contains("clients.auto: this name is reserved") }, "\(named)")
         let closed = problems(configuration(admin: "proxy: {}"), environment: Self.environment)
         #expect(
-            closed.contains { $0.contains("the client of mcp.example.com: somebody has to log in") }, "\(closed)")
+            closed.contains { $0.contains("the client of mcp.example.com: a person has to log in") }, "\(closed)")
     }
 
     @Test("a sign-in that a restart would lose is warned of")

@@ -24,7 +24,7 @@ struct BadClientValueTests {
             "5:17: clients.a.grant_type: write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, saml2-bearer, token-exchange, github_app or an extension grant's URI, not \"saml\"",
         "grant_type: token-exchange": "2:3: clients.a: `grant_type: token-exchange` needs `subject_token`",
         "grant_type: token-exchange\n    subject_token: ${SECRET}\n    params: {subject_token: x}":
-            "7:14: clients.a.params: \"subject_token\" has a key of its own: write `subject_token:` beside `params`",
+            "7:14: clients.a.params: \"subject_token\" has a separate key: write `subject_token:` beside `params`",
         "grant_type: token-exchange\n    subject_token: ${SECRET}\n    subject_token_type: acces_token":
             "7:25: clients.a.subject_token_type: write access_token, not \"acces_token\"",
         "grant_type: token-exchange\n    subject_token: ${SECRET}\n    requested_token_type: bearer":
@@ -44,7 +44,7 @@ struct BadClientValueTests {
         "authorization_details: [{type: a, x: \(String(repeating: "y", count: 16 * 1024))}]":
             "5:28: clients.a.authorization_details: these are longer than 16 KiB as JSON: leave out what the server does not need",
         "params: {authorization_details: x}":
-            "5:14: clients.a.params: \"authorization_details\" has a key of its own: write `authorization_details:` beside `params`",
+            "5:14: clients.a.params: \"authorization_details\" has a separate key: write `authorization_details:` beside `params`",
         "token_endpoint_auth_method: basic":
             "5:33: clients.a.token_endpoint_auth_method: write client_secret_basic, not \"basic\"",
         "token_endpoint_auth_method: client_secret_post":
@@ -58,7 +58,7 @@ struct BadClientValueTests {
         "client_key: {file: /nonexistent}":
             "5:24: clients.a.client_key: can't read the secret file /nonexistent: there is no such file",
         "client_assertion: {command: [true]}\n    client_key_id: k":
-            "6:20: clients.a.client_key_id: `client_assertion` is signed elsewhere: leave this out, or that",
+            "6:20: clients.a.client_key_id: `client_assertion` is already signed: leave this key or `client_assertion` out",
         "client_key: {command: [true]}\n    client_secret: {env: SECRET}":
             "6:20: clients.a.client_secret: private_key_jwt sends no secret: leave this out",
         "client_key: {command: [true]}\n    token_endpoint_auth_signing_alg: HS256":
@@ -95,7 +95,7 @@ struct BadClientValueTests {
         "client_secret: {command: [/bin/true], refresh: 10ms}":
             "5:52: clients.a.client_secret.refresh: write a duration from 1s to 24h, not \"10ms\"",
         "client_secret: {env: SECRET, refresh: 5m}":
-            "5:43: clients.a.client_secret.refresh: this belongs to `command`: a file and a variable need none",
+            "5:43: clients.a.client_secret.refresh: this belongs to `command`: a file or a variable needs no `refresh`",
         "client_secret: {command: [/bin/true], file: x}":
             "5:20: clients.a.client_secret: write either `file` or `command`, not both",
         "client_secret: {path: x}": "5:20: clients.a.client_secret: write {file: PATH} or {env: NAME}",
@@ -112,7 +112,7 @@ struct BadClientValueTests {
         "resource: https://a/#b":
             "5:15: clients.a.resource: write an absolute URI without a fragment, such as https://api.example.com, not \"https://a/#b\"",
         "params: {scope: a}":
-            "5:14: clients.a.params: \"scope\" has a key of its own: write `scope:` beside `params`",
+            "5:14: clients.a.params: \"scope\" has a separate key: write `scope:` beside `params`",
         "params: [a]": "5:13: clients.a.params: write a mapping of `name: value` lines, not a list",
         "params: {a: [b]}": "5:17: clients.a.params.a: write a single value, not a list",
         "headers: {Authorization: x}":

@@ -16,7 +16,7 @@ struct BadProxyValueTests {
         "unmatched: froward": "2:14: proxy.unmatched: write forward, not \"froward\"",
         "unmatched: allow": "2:14: proxy.unmatched: write one of reject, forward, not \"allow\"",
         "connect: tunnel":
-            "2:12: proxy.connect: a tunnel needs a place to go: list HOST:PORT pairs under `tunnels`, or \"*\" for any",
+            "2:12: proxy.connect: tunnels need targets: list HOST:PORT pairs under `tunnels`, or \"*\" for any",
         "connect: open": "2:12: proxy.connect: write one of reject, tunnel, not \"open\"",
         "tunnels: [x.test]":
             "2:13: proxy.tunnels: write HOST:PORT such as github.com:443, or \"*\" for any, not \"x.test\"",
@@ -24,7 +24,7 @@ struct BadProxyValueTests {
             "2:13: proxy.tunnels: write HOST:PORT such as github.com:443, or \"*\" for any, not \"*.test:443\"",
         "tunnels: [\"https://x.test:443\"]":
             "2:13: proxy.tunnels: write HOST:PORT such as github.com:443, or \"*\" for any, not \"https://x.test:443\"",
-        "tunnels: [x.test:443, X.test.:443]": "2:25: proxy.tunnels: this value stands here twice",
+        "tunnels: [x.test:443, X.test.:443]": "2:25: proxy.tunnels: this value is repeated",
         "header_timeout: 30": "2:19: proxy.header_timeout: write a duration such as 500ms, 30s, 5m or 1h, not \"30\"",
         "header_timeout: 1d": "2:19: proxy.header_timeout: write a duration such as 500ms, 30s, 5m or 1h, not \"1d\"",
         "header_timeout: off":
@@ -54,12 +54,12 @@ struct BadProxyValueTests {
             "2:37: proxy.listen.mode: write permissions in octal such as \"0600\", \"0660\" or \"0666\", not \"0888\"",
         "listen: [{unix: /run/h.sock, moed: \"0660\"}]":
             "2:32: unknown key \"moed\" in proxy.listen; did you mean \"mode\"?",
-        "listen: [unix:/run/h.sock, {unix: /run/h.sock}]": "2:30: proxy.listen: this value stands here twice",
+        "listen: [unix:/run/h.sock, {unix: /run/h.sock}]": "2:30: proxy.listen: this value is repeated",
         "listen: {mode: \"0660\"}":
             "2:11: proxy.listen: write host:port, {unix: PATH, mode: \"0660\"}, or {address: HOST:PORT, tls: …}",
         "listen: 0.0.0.0:8080":
             "2:11: proxy.listen: 0.0.0.0:8080 is not loopback, so other machines could use the tokens: listen on 127.0.0.1, set `users` under `proxy`, or write `open: true` there if that is meant",
-        "listen: [\"[::1]:80\", \"[0::1]:80\"]": "2:24: proxy.listen: this value stands here twice",
+        "listen: [\"[::1]:80\", \"[0::1]:80\"]": "2:24: proxy.listen: this value is repeated",
         "listen: [127.0.0.1:80, localhost:80]":
             "2:26: proxy.listen: localhost:80 is taken by 127.0.0.1:80 in line 2: write another port",
         "private_networks: 10.0.0.0":

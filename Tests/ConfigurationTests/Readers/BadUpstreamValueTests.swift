@@ -43,7 +43,7 @@ struct BadUpstreamValueTests {
         "{host: x.example, client: a, methods: get}":
             "4:43: upstreams[1].methods: methods are case-sensitive: write GET, not \"get\"",
         "{host: x.example, client: a, methods: [GET, GET]}":
-            "4:49: upstreams[1].methods: this value stands here twice",
+            "4:49: upstreams[1].methods: this value is repeated",
         "{host: x.example, client: a, methods: [\"G T\"]}":
             "4:44: upstreams[1].methods: write an HTTP method such as GET, not \"G T\"",
         "{host: x.example, client: a, methods: [TRACE]}":
@@ -75,21 +75,21 @@ struct BadUpstreamValueTests {
         "{host: x.example, set_headers: {Transfer_Encoding: chunked}}":
             "4:37: upstreams[1].set_headers: \"Transfer_Encoding\" belongs to the connection, which the proxy manages: leave it out",
         "{host: x.example, set_headers: {authorization: Basic x}}":
-            "4:37: upstreams[1].set_headers: \"authorization\" carries credentials: `inject` and `on_existing` decide about them",
+            "4:37: upstreams[1].set_headers: \"authorization\" carries credentials: use `inject` and `on_existing` instead",
         "{host: x.example, set_headers: {X-A: \"a\\nb\"}}":
             "4:42: upstreams[1].set_headers.X-A: a header value can't hold line breaks or control characters",
         "{host: x.example, set_headers: {X A: b}}":
             "4:37: upstreams[1].set_headers: write a header name such as X-Api-Key, not \"X A\"",
         "{host: x.example, set_headers: {X-A: b, x_a: c}}":
-            "4:36: upstreams[1].set_headers: x_a stands in `set_headers` already: name it once",
+            "4:36: upstreams[1].set_headers: x_a is already in `set_headers`: name it only once",
         "{host: x.example, remove_headers: [X-A, Cookie]}":
-            "4:45: upstreams[1].remove_headers: \"Cookie\" carries credentials: `inject` and `on_existing` decide about them",
+            "4:45: upstreams[1].remove_headers: \"Cookie\" carries credentials: use `inject` and `on_existing` instead",
         "{host: x.example, remove_headers: Host}":
             "4:39: upstreams[1].remove_headers: \"Host\" belongs to the connection, which the proxy manages: leave it out",
         "{host: x.example, set_headers: {X-A: b}, remove_headers: [x-a]}":
-            "4:62: upstreams[1].remove_headers: x-a stands in `set_headers` already: name it once",
+            "4:62: upstreams[1].remove_headers: x-a is already in `set_headers`: name it only once",
         "{host: x.example, inject: {header: X-Key, value: k}, set_headers: {X-Key: b}}":
-            "4:71: upstreams[1].set_headers: X-Key stands in `inject` already: name it once",
+            "4:71: upstreams[1].set_headers: X-Key is already in `inject`: name it only once",
         "{host: x.example, client: a, on_existing: drop}":
             "4:47: upstreams[1].on_existing: write one of replace, keep, reject, not \"drop\"",
         "{host: x.example, client: a, on_unauthorized: retry}":
@@ -101,7 +101,7 @@ struct BadUpstreamValueTests {
         "{host: x.example, client: a, caller: []}":
             "4:34: unknown key \"caller\" in upstreams[1]; did you mean \"callers\"?",
         "{host: x.example, client: a, hosts: [n.example]}":
-            "4:41: upstreams[1].hosts: this is about the upstream's own listener: write `listen` too, or leave it out",
+            "4:41: upstreams[1].hosts: this applies to the upstream's own listener: write `listen` too, or leave it out",
         "{host: x.example, client: a, listen: 127.0.0.1:8080}":
             "4:42: upstreams[1].listen: 127.0.0.1:8080 is taken by 127.0.0.1:8080 in the default: write another port",
         "{host: x.example, client: a, listen: \"[::]:9\"}":
@@ -109,7 +109,7 @@ struct BadUpstreamValueTests {
         "{host: localhost:8080, client: a}":
             "4:12: upstreams[1]: https://localhost:8080 leads back to this proxy, which listens on 127.0.0.1:8080: write the address of the API in `url`",
         "{host: x.example, client: a, proxy: http://127.0.0.1:8080}":
-            "4:12: upstreams[1]: `proxy` is this proxy itself, which listens on 127.0.0.1:8080: write the next one's address",
+            "4:12: upstreams[1]: `proxy` is this proxy itself, which listens on 127.0.0.1:8080: write the address of the next proxy",
         "{host: b.example., client: a}":
             "4:12: upstreams[1]: b.example matches the same requests as the upstream in line 3: make `host`, `paths`, `methods` or `callers` differ",
         "{host: b.example, client: a, paths: [/x, /]}":

@@ -34,7 +34,7 @@ struct BadValueTests {
             ])
         let folder = try TemporaryFolder()
         let noKey =
-            "store.key: this key is no key of 32 bytes, raw or base64: make one with "
+            "store.key: this is not a key of 32 bytes, raw or in base64: make one with "
             + "`heimdallr-proxy keygen --output FILE`"
         for text in ["short", String(repeating: "k", count: 33), String(repeating: "f0", count: 32)] {
             let file = try folder.write("key", text)

@@ -33,7 +33,7 @@ import Testing
             ", tls: {cert_file: \(other.certificateFile), key_file: \(other.keyFile)}", client: tls)
         #expect(another.upstreams[0].tls.certFile == other.certificateFile)
         #expect(another.upstreams[0].showsForeignCertificate && !configuration.upstreams[0].showsForeignCertificate)
-        #expect(warnings.contains { $0.line == 8 && $0.message.contains("are bound to its certificate, and another") })
+        #expect(warnings.contains { $0.line == 8 && $0.message.contains("are bound to its certificate, but") })
 
         for (upstream, client, words) in [
             (", url: \"http://api.example.com\", allow_plaintext: true", tls, "can't be shown over http://"),

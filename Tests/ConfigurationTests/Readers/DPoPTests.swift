@@ -32,7 +32,7 @@ struct DPoPTests {
         "is refused with what to write instead",
         arguments: [
             ("yes", "write true, or {key: {file: PATH}} for a key of your own"),
-            ("{algorithm: ES256}", "write `key`, or `dpop: true` for a key that is made here"),
+            ("{algorithm: ES256}", "write `key`, or `dpop: true` for a key that the proxy makes"),
             ("{key: {env: KEY}, algorithm: HS256}", "write one of RS256, PS256, ES256, ES384, EdDSA"),
         ])
     func bad(dpop: String, message: String) {

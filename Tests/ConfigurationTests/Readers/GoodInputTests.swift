@@ -119,8 +119,8 @@ struct GoodInputTests {
         let (configuration, warnings) = try good(yaml, file: folder.path + "/c.yaml")
         #expect(
             warnings.map { $0.split(separator: ": ", maxSplits: 1).last.map(String.init) } == [
-                "proxy.tunnels: whoever reaches a listener gets anywhere through it: write `users`, or list the places",
-                "clients.own.client_secret: a secret stands in the configuration: write {file: PATH} or {env: NAME} instead",
+                "proxy.tunnels: clients of a listener can reach any public address: write `users`, or list targets",
+                "clients.own.client_secret: the configuration contains a secret: write {file: PATH} or {env: NAME} instead",
             ])
 
         var proxy = ProxySettings()
@@ -331,7 +331,7 @@ struct GoodInputTests {
             try good(yaml).warnings == [
                 "c.yaml:1:27: proxy.private_networks: this has no effect without `unmatched: forward`, `tunnels: [\"*\"]` or `client: auto`",
                 "c.yaml:3:3: clients.unused: no upstream uses this client",
-                "c.yaml:4:68: clients.used.proxy: a password stands in the configuration: write ${NAME} in its place",
+                "c.yaml:4:68: clients.used.proxy: the configuration contains a password: write ${NAME} instead",
                 "c.yaml:6:12: upstreams[0].host: every host under .internal gets this client's token",
             ])
     }

@@ -66,40 +66,40 @@ struct InjectionTests {
         arguments: [
             "inject: []": "22: upstreams[1].inject: write one entry or a list of up to 8",
             "inject: {header: X}":
-                "22: upstreams[1].inject: this is about the token: write `client` too, a `value` for a fixed key, or leave it out",
+                "22: upstreams[1].inject: this injects a token: write `client` too, a `value` for a fixed key, or leave it out",
             "client: a, inject: [{header: X-Key, value: {env: SECRET}}]":
-                "33: upstreams[1].inject: the token of `client` goes nowhere: add {header: Authorization, scheme: Bearer}, or leave `client` out",
+                "33: upstreams[1].inject: nothing injects the client's token: add {header: Authorization, scheme: Bearer}, or leave `client` out",
             "inject: {value: {env: SECRET}}":
-                "30: upstreams[1].inject.value: say where it goes: write `header` or `query` too",
+                "30: upstreams[1].inject.value: this value has no place: write `header` or `query` too",
             "inject: [{header: X-Key, value: {env: SECRET}}, {header: x_key, value: {env: SECRET}}]":
-                "62: upstreams[1].inject[1]: the field x_key is what upstreams[1].inject[0] sets already: write another field, or leave one of them out",
+                "62: upstreams[1].inject[1]: the field x_key is already set by upstreams[1].inject[0]: write another field, or leave one of them out",
             "inject: [{query: k, value: {env: SECRET}}, {query: k, value: {env: SECRET}}]":
-                "57: upstreams[1].inject[1]: the parameter k is what upstreams[1].inject[0] sets already: write another parameter, or leave one of them out",
+                "57: upstreams[1].inject[1]: the parameter k is already set by upstreams[1].inject[0]: write another parameter, or leave one of them out",
             "client: a, inject: [{header: Authorization}, {basic: {username: u}}]":
-                "59: upstreams[1].inject[1]: the field Authorization is what upstreams[1].inject[0] sets already: write another field, or leave one of them out",
+                "59: upstreams[1].inject[1]: the field Authorization is already set by upstreams[1].inject[0]: write another field, or leave one of them out",
             "inject: [{sigv4: {region: r, service: s, access_key_id: a, secret_access_key: {env: SECRET}}}, {header: x_amz_date, value: {env: SECRET}}]":
-                "99: upstreams[1].inject[1]: the field x_amz_date is what upstreams[1].inject[0] sets already: write another field, or leave one of them out",
+                "99: upstreams[1].inject[1]: the field x_amz_date is already set by upstreams[1].inject[0]: write another field, or leave one of them out",
             "inject: {basic: {}}":
                 "30: upstreams[1].inject.basic: write `username`, `password` or both",
             "inject: {basic: {username: \"a:b\"}}":
                 "41: upstreams[1].inject.basic.username: the secret can't go onto a request: it holds a colon, which a user name can't have: remove it",
             "inject: {basic: {username: u}, header: X}":
-                "53: upstreams[1].inject.header: `basic` goes into Authorization by itself: leave this or `basic` out",
+                "53: upstreams[1].inject.header: `basic` already sets Authorization: leave this key or `basic` out",
             "inject: {header: X, query: y, value: {env: SECRET}}":
                 "31: upstreams[1].inject.header: a key goes into a header or into the query, not both: leave this or `query` out",
             "inject: {header: X, value: {env: BROKEN}}":
-                "41: upstreams[1].inject.value: the secret can't go onto a request: it holds a line break or another control character: write the value on one line, without any",
+                "41: upstreams[1].inject.value: the secret can't go onto a request: it holds a control character, such as a line break: write the value on one line",
             "inject: {header: X, value: {env: SPACED}}":
                 "41: upstreams[1].inject.value: the secret can't go onto a request: it begins or ends with a space: remove it",
             "inject: [{header: X, valu: {env: SECRET}}]":
                 "35: unknown key \"valu\" in upstreams[1].inject[0]; did you mean \"value\"?",
             "inject: [5]": "23: upstreams[1].inject[0]: write a mapping of `key: value` lines, not a single value",
             "require_placeholder: X":
-                "35: upstreams[1].require_placeholder: this is about what is put on: write `client` or `inject` too, or leave it out",
+                "35: upstreams[1].require_placeholder: this applies to injected credentials: write `client` or `inject` too, or leave it out",
             "client: a, require_placeholder: \"a b\"":
                 "46: upstreams[1].require_placeholder: write up to 256 visible ASCII characters without spaces, such as PLACEHOLDER, not \"a b\"",
             "on_existing: keep":
-                "27: upstreams[1].on_existing: this is about what is put on: write `client` or `inject` too, or leave it out",
+                "27: upstreams[1].on_existing: this applies to injected credentials: write `client` or `inject` too, or leave it out",
             "url: http://y.example, inject: {header: X, value: {env: SECRET}}":
                 "19: upstreams[1].url: the secret would cross the network in plain text: write https://, or `allow_plaintext: true` if that is meant",
         ] as KeyValuePairs<String, String>)

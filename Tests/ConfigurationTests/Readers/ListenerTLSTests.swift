@@ -64,7 +64,7 @@ struct ListenerTLSTests {
             ("{address: 127.0.0.1:1, tls: {cert_file: FOLDER/cert.pem}}", "a certificate needs its key"),
             ("{unix: /run/a.sock, tls: {}}", "a Unix socket has neither `address` nor `tls`"),
             ("{address: unix:/run/a.sock}", "write host:port, such as 10.0.0.1:8443"),
-            ("{address: 127.0.0.1:1, mode: \"0600\"}", "this is about a Unix socket"),
+            ("{address: 127.0.0.1:1, mode: \"0600\"}", "this applies to Unix sockets"),
             ("{tls: {}}", "or {address: HOST:PORT, tls: …}"),
             (
                 "{address: 127.0.0.1:1, tls: {cert_file: FOLDER/none.pem, key_file: FOLDER/key.pem}}",

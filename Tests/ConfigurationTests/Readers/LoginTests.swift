@@ -13,7 +13,7 @@ struct LoginTests {
     }
 
     private static let memoryOnly =
-        "c.yaml:2:3: clients.a: who logs in has to do so again after each restart: add `store` with `kind: file`"
+        "c.yaml:2:3: clients.a: a person has to log in again after each restart: add `store` with `kind: file`"
 
     @Test("issuer alone is enough, for every grant")
     func issuer() throws {
@@ -41,7 +41,7 @@ struct LoginTests {
     func wellKnown(written: String, meant: String) {
         #expect(
             problems(yaml("issuer: '\(written)'")) == [
-                "c.yaml:2:29: clients.a.issuer: this is the address of its metadata, which is found by itself: write "
+                "c.yaml:2:29: clients.a.issuer: this is the URL of the issuer's metadata, not the issuer: write "
                     + "\(meant), not \"\(written)\""
             ])
     }
@@ -88,8 +88,8 @@ struct LoginTests {
         #expect(
             warnings == [
                 Self.memoryOnly,
-                "c.yaml:2:180: clients.a.scope: without `issuer` the id token can't be checked, and nobody is shown as "
-                    + "signed in",
+                "c.yaml:2:180: clients.a.scope: without `issuer` the id token can't be checked, and no "
+                    + "signed-in person is shown",
             ])
     }
 
@@ -117,7 +117,7 @@ struct LoginTests {
             ])
         #expect(
             found("grant_type: device_code, issuer: https://i.example", more: "") == [
-                "c.yaml:2:3: clients.a: somebody has to log in, and without `admin` there is no way to: add `admin: {}`"
+                "c.yaml:2:3: clients.a: a person has to log in, which requires `admin`: add `admin: {}`"
             ])
         #expect(
             found("grant_type: implicit, issuer: https://i.example") == [
@@ -148,7 +148,7 @@ struct LoginTests {
             "https://A.example/cb": "write the host in lower case, as browsers do",
             "https://u@a.example/cb": "write the URI without a user name",
             "https://a.example/cb?state=1":
-                "write the URI without state in its query: the server's answer brings its own",
+                "write the URI without state in its query: the server's answer adds this parameter",
         ] as KeyValuePairs<String, String>)
     func redirectURI(_ uri: String, _ message: String) {
         let client = "grant_type: authorization_code, issuer: https://i.example, redirect_uri: \"\(uri)\""

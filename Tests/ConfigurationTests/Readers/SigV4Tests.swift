@@ -59,7 +59,7 @@ struct SigV4Tests {
             "region: r, service: s3, credentials: other": "write container, or a mapping with access_key_id",
             "region: r, service: s3, credentials: container": "AWS_CONTAINER_CREDENTIALS_FULL_URI",
             "region: r, service: s3, access_key_id: \"A,B\", secret_access_key: {env: SECRET}":
-                "access_key_id: the secret can't go onto a request: it holds something else than visible ASCII",
+                "access_key_id: the secret can't go onto a request: it may hold only visible ASCII",
             "region: r, service: s3, credentials: container, access_key_id: A":
                 "write either the keys or `credentials`, not both",
             "region: r, service: s3, acces_key_id: A": "unknown key \"acces_key_id\"",
@@ -87,6 +87,6 @@ struct SigV4Tests {
         let sigv4 = "{sigv4: {region: r, service: s3, access_key_id: A, secret_access_key: {env: SECRET}}}"
         let found = problems(
             "upstreams: [{host: y.example, inject: [\(sigv4), {basic: {username: u}}]}]")
-        #expect(found.count == 1 && found[0].contains("Authorization is what upstreams[0].inject[0] sets already"))
+        #expect(found.count == 1 && found[0].contains("Authorization is already set by upstreams[0].inject[0]"))
     }
 }

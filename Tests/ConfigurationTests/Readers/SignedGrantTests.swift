@@ -40,9 +40,9 @@ struct SignedGrantTests {
     @Test(
         "an assertion that can't be made is refused",
         arguments: [
-            ("{key_id: x}", "clients.a.assertion: write {file: PATH}, or `key` for an assertion that is signed here"),
-            ("{key: {env: SECRET}, claims: {iss: x}}", "\"iss\" has a key of its own: write `issuer:` beside `claims`"),
-            ("{key: {env: SECRET}, claims: {jti: x}}", "\"jti\" is another one in each assertion, and can't be set"),
+            ("{key_id: x}", "clients.a.assertion: write {file: PATH}, or `key` for an assertion that the proxy signs"),
+            ("{key: {env: SECRET}, claims: {iss: x}}", "\"iss\" has a separate key: write `issuer:` beside `claims`"),
+            ("{key: {env: SECRET}, claims: {jti: x}}", "\"jti\" is generated for each assertion, and can't be set"),
             ("{key: {env: SECRET}, claims: x}", "clients.a.assertion.claims: write a mapping of `name: value` lines"),
             ("{key: {env: SECRET}, algorithm: HS256}", "clients.a.assertion.algorithm: write "),
             ("{key: {env: SECRET}, audience: issuer}", "this needs `issuer` beside `assertion`"),
@@ -61,7 +61,7 @@ struct SignedGrantTests {
         let found = problems(
             text(
                 "grant_type: saml2-bearer, token_endpoint: https://idp.example.com/t, assertion: {key: {env: SECRET}}"))
-        #expect(found.count == 1 && found[0].contains("what is signed here is a JWT"), "\(found)")
+        #expect(found.count == 1 && found[0].contains("the proxy can only sign JWTs"), "\(found)")
     }
 
     @Test("every key of a GitHub App arrives; its endpoint follows")
@@ -87,8 +87,8 @@ struct SignedGrantTests {
             ("", "`grant_type: github_app` needs `installation`"),
             ("installation: 1, token_endpoint: https://x/t", "the endpoint follows from `api` and `installation`"),
             ("installation: 1, issuer: https://x", "the endpoint follows from `api` and `installation`"),
-            ("installation: 1, scope: repo", "clients.a.scope: GitHub asks an app for its key alone"),
-            ("installation: 1, client_secret: {env: SECRET}", "GitHub asks an app for its key alone"),
+            ("installation: 1, scope: repo", "clients.a.scope: a GitHub App authenticates only with its key"),
+            ("installation: 1, client_secret: {env: SECRET}", "a GitHub App authenticates only with its key"),
             ("installation: 1, repositories: [me/one]", "write the names of repositories without their owner"),
             ("installation: 1, api: http://127.0.0.1:9", "would cross the network in plain text"),
         ])

@@ -16,11 +16,11 @@ struct BadDocumentTests {
         "proxy:\n": ["c.yaml:1:1: proxy has no value: write one or leave the key out"],
         "proxy: 5": ["c.yaml:1:8: proxy: write a mapping of `key: value` lines, not a single value"],
         "log: {level: info}\nproxy:\n\tthreads: 1":
-            ["c.yaml:3:1: not valid YAML: a tab stands here: indent with spaces"],
+            ["c.yaml:3:1: not valid YAML: there is a tab here: indent with spaces"],
         "a: b: c":
             [
                 "c.yaml:1:5: not valid YAML: a second key can't stand in this line: put a value that contains \": \" in "
-                    + "quotes, or write the key in a line of its own"
+                    + "quotes, or write the key on a separate line"
             ],
         "log: {}\n---\nlog: {}":
             ["c.yaml:2:1: a second YAML document starts here: write one document only, without further `---`"],
@@ -31,7 +31,7 @@ struct BadDocumentTests {
             ["c.yaml:1:6: anchors and aliases are not supported: write the value where it is needed"],
         "log:\n  <<: {level: info}": ["c.yaml:2:3: merge keys (<<) are not supported: write the keys out"],
         "log:\n  level: info\n\tformat: text":
-            ["c.yaml:3:1: not valid YAML: a tab stands here: indent with spaces"],
+            ["c.yaml:3:1: not valid YAML: there is a tab here: indent with spaces"],
         "log:\n  level: \"info\n":
             ["c.yaml:2:10: not valid YAML: the quote that opens here is not closed: write \" behind the value"],
         "# ü\nlog: {level: 'info}\n":
@@ -66,10 +66,10 @@ struct BadDocumentTests {
             """
         #expect(
             problems(yaml) == [
-                "c.yaml:4:3: duplicate key \"level\": it stands in line 2 already",
-                "c.yaml:5:3: duplicate key \"level\": it stands in line 2 already",
-                "c.yaml:6:34: duplicate key \"threads\": it stands in line 6 already",
-                "c.yaml:7:1: duplicate key \"log\": it stands in line 1 already",
+                "c.yaml:4:3: duplicate key \"level\": it is already in line 2",
+                "c.yaml:5:3: duplicate key \"level\": it is already in line 2",
+                "c.yaml:6:34: duplicate key \"threads\": it is already in line 6",
+                "c.yaml:7:1: duplicate key \"log\": it is already in line 1",
             ])
     }
 
@@ -91,7 +91,7 @@ struct BadDocumentTests {
             #expect(!found.isEmpty)
         }
         let closed = "log: " + String(repeating: "[", count: 40) + String(repeating: "]", count: 40)
-        #expect(problems(closed).contains("c.yaml:1:37: nested too deeply: nothing here goes beyond a few levels"))
+        #expect(problems(closed).contains("c.yaml:1:37: nested too deeply: no setting has so many levels"))
     }
 
     @Test(

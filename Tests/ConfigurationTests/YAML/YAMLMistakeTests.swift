@@ -41,7 +41,7 @@ struct YAMLMistakeTests {
         ("a: |b\n", "1:4", "starts with | in quotes"), ("a: >9x\n", "1:4", "starts with > in quotes"),
         ("a: &\n", "1:4", "starts with & in quotes"), ("a: ? b\n", "1:4", "starts with ? in quotes"),
         ("a: !<x\n", "1:4", "starts with ! in quotes"), ("a: !e!x y\n", "1:4", "starts with ! in quotes"),
-        ("a: *.b.c\n", "1:4", "\"*.b.c\""), ("a: - b\n", "1:4", "lines of its own"),
+        ("a: *.b.c\n", "1:4", "\"*.b.c\""), ("a: - b\n", "1:4", "needs separate lines"),
         ("@a: b\n", "1:1", "starts with @"),
     ]
 
@@ -53,7 +53,7 @@ struct YAMLMistakeTests {
 
     static let colons: [Case] = [
         ("a: b: c\n", "1:5", "contains \": \" in quotes"), ("a:\n  b: http://x:80/ c: d\n", "2:20", "quotes"),
-        ("a: \"b\": c\n", "1:7", "line of its own"), ("a:\n  b:1\n  c: 2\n", "2:5", "a space is missing"),
+        ("a: \"b\": c\n", "1:7", "on a separate line"), ("a:\n  b:1\n  c: 2\n", "2:5", "a space is missing"),
         ("a:\n  c: 2\n  b:1\n", "3:5", "a space is missing"), ("a:\n  b 1\n  c: 2\n", "2:4", "a colon is missing"),
         ("a:\n  c: 2\n  b 1\n", "3:4", "a colon is missing"), ("a\n  b: c\n", "1:2", "a colon is missing"),
         ("proxy:\n  threads:1\n", "2:11", "a space is missing"),
