@@ -16,7 +16,7 @@ extension Grammar {
         }
     }
 
-    /// Of an authority in which nothing but the port is wrong.
+    /// Returns the fault of an authority whose port alone is wrong; `nil` for any other authority.
     static func portMisfit(_ text: some StringProtocol) -> Misfit? {
         guard let colon = text.lastIndex(of: ":"), case let port = text[text.index(after: colon)...],
             !port.isEmpty, port.utf8.allSatisfy({ ASCII.isDigit($0) }), (UInt16(port) ?? 0) == 0,
@@ -35,10 +35,10 @@ extension Grammar {
         return authority.host
     }
 
-    /// A host in the spelling of sockets and certificates: IPv6 without brackets.
+    /// A host as sockets and certificates spell it: IPv6 without brackets.
     static func hostName(_ text: String) throws(Misfit) -> String { try host(text).bare }
 
-    /// The requests of an upstream: `api.example.com`, `*.example.com`, each with an optional port.
+    /// A host or pattern of an upstream: `api.example.com`, `*.example.com`, each with an optional port.
     static func hostPattern(_ text: String) throws(Misfit) -> HostPattern {
         if let scheme = text.firstRange(of: "://") {
             throw Misfit("write \(hostOnly(text[scheme.upperBound...])), without scheme and path")
@@ -79,7 +79,7 @@ extension Grammar {
         if hostText.isEmpty || hostText == "*" {
             throw Misfit("write 127.0.0.1:\(port) for this machine only, or 0.0.0.0:\(port) for every address")
         }
-        // An authority may end in a colon without a port.
+        // An authority may end in a colon without a port, which is refused here.
         guard !hostText.hasSuffix(":"), let authority = try? Authority(parsing: String(hostText)), authority.port == nil
         else { throw advice }
         return .tcp(host: authority.host.bare, port: port)

@@ -1,13 +1,13 @@
-/// Durations in the configuration's notation, for other places such as commands.
+/// Durations in the configuration's notation, for other code such as commands.
 package enum DurationText {
     package struct Fault: Error, Equatable { package let sentence: String }
 
-    /// `500ms`, `30s`, `5m`, `1h`.
+    /// Reads a duration such as `500ms`, `30s`, `5m` or `1h`.
     package static func read(_ text: String, _ range: ClosedRange<Duration>) throws(Fault) -> Duration {
         do throws(Misfit) { return try Grammar.duration(range)(text) } catch { throw Fault(sentence: error.message) }
     }
 
-    /// For people: `9m 58s`, whole seconds, rounded up.
+    /// Writes a duration for people, rounded up to seconds: `9m 58s`.
     package static func show(_ duration: Duration) -> String {
         let (whole, rest) = duration.components
         let seconds = max(0, whole + (rest > 0 ? 1 : 0))

@@ -1,15 +1,15 @@
 import WireText
 
-/// Grammars of single values. Each parses text to a value, or throws the advice.
+/// Grammars of single values. Each grammar parses a text to a value, or throws advice.
 enum Grammar {
-    /// Printable ASCII without the space.
+    /// Whether the text is printable ASCII without spaces, and not empty.
     static func isVisible(_ text: some StringProtocol) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
     }
 
     static func any(_ text: String) throws(Misfit) -> String { text }
 
-    /// The text itself, if it `fits`.
+    /// Returns the text if it fits, or throws the advice.
     static func checked(_ text: String, _ fits: Bool, _ advice: @autoclosure () -> Misfit) throws(Misfit) -> String {
         guard fits else { throw advice() }
         return text
@@ -19,7 +19,7 @@ enum Grammar {
         try checked(text, !text.isEmpty, Misfit("write a value that is not empty", quotes: false))
     }
 
-    /// Of a file or folder.
+    /// A path of a file or folder.
     static func path(_ text: String) throws(Misfit) -> String {
         guard text != "~", !text.hasPrefix("~/") else {
             throw Misfit("write the full path: ~ is not expanded")
@@ -54,7 +54,7 @@ enum Grammar {
         }
     }
 
-    /// Decimal digits only; no sign, no separators.
+    /// Reads a number of decimal digits alone, without sign or separators.
     static func digits(_ text: some StringProtocol) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ ASCII.isDigit($0) }) else { return nil }
         return Int(text)
@@ -67,7 +67,7 @@ enum Grammar {
         { text throws(Misfit) in try duration(text, range) }
     }
 
-    /// A duration, or `off`, which is `nil`.
+    /// A duration, or `off`, which gives `nil`.
     static func durationOrOff(_ range: ClosedRange<Duration>) -> (String) throws(Misfit) -> Duration? {
         { text throws(Misfit) in isOff(text) ? nil : try duration(text, range, orOff: true) }
     }
@@ -109,7 +109,7 @@ enum Grammar {
         { text throws(Misfit) in try size(text, range) }
     }
 
-    /// A size, or `off`, which is `nil`.
+    /// A size, or `off`, which gives `nil`.
     static func sizeOrOff(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int? {
         { text throws(Misfit) in isOff(text) ? nil : try size(text, range, orOff: true) }
     }
@@ -141,7 +141,7 @@ enum Grammar {
         return "\(bytes >> unit.shift)\(unit.name)"
     }
 
-    /// YAML tools that rewrite files turn `off` into `false`.
+    /// Whether the text means `off`. Some YAML tools change `off` to `false` when they rewrite a file.
     private static func isOff(_ text: String) -> Bool { ["off", "Off", "OFF", "false"].contains(text) }
 
     // MARK: HTTP
@@ -163,25 +163,25 @@ enum Grammar {
             Misfit("write a header name such as X-Api-Key", matching: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))
     }
 
-    /// A header name in no such list, which is in lower case.
-    /// - Parameter fault: follows the quoted name.
+    /// A header name that is not in `others`, which are in lower case.
+    /// - Parameter fault: text that follows the quoted name in the message.
     static func headerName(_ text: String, not others: Set<String>, _ fault: String) throws(Misfit) -> String {
         let name = try headerName(text)
         return try checked(
             name, !others.contains(name.lowercased()), Misfit("\"\(name)\" \(fault)", quotes: false))
     }
 
-    /// Fields of the connection and of the message's framing (RFC 9110, sections 6 to 8), in lower case.
+    /// Names of fields of the connection and of message framing (RFC 9110, sections 6 to 8), in lower case.
     static let framingFields: Set<String> = [
         "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "max-forwards",
         "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding",
         "upgrade", "via",
     ]
 
-    /// A field name in one spelling. Servers that read fields from variables can't distinguish `-` and `_`.
+    /// Normalises a field name for comparison. Servers that map fields to variables can't distinguish `-` from `_`.
     static func spelling(ofField name: String) -> String { name.lowercased().replacing("_", with: "-") }
 
-    /// RFC 9110, section 5.5, without obsolete octets at the edges.
+    /// A field value (RFC 9110, section 5.5), without obsolete octets, and without spaces at its ends.
     static func headerValue(_ text: String) throws(Misfit) -> String {
         guard ASCII.isFieldValue(text, allowingTabs: true) else {
             throw Misfit("a header value can't hold line breaks or control characters", quotes: false)
@@ -194,7 +194,7 @@ enum Grammar {
 
     // MARK: OAuth
 
-    /// RFC 6749, section 3.3: scope tokens, separated by spaces.
+    /// Scope tokens, separated by spaces (RFC 6749, section 3.3).
     static func scopes(_ text: String) throws(Misfit) -> [String] {
         let tokens = text.split(separator: " ").map(String.init)
         guard !tokens.isEmpty, tokens.allSatisfy({ isVisible($0) && !$0.contains("\"") && !$0.contains("\\") }) else {
@@ -204,14 +204,14 @@ enum Grammar {
         return tokens
     }
 
-    /// RFC 6749, appendix A: client_id and other values of printable ASCII with spaces.
+    /// Printable ASCII with spaces, for client_id and other values (RFC 6749, appendix A).
     static func printable(_ text: String) throws(Misfit) -> String {
         try checked(
             text, !text.isEmpty && text.utf8.allSatisfy { (0x20...0x7E).contains($0) },
             Misfit("write printable ASCII characters", matching: "^[ -~]+$"))
     }
 
-    /// Names that appear in logs, metrics, paths and file names.
+    /// A name that appears in logs, metrics, paths and file names.
     static func name(_ text: String) throws(Misfit) -> String {
         guard let first = text.utf8.first, ASCII.isAlphanumeric(first), text.utf8.count <= 64,
             text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._".utf8.contains($0) })

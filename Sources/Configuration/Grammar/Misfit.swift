@@ -1,9 +1,9 @@
-/// A value that does not fit. The message says what to write instead, and follows "key: ".
+/// The error for a value that a grammar refuses. The message gives the correction, and follows "key: ".
 struct Misfit: Error {
     var message: String
     /// Whether the operator's text is appended to the message.
     var quotes: Bool
-    /// The accepted values, for the schema of editors. Without it, any single value.
+    /// Accepted values, for the schema of editors; `nil` for any single value.
     var fits: ValueKind?
 
     init(_ message: String, quotes: Bool = true, fits: ValueKind? = nil) {
@@ -12,9 +12,9 @@ struct Misfit: Error {
         self.fits = fits
     }
 
-    /// - Parameter pattern: matches all accepted texts.
+    /// - Parameter pattern: regular expression that matches all accepted texts.
     init(_ message: String, matching pattern: String) { self.init(message, fits: .text(matching: pattern)) }
 
-    /// The same error with other accepted values, for readers that accept more than the grammar.
+    /// Returns this error with other accepted values, for readers that accept more than the grammar.
     func fitting(_ kind: ValueKind) -> Misfit { Misfit(message, quotes: quotes, fits: kind) }
 }

@@ -40,8 +40,8 @@ struct URLParts {
         self.authority = authority
     }
 
-    /// An http or https URL. Each advice is part of the sentence about a part that it must not have.
-    /// - Parameter query: `nil`: a query is allowed.
+    /// Reads an http or https URL. `user` and `query` are advice, added to the message about such a part of the URL.
+    /// - Parameter query: advice about a query; `nil` if a query is allowed.
     init(
         web text: String, example: String, scheme: String = "an https:// URL", user: String = "", query: String? = nil
     ) throws(Misfit) {
@@ -54,7 +54,7 @@ struct URLParts {
         guard fragment == nil else { throw Misfit("write the URL without a fragment (from # on)") }
     }
 
-    /// The port to dial.
+    /// Port to connect to.
     var port: UInt16 { authority.port ?? (scheme == "https" ? 443 : 80) }
 }
 
@@ -86,7 +86,7 @@ extension Grammar {
         case "none": return .none
         case "environment": return .environment
         default:
-            // Not quoted in messages: it may hold a password.
+            // Messages do not quote the URL, because it may contain a password.
             let advice = Misfit(
                 "write http://host:port, environment or none", quotes: false,
                 fits: .any([
@@ -109,7 +109,7 @@ extension Grammar {
         }
     }
 
-    /// RFC 8707, section 2: an absolute URI without a fragment.
+    /// An absolute URI without a fragment (RFC 8707, section 2).
     static func resource(_ text: String) throws(Misfit) -> String {
         try checked(
             text, isAbsoluteURI(text) && !text.utf8.contains(0x23),
@@ -118,7 +118,7 @@ extension Grammar {
                 matching: #"^[A-Za-z][A-Za-z0-9+.-]*:[^#\s]+$"#))
     }
 
-    /// RFC 3986, section 4.3, loosely: a scheme, a colon, and visible ASCII behind it.
+    /// Whether the text is a scheme, a colon, and visible ASCII. This is less strict than RFC 3986, section 4.3.
     static func isAbsoluteURI(_ text: String) -> Bool {
         guard isVisible(text), let colon = text.firstIndex(of: ":"), let first = text.utf8.first else { return false }
         return ASCII.isAlphanumeric(first) && !ASCII.isDigit(first) && text.index(after: colon) < text.endIndex
@@ -142,7 +142,7 @@ extension Grammar {
             Misfit("paths are prefixes already: write /\(kept.joined(separator: "/"))"))
     }
 
-    /// The characters of RFC 3986, section 3.3; no dot segments, since requests that hold some never match.
+    /// Checks the characters of a path (RFC 3986, section 3.3). Refuses dot segments: requests with them never match.
     private static func checkPath(_ path: Substring) throws(Misfit) {
         guard path.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._~!$&'()*+,;=:@%/".utf8.contains($0) }) else {
             throw Misfit("percent-encode spaces and other special characters of a path")
@@ -155,7 +155,7 @@ extension Grammar {
         }
     }
 
-    /// Every % begins a percent-encoded octet.
+    /// Checks that each % begins a percent-encoded octet.
     static func checkEscapes(_ path: Substring) throws(Misfit) {
         var rest = path.utf8
         while let percent = rest.firstIndex(of: 0x25) {

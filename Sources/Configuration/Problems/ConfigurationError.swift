@@ -1,12 +1,12 @@
-/// All faults of a configuration, in the order of the file. The operator has to correct them.
+/// All faults of a configuration, in the order of the file.
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// One fault or warning. Never holds a secret's value.
+    /// A fault or warning. It never contains the value of a secret.
     public struct Problem: Sendable, Equatable, CustomStringConvertible {
         /// The file's path as given; for settings without a file, the environment variable.
         public var file: String
-        /// From 1.
+        /// Line, counted from 1.
         public var line: Int?
-        /// From 1, in Unicode scalars.
+        /// Column, counted from 1 in Unicode scalars.
         public var column: Int?
         /// The fault, and what to write instead.
         public var message: String
@@ -18,7 +18,7 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
             self.message = message
         }
 
-        /// `config.yaml:12:5: …`, in the form of compilers.
+        /// `config.yaml:12:5: …`, in the form of compiler messages.
         public var description: String {
             var location = file
             if let line { location += ":\(line)" }
@@ -28,7 +28,7 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     }
 
     public var problems: [Problem]
-    /// To think about besides: one of them may be the reason of a problem.
+    /// Warnings, which may explain a problem.
     public var warnings: [Problem]
 
     public init(problems: [Problem], warnings: [Problem] = []) {
@@ -36,6 +36,6 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
         self.warnings = warnings
     }
 
-    /// One line per problem.
+    /// Problems, each on a separate line.
     public var description: String { problems.map(\.description).joined(separator: "\n") }
 }

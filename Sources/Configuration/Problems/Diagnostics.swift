@@ -1,9 +1,9 @@
-/// Collects faults while the readers go on, so that all are reported at once. Also holds the readers' context: the
-/// environment, and the spelling of settings. Used by one thread, for one configuration.
+/// Collects faults while the readers continue, so that all faults are reported together. Also holds the environment,
+/// and the operator's spelling of settings. Use it on one thread, for one configuration.
 final class Diagnostics {
     let file: String
     let environment: [String: String]
-    /// Environment variable by the path of the key that it sets; empty with a file.
+    /// Environment variables by the path of the key that each sets; empty if there is a file.
     let variables: [String: String]
 
     private(set) var keyUses = KeyUses()
@@ -20,7 +20,7 @@ final class Diagnostics {
 
     func warn(_ position: Position, _ message: String) { doubts.append(problem(position, message)) }
 
-    /// - Parameter label: beginning of messages about it.
+    /// - Parameter label: beginning of messages about this key or certificate.
     func note(_ content: KeyUse.Content, name: String, label: String, at position: Position) {
         keyUses.all.append(KeyUse(content: content, name: name, location: problem(position, label)))
     }
@@ -32,13 +32,13 @@ final class Diagnostics {
     var failure: ConfigurationError { ConfigurationError(problems: Self.inOrder(found), warnings: warnings) }
     var warnings: [ConfigurationError.Problem] { Self.inOrder(doubts) }
 
-    /// The operator's spelling of `key: value` in the section at `path`.
+    /// Returns the operator's spelling of `key: value` in the section at `path`.
     func spelling(of key: String, in path: String, as value: String) -> String {
         if let variable = variables[path + "." + key] { return "\(variable)=\(value)" }
         return "`\(key): \(value)`"
     }
 
-    /// The name of a key in messages: its full path, or its variable.
+    /// Returns the name of a key for messages: its full path, or its environment variable.
     func name(of path: String) -> String { variables[path] ?? path }
 
     /// Resolves a path of the configuration. Relative paths start at the configuration file's folder.

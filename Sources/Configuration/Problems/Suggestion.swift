@@ -1,6 +1,6 @@
-/// "Did you mean": the known name nearest to the written one, if it is near enough.
+/// Suggestions for misspelt names ("did you mean"): the nearest known name, if it is near enough.
 public enum Suggestion {
-    /// Names of our keys in other products.
+    /// Keys of other products, each with our key of the same meaning.
     private static let otherNames = [
         "token_url": "token_endpoint", "token_uri": "token_endpoint", "id": "client_id", "secret": "client_secret",
         "auth_method": "token_endpoint_auth_method", "target": "url", "verbs": "methods", "user": "username",
@@ -20,7 +20,7 @@ public enum Suggestion {
         return best.name
     }
 
-    /// `; did you mean "client"?` or nothing.
+    /// Returns `; did you mean "client"?`, or an empty text.
     static func phrase(for written: String, among known: [String]) -> String {
         phrase(nearest(to: written, among: known))
     }
@@ -31,7 +31,7 @@ public enum Suggestion {
         String(name.lowercased().map { $0 == "-" || $0 == " " ? "_" : $0 })
     }
 
-    /// Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+    /// Counts the insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
     /// - Returns: `Int.max` for more than 64 bytes.
     package static func distance(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Int {
         guard left.count <= 64, right.count <= 64 else { return .max }

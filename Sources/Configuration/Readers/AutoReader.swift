@@ -1,12 +1,12 @@
 import HTTPMessage
 
-/// Reads `auto` of an upstream, the settings of `client: auto`.
+/// Reads `auto` of an upstream: the settings of `client: auto`.
 struct AutoReader {
     private let section: Section
     private var client: ClientSettings
     private var auto: AutoSettings
 
-    /// Whether challenges and metadata of the API reach the program.
+    /// Whether programs see the API's challenges and metadata.
     enum Discovery: String, CaseIterable { case hide, pass }
     private enum Grant: String, CaseIterable {
         case authorizationCode = "authorization_code"
@@ -14,17 +14,17 @@ struct AutoReader {
     }
     private enum Subject: String, CaseIterable { case idToken = "id_token" }
 
-    /// Value of `client` that selects these settings.
+    /// The value of `client` that selects these settings.
     static let word = "auto"
 
-    /// The client's name: the host, with a dash before its port.
+    /// Returns the client's name: the host, with dashes in place of colons and brackets.
     static func name(of host: HostPattern) -> String {
         String(host.description.map { ":[]".contains($0) ? "-" : $0 })
     }
 
     /// - Parameters:
-    ///   - section: `auto`, perhaps empty.
-    ///   - upstream: the upstream's other settings, which were read before.
+    ///   - section: the section `auto`, possibly empty.
+    ///   - upstream: other settings of the upstream, read before.
     static func read(_ section: Section, _ upstream: UpstreamSettings) -> (client: ClientSettings, Discovery) {
         var client = ClientSettings(name: name(of: upstream.host))
         client.grantType = .authorizationCode

@@ -1,4 +1,4 @@
-/// `dpop`: RFC 9449.
+// Reads `dpop` (RFC 9449).
 extension ClientReader {
     mutating func readDPoP() {
         let found: ClientSettings.DPoP? = section.either("dpop") { text throws(Misfit) in

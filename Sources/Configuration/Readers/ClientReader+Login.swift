@@ -1,8 +1,8 @@
 import HTTPMessage
 
-// Settings of a client whose grant needs a person.
+// Settings of clients with a grant that needs a person.
 extension ClientReader {
-    /// Reports logins that can't work, so that they do not fail later in the browser.
+    /// Reports settings with which a login would fail later in the browser.
     func checkLogin(_ grant: Grant) {
         if grant == .deviceCode {
             needEndpoint("device_authorization_endpoint", "ask for the codes")
@@ -15,7 +15,7 @@ extension ClientReader {
         }
     }
 
-    /// RFC 9126.
+    /// Checks the settings of pushed authorization requests (RFC 9126).
     private func checkPushing() {
         switch settings.par {
         case .auto: break
@@ -34,7 +34,7 @@ extension ClientReader {
         section.need(key, "issuer", saying: "\(name) is missing: write the URL to \(purpose), or `issuer`")
     }
 
-    /// Both name and password stand in the configuration, or a person types both.
+    /// Checks that either both name and password are configured, or neither, so that a person types both.
     func checkPassword() {
         for (key, other) in [("username", "password"), ("password", "username")] {
             section.refuse(
@@ -45,7 +45,7 @@ extension ClientReader {
 
     // MARK: Values
 
-    /// RFC 8414, section 2: no query.
+    /// An issuer, which has no query (RFC 8414, section 2).
     static func issuer(_ text: String) throws(Misfit) -> String {
         let url = try Grammar.endpoint(text)
         guard !url.contains("?") else { throw Misfit("write the issuer without a query (from ? on)") }
@@ -55,21 +55,21 @@ extension ClientReader {
         return url
     }
 
-    /// The issuer whose metadata has this address; `nil` for another address. OpenID Connect Discovery section 4
-    /// appends the well-known part, RFC 8414 section 3.1 inserts it before the issuer's path.
+    /// Returns the issuer whose metadata has this URL; `nil` for any other URL. OpenID Connect Discovery (section 4)
+    /// appends the well-known part. RFC 8414 (section 3.1) inserts it before the issuer's path.
     private static func withoutWellKnown(_ url: String) -> String? {
         guard let scheme = url.firstRange(of: "://") else { return nil }
         let start = url[scheme.upperBound...].firstIndex(of: "/") ?? url.endIndex
         let segments = url[start...].split(separator: "/", omittingEmptySubsequences: false)
         guard let index = segments.firstIndex(of: ".well-known") else { return nil }
-        // The segments after the document's name are the issuer's own path, with an optional slash at its end.
+        // The segments after the document's name are the issuer's path, with an optional slash at the end.
         var rest = segments[index...].dropFirst(2)
         if rest.elementsEqual([""]) { rest = [] }
         let path = segments[..<index] + rest
         return url[..<start] + path.joined(separator: "/")
     }
 
-    /// RFC 8252, section 7: https, http on loopback, or a private scheme.
+    /// A redirect URI: https, http on loopback, or a private scheme (RFC 8252, section 7).
     static func redirectURI(_ text: String) throws(Misfit) -> String {
         guard Grammar.isAbsoluteURI(text), let colon = text.firstIndex(of: ":") else {
             throw Misfit("write an absolute URI such as http://127.0.0.1:8081/callback", fits: Grammar.absoluteURIs)

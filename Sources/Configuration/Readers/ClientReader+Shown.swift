@@ -1,6 +1,6 @@
 import WireText
 
-// Assertions and tokens that a client sends to get a token.
+// Assertions and tokens that a client sends in token requests.
 extension ClientReader {
     static let exchangeKeys = [
         "subject_token", "subject_token_type", "actor_token", "actor_token_type", "requested_token_type",
@@ -8,8 +8,8 @@ extension ClientReader {
     private static let typeURN = "urn:ietf:params:oauth:token-type:"
     private static let typeNames = ["access_token", "refresh_token", "id_token", "saml1", "saml2", "jwt"]
 
-    /// Whether the assertion or token may identify the client, so that `client_id` is optional (RFC 7521, section 4.1;
-    /// RFC 8693, section 2.1).
+    /// Whether the assertion or token alone may identify the client. Then `client_id` is optional (RFC 7521, section
+    /// 4.1; RFC 8693, section 2.1).
     var saysWhoItIs: Bool {
         switch settings.grantType {
         case .jwtBearer, .saml2Bearer, .tokenExchange:
@@ -52,7 +52,7 @@ extension ClientReader {
         let key = inner.secret("key")
         inner.need(
             "key", saying: "\(inner.path): write {file: PATH}, or `key` for an assertion that the proxy signs")
-        // The other keys are checked even without a key.
+        // A placeholder without `key`, so that the other settings are still checked.
         var settings = SignedAssertionSettings(key: key ?? .environment(name: ""))
         settings.keyID = inner.value("key_id", Grammar.nonempty)
         settings.algorithm = inner.value("algorithm", Grammar.word)
@@ -150,7 +150,7 @@ extension ClientReader {
         return section.secret("subject_token").map { .secret($0) }
     }
 
-    /// RFC 8693, section 3: a short name, or any URI.
+    /// A token type: a short name, or any URI (RFC 8693, section 3).
     private static func tokenTypeURI(_ text: String) throws(Misfit) -> String {
         if typeNames.contains(text) { return typeURN + text }
         guard !Grammar.isAbsoluteURI(text) else { return text }

@@ -1,8 +1,8 @@
-/// Reads one entry of `clients`.
+/// Reads an entry of `clients`.
 struct ClientReader {
     let section: Section
     var settings: ClientSettings
-    /// Whether the client names a certificate for TLS, readable or not.
+    /// Whether the client has a TLS certificate, even if its file can't be read.
     var showsCertificate = false
 
     static func read(_ name: String, _ section: Section) -> ClientSettings {
@@ -32,7 +32,7 @@ struct ClientReader {
 
     private static let deprecatedNames = ["password", "implicit"]
 
-    /// The grant; `nil` when it was refused.
+    /// Reads the grant; returns `nil` if its value was refused.
     private mutating func readGrant() -> Grant? {
         section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
         section.tell("grant_type", usually: "client_credentials")
@@ -54,7 +54,7 @@ struct ClientReader {
         return found
     }
 
-    /// Keys that belong to some grants only.
+    /// Keys that only some grants use.
     private static let grantKeys: [(keys: [String], grants: [Grant])] = [
         (["username", "password"], [.password]),
         (
@@ -168,16 +168,16 @@ struct ClientReader {
         ) { checkAuthentication($0) }
     }
 
-    // MARK: What a token request carries
+    // MARK: Content of token requests
 
-    /// Parameters that the grant or the client itself sets.
+    /// Parameters that the grant or the client authentication sets.
     private static let reservedParams = [
         "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
         "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
         "code_challenge_method", "nonce", "request", "request_uri", "response_mode", "device_code",
     ]
     private static let ownParams = ["scope", "resource", "audience", "authorization_details", "refresh_token"]
-    /// Fields that the client or the connection itself sets, in lower case.
+    /// Fields that the client authentication or the connection sets, in lower case.
     private static let reservedHeaders = Grammar.framingFields.union([
         "authorization", "content-type", "accept-encoding", "content-encoding",
     ])
@@ -205,7 +205,7 @@ struct ClientReader {
         section.nextProxy("proxy", into: &settings.proxy)
     }
 
-    /// A list of scopes, or all of them in one string.
+    /// Reads a list of scopes, or a text with all scopes.
     private func readScope() -> [String] {
         var joined = false
         let groups = section.list("scope") { text throws(Misfit) in

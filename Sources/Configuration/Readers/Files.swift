@@ -1,9 +1,9 @@
 import FileSystem
 import Glibc
 
-/// Reads small files at start. The only code here that reads the disk.
+/// Reads small files at the start. No other code in this target reads the disk.
 enum Files {
-    /// The bytes of a file. The error follows "PATH: ".
+    /// Returns the bytes of a file. The error message follows "PATH: ".
     static func read(_ path: String, limit: Int) throws(Misfit) -> [UInt8] {
         guard !path.utf8.contains(0) else { throw Misfit("a path can't hold a NUL byte", quotes: false) }
         guard let status = FileStatus(of: path) else { throw Misfit("there is no such file", quotes: false) }
@@ -22,16 +22,16 @@ enum Files {
         }
     }
 
-    /// The mode of a file that users other than its owner may read; `nil` when there are none. A group may read the
-    /// file of another owner, such as root: this is how the process gets access.
+    /// Returns the mode of a file that too many users may read; `nil` for a safe mode. A group may read the file of
+    /// another owner, such as root, because the process may need that to get access.
     static func modeForOthers(_ path: String) -> String? {
         guard let status = FileStatus(of: path) else { return nil }
         let others = status.mode & 0o004 != 0 || status.mode & 0o040 != 0 && status.owner == geteuid()
         return others ? String(status.mode, radix: 8) : nil
     }
 
-    /// The fault of a program that can't be run, to follow "write"; `nil` without a known fault. A bare name is
-    /// searched in `PATH` when it is run.
+    /// Returns advice about a program that can't be run; `nil` if no fault is known. A name without a path is searched
+    /// in `PATH` later, at its run.
     static func programFault(_ program: String) -> String? {
         guard program.utf8.contains(UInt8(ascii: "/")) else {
             return program.isEmpty ? "write the name of a program" : nil
@@ -41,14 +41,14 @@ enum Files {
         return nil
     }
 
-    /// Whether posix_spawnp(3) finds a bare name. Without `PATH` the C library has a default.
+    /// Whether posix_spawnp(3) finds a name without a path. Without `PATH`, the C library uses a default.
     static func isInPath(_ name: String, _ path: String?) -> Bool {
         (path ?? "/bin:/usr/bin").split(separator: ":", omittingEmptySubsequences: false).contains { folder in
             isProgram(folder.isEmpty ? name : "\(folder)/\(name)")
         }
     }
 
-    /// A folder can be executable too.
+    /// Whether the path is an executable file. Folders can be executable too, so the kind is checked.
     private static func isProgram(_ path: String) -> Bool {
         FileStatus(of: path)?.kind == .regular && FileSystem.isExecutable(path)
     }

@@ -1,15 +1,15 @@
 import HTTPMessage
 
 extension Configuration {
-    /// One upstream without a file, from `HEIMDALLR_UPSTREAM`, `HEIMDALLR_TOKEN_ENDPOINT`, `HEIMDALLR_CLIENT_ID`,
-    /// `HEIMDALLR_CLIENT_SECRET` and similar variables; see `docs/configuration.md`.
+    /// Makes a configuration with one upstream, without a file, from `HEIMDALLR_UPSTREAM`, `HEIMDALLR_TOKEN_ENDPOINT`,
+    /// `HEIMDALLR_CLIENT_ID`, `HEIMDALLR_CLIENT_SECRET` and similar variables (see `docs/configuration.md`).
     ///
-    /// - Returns: `nil` when `HEIMDALLR_UPSTREAM` is not set.
-    /// - Throws: every problem at once; each names its variable.
+    /// - Returns: `nil` if `HEIMDALLR_UPSTREAM` is not set.
+    /// - Throws: all problems. Each names its variable.
     public static func fromEnvironment(
         _ environment: [String: String]
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem])? {
-        // An empty variable counts as unset, because compose files and unit files leave variables out in this way.
+        // An empty variable counts as unset: compose files and unit files write absent variables in this way.
         let environment = environment.filter { !$0.key.hasPrefix("HEIMDALLR_") || !$0.value.isEmpty }
         guard let upstream = environment["HEIMDALLR_UPSTREAM"] else { return nil }
         var names: [String: String] = [:]
@@ -24,7 +24,7 @@ extension Configuration {
     }
 }
 
-/// Converts environment variables to the tree of a file with one client and one upstream.
+/// Converts environment variables to the tree of a file with a client and an upstream.
 private struct EnvironmentForm {
     static let variables: [(variable: String, path: String)] = [
         ("HEIMDALLR_UPSTREAM", "upstreams[0].url"),
@@ -69,9 +69,9 @@ private struct EnvironmentForm {
             entries("clients.default").filter { $0.key != "client_secret" } + secret(diagnostics)
             + entry("allow_plaintext", Self.plaintext)
         var authority = (try? URLParts(upstream, example: ""))?.authority
-        // A default port means 80 and 443, as in a file.
+        // A host without a port means 80 and 443, as in a file.
         if authority?.port == 443 || authority?.port == 80 { authority?.port = nil }
-        // An invalid URL is reported itself. Its host prevents a second report about a missing one.
+        // An invalid URL is reported elsewhere. The host here prevents a second report, about a missing host.
         let host = authority.map { leaf("host", $0.description, .variable("HEIMDALLR_UPSTREAM")) }
         let target =
             entries("upstreams[0]") + entry("allow_plaintext", Self.plaintext)
@@ -98,7 +98,7 @@ private struct EnvironmentForm {
         return [mapping("client_secret", [leaf("env", name, .variable(name))], at: .variable(name))]
     }
 
-    /// The keys directly under a path.
+    /// Returns the keys directly under a path.
     private func entries(_ path: String) -> [Node.Entry] {
         Self.variables.flatMap { variable, full -> [Node.Entry] in
             let key = String(full.split(separator: ".").last ?? "")

@@ -1,6 +1,6 @@
 import WireText
 
-/// Reads `inject` of an upstream: one entry, or a list of them.
+/// Reads `inject` of an upstream: an entry, or a list of entries.
 struct InjectionReader {
     typealias Injection = UpstreamSettings.Injection
 
@@ -8,14 +8,14 @@ struct InjectionReader {
     private let hasClient: Bool
     private let allowsDeprecated: Bool
 
-    /// - Parameter settings: the other settings of the upstream, read before.
+    /// - Parameter settings: other settings of the upstream, read before.
     init(_ section: Section, _ settings: UpstreamSettings) {
         self.section = section
         hasClient = section.has("client")
         allowsDeprecated = settings.allowDeprecated
     }
 
-    /// Limit of entries, which fit into a set of bits.
+    /// Limit of entries, so that a bit set can hold them.
     private static let maxEntries = 8
     private static let key = "inject"
 
@@ -48,7 +48,7 @@ struct InjectionReader {
         return injections.map(\.0)
     }
 
-    /// Checks that a client's token is injected somewhere, and that an injected token has a client.
+    /// Checks that a client's token is injected, and that an injected token has a client.
     private func checkToken(_ injections: [Injection], isComplete: Bool) {
         let takesToken = injections.contains(where: \.takesToken)
         if takesToken, !hasClient {
@@ -151,7 +151,7 @@ struct InjectionReader {
             Misfit("write a header that can carry a token, such as Authorization or X-Api-Key"))
     }
 
-    /// Text that a program can put in place of any password.
+    /// A placeholder that programs can send in place of a credential.
     static func placeholder(_ text: String) throws(Misfit) -> String {
         try Grammar.checked(
             text, Grammar.isVisible(text) && text.utf8.count <= 256,
@@ -162,7 +162,7 @@ struct InjectionReader {
 }
 
 extension UpstreamSettings.Injection {
-    /// For messages: `the field X-Api-Key`.
+    /// Target for messages: `the field X-Api-Key`.
     fileprivate var target: String { isQuery ? "the parameter \(name)" : "the field \(name)" }
 
     fileprivate func collides(with other: Self) -> Bool {
@@ -171,7 +171,7 @@ extension UpstreamSettings.Injection {
         return !fields.isDisjoint(with: other.fields)
     }
 
-    /// Names of its fields, in one spelling.
+    /// Names of the injected fields, normalised for comparison.
     var fields: Set<String> {
         if isQuery { return [] }
         guard case .sigv4 = self else { return [Grammar.spelling(ofField: name)] }

@@ -1,15 +1,15 @@
-/// One address to bind, and its position in the file.
+/// An address to bind, with its position in the file.
 struct Listener {
     enum Kind {
-        /// For programs: every program that can connect may use tokens.
+        /// A listener for programs. Every program that can connect may use tokens.
         case programs
-        /// The admin port: gives out no tokens, and may have its own `token`.
+        /// The admin port. It gives out no access tokens, and may require `admin.token`.
         case administration(hasToken: Bool)
     }
 
     var address: ListenAddress
     var position: Position
-    /// `proxy.listen: ` and similar, for messages.
+    /// Beginning of messages, such as `proxy.listen: `.
     var name: String
     var tls: ListenerTLS?
     var kind = Kind.programs
@@ -25,7 +25,7 @@ struct Listener {
         }
     }
 
-    /// Whether the two can't be bound together, or would share connections at random.
+    /// Whether both addresses can't be bound, or the kernel would distribute connections between them at random.
     func collides(with other: Listener) -> Bool {
         switch (address, other.address) {
         case (.unix(let path, _), .unix(let otherPath, _)): path == otherPath
@@ -38,7 +38,7 @@ struct Listener {
         }
     }
 
-    /// Whether a connection to this host and port would end here.
+    /// Whether a connection to this host and port would reach this listener.
     func answers(host: String, port: UInt16) -> Bool {
         guard case .tcp(let own, let ownPort) = address, port == ownPort, port != 0 else { return false }
         if Self.folded(own) == Self.folded(host) { return true }

@@ -1,12 +1,12 @@
-/// Reads the addresses that programs connect to.
+/// Reads the addresses of listeners.
 extension Section {
-    /// One listener or a list of them, each as text, as `{unix: PATH, mode: "0660"}` or as `{address: HOST:PORT, tls: …}`,
-    /// with their positions.
+    /// Reads a listener or a list of listeners. Each is a text, `{unix: PATH, mode: "0660"}` or
+    /// `{address: HOST:PORT, tls: …}`.
     func listeners(_ key: String) -> [Listener]? {
         distinct(key, Self.listenerShape, 1...Int.max, by: \.address) { listener($0, key) }
     }
 
-    /// A single listener.
+    /// Reads a single listener.
     func listener(_ key: String) -> Listener? {
         tell(key, Self.listenerShape)
         return node(key).flatMap { listener($0, key) }
@@ -50,7 +50,7 @@ extension Section {
         return (.unix(path: path, mode: mode), nil)
     }
 
-    /// The section `tls` of a listener.
+    /// Reads the section `tls` of a listener.
     private func listenerTLS() -> ListenerTLS? {
         defer { finish() }
         let certificate = readableFile("cert_file")
@@ -62,28 +62,28 @@ extension Section {
             warnOfReaders(key, label: label("key_file"), at: position(of: "key_file"))
             note(.listener(certificate: certificate, key: key), at: "cert_file")
         }
-        // A file that can't be read counts for the rules, so that one mistake gives one message.
+        // An unreadable file still counts for other rules, so that a mistake gives only one message.
         let clientCA = has("client_ca_file") ? clients ?? "" : nil
         return ListenerTLS(certFile: certificate ?? "", keyFile: key ?? "", clientCAFile: clientCA)
     }
 }
 
 extension Grammar {
-    /// Path of a Unix socket: sockaddr_un of unix(7) holds 108 bytes, one of them zero.
+    /// Path of a Unix socket. It has at most 107 bytes, because `sockaddr_un` needs a zero byte (unix(7)).
     static func socketPath(_ text: some StringProtocol) throws(Misfit) -> String {
         guard text.hasPrefix("/") else { throw Misfit("write an absolute path", matching: "^/") }
         guard text.utf8.count <= 107, !text.utf8.contains(0) else { throw Misfit("write a path of at most 107 bytes") }
         return String(text)
     }
 
-    /// Permissions in octal digits, as for chmod(1).
+    /// File permissions in octal digits, as for chmod(1).
     static func fileMode(_ text: String) throws(Misfit) -> UInt16 {
         var digits = text[...]
         if digits.hasPrefix("0o") { digits = digits.dropFirst(2) }
         guard (3...4).contains(digits.utf8.count), let mode = UInt16(digits, radix: 8), mode <= 0o777,
             mode & 0o600 == 0o600
         else {
-            // YAML readers with types read 0660 as 660, and 0o660 as 432.
+            // YAML readers with types read 0660 as the number 660, and 0o660 as 432.
             throw Misfit(
                 "write permissions in octal such as \"0600\", \"0660\" or \"0666\"",
                 fits: .any([.text(matching: "^(0o)?[0-7]{3,4}$"), .integer(0o600...777)]))

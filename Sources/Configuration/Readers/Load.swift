@@ -1,20 +1,20 @@
 extension Configuration {
     private static let sizeLimit = 1024 * 1024
 
-    /// Reads and checks a configuration file. Reads the files and variables of secrets to check that they exist, and
-    /// keeps none of their contents.
+    /// Reads and checks a configuration file. Also reads the files and variables of secrets, to check that they exist,
+    /// but does not keep their contents.
     ///
     /// - Parameters:
-    ///   - file: the path for messages. Relative paths inside start at its folder.
+    ///   - file: path of the file. Relative paths in the configuration start at its folder.
     ///   - environment: source of `${NAME}` and `{env: NAME}`.
-    /// - Throws: every problem at once.
+    /// - Throws: all problems.
     public static func load(
         file: String, environment: [String: String]
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
         try parse(yaml: text(of: file), file: file, environment: environment)
     }
 
-    /// Checks a text; `file` is for messages and relative paths.
+    /// Checks the text of a configuration. `file` is only for messages and relative paths.
     public static func parse(
         yaml: String, file: String, environment: [String: String]
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
@@ -22,21 +22,20 @@ extension Configuration {
         return try Loader.load(YAMLDocument.parse(yaml, diagnostics), diagnostics)
     }
 
-    /// The admin addresses of the proxy with this configuration, for programs that connect to it and may not have its
-    /// secrets. Checks nothing else.
+    /// Reads only the admin addresses of a configuration, for programs that connect to its proxy without access to its
+    /// secrets.
     ///
-    /// - Returns: `nil` when the configuration has no `admin` section.
-    /// - Throws: when the file can't be read, or the section is invalid.
+    /// - Returns: `nil` if the configuration has no `admin` section.
+    /// - Throws: an error if the file can't be read, or the section is invalid.
     public static func adminSettings(
         file: String, environment: [String: String]
     ) throws(ConfigurationError) -> AdminSettings? {
         try read("admin", of: file, environment) { $0.adminAddresses() }
     }
 
-    /// The listeners of the proxy with this configuration, for a program that checks whether it listens. Checks nothing
-    /// else.
+    /// Reads only the listeners of a configuration, for a program that checks whether its proxy listens.
     ///
-    /// - Throws: when the file can't be read, or `proxy.listen` is invalid.
+    /// - Throws: an error if the file can't be read, or `proxy.listen` is invalid.
     public static func proxyListeners(
         file: String, environment: [String: String]
     ) throws(ConfigurationError) -> [ListenAddress] {
@@ -54,8 +53,8 @@ extension Configuration {
         return value
     }
 
-    /// Whether the file has the line `playground: true`. The playground starts before the file is read, because its
-    /// ports go into the environment. False when the file can't be read; `load` then reports the reason.
+    /// Whether the file has the line `playground: true`. The playground starts before `load`, because its ports go into
+    /// the environment. Returns false if the file can't be read; `load` then reports the reason.
     public static func wantsPlayground(file: String) -> Bool {
         guard let text = try? text(of: file) else { return false }
         for line in text.utf8.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {

@@ -1,6 +1,6 @@
-// `client: auto`: an API that names its server itself.
+// Rules about `client: auto`, for an API that names its authorization server.
 extension Loader {
-    /// Adds the client of `client: auto`. Upstreams of one host share it.
+    /// Adds the client of `client: auto`. Upstreams of the same host share the client.
     mutating func add(_ auto: ClientSettings, _ upstream: UpstreamReader.Result) {
         guard let known = configuration.clients.first(where: { $0.name == auto.name }) else {
             clientPositions[auto.name] = upstream.clientPosition
@@ -20,7 +20,7 @@ extension Loader {
         }
     }
 
-    /// The client of `client: auto` is for one API, which may choose its authorization server.
+    /// Refuses that client at other upstreams: an API chooses the client's server, so tokens are only for that API.
     func checkAutoUsers() {
         let names = Set(configuration.clients.filter { $0.auto != nil }.map(\.name))
         for upstream in upstreams where upstream.auto == nil {
@@ -32,7 +32,7 @@ extension Loader {
         }
     }
 
-    /// A person signs in to the client of `subject_token`, which has an id token then.
+    /// Checks that a person signs in to the client of `subject_token`, because only then the client has an id token.
     func checkSubjects() {
         for client in configuration.clients {
             guard let name = client.auto?.subjectClient else { continue }

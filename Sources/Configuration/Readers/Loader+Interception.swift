@@ -1,4 +1,4 @@
-// Rules about the TLS of programs that is opened.
+// Rules about intercepted TLS.
 extension Loader {
     func checkInterception(_ section: Section) {
         let opened = upstreams.filter(\.settings.intercepts)

@@ -1,6 +1,6 @@
 import HTTPMessage
 
-// Rules that join several sections of the configuration.
+// Rules across sections of the configuration.
 extension Loader {
     mutating func checkAcrossSections(_ section: Section) {
         checkListeners()
@@ -13,7 +13,7 @@ extension Loader {
         bindCertificates()
     }
 
-    /// - Parameter position: position of the entry, or of one of its keys.
+    /// - Parameter position: position of the entry or of a key in the entry.
     private func error(
         _ upstream: UpstreamReader.Result, at position: KeyPath<UpstreamReader.Result, Position> = \.position,
         _ message: String
@@ -33,7 +33,7 @@ extension Loader {
         }
     }
 
-    /// Refuses a listener that other machines can use without credentials. An admin port shows internals, too.
+    /// Refuses a listener that other machines can use without credentials, also an admin port, which shows internals.
     private func checkReach(_ listener: Listener) {
         guard !listener.isLoopback else { return }
         let (harm, advice): (String, String)
@@ -71,14 +71,14 @@ extension Loader {
         checkSubjects()
         checkExchanges()
         checkLogins(section)
-        // An upstream that could not be read may use it.
+        // After an error, an upstream that could not be read may use a client that seems unused.
         guard !diagnostics.hasErrors else { return }
         for name in names where !upstreams.contains(where: { $0.settings.client == name }) {
             diagnostics.warn(clientPositions[name] ?? .whole, "clients.\(name): no upstream uses this client")
         }
     }
 
-    /// Tokens that are bound to a key go into Authorization with their own scheme, and into no other place (RFC 9449,
+    /// Checks that DPoP tokens are injected only into Authorization, which has a special scheme for them (RFC 9449,
     /// section 7.1).
     private mutating func bindTokens() {
         let bound = Set(configuration.clients.filter { $0.dpop != .off }.map(\.name))
@@ -101,7 +101,7 @@ extension Loader {
         }
     }
 
-    /// The program's own token is always exchanged: it is neither kept nor refused.
+    /// Checks upstreams that exchange the program's token: that token can't be kept, refused or a placeholder.
     private func checkExchanges() {
         let names = configuration.clients.filter { $0.exchange?.subject == .caller }.map(\.name)
         for upstream in upstreams {
@@ -156,7 +156,7 @@ extension Loader {
         }
     }
 
-    /// Checks that a person can log in, and warns when a login does not outlive the process.
+    /// Checks that a person can log in. Warns if logins are lost when the process ends.
     private func checkLogins(_ section: Section) {
         for client in configuration.clients where client.needsLogin {
             let position = clientPositions[client.name] ?? .whole
@@ -166,7 +166,7 @@ extension Loader {
                     position, "\(path): a person has to log in, which requires `admin`: add `admin: {}`"
                 )
             }
-            // The playground's server ends with the process.
+            // The playground's server also forgets the login when the process ends.
             if configuration.store == .memory, !configuration.playground {
                 diagnostics.warn(
                     position,
@@ -175,7 +175,7 @@ extension Loader {
         }
     }
 
-    /// RFC 8705 section 3: a bound token needs the client certificate of its token request.
+    /// Gives upstreams the client certificate to which their tokens are bound (RFC 8705 section 3).
     private mutating func bindCertificates() {
         for (index, upstream) in upstreams.enumerated() {
             let client = configuration.clients.first { $0.name == upstream.settings.client }
@@ -242,7 +242,7 @@ extension Loader {
         refuse(url, at: position, "\(path): `proxy` is this proxy itself", "the address of the next proxy")
     }
 
-    /// Reports a URL that leads to one of the listeners.
+    /// Reports a URL that leads to a listener of this configuration.
     private func refuse(_ url: String, at position: Position, _ fault: String, _ advice: String) {
         guard let parts = try? URLParts(url, example: ""),
             let listener = listeners.first(where: { $0.answers(host: parts.authority.host.bare, port: parts.port) })

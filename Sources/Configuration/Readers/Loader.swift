@@ -1,6 +1,6 @@
 import HTTPMessage
 
-/// Converts the tree to the checked configuration: reads every section, then checks rules across sections.
+/// Converts the tree to a checked configuration: reads all sections, then checks the rules across sections.
 struct Loader {
     let diagnostics: Diagnostics
     var configuration = Configuration()
@@ -32,7 +32,7 @@ struct Loader {
         configuration.variables = VariableNames.inside(root)
         let section = Section(entries, path: "", pattern: "", at: .whole, diagnostics)
         readSections(section)
-        // A program with these variables receives the same credentials.
+        // `exec` removes these variables, because a program could get the same credentials with them.
         if upstreams.contains(where: { $0.settings.usesContainerCredentials }) {
             configuration.variables.formUnion(SigV4Reader.variables)
         }

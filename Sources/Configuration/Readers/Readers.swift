@@ -1,6 +1,6 @@
-/// Reads the sections that are neither clients nor upstreams.
+// Readers of all sections except clients and upstreams.
 extension Section {
-    /// Upper limit of durations.
+    /// Upper limit of most durations.
     static let day = Duration.seconds(86_400)
 
     func proxySettings() -> (settings: ProxySettings, listeners: [Listener]) {
@@ -66,7 +66,7 @@ extension Section {
         return (settings, listener)
     }
 
-    /// The admin addresses alone, by which the command line finds the proxy.
+    /// Reads only the admin addresses, with which the command line finds the proxy.
     func adminAddresses() -> AdminSettings {
         var settings = AdminSettings()
         tell("listen", usually: settings.listen.description)
@@ -84,12 +84,12 @@ extension Section {
     }
 
     private static func socketPath(_ text: String) throws(Misfit) -> String {
-        // sockaddr_un of unix(7) holds 108 bytes, one of them zero.
+        // `sockaddr_un` has 108 bytes, including a final zero (unix(7)).
         guard !text.isEmpty, text.utf8.count <= 107 else { throw Misfit("write a path of at most 107 bytes") }
         return try Grammar.path(text)
     }
 
-    /// The top-level section: additional trust anchors only.
+    /// Reads the top-level section `tls`, which only has additional trust anchors.
     func trustAnchors() -> String? {
         defer { finish() }
         return trustAnchorsFile("ca_file")
@@ -113,8 +113,8 @@ extension Section {
         return settings
     }
 
-    /// Files of a certificate and of its key. Reports one without the other.
-    /// - Parameter prefix: begins the names of both keys.
+    /// Reads the files of a certificate and its key. Reports either without the other.
+    /// - Parameter prefix: beginning of the names of both settings.
     func certificate(_ prefix: String = "") -> (certificate: String?, key: String?) {
         let (certificateKey, keyKey) = (prefix + "cert_file", prefix + "key_file")
         let (certificate, key) = (readableFile(certificateKey), readableFile(keyKey))

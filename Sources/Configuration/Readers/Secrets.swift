@@ -1,13 +1,13 @@
 import WireText
 
 extension Section {
-    /// A secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or (with a warning) the value itself.
+    /// Reads a secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or (warned of) the value.
     func secret(_ key: String) -> SecretSource? {
         tell(key, Self.secretShape)
         return node(key).flatMap { secret(key, of: $0) }
     }
 
-    /// - Parameter node: the key's value, or an element of it.
+    /// - Parameter node: the key's value, or an element of that value.
     func secret(_ key: String, of node: Node) -> SecretSource? {
         switch node.content {
         case .sequence:
@@ -92,7 +92,7 @@ extension Section {
         return .environment(name: name)
     }
 
-    /// Blanks at the ends of a single line, which editors and shells add, are part of the secret. The store trims its own.
+    /// Warns of blanks at the ends of a one-line secret, which would be sent. Stores trim their own keys.
     private func warnOfBlanks(
         _ content: some BidirectionalCollection<UInt8>, _ what: String, label: String, at position: Position
     ) {
@@ -107,13 +107,13 @@ extension Section {
                 + "part of the secret: remove it")
     }
 
-    /// As secrets are read from files: one line end at the end does not count.
+    /// Removes a final line end, as for secrets from files.
     private static func withoutLineEnd(_ content: [UInt8]) -> ArraySlice<UInt8> {
         guard content.last == 0x0A else { return content[...] }
         return content.dropLast().last == 0x0D ? content.dropLast(2) : content.dropLast()
     }
 
-    /// A secret that others on this machine may read is theirs.
+    /// Warns of a file that other users of this machine may read.
     func warnOfReaders(_ path: String, label: String, at position: Position) {
         guard let mode = Files.modeForOthers(path) else { return }
         diagnostics.warn(
@@ -139,7 +139,7 @@ extension Section {
         return .file(path: path)
     }
 
-    /// A text that need not be hidden, such as a user name; or a secret, for services whose key is the user name.
+    /// Reads a text that may be shown, such as a user name, or a secret, for services whose key is the user name.
     func textOrSecret(_ key: String) -> SecretSource? {
         tell(key, Self.secretShape)
         guard let node = node(key), case .scalar(let scalar) = node.content, !scalar.verbatim,
@@ -148,18 +148,18 @@ extension Section {
         return value(key, Grammar.nonempty).map { .literal($0) }
     }
 
-    /// Checks whether the secret's current value fits a request. Later values of a file or command are checked again.
+    /// Checks whether the secret's current value can be put on a request. Later values are checked when they are read.
     func check(_ source: SecretSource?, _ key: String, _ rule: InjectedValue.Rule) {
         guard let source, var content = content(of: source) else { return }
         if case .file = source { content = Array(Self.withoutLineEnd(content)) }
         if let fault = rule(content) { error(key, "the secret can't go onto a request: \(fault)") }
     }
 
-    /// Reports an invalid key of a store now, not only when the store is opened. It has 32 bytes, raw or in base64 with white
-    /// space around it.
+    /// Reports an invalid key of a store before the store is opened. A valid key has 32 bytes, raw or in base64 with
+    /// optional white space around it.
     func checkStoreKey(_ source: SecretSource, _ name: String = "key") {
         guard let text = content(of: source), text.count != 32 else { return }
-        // Counts the bytes without leaving a copy of the key.
+        // Only counts the decoded bytes, so that no copy of the key stays in memory.
         var count = 0
         guard !Base64.decode(text.span.trimmed, as: .either, to: { _ in count += 1 }) || count != 32 else { return }
         error(
@@ -167,8 +167,8 @@ extension Section {
             "this is not a key of 32 bytes, raw or in base64: make one with `heimdallr-proxy keygen --output FILE`")
     }
 
-    /// The current content; `nil` for a file that can't be read, which was reported, and for a command, because checking a
-    /// configuration runs none.
+    /// Returns the secret's current content; `nil` for an unreadable file, which was already reported, and for a
+    /// command, because a check of the configuration runs no commands.
     private func content(of source: SecretSource) -> [UInt8]? {
         switch source {
         case .literal(let text): Array(text.utf8)

@@ -1,11 +1,11 @@
 import WireText
 
-// Values that are passed on as JSON, in a form that other specifications define.
+// Values that are passed on as JSON. Other specifications define their content.
 extension Section {
     private static let maxJSONDepth = 16
 
-    /// Converts YAML to JSON (YAML 1.2, section 10.2): unquoted numbers, `true`, `false` and `null` keep their type,
-    /// all else is text. `nil`, and a problem, when that is impossible.
+    /// Converts YAML to JSON (YAML 1.2, section 10.2). Unquoted numbers, `true`, `false` and `null` keep their type.
+    /// Any other scalar becomes text. Reports a problem and returns `nil` if the conversion is impossible.
     func json(_ node: Node, _ key: String, depth: Int = 0) -> JSONValue? {
         guard depth < Self.maxJSONDepth else {
             error(node, key, "this is nested deeper than \(Self.maxJSONDepth) levels")

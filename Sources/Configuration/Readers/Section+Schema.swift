@@ -1,11 +1,11 @@
 import WireText
 
-// Facts for the schema, and rules about several keys, which the schema has as well.
+// Records for the schema, and rules about several keys, which are also part of the schema.
 extension Section {
-    /// Records the accepted values of a key with its own reader. Without a record, the schema accepts everything.
+    /// Records the accepted values of a key with a special reader. Without a record, the schema accepts any value.
     func tell(_ key: String, _ shape: @autoclosure () -> Shape) { outline?.add(key, shape()) }
 
-    /// Records the default where `read(_:into:_:)` can't know it.
+    /// Records a default that `read(_:into:_:)` can't know.
     func tell(_ key: String, usually text: String) { outline?.add(key, usual: .string(text)) }
     func tell(_ key: String, usually flag: Bool) { outline?.add(key, usual: .bool(flag)) }
 
@@ -15,29 +15,29 @@ extension Section {
 
     // MARK: Keys that belong together
 
-    /// Reports that none of these keys is present: at the section, or at the key that requires it.
+    /// Requires at least one of these keys. Reports their absence at the section, or at the key that requires them.
     func need(_ keys: String..., for location: String? = nil, saying message: @autoclosure () -> String) {
         outline?.need(keys)
         guard outline == nil, !keys.contains(where: has) else { return }
         if let location { error(location, message()) } else { diagnostics.error(position, message()) }
     }
 
-    /// Reports each of these keys that is present: at itself, or at the key that excludes it.
+    /// Reports each of these keys that is present, at its own position or at the key that excludes it.
     func refuse(_ keys: [String], for location: String? = nil, saying message: @autoclosure () -> String) {
         outline?.refuse(keys)
         for key in keys where has(key) { error(location ?? key, message()) }
     }
 
-    /// Reports a key that is present with another one, or without it.
+    /// Reports a key that is present together with `other`, or without `missing`.
     func refuse(_ key: String, with other: String? = nil, without missing: String? = nil, saying message: String) {
         guard has(key), other.map(has) ?? true, missing.map({ !has($0) }) ?? true else { return }
         error(key, message)
     }
 
-    /// Runs checks that depend on the word of a key: for the schema in each case, else in the present one.
+    /// Runs checks that depend on a key's word: for the schema with every word, otherwise with the present word.
     /// - Parameters:
-    ///   - words: every case with its spellings.
-    ///   - usual: the case without the key, where it is constant.
+    ///   - words: all cases with their spellings.
+    ///   - usual: the case that applies without the key, if it is constant.
     func check<Case: Equatable>(
         by key: String, _ found: Case?, among words: [(case: Case, words: [String])], usual: Case? = nil,
         _ check: (Case) -> Void

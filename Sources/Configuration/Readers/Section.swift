@@ -1,15 +1,15 @@
 import WireText
 
-/// Reads one mapping, key by key. Every key that is read is known; `finish` reports the others. A value that does not
-/// fit is reported and becomes `nil`, so that the reader goes on.
+/// Reads a mapping, key by key. `finish` reports all keys that were not read. An invalid value is reported and becomes
+/// `nil`, so that the reader can continue.
 ///
-/// The same calls make the schema: a section with an `outline` is empty, and records the keys and the accepted values.
+/// The same calls make the schema. A section with an `outline` has no content, and records keys and accepted values.
 final class Section {
-    /// Name in messages: `clients.billing`.
+    /// Path for messages: `clients.billing`.
     let path: String
     let position: Position
     let diagnostics: Diagnostics
-    /// The path with `*` for names that the operator chose: `clients.*`.
+    /// The path with `*` in place of the operator's names: `clients.*`.
     let pattern: String
     private let entries: [Node.Entry]
     private var known: [String] = []
@@ -24,15 +24,15 @@ final class Section {
         outline = nil
     }
 
-    /// Reads nothing, and records the keys in the outline.
+    /// Makes a section without content, which records keys in the outline.
     init(_ outline: Outline) {
         self.outline = outline
         (entries, path, pattern, position) = ([], "", "", .whole)
         diagnostics = Diagnostics(file: "", environment: [:])
     }
 
-    /// `nil` (and a problem) when the node is not a mapping.
-    /// - Parameter position: that of the section; `nil`: the node's.
+    /// Reports a problem and returns `nil` if the node is not a mapping.
+    /// - Parameter position: position of the section; `nil` for the node's position.
     convenience init?(
         _ node: Node, path: String, pattern: String, at position: Position? = nil, _ diagnostics: Diagnostics
     ) {
@@ -55,7 +55,7 @@ final class Section {
 
     func isEmptyList(_ key: String) -> Bool { isList(key) && entry(key)?.value.elements.isEmpty == true }
 
-    /// Position of the key's value; of the section itself when it is absent.
+    /// Returns the position of the key's value, or of the section if the key is absent.
     func position(of key: String) -> Position { entry(key)?.value.position ?? position }
 
     /// Whether part of the key's value comes from the environment.
@@ -68,12 +68,12 @@ final class Section {
 
     private static func path(_ path: String, _ key: String) -> String { path.isEmpty ? key : path + "." + key }
 
-    /// The operator's spelling of `key: value` here.
+    /// Returns the operator's spelling of `key: value` in this section.
     func spelling(of key: String, as value: String) -> String { diagnostics.spelling(of: key, in: path, as: value) }
 
     func error(_ key: String, _ message: String) { diagnostics.error(position(of: key), label(key) + message) }
 
-    /// Reports a fault of the key's value, or of an element of it.
+    /// Reports a fault of the key's value, or of an element of that value.
     func error(_ node: Node, _ key: String, _ message: String) {
         diagnostics.error(node.position, label(key, node) + message)
     }
@@ -85,7 +85,7 @@ final class Section {
 
     func warn(_ key: String, _ message: String) { diagnostics.warn(position(of: key), label(key) + message) }
 
-    /// The value of a key; `nil` when it is absent or empty.
+    /// Returns the value of a key; `nil` if the key is absent or empty.
     func node(_ key: String) -> Node? {
         known.append(key)
         outline?.add(key)
@@ -113,8 +113,8 @@ final class Section {
 
     // MARK: Values
 
-    /// A single value as text, with variables replaced.
-    /// - Parameter isSecret: whether the value must not be shown.
+    /// Returns a single value as text, with its variables replaced.
+    /// - Parameter isSecret: whether messages must not show the value.
     func text(_ node: Node, _ key: String, isSecret: Bool = false) -> String? {
         guard case .scalar(let scalar) = node.content, !node.isNull else {
             error(node, key, "write a single value, not \(node.kind)")
@@ -130,10 +130,10 @@ final class Section {
         }
     }
 
-    /// Warns of a shell variable, which is plain text here. Only for names in capitals and for variables that are set,
-    /// because the `$metadata` of a path is meant literally.
+    /// Warns of `$NAME`, which is not replaced. Ignores lower-case names of variables that are not set, because they
+    /// may be literal, as in an OData path with `$metadata`.
     private func warnOfBareName(_ text: String, _ node: Node, _ key: String, isSecret: Bool) {
-        // A command may be a shell with its own command line.
+        // A command may be a shell, whose arguments contain shell variables.
         let leavesDollars = ["hooks", "secret"].contains(pattern) && key == "command"
         guard let name = Substitution.bareName(in: text), !leavesDollars else { return }
         guard diagnostics.environment[name] != nil || name.utf8.allSatisfy({ !(0x61...0x7A).contains($0) }) else {
@@ -161,7 +161,7 @@ final class Section {
         }
     }
 
-    /// Replaces the default when the key is present and its value fits.
+    /// Replaces the default in `target` if the key is present with a valid value.
     func read<T>(_ key: String, into target: inout T, _ parse: (String) throws(Misfit) -> T) {
         if let outline {
             let shape = Shape.value(of: parse)
@@ -170,12 +170,12 @@ final class Section {
         if let value = value(key, parse) { target = value }
     }
 
-    /// A list, or a single value as a list of one. Repeated values are reported.
+    /// Reads a list, or a single value as a list with one element. Reports repeated values.
     func list<T: Equatable>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> [T]? {
         distinct(key, .value(of: parse), by: \.self) { value(of: $0, key, parse) }
     }
 
-    /// Does the same with a reader of each element.
+    /// Like `list`, but with a reader for each element.
     func distinct<Value, Identity: Equatable>(
         _ key: String, _ shape: @autoclosure () -> Shape, _ counts: ClosedRange<Int> = 0...Int.max,
         by identity: (Value) -> Identity, read: (Node) -> Value?
@@ -191,7 +191,7 @@ final class Section {
         }
     }
 
-    /// A value of two forms: a word, or a mapping.
+    /// Reads a value that is a word or a mapping.
     func either<T>(_ key: String, _ parse: (String) throws(Misfit) -> T, or read: (Section) -> T?) -> T? {
         tell(key, .any([.value(of: parse), .section { _ = read($0) }]))
         guard let node = node(key) else { return nil }
@@ -209,7 +209,7 @@ final class Section {
         return Section(node, path: Self.path(path, key), pattern: Self.path(pattern, key), diagnostics)
     }
 
-    /// A mapping of free names to single values.
+    /// Reads a mapping of free names to single values.
     func pairs(
         _ key: String, name: (String) throws(Misfit) -> String, value: (String) throws(Misfit) -> String
     ) -> [NameValue] {
@@ -218,10 +218,10 @@ final class Section {
         }.map { NameValue(name: $0.name, value: $0.value) }
     }
 
-    /// A mapping of free names. Reports each name that does not fit, and leaves it out.
+    /// Reads a mapping of free names. Reports invalid names, and leaves them out.
     /// - Parameters:
-    ///   - what: the kind of its values, for messages.
-    ///   - value: reads one entry of the mapping.
+    ///   - what: kind of the values, for messages.
+    ///   - value: reads an entry of the mapping.
     func mapping<Value>(
         _ key: String, of names: String = "names", to what: String?, _ shape: @autoclosure () -> Shape,
         name: (String) throws(Misfit) -> String, value: (Node.Entry, Section) -> Value?
@@ -249,7 +249,7 @@ final class Section {
 
     // MARK: Messages
 
-    /// `clients.billing.timeout: `; empty for a value of a variable, whose name is the position.
+    /// Returns `clients.billing.timeout: `; empty for a value from a variable, because the position names the variable.
     func label(_ key: String, _ node: Node? = nil) -> String {
         if case .variable = node?.position ?? position(of: key) { return "" }
         return name(of: key) + ": "
@@ -264,7 +264,7 @@ final class Section {
         error(node, key, message)
     }
 
-    /// The operator's text, safe to print.
+    /// Returns the operator's text, shortened and without control characters.
     static func shown(_ text: String) -> String {
         var shown = String.UnicodeScalarView()
         shown += text.unicodeScalars.prefix(80).map { $0.value < 0x20 || $0.value == 0x7F ? "\u{FFFD}" : $0 }

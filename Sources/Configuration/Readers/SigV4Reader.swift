@@ -5,7 +5,7 @@ import WireText
 enum SigV4Reader {
     private static let keyNames = ["access_key_id", "secret_access_key", "session_token"]
 
-    /// `nil` when a value does not fit.
+    /// Returns `nil` if a value is invalid.
     static func read(_ section: Section) -> SigV4Settings? {
         defer { section.finish() }
         let region = section.value("region") { text throws(Misfit) in try word(text, "eu-central-1") }
@@ -17,7 +17,7 @@ enum SigV4Reader {
         return SigV4Settings(region: region, service: service, credentials: credentials)
     }
 
-    /// A word in the scope of a signature.
+    /// A word in the credential scope of a signature.
     private static func word(_ text: String, _ example: String) throws(Misfit) -> String {
         try Grammar.checked(
             text,
@@ -26,7 +26,7 @@ enum SigV4Reader {
             Misfit("write a name in small letters such as \(example)", matching: "^[a-z0-9._-]{1,64}$"))
     }
 
-    /// The keys stand beside region and service, or under `credentials`.
+    /// Reads the access keys, which are beside region and service, or under `credentials`.
     private static func credentials(_ section: Section) -> SigV4Settings.Credentials? {
         let found = section.either("credentials") { text throws(Misfit) in
             guard text == "container" else {
@@ -64,13 +64,13 @@ enum SigV4Reader {
 
     // MARK: Container credentials
 
-    /// Variables that name the container service.
+    /// Names of environment variables with the address and token of the container service.
     static let variables = [
         "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
         "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
     ]
 
-    /// Addresses of ECS, and of EKS Pod Identity.
+    /// Addresses of the container services: ECS, and EKS Pod Identity.
     private static let serviceHosts = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"]
 
     private static func container(_ diagnostics: Diagnostics) throws(Misfit) -> SigV4Settings.Container {

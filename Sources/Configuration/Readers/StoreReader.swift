@@ -54,7 +54,7 @@ extension Section {
             Misfit("write a name of 1 to 80 characters without spaces"))
     }
 
-    /// A list of secrets with at least one element, each in the form of `secret`.
+    /// Reads a list of at least one secret.
     private func secrets(_ key: String) -> [SecretSource]? {
         tell(key, .list(Self.secretShape, 1...16))
         guard let node = node(key) else { return nil }

@@ -1,11 +1,11 @@
 import WireText
 
-/// Replaces `${NAME}` in a value from the environment; `$${` stands for `${`.
+/// Replaces `${NAME}` in a value by the environment variable. `$${` gives a literal `${`.
 enum Substitution {
     private enum Piece {
         case text(Substring)
         case name(String)
-        /// A `${` that begins no name.
+        /// A `${` without a valid name and a closing bracket.
         case malformed
     }
 
@@ -29,7 +29,7 @@ enum Substitution {
         return pieces + [.text(rest)]
     }
 
-    /// Replaces every name. The error names the one at fault.
+    /// Replaces all names. The error describes the first fault.
     static func apply(to text: String, _ environment: [String: String]) throws(Misfit) -> String {
         var result = ""
         for piece in pieces(of: text) {
@@ -52,7 +52,7 @@ enum Substitution {
         Set(pieces(of: text).compactMap { if case .name(let name) = $0 { name } else { nil } })
     }
 
-    /// A name in the form of shells, `$NAME`, which is not replaced; `nil` without one.
+    /// Returns the first name in the form `$NAME`, which is not replaced; `nil` if there is none.
     static func bareName(in text: String) -> String? {
         var rest = text[...]
         while let dollar = rest.firstIndex(of: "$") {
@@ -67,7 +67,7 @@ enum Substitution {
         return nil
     }
 
-    /// The name, when the whole text is one `${NAME}`.
+    /// Returns the name if the whole text is a single `${NAME}`.
     static func soleName(in text: String) -> String? {
         guard text.hasPrefix("${"), text.hasSuffix("}") else { return nil }
         let name = text.dropFirst(2).dropLast()

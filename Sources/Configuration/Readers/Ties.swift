@@ -1,5 +1,5 @@
 extension UpstreamSettings {
-    /// Whether a request exists that fits both upstreams equally well.
+    /// Whether a request can match both upstreams with equal priority.
     func ties(with other: UpstreamSettings) -> Bool {
         guard host == other.host, fields == other.fields, methods.isEmpty == other.methods.isEmpty,
             callers.isEmpty == other.callers.isEmpty, callers.overlaps(other.callers)
@@ -8,6 +8,6 @@ extension UpstreamSettings {
         return !Set(prefixes).isDisjoint(with: other.prefixes)
     }
 
-    /// The segments of each prefix. Without paths, the prefix is `/`.
+    /// Segments of each path prefix. Without paths, the prefix is `/`.
     private var prefixes: [[Substring]] { paths.isEmpty ? [[]] : paths.map { $0.split(separator: "/") } }
 }

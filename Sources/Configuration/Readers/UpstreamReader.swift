@@ -1,9 +1,9 @@
 import HTTPMessage
 import WireText
 
-/// Reads one entry of `upstreams`.
+/// Reads an entry of `upstreams`.
 struct UpstreamReader {
-    /// An upstream and the positions of its keys, for checks across the configuration.
+    /// An upstream and the positions of its keys, for the checks across sections.
     struct Result {
         let settings: UpstreamSettings
         let section: Section
@@ -22,14 +22,14 @@ struct UpstreamReader {
     private var settings: UpstreamSettings
     private var auto: ClientSettings?
 
-    /// - Parameter intercepts: `proxy.intercept`.
-    /// - Returns: `nil` without a usable host. Then no further checks of the entry make sense.
+    /// - Parameter intercepts: value of `proxy.intercept`.
+    /// - Returns: `nil` without a usable host, because further checks of the entry would make no sense.
     static func read(_ section: Section, intercepts: Bool = false) -> Result? {
         let host = section.value("host", Grammar.hostPattern)
         section.need("host", saying: "\(section.path): `host` is missing: write api.example.com")
         let stand = HostPattern(wildcard: false, host: .name("invalid"), port: nil)
         var reader = UpstreamReader(section: section, settings: UpstreamSettings(host: host ?? stand))
-        // A wildcard keeps a signing key in use, so `proxy.intercept` does not include it.
+        // A wildcard requires a signing key in the proxy, so `proxy.intercept` does not apply to wildcards.
         let usually = intercepts && !reader.settings.host.wildcard
         reader.settings.intercepts = section.value("intercept", Grammar.boolean) ?? usually
         let listener = reader.readMatching()
@@ -43,7 +43,7 @@ struct UpstreamReader {
         return Result(settings: reader.settings, section: section, listener: listener, auto: reader.auto)
     }
 
-    // MARK: Which requests
+    // MARK: Matching
 
     private mutating func readMatching() -> Listener? {
         settings.paths = section.list("paths", Grammar.pathPrefix) ?? []
@@ -74,7 +74,7 @@ struct UpstreamReader {
         return try Grammar.checked(pattern, !pattern.dropLast().contains("*"), Misfit("write * at the end only"))
     }
 
-    // MARK: Which token, and how
+    // MARK: Injection
 
     private mutating func readInjection() {
         settings.client = section.value("client", Grammar.nonempty)
@@ -126,7 +126,7 @@ struct UpstreamReader {
         return name
     }
 
-    // MARK: Where they go
+    // MARK: Destination
 
     private mutating func readDestination(known: Bool) {
         section.read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
@@ -154,10 +154,10 @@ struct UpstreamReader {
         }
     }
 
-    /// Whether the wildcard stands before a name without dots.
+    /// Whether the wildcard is directly below a top-level domain.
     private var isForTopLevel: Bool { settings.host.wildcard && !settings.host.host.description.contains(".") }
 
-    /// `true`, `false`, or `{host: keep}`.
+    /// Reads `rewrite`: `true`, `false`, or `{host: keep}`.
     private mutating func readRewriting() {
         let found = section.either("rewrite") { text throws(Misfit) in
             do throws(Misfit) { return (rewrite: try Grammar.boolean(text), keepsHost: false) } catch {

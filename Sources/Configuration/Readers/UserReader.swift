@@ -1,8 +1,8 @@
-/// Reads `proxy.users` and the callers of an upstream.
+// Readers of `proxy.users` and of an upstream's `callers`.
 extension Section {
     func users() -> [String: SecretSource] {
         let users = mapping("users", to: "secrets", Self.secretShape, name: Grammar.userName) { entry, inner in
-            // The name counts even when its secret is invalid, so that one mistake gives one message.
+            // A name with an invalid secret still counts for other rules, so that a mistake gives only one message.
             inner.secret(entry.key) ?? .literal("")
         }
         return Dictionary(users.map { ($0.name, $0.value) }) { $1 }
@@ -31,7 +31,7 @@ extension Section {
 }
 
 extension Grammar {
-    /// A subject or an alternative name of a certificate.
+    /// A subject or a subject alternative name of a certificate.
     static func certificateName(_ text: String) throws(Misfit) -> String {
         let kinds = ["DNS:", "URI:", "email:"]
         let isAlternative = kinds.contains { text.hasPrefix($0) && text.utf8.count > $0.utf8.count }
@@ -42,7 +42,7 @@ extension Grammar {
                 matching: "^((DNS|URI|email):.+|[^/].*=.*)$"))
     }
 
-    /// A name in Basic credentials, in front of the colon (RFC 7617, section 2).
+    /// A user name in Basic credentials, the part before the colon (RFC 7617, section 2).
     static func userName(_ text: String) throws(Misfit) -> String {
         try checked(
             text, !text.isEmpty && text.utf8.allSatisfy { $0 != UInt8(ascii: ":") && $0 >= 0x20 && $0 != 0x7F },

@@ -1,7 +1,7 @@
-/// The environment variables that a configuration names. Read from its text, not from the readers' results, so that no
-/// reader can miss one.
+/// Finds the environment variables that a configuration names. It searches the text, not the readers' results, so that
+/// no variable is missed.
 enum VariableNames {
-    /// Keys whose entries have free names. An `env` there is no source.
+    /// Keys of mappings with free names. An entry `env` there does not name a variable.
     private static let freelyNamed = ["params", "headers", "labels", "users"]
 
     static func inside(_ node: Node, under key: String = "") -> Set<String> {

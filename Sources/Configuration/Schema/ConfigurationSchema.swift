@@ -1,9 +1,9 @@
 public import enum WireText.JSON
 
 extension Configuration {
-    /// A JSON Schema (draft 2020-12) of the configuration file, for editors. It is recorded while the readers run
-    /// without a file. So it accepts all valid files and some invalid ones: `check` reports conflicting keys and
-    /// missing files.
+    /// Returns a JSON Schema (draft 2020-12) of the configuration file, for editors. The readers record it while they
+    /// run without a file. It accepts all valid files and some invalid files, for example with conflicting keys. Only
+    /// `check` reports those.
     public static func schema() -> JSON {
         var writer = SchemaWriter(descriptions: keyDescriptions)
         let root = writer.members(.section { Loader.outline($0) }, at: "")
@@ -15,8 +15,8 @@ extension Configuration {
             ] + root + [.init("$defs", .object(writer.definitions))])
     }
 
-    /// First sentences of the rows in docs/configuration.md, by the key's path: `clients.*.client_id`. `.ci/reference.py`
-    /// writes the file, and `ReferenceTests` compares it.
+    /// Descriptions by the key's path (`clients.*.client_id`): the first sentence of each row in docs/configuration.md.
+    /// `.ci/reference.py` writes this file, and `ReferenceTests` compares it.
     private static var keyDescriptions: [String: String] {
         String(decoding: PackageResources.KeyDescriptions_tsv, as: UTF8.self).split(separator: "\n")
             .reduce(into: [:]) { all, line in

@@ -1,7 +1,7 @@
 import WireText
 
-/// The keys of one mapping, recorded while its reader asks a `Section` for them, so that there is no second list of
-/// keys. Used by one thread.
+/// The keys of a mapping, recorded while a reader asks a `Section` for them. So no separate list of keys exists.
+/// Use it on one thread.
 final class Outline {
     struct Key {
         var name: String
@@ -11,7 +11,7 @@ final class Outline {
     }
 
     struct Rules {
-        /// Groups of keys. Each group needs at least one of its keys.
+        /// Groups of keys. At least one key of each group is required.
         var needed: [[String]] = []
         var refused: [String] = []
     }
@@ -25,15 +25,15 @@ final class Outline {
         var rules = Rules()
     }
 
-    /// In the reader's order.
+    /// Keys in the order in which the reader asks for them.
     private(set) var keys: [Key] = []
     private(set) var rules = Rules()
     private(set) var cases: [Case] = []
-    /// Exactly one of these is required. The reader reports violations itself.
+    /// Keys of which exactly one is required. The reader reports violations itself.
     var alternatives: [String] = []
     private var openCase: Case?
 
-    /// The first record of a key stays when it is read again.
+    /// Records a key. If the key is read again, its first record stays.
     func add(_ name: String, _ shape: Shape? = nil, usual: JSON? = nil) {
         guard let index = keys.firstIndex(where: { $0.name == name }) else {
             keys.append(Key(name: name, shape: shape ?? .anything, usual: usual))
@@ -56,7 +56,7 @@ final class Outline {
         if openCase?.rules.refused.append(contentsOf: keys) == nil { rules.refused += keys }
     }
 
-    /// Applies the rules recorded by `tell` in this case only.
+    /// Records the rules that `tell` reports as rules of this case only.
     func inCase(_ key: String, _ words: [String], isUsual: Bool, _ tell: () -> Void) {
         openCase = Case(key: key, words: words, isUsual: isUsual)
         tell()

@@ -2,7 +2,7 @@ import WireText
 
 /// Converts shapes to JSON Schema, draft 2020-12.
 struct SchemaWriter {
-    /// `${NAME}`: an editor can't know the value.
+    /// Pattern for values with `${NAME}`, which an editor can't check.
     private static let substituted = #"\$\{"#
     private static let substitution = "substituted"
 
@@ -22,7 +22,7 @@ struct SchemaWriter {
         ]
     }
 
-    /// - Parameter path: position in the reference.
+    /// - Parameter path: path of the key in docs/configuration.md.
     mutating func members(_ shape: Shape, at path: String) -> [JSON.Member] {
         switch shape {
         case .anything: []
@@ -72,7 +72,7 @@ struct SchemaWriter {
         return any([[.init("enum", .array(words.flatMap(spellings)))]] + old + [[ref(substitution)]])
     }
 
-    /// YAML readers with types read `true` without quotes as no text.
+    /// Returns the JSON values of a word. YAML readers with types read `true` without quotes as a boolean.
     private static func spellings(_ word: String) -> [JSON] {
         switch word {
         case "true", "false": [.bool(word == "true"), .string(word)]
@@ -99,7 +99,7 @@ struct SchemaWriter {
         return all.count == 1 ? all[0] : [.init("anyOf", .array(all.map { .object($0) }))]
     }
 
-    /// Flattens nested alternatives.
+    /// Returns the alternatives in a schema, to flatten nested `anyOf`.
     private static func alternatives(_ schema: [JSON.Member]) -> [[JSON.Member]] {
         guard schema.count == 1, schema[0].name == "anyOf", case .array(let inner) = schema[0].value else {
             return [schema]
@@ -119,7 +119,7 @@ struct SchemaWriter {
     private mutating func names(_ name: ValueKind, _ shape: Shape, at path: String) -> [JSON.Member] {
         var members: [JSON.Member] = [.init("type", "object")]
         if case .text(let text) = name {
-            // `${NAME}` is not replaced in a name.
+            // Names don't accept `${NAME}`, because it is not replaced in names.
             if let pattern = text.pattern {
                 members.append(.init("propertyNames", .object([.init("pattern", .string(pattern))])))
             } else if !text.isEmptyTaken {

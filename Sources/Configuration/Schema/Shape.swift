@@ -1,24 +1,24 @@
 import WireText
 
-/// The accepted content of one position of a configuration, as recorded by its reader. `heimdallr-proxy config schema`
-/// is made from these alone.
+/// The accepted content at a position of the configuration, recorded by its reader. `heimdallr-proxy config schema`
+/// consists of these shapes alone.
 indirect enum Shape {
-    /// Content that another specification defines, or that is not described further.
+    /// Content that another specification defines, or that has no description.
     case anything
     case value(ValueKind)
     case list(Shape, ClosedRange<Int>)
-    /// Free names, each with a value.
+    /// A mapping with free names and values of the same shape.
     case names(ValueKind, Shape)
     case section(Outline)
     /// A mapping with these keys and any others.
     case open(Outline)
     case any([Shape])
-    /// Defined once under this name, however often it is used.
+    /// A shape that is defined once under this name, and referenced at each use.
     case named(String, Shape)
 
     static func value<Value>(of parse: (String) throws(Misfit) -> Value) -> Shape { .value(ValueKind(of: parse)) }
 
-    /// A list, or a single value instead of a list of one.
+    /// A list, or a single value in place of a list with one element.
     static func oneOrMore(_ shape: Shape, _ counts: ClosedRange<Int> = 0...Int.max) -> Shape {
         .any([shape, .list(shape, counts)])
     }

@@ -1,9 +1,9 @@
 import WireText
 
-/// The accepted form of a single value, for programs. Each grammar states it in the `Misfit` of a refused value.
+/// The accepted form of a single value, for the schema. Each grammar gives it in the `Misfit` of a refused value.
 indirect enum ValueKind: Sendable {
     case text(Text)
-    /// The first words are offered; `deprecated` ones are also accepted.
+    /// Words that editors offer, and deprecated words, which are only accepted.
     case words([String], deprecated: [String] = [])
     case boolean
     case integer(ClosedRange<Int>)
@@ -11,9 +11,9 @@ indirect enum ValueKind: Sendable {
     case size(ClosedRange<Int>, orOff: Bool = false)
     case any([ValueKind])
 
-    /// A single value that is read as text. Without quotes it may look like a number or like `true`.
+    /// A single value that is read as text. Without quotes, it may look like a number or a boolean.
     struct Text: Sendable {
-        /// A regular expression (ECMA 262 and Python) that matches all accepted values, and perhaps more.
+        /// A regular expression (ECMA 262 and Python). It matches all accepted values, and perhaps other values.
         var pattern: String?
         var isEmptyTaken = true
         var isNumberTaken = true
@@ -24,11 +24,11 @@ indirect enum ValueKind: Sendable {
 
     // MARK: What a grammar takes
 
-    /// Refused by every grammar except one that accepts all text.
+    /// A text that every grammar refuses, except a grammar that accepts any text.
     private static let stranger = "\u{0}"
     private static let numbers = ["0", "1", "8080", "12.5", "-1"]
 
-    /// The accepted form of a grammar: the grammar receives an impossible value, and its `Misfit` states the form.
+    /// Finds the accepted form of a grammar: passes it an impossible value, and takes the form from its `Misfit`.
     init<Value>(of parse: (String) throws(Misfit) -> Value) {
         do throws(Misfit) {
             _ = try parse(Self.stranger)
@@ -39,7 +39,7 @@ indirect enum ValueKind: Sendable {
         self = tried { text in (try? parse(text)) != nil }
     }
 
-    /// Completes the form by trying an empty text, numbers and `true`.
+    /// Completes the form: tries an empty text, numbers and `true`.
     private func tried(_ takes: (String) -> Bool) -> ValueKind {
         switch self {
         case .any(let kinds): return .any(kinds.map { $0.tried(takes) })
@@ -52,7 +52,7 @@ indirect enum ValueKind: Sendable {
         }
     }
 
-    /// The JSON of a default; `nil` when unknown.
+    /// Returns the JSON of a default value; `nil` if it is unknown.
     func json<Value>(_ value: Value) -> JSON? {
         switch self {
         case .boolean: (value as? Bool).map { .bool($0) }
@@ -65,7 +65,7 @@ indirect enum ValueKind: Sendable {
         }
     }
 
-    /// Five minutes are `5m`; one is `60s`.
+    /// Writes a duration: five minutes as `5m`, but one minute as `60s`.
     private static func show(_ duration: Duration) -> String {
         let minutes = duration.components.seconds / 60
         return minutes > 1 && minutes % 60 != 0 && duration == .seconds(60 * minutes)

@@ -2,15 +2,15 @@ import HTTPMessage
 
 /// A block of IP addresses: `10.0.0.0/8` or `fd00::/8`.
 public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
-    /// The block's prefix in 128 bits, IPv4 in its mapped form (RFC 4291, section 2.5.5.2).
+    /// Upper half of the prefix in 128 bits. IPv4 has its mapped form (RFC 4291, section 2.5.5.2).
     public let high: UInt64
     public let low: UInt64
-    /// Length of the prefix, of 128 bits.
+    /// Length of the prefix in bits, from 0 to 128.
     public let bits: Int
-    /// Canonical.
+    /// The canonical text of the block.
     public let description: String
 
-    /// - Parameter length: prefix length in the address's own form: 0 to 32, or 0 to 128.
+    /// - Parameter length: prefix length: 0 to 32 for IPv4, 0 to 128 for IPv6.
     /// - Returns: `nil` for a name, and for a length that does not fit the address.
     public init?(_ host: Authority.Host, length: Int) {
         let width: Int

@@ -1,11 +1,11 @@
 public import HTTPMessage
 
-/// The admin port: the page, the probes, the socket of the command line.
+/// Settings of the administration: the admin port, and the socket of the command line.
 public struct AdminSettings: Sendable, Equatable {
     public var listen = ListenAddress.tcp(host: "127.0.0.1", port: 8081)
-    /// `nil`: the default path, see "The socket" in docs/administration.md.
+    /// Path of the socket; `nil` for the default path (see "The socket" in docs/administration.md).
     public var socket: String?
-    /// Additional hosts that the admin port answers to.
+    /// Additional host names that the admin port accepts.
     public var hosts: [Authority.Host] = []
     public var token: SecretSource?
     /// Whether `POST /quitquitquit` ends the proxy.

@@ -1,15 +1,15 @@
 public import enum WireText.JSONValue
 
-/// An assertion used as a grant: RFC 7521, section 4.1.
+/// An assertion used as a grant (RFC 7521, section 4.1).
 public enum AssertionSettings: Sendable, Equatable {
-    /// Another program keeps it fresh.
+    /// An assertion that another program makes and renews.
     case secret(SecretSource)
     case signed(SignedAssertionSettings)
 }
 
 /// A JWT signed by the proxy for each token request (RFC 7523).
 public struct SignedAssertionSettings: Sendable, Equatable {
-    /// PEM, JWK, or the JSON file of a Google service account.
+    /// Signing key: PEM, JWK, or the JSON file of a Google service account.
     public var key: SecretSource
     public var keyID: String?
     public var algorithm: ClientSettings.KeyAlgorithm?
@@ -21,9 +21,9 @@ public struct SignedAssertionSettings: Sendable, Equatable {
     public var expiresIn = Duration.seconds(300)
 }
 
-/// An installation of a GitHub App; the app's id is the client's.
+/// An installation of a GitHub App. The `client_id` of the client is the app's id.
 public struct GitHubAppSettings: Sendable, Equatable {
-    /// PEM.
+    /// Private key of the app, in PEM.
     public var key: SecretSource
     /// The installation's number.
     public var installation: String

@@ -1,12 +1,12 @@
 /// Destination of the audit stream, which records the credentials given to callers.
 public enum AuditSettings: Sendable, Equatable {
-    /// A file to append to; reopened when the configuration is read again.
+    /// Path of a file to append to. The proxy reopens the file at each reload.
     case file(String)
     case standardError
 }
 
 extension Section {
-    /// The key `audit`: `stderr`, or a mapping with `file`.
+    /// Reads the key `audit`: `stderr`, or a mapping with `file`.
     func auditSettings() -> AuditSettings? {
         tell("audit", .any([.value(.words(["stderr"])), .section { _ = Self.auditFile($0) }]))
         guard let node = node("audit") else { return nil }

@@ -1,12 +1,12 @@
-/// Settings of `client: auto`: the authorization server and the `client_id` come from the documents of one API.
+/// Settings of `client: auto`. The authorization server and the `client_id` come from the documents of an API.
 public struct AutoSettings: Sendable, Equatable {
-    /// Address of the API, as the upstream's `url`.
+    /// Address of the API, the same as the upstream's `url`.
     public var resource: String
     /// Address of the operator's client ID metadata document.
     public var clientDocument: String?
-    /// The only scopes that are asked for; `nil`: no limit.
+    /// The only scopes that the proxy may request; `nil` for no limit.
     public var allowedScopes: [String]?
-    /// Name of the client whose id token is exchanged for an assertion about the person; `nil`: none.
+    /// Name of the client whose id token is exchanged for an assertion about the person; `nil` for none.
     public var subjectClient: String?
     /// TLS settings of the upstream, for requests for the API's own documents.
     public var tls = TLSSettings()

@@ -1,10 +1,10 @@
-/// The callers that may use an upstream. Each non-empty list has to fit. Without lists, every caller may.
+/// The callers that may use an upstream. A caller must match each list that is not empty.
 public struct Callers: Sendable, Equatable {
     /// Names of `proxy.users`.
     public var users: [String] = []
-    /// User IDs of processes at the other end of a Unix socket.
+    /// User IDs of the processes that connect to a Unix socket.
     public var uids: [UInt32] = []
-    /// Addresses of `proxy.listen`. The upstream's own listener always fits.
+    /// Addresses of `proxy.listen`. Callers at the upstream's own listener always match.
     public var listeners: [ListenAddress] = []
     /// Names in clients' certificates: subjects (`CN=worker,O=Example`, RFC 2253) and alternative names
     /// (`DNS:worker.example`, `URI:spiffe://example/worker`, `email:a@example`).
@@ -12,7 +12,7 @@ public struct Callers: Sendable, Equatable {
 
     public var isEmpty: Bool { users.isEmpty && uids.isEmpty && listeners.isEmpty && certificates.isEmpty }
 
-    /// Whether a caller can fit both.
+    /// Whether a caller can match both.
     func overlaps(_ other: Callers) -> Bool {
         let (mine, theirs) = (listeners.map(\.endpoint), other.listeners.map(\.endpoint))
         guard Self.overlap(users, other.users), Self.overlap(uids, other.uids), Self.overlap(mine, theirs),
@@ -30,7 +30,7 @@ public struct Callers: Sendable, Equatable {
 }
 
 extension Callers: CustomStringConvertible {
-    /// `users alice, bob; uids 1000`; empty for every caller.
+    /// `users alice, bob; uids 1000`; empty if all callers match.
     public var description: String {
         var parts: [String] = []
         if !users.isEmpty { parts.append("users \(users.joined(separator: ", "))") }

@@ -1,6 +1,6 @@
 public import enum WireText.JSONValue
 
-/// One OAuth client.
+/// Settings of an OAuth client.
 public struct ClientSettings: Sendable, Equatable {
     public enum GrantType: Sendable, Equatable {
         case clientCredentials, password, refreshToken, authorizationCode, implicit, deviceCode
@@ -25,7 +25,7 @@ public struct ClientSettings: Sendable, Equatable {
         case es384 = "ES384"
         case edDSA = "EdDSA"
     }
-    /// Algorithms of a client assertion; HS256 for `client_secret_jwt` alone.
+    /// Algorithms of a client assertion. HS256 is only for `client_secret_jwt`.
     public enum AuthAlgorithm: String, Sendable, Equatable, CaseIterable {
         case hs256 = "HS256"
         case rs256 = "RS256"
@@ -40,20 +40,20 @@ public struct ClientSettings: Sendable, Equatable {
         case text(String)
     }
     public enum BasicEncoding: String, Sendable, Equatable, CaseIterable { case form, percent, raw }
-    /// RFC 9449.
+    /// Use of DPoP (RFC 9449).
     public enum DPoP: Sendable, Equatable {
         case off
-        /// A key that the proxy makes and keeps with the tokens.
+        /// A key that the proxy makes, and stores with the tokens.
         case ownKey
-        /// - Parameter algorithm: `nil`: the JWK's own, or the usual one of the key's kind.
+        /// - Parameter algorithm: `nil` for the algorithm in the JWK, or for the default of the key's type.
         case key(SecretSource, algorithm: KeyAlgorithm?)
     }
-    /// RFC 9126.
+    /// Use of pushed authorization requests (RFC 9126).
     public enum PushedAuthorization: String, Sendable, Equatable, CaseIterable { case auto, off, required }
 
     public var name: String
     public var grantType = GrantType.clientCredentials
-    /// Endpoints that are `nil` come from its metadata.
+    /// Issuer, whose metadata gives all endpoints that are `nil`.
     public var issuer: String?
     public var tokenEndpoint: String?
     public var authorizationEndpoint: String?
@@ -67,31 +67,31 @@ public struct ClientSettings: Sendable, Equatable {
     public var authAlgorithm: AuthAlgorithm?
     public var clientKey: SecretSource?
     public var clientKeyID: String?
-    /// Certificate of the key, in PEM.
+    /// Path of the certificate of `clientKey`, in PEM.
     public var clientCertificate: String?
     public var clientAssertion: SecretSource?
     public var clientAssertionAudience = AssertionAudience.tokenEndpoint
-    /// RFC 8705 section 3: connections to this client's upstreams use the certificate of its token requests.
+    /// Whether connections to this client's upstreams use the certificate of its token requests (RFC 8705 section 3).
     public var certificateBound = false
     public var basicEncoding = BasicEncoding.form
     public var treatAsBearer: [String] = []
-    /// Redirect URI after a login; `nil` for the administration's.
+    /// Redirect URI after a login; `nil` for the default of the administration.
     public var redirectURI: String?
     public var scope: [String] = []
     public var resource: [String] = []
     public var audience: String?
-    /// RFC 9396: objects with a `type`.
+    /// Objects with a `type` (RFC 9396).
     public var authorizationDetails: [JSONValue] = []
-    /// For the grants `jwt-bearer` and `saml2-bearer`.
+    /// Assertion for the grants `jwt-bearer` and `saml2-bearer`.
     public var assertion: AssertionSettings?
-    /// For the grant `token-exchange`.
+    /// Tokens for the grant `token-exchange`.
     public var exchange: ExchangeSettings?
-    /// For the grant `github_app`, whose token endpoint is derived.
+    /// App for the grant `github_app`. The token endpoint follows from these settings.
     public var githubApp: GitHubAppSettings?
-    /// In the order of the file.
+    /// Additional parameters of token requests, in the order of the file.
     public var params: [NameValue] = []
     public var headers: [NameValue] = []
-    /// Set together with `password`. `nil`: a person types both.
+    /// User name for the password grant, always set together with `password`; `nil` if a person types both.
     public var username: String?
     public var password: SecretSource?
     public var refreshToken: SecretSource?
@@ -105,12 +105,12 @@ public struct ClientSettings: Sendable, Equatable {
     public var allowDeprecated = false
     public var allowPlaintext = false
     public var labels: [NameValue] = []
-    /// Settings of `client: auto`; `nil`: the configuration names the server and the client.
+    /// Settings of `client: auto`; `nil` if the configuration names the server and the client.
     public var auto: AutoSettings?
 
     public init(name: String) { self.name = name }
 
-    /// All secrets.
+    /// Sources of secrets. Includes the client's key only for `client: auto`, and never the client's assertion.
     public var secrets: [SecretSource] {
         var sources = [
             clientSecret, auto == nil ? nil : clientKey, password, refreshToken, exchange?.actor, githubApp?.key,
@@ -141,7 +141,7 @@ public struct NameValue: Sendable, Equatable {
 }
 
 extension ClientSettings {
-    /// The URLs of the authorization server in the configuration, by their keys.
+    /// URLs of the authorization server in the configuration, by their keys.
     public var endpoints: [(name: String, url: String)] {
         let all = [
             ("issuer", issuer), ("token_endpoint", tokenEndpoint), ("authorization_endpoint", authorizationEndpoint),

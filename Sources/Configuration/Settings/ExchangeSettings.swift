@@ -1,13 +1,13 @@
-/// Tokens to exchange: RFC 8693.
+/// Tokens for a token exchange (RFC 8693).
 public struct ExchangeSettings: Sendable, Equatable {
     public enum Subject: Sendable, Equatable {
         case secret(SecretSource)
-        /// The program's token in `Authorization: Bearer`.
+        /// The program's own token, in `Authorization: Bearer`.
         case caller
     }
 
     public var subject: Subject
-    /// Types are URIs.
+    /// Type of the subject token, a URI.
     public var subjectType: String
     public var actor: SecretSource?
     public var actorType: String

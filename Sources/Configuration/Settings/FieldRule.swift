@@ -1,10 +1,10 @@
 import WireText
 
-/// Condition of an upstream's rule on a field of the request.
+/// Condition of an upstream on a field of the request.
 public struct FieldRule: Sendable, Equatable {
     /// The field's name in lower case.
     public var name: String
-    /// Accepted values: exact, or a prefix followed by `*`.
+    /// Accepted values. A final `*` accepts any value with this prefix.
     public var patterns: [String]
 
     /// Whether a pattern accepts the value.

@@ -1,10 +1,10 @@
-/// Receivers of events that need a person.
+/// Receivers of events that need the attention of a person.
 public struct HooksSettings: Sendable, Equatable {
-    /// Receives each event by POST, as JSON.
+    /// URL that receives each event by POST, as JSON.
     public var webhook: String?
-    /// Runs for each event: a program and its arguments, never a shell.
+    /// A program and its arguments, which run for each event, without a shell.
     public var command: [String] = []
-    /// Allows an http:// webhook.
+    /// Whether `webhook` may be an http:// URL.
     public var allowPlaintext = false
 }
 

@@ -1,12 +1,12 @@
 import HTTPMessage
 
-/// The authorities of an upstream.
+/// Pattern for the hosts and ports of an upstream's requests.
 public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
-    /// Matches one or more labels in front of `host`.
+    /// Whether one or more labels must precede `host`.
     public var wildcard: Bool
-    /// Canonical; the part behind `*.` for a wildcard.
+    /// The canonical host; for a wildcard, the part after `*.`.
     public var host: Authority.Host
-    /// `nil`: 80 and 443.
+    /// Port; `nil` for 80 and 443.
     public var port: UInt16?
 
     public init(wildcard: Bool, host: Authority.Host, port: UInt16?) {

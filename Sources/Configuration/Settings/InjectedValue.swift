@@ -1,9 +1,9 @@
-/// Rules for secrets that go onto requests, checked at start and after each reading.
+/// Rules for injected secrets, checked at the start and after each reading of a secret.
 public enum InjectedValue {
-    /// Returns the fault of the bytes, to follow the name of their source; `nil` for none. Never shows a part of them.
+    /// Returns the fault of a secret, to follow the name of its source; `nil` for none. It never quotes the secret.
     public typealias Rule = @Sendable (_ bytes: [UInt8]) -> String?
 
-    /// RFC 9110, section 5.5: refuses bytes that a reader could take for the end of the field, or drop.
+    /// Refuses bytes that a receiver could drop, or take for the end of the field (RFC 9110, section 5.5).
     public static let fieldValue: Rule = { bytes in
         if bytes.isEmpty { return "it is empty: put the secret into it" }
         if let fault = control(bytes) { return fault }
@@ -18,12 +18,12 @@ public enum InjectedValue {
             ? nil : "it may hold only visible ASCII characters, and no comma"
     }
 
-    /// RFC 7617, section 2: a colon ends the name.
+    /// Refuses a colon, which would end the user name (RFC 7617, section 2).
     public static let username: Rule = { bytes in
         bytes.contains(UInt8(ascii: ":")) ? "it holds a colon, which a user name can't have: remove it" : control(bytes)
     }
 
-    /// RFC 7617, section 2.
+    /// Refuses control characters (RFC 7617, section 2).
     public static let password: Rule = { control($0) }
 
     private static func control(_ bytes: [UInt8]) -> String? {

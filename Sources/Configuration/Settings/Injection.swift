@@ -1,16 +1,16 @@
 extension UpstreamSettings {
-    /// One entry of `inject`: a value for requests, and its place.
+    /// An entry of `inject`: a value, and the part of the request that receives it.
     public enum Injection: Sendable, Equatable {
-        /// A field; `scheme` may be empty. `value`: `nil` for the client's token.
+        /// A header field. `scheme` may be empty. `value` is `nil` for the client's token.
         case header(name: String, scheme: String, value: SecretSource? = nil)
-        /// A parameter of the query. `value`: `nil` for the client's token.
+        /// A query parameter. `value` is `nil` for the client's token.
         case query(name: String, value: SecretSource? = nil)
-        /// HTTP Basic (RFC 7617) in `Authorization`. `nil`: empty.
+        /// HTTP Basic (RFC 7617) in `Authorization`. `nil` means an empty name or password.
         case basic(username: SecretSource?, password: SecretSource?)
         /// AWS Signature Version 4.
         case sigv4(SigV4Settings)
 
-        /// Name of the field or parameter. Names of fields compare without case.
+        /// Name of the field or parameter. Field names are case-insensitive.
         public var name: String {
             switch self {
             case .header(let name, _, _), .query(let name, _): name
@@ -29,7 +29,7 @@ extension UpstreamSettings {
         /// Whether the value goes into the query.
         public var isQuery: Bool { if case .query = self { true } else { false } }
 
-        /// The secrets to read, in order.
+        /// Sources of the secrets, in the order of their reading.
         public var secrets: [SecretSource] {
             switch self {
             case .header(_, _, let value), .query(_, let value): [value].compactMap(\.self)
@@ -41,7 +41,7 @@ extension UpstreamSettings {
 }
 
 extension UpstreamSettings.Injection: CustomStringConvertible {
-    /// Kind and name, never a value: `Authorization: Bearer <token>`, `?access_token=<token>`, `X-Api-Key: <secret>`.
+    /// Kind and name, no value: `Authorization: Bearer <token>`, `?access_token=<token>`, `X-Api-Key: <secret>`.
     public var description: String {
         let what = takesToken ? "<token>" : "<secret>"
         return switch self {
@@ -55,7 +55,7 @@ extension UpstreamSettings.Injection: CustomStringConvertible {
 }
 
 extension UpstreamSettings {
-    /// Whether anything is injected into its requests.
+    /// Whether requests get any injected value.
     public var injects: Bool { !injections.isEmpty }
 
     /// Whether credentials come from the machine's container service.
@@ -66,7 +66,7 @@ extension UpstreamSettings {
         }
     }
 
-    /// The injected values in the form of `check` and `why`; empty without any.
+    /// Description of the injected values, for `check` and `why`; empty if there are none.
     public var injectionText: String {
         guard injects else { return "" }
         let text = injections.map(\.description).joined(separator: ", ")

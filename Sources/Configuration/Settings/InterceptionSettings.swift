@@ -1,22 +1,22 @@
 import HTTPMessage
 
-/// The authorities of intercepted hosts.
+/// Settings of the certificate authorities for intercepted hosts.
 public struct InterceptionSettings: Sendable, Equatable {
-    /// Where the certificates are kept, so that programs go on trusting them after a restart.
+    /// Storage of the authorities, so that programs still trust their certificates after a restart.
     public struct Store: Sendable, Equatable {
         public var directory: String
-        /// Seals the keys of the certificates.
+        /// Key that encrypts the private keys.
         public var key: SecretSource
     }
 
-    /// `nil`: in memory.
+    /// `nil` for storage in memory.
     public var store: Store?
-    /// Domains whose hosts are signed for on first use, so that their list may grow without a new root. In lower case.
+    /// Domains in lower case. Their hosts get certificates on first use, so new hosts need no new root.
     public var permit: [String] = []
 }
 
 extension Section {
-    /// Limit of `permit`, for clients that refuse a certificate that is much larger.
+    /// Limit of `permit`. Some clients refuse a certificate that is much larger.
     private static let maxDomains = 900
 
     func interceptionSettings() -> InterceptionSettings {
@@ -53,7 +53,7 @@ extension Section {
         return name
     }
 
-    /// `server_cert_file` and `server_key_file` of an upstream's `tls`.
+    /// Reads `server_cert_file` and `server_key_file` of an upstream's `tls`.
     func serverCertificate(for upstream: UpstreamSettings) -> ListenerTLS? {
         let (certificate, key) = self.certificate("server_")
         guard has("server_cert_file") || has("server_key_file") else { return nil }

@@ -1,18 +1,18 @@
-/// TLS towards one peer. All `nil`: the system's trust anchors, no client certificate.
+/// TLS settings for connections to a peer. Defaults: the system's trust anchors, no client certificate.
 public struct TLSSettings: Sendable, Equatable {
-    /// Replaces the system's trust anchors for this peer.
+    /// PEM file that replaces the system's trust anchors for this peer.
     public var caFile: String?
     public var certFile: String?
     public var keyFile: String?
-    /// Name for SNI and certificate checks instead of the host's.
+    /// Name for SNI and certificate checks; `nil` for the host's name.
     public var serverName: String?
     public init() {}
 }
 
-/// The next proxy of one leg.
+/// The next proxy on the way to a peer.
 public enum NextProxy: Sendable, Equatable {
     case none
-    /// `https_proxy` / `http_proxy` / `no_proxy` of the process.
+    /// The variables `https_proxy`, `http_proxy` and `no_proxy` of the process.
     case environment
     case url(String)
 }

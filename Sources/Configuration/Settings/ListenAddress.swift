@@ -1,8 +1,8 @@
 /// Address of a listener.
 public enum ListenAddress: Sendable, Hashable {
-    /// `host` is a numeric address or a name; port 0 lets the kernel choose.
+    /// `host` is a numeric address or a name. With port 0 the kernel chooses the port.
     case tcp(host: String, port: UInt16)
-    /// `path` is absolute; `mode` holds the permissions of the socket's file, `nil` for the owner's alone (0600).
+    /// `path` is absolute. `mode` has the permissions of the socket's file; `nil` means 0600, for the owner alone.
     case unix(path: String, mode: UInt16?)
 
     var isUnix: Bool { if case .unix = self { true } else { false } }

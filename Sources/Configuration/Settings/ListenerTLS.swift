@@ -1,21 +1,21 @@
-/// TLS towards programs, by PEM files: of a listener, or inside CONNECT.
+/// PEM files for TLS connections of programs, at a listener or inside CONNECT.
 public struct ListenerTLS: Sendable, Hashable {
-    /// The proxy's own certificate first, then those that lead to its issuer.
+    /// File with the proxy's certificate, followed by its intermediate certificates.
     public var certFile: String
     public var keyFile: String
-    /// Authorities of the clients' certificates. Each client has to show one. `nil`: no client is asked for one.
+    /// File with authorities for client certificates. If it is set, each client must present a certificate.
     public var clientCAFile: String?
 }
 
 extension Configuration {
-    /// TLS of a listener; `nil`: plain HTTP.
-    /// - Parameter upstream: index of the upstream whose own listener it is; `nil` for `proxy.listen`.
+    /// Returns the TLS settings of a listener; `nil` for plain HTTP.
+    /// - Parameter upstream: index of the upstream that has this listener; `nil` for `proxy.listen`.
     public func tls(of address: ListenAddress, upstream: Int?) -> ListenerTLS? {
         if let upstream { return upstreams[upstream].listenerTLS }
         return proxy.listenerTLS[address.endpoint]
     }
 
-    /// All certificates for programs that the configuration names, each once.
+    /// All certificates for programs in the configuration, without duplicates.
     public var allServerTLS: Set<ListenerTLS> {
         Set(proxy.listenerTLS.values).union(
             upstreams.flatMap { [$0.listenerTLS, $0.serverCertificate].compactMap(\.self) })

@@ -1,10 +1,10 @@
-/// The listeners for programs, and the limits for requests.
+/// Settings of the listeners for programs, and limits for requests.
 public struct ProxySettings: Sendable, Equatable {
     public enum Unmatched: String, Sendable, Equatable, CaseIterable { case reject, forward }
     public enum Connect: String, Sendable, Equatable, CaseIterable { case reject, tunnel }
 
     public var listen: [ListenAddress] = [.tcp(host: "127.0.0.1", port: 8080)]
-    /// By the address in `listen`, without permissions.
+    /// TLS settings by the address in `listen`, without permissions.
     public var listenerTLS: [ListenAddress: ListenerTLS] = [:]
     public var threads = 1
     public var open = false
@@ -18,10 +18,10 @@ public struct ProxySettings: Sendable, Equatable {
     public var headerTimeout = Duration.seconds(10)
     public var idleTimeout = Duration.seconds(60)
     public var maxHeaderBytes = 64 * 1024
-    /// `nil`: no limit.
+    /// `nil` for no limit.
     public var maxBodyBytes: Int?
     public var maxConnections = 1024
     public var drainTimeout = Duration.seconds(8)
-    /// Time from "not ready" until the proxy accepts no more connections.
+    /// Time after SIGTERM in which the proxy reports "not ready" but still accepts connections.
     public var drainDelay = Duration.zero
 }

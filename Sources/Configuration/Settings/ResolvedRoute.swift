@@ -1,10 +1,10 @@
 import HTTPMessage
 
-/// One line of `heimdallr-proxy check`: the requests of a rule, their target and their token.
+/// A line of `heimdallr-proxy check`: the requests of a rule, their target and their token.
 public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
-    /// Index of the configuration's upstream.
+    /// Index of the upstream in the configuration.
     public var upstream: Int
-    /// Prefix of its paths; `/` for every path.
+    /// Path prefix of the rule; `/` for every path.
     public var prefix: String
     /// `api.example.com:80,443`.
     public var host: String
@@ -16,18 +16,18 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var fields: String
     /// `users alice; uids 1000`; empty for every caller.
     public var callers: String
-    /// `https://api.example.com`, as configured. The running proxy may know more.
+    /// `https://api.example.com`, as configured. The running proxy may know a more exact destination.
     public var destination: String
-    /// `client billing (client_credentials)`, `no client` where fixed credentials are put on, or `unsigned`.
+    /// `client billing (client_credentials)`, `no client` if fixed credentials are injected, or `unsigned`.
     public var client: String
-    /// `Authorization: Bearer <token>, X-Api-Key: <secret>`; empty when unsigned.
+    /// `Authorization: Bearer <token>, X-Api-Key: <secret>`; empty if nothing is injected.
     public var injection: String
 
     var cells: [String] { [host, path, methods, fields, callers, "-> " + destination, client, injection] }
 
     public var description: String { cells.filter { !$0.isEmpty }.joined(separator: "  ") }
 
-    /// As lines of a table.
+    /// Formats routes as lines of a table.
     public static func table(_ routes: [ResolvedRoute]) -> [String] {
         let rows = routes.map(\.cells)
         guard let first = rows.first else { return [] }
@@ -44,7 +44,7 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension Configuration {
-    /// Every rule, the most specific first: exact hosts before wildcards, long wildcards before short ones. Within one
+    /// All rules, the most specific first: exact hosts before wildcards, long wildcards before short ones. For the same
     /// host, rules with a port come first, then long paths, then rules with methods, fields or callers.
     public var resolvedRoutes: [ResolvedRoute] {
         let rules = upstreams.enumerated().flatMap { index, upstream in
@@ -58,7 +58,7 @@ extension Configuration {
             .map { route($0.rule.upstream, $0.rule.index, path: $0.rule.path) }
     }
 
-    /// Sort keys of a rule: of its host, and of its conditions.
+    /// Returns the sort keys of a rule's host and of its conditions.
     private static func order(
         _ upstream: UpstreamSettings, path: String, _ offset: Int
     ) -> (host: (Int, Int, String, Int), conditions: (Int, String, Int, Int, Int, Int)) {
@@ -95,7 +95,7 @@ extension Configuration {
 extension ClientSettings.GrantType: CustomStringConvertible {
     static let urn = "urn:ietf:params:oauth:grant-type:"
 
-    /// All but extension grants, by their names in the configuration.
+    /// All grants except extension grants, with their names in the configuration.
     static let named: [(name: String, grant: Self)] = [
         ("client_credentials", .clientCredentials), ("password", .password), ("refresh_token", .refreshToken),
         ("authorization_code", .authorizationCode), ("implicit", .implicit), ("device_code", .deviceCode),
@@ -107,7 +107,7 @@ extension ClientSettings.GrantType: CustomStringConvertible {
         if case .extension(let uri) = self { uri } else { Self.named.first { $0.grant == self }?.name ?? "" }
     }
 
-    /// The `grant_type` of token requests; for grants without one, the configuration's name.
+    /// The `grant_type` of token requests. A grant that sends no `grant_type` has its name in the configuration.
     public var description: String {
         switch self {
         case .jwtBearer, .saml2Bearer, .tokenExchange: Self.urn + name

@@ -1,10 +1,10 @@
-/// The source of a secret. The source may be shown, the secret may not.
+/// Source of a secret. The source may be shown, the secret must not.
 public enum SecretSource: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible {
     case literal(String)
-    /// Read again before each token request.
+    /// A file, which is read again before each token request.
     case file(path: String)
     case environment(name: String)
-    /// A program and its arguments, never a shell. It prints the secret, and runs again after each `refresh`.
+    /// A program and its arguments, run without a shell. The program prints the secret, and runs again after `refresh`.
     case command([String], refresh: Duration)
 
     public var description: String {

@@ -2,19 +2,19 @@
 public struct SigV4Settings: Sendable, Equatable {
     public enum Credentials: Sendable, Equatable {
         case keys(accessKeyID: SecretSource, secretAccessKey: SecretSource, sessionToken: SecretSource?)
-        /// Temporary credentials of the machine's container service.
+        /// Temporary credentials from the machine's container service.
         case container(Container)
     }
 
-    /// The container service's endpoint, from the environment.
+    /// Endpoint of the container service, from the environment.
     public struct Container: Sendable, Equatable {
         public var isTLS: Bool
-        /// As in a URL.
+        /// Host as in a URL: IPv6 has brackets.
         public var host: String
         public var port: UInt16
         /// Path and query.
         public var target: String
-        /// Value of `Authorization`, sent unchanged.
+        /// Value of the `Authorization` field, sent unchanged.
         public var authorization: SecretSource?
     }
 
@@ -22,7 +22,7 @@ public struct SigV4Settings: Sendable, Equatable {
     public var service: String
     public var credentials: Credentials
 
-    /// The secrets to read, in order.
+    /// Sources of the secrets, in the order of their reading.
     public var secrets: [SecretSource] {
         switch credentials {
         case .keys(let id, let secret, let token): [id, secret] + [token].compactMap(\.self)

@@ -4,7 +4,7 @@ public enum StoreSettings: Sendable, Equatable {
     case file(directory: String, key: SecretSource)
     case postgres(PostgresSettings)
 
-    /// The secrets that open it.
+    /// Sources of the secrets that open the store.
     public var secrets: [SecretSource] {
         switch self {
         case .memory: []
@@ -14,12 +14,12 @@ public enum StoreSettings: Sendable, Equatable {
     }
 }
 
-/// A token store in PostgreSQL, which many proxies may share.
+/// Settings of a token store in PostgreSQL, which many proxies may share.
 public struct PostgresSettings: Sendable, Equatable {
-    /// A connection string of libpq.
+    /// Connection string for libpq.
     public var connection: SecretSource
-    /// One installation among several in one database.
+    /// Name that separates several installations in the same database.
     public var space = "default"
-    /// At least one. The first key seals, any of them opens.
+    /// Keys, at least one. The first key encrypts. All keys can decrypt.
     public var keys: [SecretSource]
 }

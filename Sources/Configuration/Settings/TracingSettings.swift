@@ -1,23 +1,23 @@
 import HTTPMessage
 import WireText
 
-/// The collector of spans, and the share of sampled requests.
+/// Settings of tracing: the collector of spans, and the share of sampled requests.
 public struct TracingSettings: Sendable, Equatable {
-    /// A field of each request to the collector.
+    /// A header field of all requests to the collector.
     public struct Header: Sendable, Equatable {
         public var name: String
         public var value: SecretSource
     }
 
-    /// The whole URL of the collector.
+    /// Full URL of the collector.
     public var endpoint: String
-    /// Share of sampled traces that begin here: from 0 for none to 1 for all.
+    /// Sampled share of the traces that begin at the proxy: from 0 for none to 1 for all.
     public var sample = 0.01
     public var headers: [Header] = []
-    /// The service's name in spans.
+    /// Name of this service in spans.
     public var serviceName = "heimdallr-proxy"
     public var tls = TLSSettings()
-    /// Allows headers over http://.
+    /// Whether `headers` may be sent over http://.
     public var allowPlaintext = false
 }
 
@@ -62,10 +62,10 @@ extension Section {
 }
 
 extension Grammar {
-    /// The path of OTLP/HTTP for spans.
+    /// Path for spans in OTLP/HTTP.
     private static let tracesPath = "/v1/traces"
 
-    /// The collector's URL. A base URL gets the path of OTLP/HTTP for spans.
+    /// The collector's URL. A base URL gets `tracesPath` appended.
     static func collector(_ text: String) throws(Misfit) -> String {
         let instead = "; credentials for the collector go into `headers`"
         let parts = try URLParts(

@@ -4,10 +4,10 @@ import HTTPMessage
 public enum TunnelRule: Sendable, Hashable, CustomStringConvertible {
     /// `*`: any public address.
     case any
-    /// This host, which has a port.
+    /// This host and port.
     case authority(Authority)
 
-    /// In the configuration's notation.
+    /// The rule in the configuration's notation.
     public var description: String {
         switch self {
         case .any: "*"

@@ -1,12 +1,12 @@
 import HTTPMessage
 
-/// An upstream's `url`, parsed.
+/// The parsed `url` of an upstream.
 public struct UpstreamURL: Sendable, Equatable, CustomStringConvertible {
     public enum Scheme: String, Sendable, Equatable { case http, https }
     public var scheme: Scheme
-    /// Canonical; `port` is `nil` for the scheme's default one.
+    /// Canonical host and port. The port is `nil` for the scheme's default port.
     public var authority: Authority
-    /// Prefix of every path, unchanged; empty, or starts with `/` and does not end with one.
+    /// Prefix of all paths, as written. It is empty, or starts with `/` and does not end with `/`.
     public var path: String
     public var description: String { "\(scheme.rawValue)://\(authority)\(path)" }
 }

@@ -1,4 +1,4 @@
-/// An invisible character, or one that looks like another. A YAML parser takes it for part of a value.
+/// A character that is invisible, or looks like another character. A YAML parser treats it as part of a value.
 struct LookAlike {
     let scalar: Unicode.Scalar
     let name: String
@@ -27,7 +27,7 @@ struct LookAlike {
 
     private var isBlank: Bool { !advice.hasPrefix("write \"") && !advice.hasPrefix("write -") }
 
-    /// The first one that stands in a value without quotes: blanks anywhere, quotation marks and dashes in front.
+    /// Finds the first such character in a value without quotes: a blank anywhere, or another character at the start.
     init?(inPlain text: String) {
         for (index, scalar) in text.unicodeScalars.enumerated() {
             guard scalar.value >= 0x80, let found = LookAlike(scalar), found.isBlank || index == 0 else { continue }

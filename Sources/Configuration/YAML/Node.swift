@@ -1,4 +1,4 @@
-/// A node of the configuration with its position, independent of the YAML library. Input of all readers.
+/// A node of the configuration with its position, independent of the YAML library. Readers get such nodes.
 struct Node {
     enum Content {
         case scalar(Scalar)
@@ -8,9 +8,9 @@ struct Node {
 
     struct Scalar {
         var text: String
-        /// Written without quotes. Only then do `~`, `null` and an empty text mean "no value".
+        /// Whether the value is written without quotes. Only then do `~`, `null` and an empty text mean "no value".
         var plain: Bool
-        /// `${NAME}` is not replaced, because the text comes from the environment.
+        /// Whether the text comes from the environment. Then `${NAME}` in it is not replaced.
         var verbatim = false
     }
 
@@ -32,7 +32,7 @@ struct Node {
         }
     }
 
-    /// The items of a list; a single value counts as a list of one.
+    /// Elements of a list. A single value counts as a list with one element.
     var elements: [Node] { if case .sequence(let elements) = content { elements } else { [self] } }
 
     var isNull: Bool {
@@ -42,7 +42,7 @@ struct Node {
 }
 
 extension Node {
-    /// Advice for a value in the position of keys: `threads:1`, `threads 1`.
+    /// Advice for text in place of a mapping, such as `threads:1` or `threads 1`, and the position of the fault.
     var missingColon: (position: Position, advice: String)? {
         guard case .file(let line, let column) = position, case .scalar(let scalar) = content, scalar.plain else {
             return nil
@@ -57,7 +57,7 @@ extension Node {
 }
 
 extension Node.Entry {
-    /// `{host:a}`.
+    /// Advice for a key without a space behind its colon, as in `{host:a}`, and the position of the fault.
     var missingSpace: (position: Position, advice: String)? {
         guard case .file(let line, let column) = keyPosition, let tight = YAMLMistake.tightColon(key) else {
             return nil
@@ -66,14 +66,14 @@ extension Node.Entry {
     }
 }
 
-/// Position in the configuration.
+/// Position of a setting in the configuration.
 enum Position: Equatable {
     case file(line: Int, column: Int)
     case variable(String)
     /// The file as a whole.
     case whole
 
-    /// For messages that name a second location.
+    /// Text for messages that name a second position.
     var inWords: String {
         switch self {
         case .file(let line, _): "line \(line)"

@@ -1,9 +1,9 @@
-/// Converts YAML text to the tree, and reports unsupported YAML with its position.
+/// Converts YAML text to a tree of nodes. Reports unsupported YAML with its position.
 struct YAMLDocument: ~Copyable {
     private let diagnostics: Diagnostics
     private var events: YAMLEvents
 
-    /// The root node, or `nil` with the reasons in `diagnostics`.
+    /// Returns the root node; `nil` after faults, which are in `diagnostics`.
     static func parse(_ yaml: String, _ diagnostics: Diagnostics) -> Node? {
         guard let text = checked(yaml, diagnostics) else { return nil }
         do throws(YAMLEvents.Fault) {
@@ -20,8 +20,8 @@ struct YAMLDocument: ~Copyable {
         self.events = events
     }
 
-    /// The text's bytes without a byte order mark; `nil` for invisible characters, which editors and parsers count
-    /// differently.
+    /// Returns the bytes without a byte order mark; `nil` if there are invisible characters, which editors and parsers
+    /// count differently.
     private static func checked(_ yaml: String, _ diagnostics: Diagnostics) -> [UInt8]? {
         var text = yaml.unicodeScalars[...]
         if text.first == "\u{FEFF}" { text.removeFirst() }
@@ -78,7 +78,7 @@ struct YAMLDocument: ~Copyable {
         }
     }
 
-    /// The node that begins with `event`; `nil` for an unusable one. Reads to its end in both cases.
+    /// Returns the node that begins with `event`; `nil` for an unusable node. Reads to the node's end in both cases.
     private mutating func node(_ event: YAMLEvents.Event) throws(YAMLEvents.Fault) -> Node? {
         if event.hasAnchor {
             diagnostics.error(
@@ -124,7 +124,7 @@ struct YAMLDocument: ~Copyable {
     }
 
     /// - Parameter places: positions of this mapping's keys.
-    /// - Returns: `nil` when its value is to be skipped.
+    /// - Returns: `nil` if the caller has to skip the value.
     private mutating func key(
         _ event: YAMLEvents.Event, _ places: [String: Position]
     ) throws(YAMLEvents.Fault) -> String? {
@@ -144,7 +144,7 @@ struct YAMLDocument: ~Copyable {
             diagnostics.error(event.position, "merge keys (<<) are not supported: write the keys out")
             return nil
         }
-        // `name {value`, of which YAML makes one key.
+        // YAML reads `name {value` as a single key.
         if isPlain, let bracket = key.firstRange(of: " {") ?? key.firstRange(of: " [") {
             diagnostics.error(
                 event.position, "a colon is missing behind \"\(key[..<bracket.lowerBound])\": write `key: value`")

@@ -1,8 +1,8 @@
 import CLibyaml
 
-/// The events of one YAML text with their positions, from the distribution's libyaml. No other file uses it.
+/// The events of a YAML text with their positions, from the distribution's libyaml. No other file uses libyaml.
 ///
-/// Events show aliases, tags and repeated keys unexpanded, so time and memory grow with the text alone.
+/// Aliases, tags and repeated keys are not expanded, so time and memory are linear in the length of the text.
 @safe struct YAMLEvents: ~Copyable {
     struct Event {
         enum Kind {
@@ -15,27 +15,27 @@ import CLibyaml
         var kind: Kind
         var position: Position
         var hasAnchor = false
-        /// The resolved tag; `nil` when none is written.
+        /// The resolved tag; `nil` if the text has no tag here.
         var tag: String?
     }
 
-    /// The reason why the text can't be read on, with its position.
+    /// The reason why reading ended, with its position.
     struct Fault: Error {
         var position: Position
         var message: String
     }
 
-    /// Limit of nested lists and mappings, because libyaml's time grows with its square.
+    /// Limit of nested lists and mappings, because libyaml's time grows with the square of the depth.
     private static let maxDepth = 32
 
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let text: UnsafeMutableBufferPointer<UInt8>
-    // Context for explaining a fault.
+    /// The last value, to explain faults.
     private var lastScalar: YAMLMistake.Scalar?
-    /// Open lists and mappings; `nil` for one without brackets.
+    /// Starts of the open lists and mappings; `nil` for each that has no brackets.
     private var open: [YAMLText.Location?] = []
 
-    /// - Throws: `Fault` when memory is short.
+    /// - Throws: `Fault` if there is not enough memory.
     init(_ yaml: [UInt8]) throws(Fault) {
         unsafe parser = .allocate(capacity: 1)
         unsafe parser.initialize(to: yaml_parser_t())
@@ -55,7 +55,7 @@ import CLibyaml
         unsafe text.deallocate()
     }
 
-    /// The next event. Not to be called after `streamEnd` or a fault.
+    /// Reads the next event. Don't call it after `streamEnd` or a fault.
     mutating func next() throws(Fault) -> Event {
         var raw = unsafe yaml_event_t()
         guard unsafe yaml_parser_parse(parser, &raw) == 1 else { throw fault() }
@@ -107,11 +107,11 @@ import CLibyaml
         open.append(isFlow ? Self.location(mark) : nil)
     }
 
-    /// Fault of the last value, which has no quotes: a look-alike character, or a list item folded into it.
+    /// Returns the fault of the last value, which has no quotes: a look-alike character, or a list item folded into it.
     private func fault(inPlain value: String) -> Fault? {
         guard let scalar = lastScalar else { return nil }
         let found = LookAlike(inPlain: value)
-        // Between brackets a `-` begins no item.
+        // Between brackets, a `-` does not begin a list item.
         let isFolded = scalar.start.line < scalar.end.line && open.allSatisfy { $0 == nil }
         guard found != nil || isFolded else { return nil }
         let text = YAMLText(unsafe Array(text))
@@ -139,7 +139,7 @@ import CLibyaml
         default: return Fault(position: .whole, message: "not valid YAML: \(problem)")
         }
         let context = unsafe parser.pointee.context.map { unsafe String(cString: $0) }
-        // A mapping of one pair in a list has no brackets.
+        // A mapping with a single pair in a list has no brackets.
         let text = YAMLText(unsafe Array(text))
         let brackets = open.compactMap { $0 }.filter { text[$0] == "[" || text[$0] == "{" }
         return YAMLMistake(

@@ -1,6 +1,6 @@
-// Mistakes of indentation: lines that belong to no value above them.
+// Mistakes of indentation: lines that do not belong to any value above them.
 extension YAMLMistake {
-    /// A list item that YAML has taken for a further line of the value above it.
+    /// Finds a list item that YAML has joined to the value above it.
     static func foldedItem(in text: YAMLText, _ value: Scalar) -> Fault? {
         for line in (value.start.line + 1)...max(value.start.line + 1, value.end.line) {
             guard let column = text.indentation(of: line), text[Location(line, column)] == "-",

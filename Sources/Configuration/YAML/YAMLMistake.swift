@@ -1,27 +1,27 @@
-/// Explains a person's mistake behind a YAML parser's fault. The parser reports its expectation, often a line after the
-/// mistake.
+/// Explains the mistake that caused a YAML parser's fault. The parser reports its own expectation, often a line after
+/// the mistake.
 struct YAMLMistake {
     typealias Location = YAMLText.Location
     typealias Fault = YAMLEvents.Fault
 
-    /// A scalar as it was written.
+    /// Position of a scalar in the text.
     struct Scalar {
         var start: Location
-        /// Behind its last character.
+        /// Position after the last character.
         var end: Location
         var isQuoted: Bool
     }
 
     let text: YAMLText
-    /// The parser's message and its position.
+    /// The parser's message. `location` is its position.
     let problem: String
     let location: Location
-    /// The parser's context, and its start.
+    /// The parser's context. `start` is its position.
     let context: String
     let start: Location?
-    /// The last scalar in front of the fault.
+    /// The last scalar before the fault.
     let lastScalar: Scalar?
-    /// Positions of each `[` and `{` that is still open.
+    /// Positions of all `[` and `{` that are still open.
     let openFlows: [Location]
 
     var fault: Fault {
@@ -31,7 +31,7 @@ struct YAMLMistake {
 
     // MARK: Look-alikes
 
-    /// In the indentation of the line.
+    /// A look-alike character in the indentation of the line.
     private var lookAlike: Fault? {
         for column in 1... {
             let location = Location(location.line, column)
@@ -49,7 +49,7 @@ struct YAMLMistake {
             return openQuote(at: start)
         }
         if context == "while parsing a quoted scalar", let start { return escape(in: start) }
-        // The quote was closed only by the next one, lines later.
+        // The next quote, some lines later, has closed this quote.
         if let scalar = lastScalar, scalar.isQuoted, scalar.start.line < scalar.end.line,
             scalar.end.line == location.line
         {
@@ -70,7 +70,7 @@ struct YAMLMistake {
             "YAML has no such escape: write \\\\ for a backslash, or put the value in ' quotes")
     }
 
-    /// `'it's'`, `"a" b`.
+    /// Text behind a closed quote, as in `'it's'` or `"a" b`.
     private var behindQuote: Fault? {
         guard let scalar = lastScalar, scalar.isQuoted, scalar.end.line == location.line,
             problem.hasPrefix("did not find expected")
@@ -106,7 +106,7 @@ struct YAMLMistake {
 
     private var sign: Fault? {
         if context == "while scanning an alias", let start {
-            // A host may be shown. Other text may be a secret.
+            // Only a host is shown, because other text may be a secret.
             let word = text.word(at: start)
             let example = word.hasPrefix("*.") ? ", \"\(word)\"" : ""
             return Fault(
@@ -158,7 +158,7 @@ struct YAMLMistake {
         return Fault(open, "the \(sign) that opens here is not closed: write \(closing) behind its last value")
     }
 
-    /// The fault between closed brackets.
+    /// A fault between brackets that are closed later.
     private var inFlow: Fault {
         if text[location] == ":" {
             return Fault(
@@ -203,7 +203,7 @@ struct YAMLMistake {
         }
         guard problem.hasPrefix("mapping values are not allowed") else { return nil }
         if let scalar = lastScalar, !scalar.isQuoted, scalar.start.line < location.line {
-            // The lines were joined: either this line is no key, or the next one is indented too far.
+            // YAML has joined lines: either a key lacks its colon, or the next line is indented too far.
             if text.begins(scalar.start) { return Self.missingColon(in: text, at: scalar.start) }
             return tooFar(Location(location.line, text.indentation(of: location.line) ?? 1))
         }
@@ -222,7 +222,7 @@ struct YAMLMistake {
                 + "on a separate line")
     }
 
-    /// `threads 1`, `threads:1`, `threads`.
+    /// Explains a line without a usable colon: `threads 1`, `threads:1`, `threads`.
     static func missingColon(in text: YAMLText, at start: Location) -> Fault {
         let line = text.rest(from: start)
         if let tight = tightColon(line) {
@@ -236,7 +236,7 @@ struct YAMLMistake {
             "a colon is missing here, behind the key: write `key: value`")
     }
 
-    /// Position of the colon in `key:value` that needs a space; not of one in an address such as `http://x` or `a:80`.
+    /// Returns the index of the colon in `key:value`, which lacks a space; `nil` for other text, such as `http://x`.
     static func tightColon(_ line: String) -> Int? {
         let scalars = Array(line.unicodeScalars)
         guard let colon = scalars.firstIndex(of: ":"), colon > 0, colon + 1 < scalars.count,

@@ -1,4 +1,4 @@
-/// The text by line and column, both from 1. Columns count characters. For messages about mistakes.
+/// The text by line and column, both counted from 1, to explain mistakes. A column is a Unicode scalar.
 struct YAMLText {
     struct Location: Equatable {
         var line: Int
@@ -30,7 +30,7 @@ struct YAMLText {
 
     var end: Location { Location(lines.count, (lines.last?.count ?? 0) + 1) }
 
-    /// `nil` behind the end of a line or of the text.
+    /// Returns the character; `nil` behind the end of a line or of the text.
     subscript(_ location: Location) -> Unicode.Scalar? {
         guard let line = line(location.line), line.indices.contains(location.column - 1) else { return nil }
         return line[location.column - 1]
@@ -47,7 +47,7 @@ struct YAMLText {
         return nil
     }
 
-    /// From there to the end of its line.
+    /// Returns the text from there to the end of the line.
     func rest(from location: Location) -> String {
         guard let line = line(location.line), location.column <= line.count else { return "" }
         return Self.text(line[(location.column - 1)...])
@@ -58,12 +58,12 @@ struct YAMLText {
         return Self.text(line[(location.column - 1)..<(column - 1)])
     }
 
-    /// The word at that position, up to a blank or a sign that ends a value.
+    /// Returns the word at that position, up to a blank or a character that ends a value.
     func word(at location: Location) -> String {
         String(rest(from: location).prefix { !" \t,[]{}\"'".contains($0) })
     }
 
-    /// The column of the line's first non-blank character; `nil` for an empty line and for a comment.
+    /// Returns the column of the line's first non-blank character; `nil` for an empty line and for a comment.
     func indentation(of number: Int) -> Int? {
         guard let line = line(number), let first = line.firstIndex(where: { $0 != " " && $0 != "\t" }) else {
             return nil
@@ -73,7 +73,7 @@ struct YAMLText {
 
     func begins(_ location: Location) -> Bool { indentation(of: location.line) == location.column }
 
-    /// The last line before this one with content.
+    /// Returns the number of the last line with content before this line.
     func lineBefore(_ number: Int) -> Int? {
         var line = number - 1
         while line >= 1 {
@@ -83,8 +83,8 @@ struct YAMLText {
         return nil
     }
 
-    /// The end of the list or mapping that opens there with `[` or `{`. Quotes and comments are skipped. `nil` when a
-    /// later line is indented no further than its own line, unless that line begins with a closing bracket.
+    /// Returns the end of the list or mapping that opens there with `[` or `{`. Skips quotes and comments. `nil` if a
+    /// later line is not indented further than the first line, unless the later line begins with a closing bracket.
     func end(ofFlowAt start: Location) -> Location? {
         var open: [Unicode.Scalar] = []
         let indentation = indentation(of: start.line) ?? 1
