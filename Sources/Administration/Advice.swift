@@ -188,7 +188,7 @@ public struct Advice {
         }
     }
 
-    /// Addresses in documents may not lead into private networks.
+    /// Hint about private networks, which addresses in documents may not lead to by default.
     private func privateHint(_ error: HeimdallrHTTPClientError) -> String {
         error == .connect ? "; a private address has to be in `proxy.private_networks`" : ""
     }

@@ -1,7 +1,7 @@
 import HTTPServer
 import Heimdallr
 
-/// Routes of the admin socket: the port's routes for reading, and routes that only this user may use.
+/// Routes of the admin socket: probes, status and events as at the port, and routes that only this user may use.
 enum CommandRoutes {
     static func router(_ model: AdminModel) -> AdminRouter {
         var router = AdminRouter(gate: nil)

@@ -4,7 +4,8 @@ import Synchronization
 import WireText
 
 /// Sends each event to all readers of `/events`, as server-sent events. A slow reader loses its oldest events. The
-/// server disconnects a reader that reads nothing. https://html.spec.whatwg.org/multipage/server-sent-events.html
+/// server disconnects a reader that reads nothing.
+/// https://html.spec.whatwg.org/multipage/server-sent-events.html
 final class EventFeed: Sendable {
     static let maxReaders = 32
     /// Minimum age of a reader that is disconnected for a new reader at the limit. TCP does not show whether a reader

@@ -33,14 +33,14 @@ struct LoginRoutes: Sendable {
         }
     }
 
-    /// Whether no other route has the path, and the router takes it literally.
+    /// Whether no other route has the path, and the path has only plain characters.
     private static func isFree(_ path: String, _ taken: Set<String>) -> Bool {
         let first = path.split(separator: "/").first.map(String.init) ?? ""
         return !first.isEmpty && !taken.contains(first)
             && path.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-._/".utf8.contains($0) }
     }
 
-    // MARK: Going out
+    // MARK: Begin
 
     private func begin(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
         guard let client = model.client(context) else { return LoginPage.noClient }
@@ -74,7 +74,7 @@ struct LoginRoutes: Sendable {
         }
     }
 
-    // MARK: Coming back
+    // MARK: Callback
 
     private func answer(_ request: ServerRequest) async -> ServerResponse {
         guard request.method == "GET" else { return .plain(200, "") }
@@ -83,7 +83,7 @@ struct LoginRoutes: Sendable {
         return mayHaveFragment(beside: query) ? LoginPage.handingOver : await finish(request, answer: "?" + query)
     }
 
-    /// Begin of the query that our script leaves in the address bar. The state follows.
+    /// Beginning of the query that our script leaves in the address bar. The state follows.
     private static let done = "done="
 
     /// Answers a browser that reloads the page of a successful sign-in.

@@ -19,7 +19,7 @@ extension Configuration {
         }
         let diagnostics = Diagnostics(file: "environment", environment: environment, variables: names)
         let form = EnvironmentForm(environment)
-        form.warnAboutStrangers(diagnostics)
+        form.warnAboutUnknownVariables(diagnostics)
         return try Loader.load(form.tree(upstream: upstream, diagnostics), diagnostics)
     }
 }
@@ -54,7 +54,7 @@ private struct EnvironmentForm {
 
     init(_ environment: [String: String]) { self.environment = environment }
 
-    func warnAboutStrangers(_ diagnostics: Diagnostics) {
+    func warnAboutUnknownVariables(_ diagnostics: Diagnostics) {
         let prefix = "HEIMDALLR_"
         let known = (Self.variables.map(\.variable) + [Self.plaintext]).map { String($0.dropFirst(prefix.count)) }
         for name in environment.keys.sorted() where name.hasPrefix(prefix) {

@@ -1,7 +1,7 @@
 import WireText
 
 extension Section {
-    /// Reads a secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or (warned of) the value.
+    /// Reads a secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or a literal value.
     func secret(_ key: String) -> SecretSource? {
         tell(key, Self.secretShape)
         return node(key).flatMap { secret(key, of: $0) }

@@ -27,8 +27,8 @@ struct UpstreamReader {
     static func read(_ section: Section, intercepts: Bool = false) -> Result? {
         let host = section.value("host", Grammar.hostPattern)
         section.need("host", saying: "\(section.path): `host` is missing: write api.example.com")
-        let stand = HostPattern(wildcard: false, host: .name("invalid"), port: nil)
-        var reader = UpstreamReader(section: section, settings: UpstreamSettings(host: host ?? stand))
+        let placeholder = HostPattern(wildcard: false, host: .name("invalid"), port: nil)
+        var reader = UpstreamReader(section: section, settings: UpstreamSettings(host: host ?? placeholder))
         // A wildcard requires a signing key in the proxy, so `proxy.intercept` does not apply to wildcards.
         let usually = intercepts && !reader.settings.host.wildcard
         reader.settings.intercepts = section.value("intercept", Grammar.boolean) ?? usually

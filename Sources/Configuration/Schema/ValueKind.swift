@@ -22,16 +22,16 @@ indirect enum ValueKind: Sendable {
 
     static func text(matching pattern: String) -> ValueKind { .text(Text(pattern: pattern)) }
 
-    // MARK: What a grammar takes
+    // MARK: Accepted values of a grammar
 
     /// A text that every grammar refuses, except a grammar that accepts any text.
-    private static let stranger = "\u{0}"
+    private static let impossibleText = "\u{0}"
     private static let numbers = ["0", "1", "8080", "12.5", "-1"]
 
     /// Finds the accepted form of a grammar: passes it an impossible value, and takes the form from its `Misfit`.
     init<Value>(of parse: (String) throws(Misfit) -> Value) {
         do throws(Misfit) {
-            _ = try parse(Self.stranger)
+            _ = try parse(Self.impossibleText)
             self = .text(Text())
         } catch {
             self = error.fits ?? .text(Text())

@@ -35,7 +35,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// Additional `Host` values for the upstream's own `listen`.
     public var hosts: [Authority] = []
     public var browsers = false
-    /// Whether TLS inside CONNECT is intercepted, so that its requests get credentials. Also set by `proxy.intercept`.
+    /// Whether TLS inside CONNECT is intercepted, so that requests get credentials. Also set by `proxy.intercept`.
     public var intercepts = false
     /// Files of the certificate for intercepted TLS; `nil` if the proxy makes the certificate.
     public var serverCertificate: ListenerTLS?

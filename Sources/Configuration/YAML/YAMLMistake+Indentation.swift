@@ -1,4 +1,4 @@
-// Mistakes of indentation: lines that do not belong to any value above them.
+// Mistakes of indentation.
 extension YAMLMistake {
     /// Finds a list item that YAML has joined to the value above it.
     static func foldedItem(in text: YAMLText, _ value: Scalar) -> Fault? {
