@@ -71,8 +71,8 @@ extension ServerRequest {
 extension ServerResponse {
     /// A page that may load only our style and script.
     /// - Parameters:
-    ///   - sendsForms: whether the page has forms. Without a referrer, a form's Origin would be `null` (Fetch standard,
-    ///     "append a request Origin header").
+    ///   - sendsForms: whether the page has forms, and so sends a referrer to this origin. Without a referrer, a form's
+    ///     Origin would be `null` (Fetch standard, "append a request Origin header").
     ///   - toOtherOrigins: whether a form's answer redirects to another origin, which `form-action` must allow.
     static func page(
         _ status: Int, _ html: HTML, sendsForms: Bool = false, toOtherOrigins: Bool = false
