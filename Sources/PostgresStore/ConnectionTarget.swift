@@ -3,13 +3,13 @@ import FileSystem
 import Glibc
 import Heimdallr
 
-/// Servers and options of a libpq connection string. The environment, ~/.pgpass, ~/.postgresql and service files do not count.
-/// https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
+/// Servers and options of a libpq connection string. Ignores the environment, ~/.pgpass, ~/.postgresql and service
+/// files. https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
 struct ConnectionTarget: Sendable {
     struct Host: Sendable, Equatable {
         /// A name, an address, or the folder of a Unix socket.
         var name: String
-        /// An address, so that the name needs no look-up.
+        /// The IP address, if the string has it: then no look-up of the name is needed.
         var address: String?
         var port: String
 
@@ -26,8 +26,8 @@ struct ConnectionTarget: Sendable {
     private static let nowhere = "/dev/null/none"
     private static let systemAnchors = "/etc/ssl/certs/ca-certificates.crt"
 
-    /// - Parameter anchors: a file of trust anchors, for a string that names none.
-    /// - Throws: `TokenStoreError` of the kind `.misconfigured`. It never quotes the string, which has a password.
+    /// - Parameter anchors: file of trust anchors, used if the string names none.
+    /// - Throws: `TokenStoreError` of the kind `.misconfigured`. It never quotes the string, which holds a password.
     init(_ text: Secret, anchors: String?, _ libpq: Libpq.Table) throws(TokenStoreError) {
         var given = try Self.parse(text, libpq)
         guard given["service"] == nil else {
@@ -39,12 +39,12 @@ struct ConnectionTarget: Sendable {
         guard let user = given["user"] else { throw Self.misfit("write `user=…`") }
         if given["dbname"] == nil { given["dbname"] = user }
         let timeout = given.removeValue(forKey: "connect_timeout").map { Int($0) ?? -1 }
-        guard timeout ?? 0 >= 0 else { throw Self.misfit("connect_timeout is a number of seconds") }
+        guard timeout ?? 0 >= 0 else { throw Self.misfit("`connect_timeout` must be a number of seconds") }
         connectTimeout = .seconds(min(timeout ?? 0, 3600) == 0 ? 4 : min(timeout ?? 4, 60))
         let mode = given["sslmode"] ?? (hosts.allSatisfy(\.isUnixSocket) ? "disable" : "verify-full")
         let defaults = [
             "application_name": "heimdallr-proxy", "client_encoding": "UTF8", "passfile": Self.nowhere,
-            // With anchors libpq would check certificates in every mode.
+            // With a file in `sslrootcert`, libpq would check certificates in every mode.
             "sslmode": mode,
             "sslrootcert": mode.hasPrefix("verify") ? anchors ?? Self.systemAnchors : Self.nowhere,
             "sslcert": Self.nowhere, "sslkey": Self.nowhere,
@@ -108,7 +108,7 @@ struct ConnectionTarget: Sendable {
             guard let name else { throw misfit("`host` has an empty entry") }
             var port = ports.isEmpty ? "5432" : ports[ports.count == 1 ? 0 : index]
             if port.isEmpty { port = "5432" }
-            guard let number = Int(port), (1...65535).contains(number) else { throw misfit("`port` is 1 to 65535") }
+            guard let number = Int(port), (1...65535).contains(number) else { throw misfit("`port` must be 1-65535") }
             hosts.append(Host(name: name, address: address, port: port))
         }
         return hosts
@@ -141,8 +141,8 @@ struct ConnectionTarget: Sendable {
                 + "or `tls.ca_file`, or install ca-certificates")
     }
 
-    /// A connection string for one server. It sets each option that libpq would otherwise take from the environment.
-    /// - Parameter address: of the host's name.
+    /// Returns the connection string for one server. Sets all options that libpq would take from the environment.
+    /// - Parameter address: IP address of the host's name; `nil` if none was looked up.
     func string(for host: Host, address: String?, _ libpq: Libpq.Table) -> String {
         var all = options
         all["host"] = host.name
@@ -153,7 +153,7 @@ struct ConnectionTarget: Sendable {
             var option = unsafe defaults
             while let keyword = unsafe option.pointee.keyword {
                 let name = unsafe String(cString: keyword)
-                // An option whose environment variable is set gets its default.
+                // The option's default overrides its environment variable.
                 if all[name] == nil, let variable = unsafe option.pointee.envvar, unsafe getenv(variable) != nil {
                     all[name] = unsafe option.pointee.compiled.map { unsafe String(cString: $0) } ?? ""
                 }

@@ -6,7 +6,7 @@ import Synchronization
 // Operations of an administrator.
 extension OAuthAccessTokenPostgresStore {
     /// Creates missing tables and changes no record. Needs the privilege to create a schema.
-    /// - Parameter role: user of the tables, if it is not the user of the connection string.
+    /// - Parameter role: database role that will use the tables, if it is not the user of the connection string.
     /// - Throws: `TokenStoreError`
     public func makeSchema(role: String? = nil) async throws {
         try target.checkFiles()
@@ -24,17 +24,17 @@ extension OAuthAccessTokenPostgresStore {
         public var revision: Int64
         /// Whether there is no record now.
         public var isEmpty: Bool
-        /// Time since it was written, by the database's clock.
+        /// Time since the row was written, by the database's clock.
         public var age: Duration
-        /// Number of the configured key that sealed it, from 1; `nil` for an unknown key.
+        /// Number of the configured key that sealed the row, from 1; `nil` for an unknown key.
         public var key: Int?
     }
 
     public struct LeaseReport: Sendable {
         public var client: String
-        /// The owner's host and process, in its words.
+        /// Host and process of the owner, as written by the owner.
         public var owner: String
-        /// Negative if the owner did not release it.
+        /// Time until the lease ends; negative after the end of a lease that its owner did not release.
         public var left: Duration
     }
 
@@ -42,12 +42,12 @@ extension OAuthAccessTokenPostgresStore {
     public struct Report: Sendable {
         public var server: String
         public var schema: Int64
-        /// Whether a pooler loses notifications, so that the proxy polls.
+        /// Whether the proxy polls, because a pooler drops notifications.
         public var isPooled: Bool
         public var rows: [RowReport]
         public var leases: [LeaseReport]
         public var pendingLogins: Int64
-        /// New location of moved records, in the words of another process.
+        /// New location of moved records, as written by another process.
         public var newLocation: String?
     }
 
@@ -91,7 +91,7 @@ extension OAuthAccessTokenPostgresStore {
 extension OAuthAccessTokenPostgresStore: MovableTokenStore {
     package var location: String { settings.location }
 
-    /// A running proxy can't be detected behind a transaction pooler. Once the note is written, it gets no lease.
+    /// Behind a transaction pooler, running proxies can't be detected. After `setNewLocation`, they get no more leases.
     package func prepareMove(alone: Bool) async throws {
         try await open()
         engine.isMoving.store(true, ordering: .relaxed)

@@ -4,8 +4,8 @@ import SharedStore
 
 /// Keeps records in PostgreSQL, sealed with AES-256-GCM, for any number of processes on any number of machines.
 ///
-/// A lease is a mark in the client's row, and a save replaces the revision that its lease saw (`MarkedTokenStore`). The
-/// connection has its own thread, so that no thread of Swift waits. Safe on any thread.
+/// A lease is a mark in the client's row, and a save replaces the revision that its lease read (`MarkedTokenStore`).
+/// The connection has its own thread, so that it blocks no thread of Swift's pool. Safe on any thread.
 public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     let settings: PostgresStoreSettings
     let target: ConnectionTarget
@@ -21,7 +21,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         try self.init(settings, clock: .system)
     }
 
-    /// - Parameter wrap: puts another engine around this one; for tests.
+    /// - Parameter wrap: wraps the engine in another one; for tests.
     package init(
         _ settings: PostgresStoreSettings, clock: HeimdallrClock,
         wrap: (any SharedRecordEngine) -> any SharedRecordEngine = { $0 }
@@ -41,7 +41,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
             patience: settings.patience, owner: Self.processName, clock: clock)
     }
 
-    /// Name of this process in its marks, for an operator.
+    /// Name of this process in its marks, for operators: host name and process ID.
     private static var processName: String {
         var name = [CChar](repeating: 0, count: 64)
         let count = name.count - 1
@@ -53,7 +53,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         return "\(host):\(getpid())"
     }
 
-    /// Fault of a connection string, found without a connection; `nil` also without libpq.
+    /// Returns the fault of a connection string, found without connecting; `nil` for none, and if libpq is missing.
     public static func fault(in connection: Secret, trustAnchorsFile: String?) -> String? {
         guard let libpq = try? Libpq.load() else { return nil }
         do throws(TokenStoreError) {
@@ -64,14 +64,14 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Begins to listen, and checks the tables and the privileges.
+    /// Begins to listen for changes, and checks the tables and the privileges.
     /// - Throws: `TokenStoreError`, of the kind `.unreachable` if waiting may help, otherwise `.misconfigured`.
     public func prepare() async throws {
         try await open()
         if let location = try await newLocation() { throw MovedStore.refusal(settings.location, movedTo: location) }
     }
 
-    /// The same, also if the records were moved away.
+    /// Does the same, but accepts a store whose records were moved away.
     func open() async throws {
         try target.checkFiles()
         session.listen()
@@ -82,7 +82,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
             guard found == Statements.version else {
                 throw TokenStoreError(
                     "the tables of the token store have version \(found), and this program needs version "
-                        + "\(Statements.version): run `heimdallr-proxy store init` of the later program, then that program",
+                        + "\(Statements.version): install the newer program, and run its `heimdallr-proxy store init`",
                     kind: .misconfigured)
             }
             guard try await run(Statements.privileges).flag(0, 0) else {
@@ -126,21 +126,21 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
 
 /// Settings of a store in PostgreSQL.
 public struct PostgresStoreSettings: Sendable {
-    /// A connection string of libpq, as keywords or as a URI. The environment and files that it does not name do not count.
+    /// Connection string of libpq, as keywords or a URI. The environment and files that it does not name are ignored.
     public var connection: Secret
     /// Name of this installation in the database.
     public var space: String
-    /// At least one. The first seals, any opens.
+    /// Keys, at least one. The first seals records; each of them opens records.
     public var keys: [TokenStoreKey]
-    /// Trust anchors if the connection string names none; `nil` for the system's.
+    /// File of trust anchors, used if the connection string names none; `nil` for the system's.
     public var trustAnchorsFile: String?
     /// Time after which an abandoned lease ends: twice the longest token request, and a margin.
     public var leaseTime = Duration.seconds(30)
-    /// Time to wait for another process's lease of the same client.
+    /// Longest wait for another process's lease of the same client.
     public var patience = Duration.seconds(30)
     /// Time for the database to answer one statement.
     public var answerTime = Duration.seconds(5)
-    /// The store's name for people.
+    /// Name of the store in messages.
     var location: String { "space \(space) in PostgreSQL" }
 
     /// - Parameter space: 1 to 80 bytes.

@@ -3,7 +3,7 @@ import Heimdallr
 import SharedStore
 import Synchronization
 
-/// Rows in PostgreSQL. Each step is one statement and one transaction.
+/// Reads and writes rows in PostgreSQL. Each step is one statement and one transaction.
 final class PostgresEngine: SharedRecordEngine {
     private let settings: PostgresStoreSettings
     private let sealing: RowSealing
@@ -12,7 +12,7 @@ final class PostgresEngine: SharedRecordEngine {
     private let session: PostgresSession
     /// The last reading of the database's clock.
     private let reading = Mutex<ServerReading?>(nil)
-    /// A note of a move is ignored.
+    /// Whether this process moves the records, and so ignores the note of a move.
     let isMoving = Atomic(false)
 
     init(
@@ -103,7 +103,7 @@ final class PostgresEngine: SharedRecordEngine {
     // MARK: Details
 
     private static let maxBytes = 4 << 20
-    /// Time for which a reading of the database's clock counts.
+    /// Time for which a reading of the database's clock is reused.
     private static let readingTime = Duration.seconds(60)
 
     private func check(_ client: String) throws(TokenStoreError) {
@@ -128,7 +128,7 @@ final class PostgresEngine: SharedRecordEngine {
         return fresh
     }
 
-    /// Columns: see `Statements.read`.
+    /// Reads the columns of `Statements.read`.
     private func row(_ answer: PostgresSession.Answer, of client: String) -> SharedRow {
         let rows = answer.rows
         guard let server = rows.integer(0, 0), let revision = rows.integer(0, 1), revision >= 0 else {
@@ -146,7 +146,7 @@ final class PostgresEngine: SharedRecordEngine {
         if rows.flag(0, 4) {
             mark = .ours
         } else if let left = rows.integer(0, 5) {
-            // A mark that has ended stands a little longer, so that its owner can save.
+            // Also a mark that has ended: it stays valid for some seconds after an outage, so that its owner can save.
             mark = .others(for: .microseconds(left))
         }
         return SharedRow(revision: UInt64(revision), record: record, mark: mark)

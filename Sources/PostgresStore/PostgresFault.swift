@@ -3,7 +3,7 @@ import Heimdallr
 /// A fault of the database, in printable words without secrets.
 struct PostgresFault: Error, Sendable, Equatable {
     enum Kind: Sendable, Equatable {
-        /// There is no connection any longer. The last statement may have been executed.
+        /// The connection was lost. The server may have executed the last statement.
         case lost
         /// The server refused a statement with this SQLSTATE.
         case refused(String)
@@ -14,7 +14,7 @@ struct PostgresFault: Error, Sendable, Equatable {
 
     static func lost(_ text: String) -> PostgresFault { PostgresFault(kind: .lost, text: text) }
 
-    /// Advice for faults that do not pass by themselves.
+    /// Advice for a fault that needs a repair; `nil` for a fault that may pass by itself.
     /// https://www.postgresql.org/docs/current/errcodes-appendix.html
     var advice: String? {
         switch kind {
@@ -22,7 +22,7 @@ struct PostgresFault: Error, Sendable, Equatable {
             "there are no tables of this version: run `heimdallr-proxy store init`, or give the output of "
                 + "`store init --sql` to the database's administrator"
         case .refused("42501"):
-            "this role may not do it: `heimdallr-proxy store init --sql --role NAME` prints what grants it"
+            "this role lacks a privilege: `heimdallr-proxy store init --sql --role NAME` prints the SQL that grants it"
         case .refused("28P01"), .refused("28000"):
             "correct user and password in `store.connection`, or pg_hba.conf of the server"
         case .refused("3D000"): "create the database, or name another one in `store.connection`"
@@ -30,11 +30,11 @@ struct PostgresFault: Error, Sendable, Equatable {
         }
     }
 
-    /// The error at the start, which some faults stop.
+    /// The store's error at the start of the proxy. Faults with advice are `.misconfigured` and stop the start.
     var storeError: TokenStoreError {
         if let advice { return TokenStoreError("the token store: \(text)", advice: advice, kind: .misconfigured) }
         if text.contains("server does not support SSL") {
-            // Words of libpq. TLS can be switched on at the database without a restart here.
+            // A message of libpq. The fault is not lasting: TLS can be switched on while the proxy runs.
             return TokenStoreError(
                 "the token store can't be reached: \(text)",
                 advice:
@@ -45,7 +45,7 @@ struct PostgresFault: Error, Sendable, Equatable {
         return TokenStoreError("the token store can't be reached: \(text)", kind: .unreachable)
     }
 
-    /// The error in a running process, which never goes on without the store, because other processes share it.
+    /// The store's error in a running proxy: always `.unreachable`. The proxy never bypasses a store that others share.
     var lateError: TokenStoreError {
         var error = storeError
         error.kind = .unreachable

@@ -3,8 +3,8 @@ import Glibc
 import Heimdallr
 import Reactor
 
-/// One connection to the database, for one thread. Each call returns by its deadline, except that a look-up of a name takes as long
-/// as the system's resolver does. After `PostgresFault.lost` it is closed.
+/// One connection to the database, for use on one thread. Calls return by their deadline, but the look-up of a name
+/// takes as long as the system's resolver does. `PostgresFault.lost` closes the connection.
 @safe final class PostgresLink {
     typealias Instant = ContinuousClock.Instant
 
@@ -19,7 +19,7 @@ import Reactor
     private let libpq: Libpq.Table
     private let target: ConnectionTarget
     private var connection: OpaquePointer?
-    /// Index of the last server reached, which is tried first.
+    /// Index of the last server reached. The next attempt begins there.
     private var preferred = 0
 
     /// Called when the server or the network ended the connection.
@@ -35,10 +35,10 @@ import Reactor
 
     var isOpen: Bool { unsafe connection != nil }
 
-    /// For poll(2); -1 without a connection.
+    /// Socket for poll(2); -1 without a connection.
     var descriptor: Int32 { unsafe connection.map { unsafe libpq.call.PQsocket($0) } ?? -1 }
 
-    /// Process of the server, as told at the start of the connection.
+    /// Process ID of the server, as announced at the start of the connection.
     var announcedProcess: Int32 { unsafe connection.map { unsafe libpq.call.PQbackendPID($0) } ?? 0 }
 
     func close() {
@@ -52,7 +52,7 @@ import Reactor
     func open(by deadline: Instant) throws(PostgresFault) {
         guard !isOpen else { return }
         var last = PostgresFault.lost("no server was tried")
-        var isTelling = false
+        var hasAdvice = false
         for offset in target.hosts.indices {
             let index = (preferred + offset) % target.hosts.count
             let host = target.hosts[index]
@@ -63,9 +63,9 @@ import Reactor
                     preferred = index
                     return
                 } catch {
-                    // A server's refusal tells more than another one's absence.
-                    if !isTelling { last = error }
-                    isTelling = isTelling || error.advice != nil
+                    // Keeps the first fault with advice: a refusal says more than an unreachable server.
+                    if !hasAdvice { last = error }
+                    hasAdvice = hasAdvice || error.advice != nil
                 }
             }
         }
@@ -76,7 +76,7 @@ import Reactor
     }
 
     private func addresses(of host: ConnectionTarget.Host) -> [String] {
-        // Without the flag, an address of a family that this machine lacks is found. libpq reports that.
+        // The second look-up also finds addresses of a family that this machine lacks. libpq reports that fault.
         for flags in [AI_ADDRCONFIG, 0] {
             guard let found = try? SocketAddress.lookUp(host.name, flags: flags, most: 8) else { continue }
             return found.map { address in
@@ -111,8 +111,8 @@ import Reactor
         }
     }
 
-    /// Fault of a connection attempt. libpq gives no code, so its English words decide the kind. Messages in another language
-    /// count as an unreachable server.
+    /// Returns the fault of a connection attempt. libpq gives no code, so its English message decides the kind. A
+    /// message in another language counts as an unreachable server.
     private func connectFault() -> PostgresFault {
         let text = message()
         let known = [
@@ -134,7 +134,7 @@ import Reactor
         return shown(unsafe String(cString: text))
     }
 
-    /// On one line, printable, and without the password.
+    /// Returns the text on one line, printable and without the password.
     private func shown(_ text: String) -> String {
         let words = text.split { $0 == "\n" || $0 == "\t" || $0 == "\r\n" }.joined(separator: "; ")
         let sanitized = ServerText.sanitize(words, hiding: target.password.map { $0.isEmpty ? [] : [$0] } ?? [])
@@ -205,7 +205,7 @@ import Reactor
                 case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: rows = try unsafe PostgresRows(result, libpq)
                 case PGRES_FATAL_ERROR, PGRES_NONFATAL_ERROR, PGRES_BAD_RESPONSE:
                     refusal = unsafe refusal ?? fault(of: result)
-                // Our statements have no such results, and such a server might never end.
+                // No statement of ours has such a result, and such a server might never stop sending.
                 default: throw .lost("the server sent an unexpected kind of result")
                 }
                 guard Instant.now < deadline else { throw .lost("the server's answer does not end") }
@@ -251,7 +251,7 @@ import Reactor
 
     // MARK: Notifications
 
-    /// Texts of notifications received so far, without waiting.
+    /// Returns the texts of the notifications received so far, without waiting.
     func notifications() throws(PostgresFault) -> [String] {
         guard let connection = unsafe connection else { throw .lost("there is no connection") }
         guard unsafe libpq.call.PQconsumeInput(connection) == 1,

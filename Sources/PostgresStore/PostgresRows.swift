@@ -6,7 +6,7 @@ struct PostgresRows {
     /// The server's command tag: `UPDATE 1`.
     private(set) var tag = ""
 
-    /// Limits of an answer, far above the store's content.
+    /// Limits of an answer, far above the size of the store's answers.
     private static let maxBytes = 16 << 20
     private static let maxRows = 100_000
 
@@ -15,11 +15,11 @@ struct PostgresRows {
     init(_ result: OpaquePointer, _ libpq: Libpq.Table) throws(PostgresFault) {
         var size = 0
         let (count, width) = (unsafe libpq.call.PQntuples(result), unsafe libpq.call.PQnfields(result))
-        guard count <= Self.maxRows, width <= 16 else { throw .lost("the server answers with too much") }
+        guard count <= Self.maxRows, width <= 16 else { throw .lost("the server's answer is too large") }
         for row in 0..<count {
             for column in 0..<width { size += Int(unsafe libpq.call.PQgetlength(result, row, column)) }
         }
-        guard size <= Self.maxBytes else { throw .lost("the server answers with too much") }
+        guard size <= Self.maxBytes else { throw .lost("the server's answer is too large") }
         tag = unsafe libpq.call.PQcmdStatus(result).map { unsafe String(cString: $0) } ?? ""
         for row in 0..<count {
             rows.append(
@@ -40,7 +40,7 @@ struct PostgresRows {
         return rows[row][column]
     }
 
-    /// An int2, int4 or int8.
+    /// Reads an int2, int4 or int8.
     func integer(_ row: Int, _ column: Int) -> Int64? {
         guard let bytes = bytes(row, column), [2, 4, 8].contains(bytes.count) else { return nil }
         var value: Int64 = bytes[0] & 0x80 == 0 ? 0 : -1

@@ -1,19 +1,19 @@
 /// The tables of the store, as SQL for the database's administrator.
 public enum PostgresSchema {
     /// Creates missing tables and columns in one transaction, and changes no record.
-    /// - Parameter role: user of the tables, if it is not their owner.
+    /// - Parameter role: database role that uses the tables, if it is not their owner.
     public static func sql(role: String? = nil) -> String {
         var text = """
             -- The token store of heimdallr-proxy: sealed records, which the database can't read.
             BEGIN;
-            -- Two concurrent runs would both find nothing.
+            -- A lock, because two concurrent runs would both try to create the tables.
             DO $$ BEGIN PERFORM pg_advisory_xact_lock(7521958312837410913); END $$;
             CREATE SCHEMA IF NOT EXISTS heimdallr;
             CREATE TABLE IF NOT EXISTS heimdallr.version (
                 one boolean PRIMARY KEY DEFAULT true CHECK (one),
                 version integer NOT NULL
             );
-            -- One row for each client of each installation (`store.space`). `holder` has its lease.
+            -- One row for each client of each installation (`store.space`). `holder` is the owner of the row's lease.
             CREATE TABLE IF NOT EXISTS heimdallr.token (
                 space text NOT NULL,
                 client text NOT NULL,
@@ -24,7 +24,7 @@ public enum PostgresSchema {
             ) WITH (fillfactor = 50);
             ALTER TABLE heimdallr.token ADD COLUMN IF NOT EXISTS holder text,
                 ADD COLUMN IF NOT EXISTS held_until timestamptz;
-            -- Logins under way. Rows are reused, so that no role needs to delete any.
+            -- Logins under way. Rows are reused, so no role needs the privilege DELETE.
             CREATE TABLE IF NOT EXISTS heimdallr.pending (
                 slot bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
                 space text NOT NULL,

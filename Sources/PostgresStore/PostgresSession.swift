@@ -4,11 +4,11 @@ import Reactor
 import SharedStore
 import Synchronization
 
-/// The connection of this process to the database, and its thread. It runs statements in order, and listens for changes of
-/// records. Callers wait for a limited time, even if the network or a resolver holds the thread.
+/// The connection of this process to the database, and its thread. The thread runs statements in order, and listens for
+/// changes of records. Callers wait for a limited time, even while the network or a resolver blocks the thread.
 ///
-/// A pooler may give each transaction another connection, and then notifications are lost. Behind one, the thread polls the
-/// revisions of all watched clients, in one statement, about once a second.
+/// A pooler may give each transaction another connection, and then notifications are lost. Behind a pooler, the thread
+/// polls the revisions of all watched clients about once a second, in one statement.
 final class PostgresSession: Sendable {
     typealias Instant = ContinuousClock.Instant
     /// Rows of a statement, and the times before and after it.
@@ -16,16 +16,16 @@ final class PostgresSession: Sendable {
 
     private struct State {
         var jobs: [@Sendable (PostgresLink) -> Void] = []
-        /// Whether the thread connects by itself.
+        /// Whether the thread connects without waiting for a job.
         var isListening = false
         var isStopped = false
         var isPolling = false
         var pollAt: Instant?
     }
 
-    /// Longest interval of polling without notifications.
+    /// Longest interval between polls behind a pooler.
     private static let pollInterval = Duration.milliseconds(950)
-    /// Interval with notifications, which checks the connection.
+    /// Interval between checks of a connection that gets notifications.
     private static let heartbeat = Duration.seconds(15)
 
     let changes = ChangeStreams()
@@ -67,14 +67,14 @@ final class PostgresSession: Sendable {
         changes.finish()
     }
 
-    /// Whether notifications are lost, so that the thread polls.
+    /// Whether the thread polls, because a pooler drops notifications.
     var isPolling: Bool { state.withLock { $0.isPolling } }
 
-    /// Whether marks that have ended are respected.
+    /// Whether marks that have ended are still valid.
     var isInGrace: Bool { reach.withLock { $0.isInGrace(now: .now) } }
 
     /// Runs one statement, which is one transaction.
-    /// - Throws: `PostgresFault`; the last one at once while the database is known to be away.
+    /// - Throws: `PostgresFault`. While the database is known to be unreachable, throws the last fault at once.
     func run(_ statement: String, _ values: [PostgresLink.Value], within limit: Duration) async throws -> Answer {
         if let fault = reach.withLock({ $0.isKnownAway(now: .now) ? $0.fault : nil }) { throw fault }
         return try await perform(within: limit) { link, deadline in
@@ -106,7 +106,7 @@ final class PostgresSession: Sendable {
         }
     }
 
-    /// - Returns: whether the job will run.
+    /// Adds a job for the thread. Returns `false` after `stop`: the job will not run.
     private func post(_ job: @escaping @Sendable (PostgresLink) -> Void) -> Bool {
         let isTaken = state.withLock { state in
             if !state.isStopped { state.jobs.append(job) }
@@ -122,9 +122,9 @@ final class PostgresSession: Sendable {
         while true {
             while let job = state.withLock({ $0.jobs.isEmpty ? nil : $0.jobs.removeFirst() }) { job(link) }
             if state.withLock({ $0.isStopped && $0.jobs.isEmpty }) { break }
-            // Also detects that the server has ended the connection.
-            if link.isOpen, let texts = try? link.notifications() { hear(texts) }
-            let limit = attend(link)
+            // This read also detects that the server has ended the connection.
+            if link.isOpen, let texts = try? link.notifications() { reportChanges(texts) }
+            let limit = reconnectAndPoll(link)
             if state.withLock({ $0.jobs.isEmpty }) { wait(link, limit) }
         }
         link.close()
@@ -141,15 +141,15 @@ final class PostgresSession: Sendable {
         if entries[0].revents != 0 { wakeUp.clear() }
     }
 
-    /// Connects again, and polls when it is time.
+    /// Connects again if the connection was lost, and polls if a poll is due.
     /// - Returns: the limit of the next wait.
-    private func attend(_ link: PostgresLink) -> Duration {
+    private func reconnectAndPoll(_ link: PostgresLink) -> Duration {
         guard state.withLock({ $0.isListening }) else { return .seconds(3600) }
         do { try open(link, by: .now + .seconds(20)) } catch {
             let now = Instant.now
             return max(.milliseconds(20), now.duration(to: reach.withLock { $0.nextTry(now: now) }))
         }
-        if state.withLock({ $0.pollAt.map { $0 <= .now } ?? true }) { look(link, changes.clients) }
+        if state.withLock({ $0.pollAt.map { $0 <= .now } ?? true }) { pollRevisions(link, changes.clients) }
         return state.withLock { max(.zero, Instant.now.duration(to: $0.pollAt ?? .now)) }
     }
 
@@ -162,12 +162,12 @@ final class PostgresSession: Sendable {
         var isPooled = false
         do throws(PostgresFault) {
             try link.open(by: deadline)
-            // A pooler announces another process.
+            // Behind a pooler, the announced process is not the one that runs the statement.
             let process = try link.run(Statements.process, by: deadline).integer(0, 0)
             isPooled = process != Int64(link.announcedProcess)
             if !isPooled {
                 try link.run(script: "LISTEN \(names.channel)", by: deadline)
-                // A pooler would give the lock to others.
+                // The lock belongs to the connection, which a pooler would give to others.
                 _ = try link.run(Statements.use, [.text(space)], by: deadline)
             }
         } catch {
@@ -180,11 +180,11 @@ final class PostgresSession: Sendable {
             state.isPolling = isPooled
             state.pollAt = nil
         }
-        // Notifications may have been lost.
+        // Notifications may have been lost while there was no connection.
         changes.tell()
     }
 
-    private func look(_ link: PostgresLink, _ clients: Set<String>) {
+    private func pollRevisions(_ link: PostgresLink, _ clients: Set<String>) {
         let isPolling = isPolling
         let interval = isPolling ? Self.pollInterval * Double.random(in: 0.85...1) : Self.heartbeat
         state.withLock { $0.pollAt = .now + interval }
@@ -199,13 +199,13 @@ final class PostgresSession: Sendable {
         }
     }
 
-    private func hear(_ texts: [String]) {
+    private func reportChanges(_ texts: [String]) {
         let marks = Set(texts.compactMap { names.mark(of: $0) })
         guard !marks.isEmpty else { return }
         changes.tell { marks.contains(names.mark(for: $0)) }
     }
 
-    /// https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
+    /// Writes an array literal. https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
     private static func array(_ elements: [String]) -> String {
         let quoted = elements.map { element in
             "\"" + element.reduce(into: "") { $0 += $1 == "\"" || $1 == "\\" ? "\\\($1)" : String($1) } + "\""

@@ -1,5 +1,5 @@
-/// Outcome of the last attempt to reach the database, and the time of the next one. Calls while the database is known to be away
-/// fail at once, and one caller at a time tries it again.
+/// Outcome of the last attempt to reach the database, and time of the next attempt. While the database is known to be
+/// unreachable, calls fail at once, and one caller at a time tries again.
 struct Reachability: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -9,19 +9,19 @@ struct Reachability: Sendable {
     private(set) var backSince: Instant?
     private var failures = 0
     private var retryAt: Instant?
-    /// End of the time that the attempt under way has.
+    /// Deadline of the attempt under way.
     private var triedUntil: Instant?
 
     static let firstPause = Duration.milliseconds(200)
     static let longestPause = Duration.seconds(1)
-    /// Grace period after the database returns. A replica with an unsaved record saves it in this time; other replicas do not
-    /// replace a mark that has ended until it is over.
+    /// Grace period after the database returns. In this time a replica with an unsaved record saves it, and other
+    /// replicas replace no mark, not even one that has ended.
     static let grace = Duration.seconds(5)
-    /// A connection broke, and none has been made since.
+    /// Whether a connection broke, and none has been made since.
     private var isBroken = false
     private static let longestTry = Duration.seconds(30)
 
-    /// - Returns: whether the caller may try now. It then has to report the outcome.
+    /// Returns whether the caller may try now. If so, the caller has to report the outcome.
     mutating func mayTry(now: Instant) -> Bool {
         guard let retryAt else { return true }
         guard now >= retryAt, now >= triedUntil ?? now else { return false }
@@ -48,7 +48,7 @@ struct Reachability: Sendable {
     /// Notes that the server or the network ended a connection.
     mutating func broke() { isBroken = true }
 
-    /// Whether marks that have ended are respected. Their owners may not have reached the database either.
+    /// Whether marks that have ended are still valid, because their owners may not have reached the database either.
     func isInGrace(now: Instant) -> Bool { isBroken || backSince.map { now < $0 + Self.grace } ?? false }
 
     func nextTry(now: Instant) -> Instant { max(retryAt ?? now, triedUntil ?? now) }

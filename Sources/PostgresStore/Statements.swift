@@ -1,5 +1,5 @@
-/// SQL statements. Each is one transaction and is not prepared, so that a pooler may give each transaction another connection.
-/// Names include the schema, so that no `search_path` counts.
+/// SQL statements. Each is one transaction and is not prepared, so a pooler may give each transaction another
+/// connection. Names include the schema, so `search_path` has no effect.
 enum Statements {
     /// Version of the tables.
     static let version: Int64 = 2
@@ -12,9 +12,9 @@ enum Statements {
         "(extract(epoch FROM clock_timestamp() - \(column)) * 1000000)::bigint"
     }
 
-    /// Marks the row. $1 space, $2 client, $3 its revision or null, $4 the owner, $5 the time in microseconds, $6 whether a mark
-    /// that has ended may be replaced: 1 or 0, $7 whether a note of a move is ignored: 1 or 0. For some seconds after the
-    /// server's start, marks that have ended stand.
+    /// Marks the row. $1 space, $2 client, $3 its revision or null, $4 the owner, $5 the time in microseconds, $6
+    /// whether a mark that has ended may be replaced (1 or 0), $7 whether to ignore a note of a move (1 or 0). For 5
+    /// seconds after the server's start, marks that have ended are still valid.
     /// - Returns: the columns of `read`, and the new location of moved records.
     static let mark = """
         WITH \(durable), marked AS (
@@ -55,15 +55,15 @@ enum Statements {
         """
 
     /// $1 space, $2 client.
-    /// - Returns: the clock, revision, content, its age, false, and the time that a mark still stands.
+    /// - Returns: the server's clock, revision, content, its age, false, and the time until the end of a mark.
     static let read = """
         SELECT \(now), token.revision, token.sealed, \(since("token.saved_at")), false,
             CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END
         FROM heimdallr.token AS token WHERE token.space = $1::text AND token.client = $2::text
         """
 
-    /// Replaces the row of one revision, and removes its mark. $1 space, $2 client, $3 the expected revision, $4 the new one, $5
-    /// the content, $6 the time in microseconds by the server's clock, $7 channel, $8 the notification.
+    /// Replaces a row of the expected revision, and removes its mark. $1 space, $2 client, $3 the expected revision,
+    /// $4 the new one, $5 the content, $6 the server's time in microseconds, $7 channel, $8 the notification.
     static let swap = """
         WITH \(durable), written AS (
             UPDATE heimdallr.token AS row SET revision = $4::bigint, sealed = $5::bytea, holder = NULL, held_until = NULL,
@@ -79,7 +79,7 @@ enum Statements {
         SELECT client, revision, holder IS NOT NULL FROM heimdallr.token WHERE space = $1::text AND client = ANY ($2::text[])
         """
 
-    /// Records of one client, for all servers. $1 space, $2 the client's name.
+    /// Names of one client's records. Each ends with `-` and a digest: 17 characters. $1 space, $2 the client's name.
     static let names = """
         SELECT client FROM heimdallr.token
         WHERE space = $1::text AND left(client, -17) = $2::text AND sealed IS NOT NULL LIMIT 100
@@ -87,8 +87,8 @@ enum Statements {
 
     // MARK: Moves
 
-    /// The new location of a space's records, in the column `holder` of the row `moved`. No record has this name, because it has
-    /// no digest.
+    /// New location of a space's records, in the column `holder` of the row `moved`. No record has this name, because a
+    /// record's name ends with a digest.
     static let newLocation = "SELECT holder FROM heimdallr.token WHERE space = $1::text AND client = 'moved'"
 
     /// $1 space, $2 the new location or null.
@@ -98,7 +98,7 @@ enum Statements {
         ON CONFLICT (space, client) DO UPDATE SET holder = excluded.holder
         """
 
-    /// A lock that proxies share, and `store move` holds alone. $1 space.
+    /// Lock that proxies share, and that `store move` takes exclusively. $1 space.
     static let use = "SELECT pg_try_advisory_lock_shared(hashtextextended('heimdallr ' || $1::text, 0))"
     static let useAlone = "SELECT pg_try_advisory_lock(hashtextextended('heimdallr ' || $1::text, 0))"
 
@@ -113,7 +113,7 @@ enum Statements {
 
     // MARK: Pending logins
 
-    /// Replaces the login of the key, else reuses an ended row. $1 space, $2 key, $3 content, $4 life in microseconds.
+    /// Replaces the key's login, or else an ended login. $1 space, $2 key, $3 content, $4 life in microseconds.
     static let putAgain = """
         UPDATE heimdallr.pending
         SET space = $1::text, key = $2::bytea, sealed = $3::bytea,
@@ -124,7 +124,7 @@ enum Statements {
              ORDER BY slot LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED))
         """
 
-    /// Inserts it, up to $5 rows in total.
+    /// Inserts a login, unless the table already has $5 rows. $1 to $4 as above.
     static let putAnew = """
         INSERT INTO heimdallr.pending (space, key, sealed, expires_at)
         SELECT $1::text, $2::bytea, $3::bytea, clock_timestamp() + $4::bigint * interval '1 microsecond'
@@ -132,7 +132,7 @@ enum Statements {
         ON CONFLICT (space, key) DO UPDATE SET sealed = excluded.sealed, expires_at = excluded.expires_at
         """
 
-    /// Takes it, for one caller only. $1 space, $2 key.
+    /// Removes a login and returns its content, to one caller only. $1 space, $2 key.
     static let takePending = """
         WITH taken AS (
             SELECT slot, sealed FROM heimdallr.pending

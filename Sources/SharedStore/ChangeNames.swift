@@ -1,12 +1,12 @@
 import Cryptography
 import WireText
 
-/// Names in notifications. A client appears as a digest, because every user of the database may listen.
+/// Names in the database's notifications. A client appears as a digest, because every user of the database may listen.
 package struct ChangeNames: Sendable {
-    /// Channel of the space.
+    /// Notification channel of the space.
     package let channel: String
     private let space: String
-    /// Identifier of this process, which ignores its own notifications.
+    /// Random identifier of this process in its notifications, which it ignores itself.
     private let origin: String
 
     package init(space: String) {
@@ -19,17 +19,17 @@ package struct ChangeNames: Sendable {
 
     package func text(for client: String) -> String { "\(mark(for: client)) \(origin)" }
 
-    /// - Returns: `nil` for a notification of this process.
+    /// Returns the client's digest from a notification; `nil` for a notification of this process.
     package func mark(of text: String) -> String? {
         let words = text.split(separator: " ")
         guard let mark = words.first, words.count < 2 || words[1] != origin else { return nil }
         return String(mark)
     }
 
-    /// Key of a pending login in the database, which does not learn the login's own key.
+    /// Returns the database's key for a pending login: a digest, so that the database never sees the login's key.
     package func pending(_ key: String) -> [UInt8] { Self.digest("pending", space, key) }
 
-    /// SHA-256 over the words, each after its length.
+    /// Returns the SHA-256 of the words, each preceded by its length.
     private static func digest(_ words: String...) -> [UInt8] {
         var input: [UInt8] = []
         for word in words {

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// Streams of changes of clients' rows, with the revisions that this process knows. Any thread.
+/// Streams that report changes of clients' rows, and the last known revision of each row. Safe on any thread.
 package final class ChangeStreams: Sendable {
     private struct State {
         var streams: [UInt64: (client: String, stream: AsyncStream<Void>.Continuation)] = [:]
         var lastNumber: UInt64 = 0
         var revisions: [String: UInt64] = [:]
-        /// Clients whose rows had a mark at the last look.
+        /// Clients whose rows had a mark at the last poll.
         var marked: Set<String> = []
     }
 
@@ -29,12 +29,12 @@ package final class ChangeStreams: Sendable {
 
     package var clients: Set<String> { state.withLock { Set($0.streams.values.map(\.client)) } }
 
-    /// Notes a revision that this process has read or written. It is no change for the streams.
+    /// Notes a revision that this process has read or written, without reporting a change.
     package func know(_ revision: UInt64, of client: String) {
         state.withLock { $0.revisions[client] = max(revision, $0.revisions[client] ?? 0) }
     }
 
-    /// Notes a row as found by polling. Another revision, or a mark that has gone, is a change.
+    /// Notes a polled row. Reports a change if the revision differs or a mark was removed.
     package func saw(_ revision: UInt64, isMarked: Bool, of client: String) {
         let isChange = state.withLock { state in
             let isFreed = state.marked.contains(client) && !isMarked
@@ -44,7 +44,7 @@ package final class ChangeStreams: Sendable {
         if isChange { tell { $0 == client } }
     }
 
-    /// Gives the clients' streams an element.
+    /// Reports a change on the streams of the clients for which `isChanged` returns `true`.
     package func tell(_ isChanged: (String) -> Bool = { _ in true }) {
         for entry in state.withLock({ Array($0.streams.values) }) where isChanged(entry.client) { entry.stream.yield() }
     }

@@ -1,13 +1,13 @@
 import Heimdallr
 import Synchronization
 
-/// Mark of this process in one client's row, or the notice of a later record.
+/// A lease of one client: this process's mark in the client's row. A lease without a mark only reports a later record.
 final class MarkedLease: TokenStoreLease {
     private struct State {
         var isOpen = true
         var isRead = false
         var revision: UInt64
-        /// Last time at which a request may begin. `nil`: the row is not marked.
+        /// Latest time at which a token request may begin; `nil` for a lease without a mark.
         var until: ContinuousClock.Instant?
     }
 
@@ -32,12 +32,12 @@ final class MarkedLease: TokenStoreLease {
 
     deinit { if isMarked, isOpen, !hasWritten { store.abandon(client, owner) } }
 
-    /// Whether a save has taken the mark away.
+    /// Whether a save has removed the mark.
     var hasWritten: Bool { state.withLock { $0.revision != row.revision } }
     var isOpen: Bool { state.withLock { $0.isOpen } }
     var revision: UInt64 { state.withLock { $0.revision } }
 
-    /// Returns the row that the mark found, once. Later readers read again.
+    /// Returns the row as read with the mark, to the first caller only. Later callers get `nil` and read the row again.
     func firstReading() -> SharedRow? {
         state.withLock { state in
             guard state.isOpen, !state.isRead else { return nil }
@@ -48,7 +48,7 @@ final class MarkedLease: TokenStoreLease {
 
     func wrote(_ revision: UInt64) { state.withLock { $0.revision = revision } }
 
-    /// Whether a request may begin. Renews a mark that is too old because the request waited for a slot.
+    /// Returns whether a token request may begin. Renews a mark that became too old while the request waited.
     func isHeld() async -> Bool {
         guard let until = state.withLock({ $0.isOpen ? $0.until : nil }) else { return false }
         if store.clock.now() < until { return true }

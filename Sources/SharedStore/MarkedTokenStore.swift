@@ -3,40 +3,40 @@ import Synchronization
 
 /// A token store that any number of processes share, over a `SharedRecordEngine`.
 ///
-/// A lease is a committed mark in the row, not a connection: connections may end, and the owner loses nothing. A save is a
-/// compare-and-swap on the revision that its lease saw, from any connection, as often as it takes. Safe on any thread.
+/// A lease is a committed mark in the client's row, so it survives a lost connection. A save is a compare-and-swap on
+/// the revision that the lease read. Any connection can carry it, and it can be repeated. Safe on any thread.
 package final class MarkedTokenStore: OAuthAccessTokenStore {
     package typealias Instant = ContinuousClock.Instant
 
     private struct ClientState {
         weak var lease: MarkedLease?
-        /// Revision that the next record replaces.
+        /// Revision that the next save replaces.
         var base: UInt64?
-        /// Owner of a mark that may stand without a lease, after a lost answer or for an owed record. The next lease takes it.
-        var standing: String?
-        /// Whether a record is unsaved. Its mark stays: it keeps others from the refresh token that the record replaces.
-        var isOwed = false
+        /// Owner of a mark that a lost answer or an unsaved record left behind. The next lease uses this owner again.
+        var remainingOwner: String?
+        /// Whether a record is unsaved. The mark then remains, so that no process uses the replaced refresh token.
+        var hasUnsavedRecord = false
     }
 
     private let engine: any SharedRecordEngine
     private let leaseTime: Duration
     private let patience: Duration
     let clock: HeimdallrClock
-    /// Name of this process. Each mark has this name and a random number.
+    /// Name of this process. The owner in each mark is this name and a random number.
     private let process: String
     private let clients = Mutex<[String: ClientState]>([:])
 
-    /// Time in which a save is repeated at once.
-    private static let insistence = Duration.seconds(5)
-    /// A waiting client reads the row at least this often: notices may be lost.
+    /// Time in which `save` repeats attempts that do not reach the database.
+    private static let saveRetryTime = Duration.seconds(5)
+    /// Longest wait between two reads of a row with another owner's mark, because notifications may be lost.
     private static let longestPause = Duration.seconds(2)
-    /// Shortest wait for another owner's mark, which may stand a moment longer.
+    /// Shortest wait for another owner's mark, which may outlast its stated time.
     private static let shortestPause = Duration.milliseconds(500)
 
     /// - Parameters:
-    ///   - leaseTime: life of a mark: twice the longest token request and a margin.
+    ///   - leaseTime: lifetime of a mark: twice the longest token request and a margin.
     ///   - patience: longest wait for another process's mark.
-    ///   - owner: name of this process in the row.
+    ///   - owner: name of this process in its marks.
     package init(
         _ engine: any SharedRecordEngine, leaseTime: Duration, patience: Duration, owner: String, clock: HeimdallrClock
     ) {
@@ -67,7 +67,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     private func lease(_ client: String, knowing known: UInt64?) async throws -> MarkedLease {
         let owner = takeOwner(client)
         do { return try await lease(client, owner, knowing: known) } catch {
-            stands(client, owner)
+            keepOwner(owner, of: client)
             throw error
         }
     }
@@ -77,7 +77,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         var known = known
         while true {
             try Task.checkCancellation()
-            // Listens before it reads. Each read has a stream: a stream ends with the task that waited for it.
+            // Opened before the read, to miss no change. Each round needs a new stream, because its reader ends it.
             let changes = engine.changes(client: client)
             var left = Self.longestPause
             if clients.withLock({ $0[client]?.lease?.isOpen ?? false }) == false {
@@ -107,38 +107,37 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
             }
             guard clock.now() < deadline else {
                 throw TokenStoreError(
-                    "another process holds the lease of \(client) in the token store for more than \(patience): "
-                        + "`heimdallr-proxy store status` shows which", kind: .busy)
+                    "another process has held the lease of \(client) in the token store for more than \(patience): "
+                        + "`heimdallr-proxy store status` shows its host", kind: .busy)
             }
             // Jitter between waiting processes.
             let pause = min(left, Self.longestPause) + .milliseconds(Int64(clock.random() * 50))
-            await hear(changes, until: min(deadline, clock.now() + pause))
+            await waitForChange(changes, until: min(deadline, clock.now() + pause))
         }
     }
 
     private func takeOwner(_ client: String) -> String {
-        let standing = clients.withLock { clients in
-            defer { clients[client]?.standing = nil }
-            return clients[client]?.standing
+        let remaining = clients.withLock { clients in
+            defer { clients[client]?.remainingOwner = nil }
+            return clients[client]?.remainingOwner
         }
-        return standing ?? "\(process):\(String(UInt64(clock.random() * 0x1p53), radix: 16))"
+        return remaining ?? "\(process):\(String(UInt64(clock.random() * 0x1p53), radix: 16))"
     }
 
-    private func stands(_ client: String, _ owner: String) {
-        clients.withLock { $0[client, default: ClientState()].standing = owner }
+    private func keepOwner(_ owner: String, of client: String) {
+        clients.withLock { $0[client, default: ClientState()].remainingOwner = owner }
     }
 
     private func take(_ lease: MarkedLease) {
         clients.withLock { clients in
             clients[lease.client, default: ClientState()].lease = lease
-            // After another process has written, nothing is owed.
-            if clients[lease.client]?.base != lease.revision { clients[lease.client]?.isOwed = false }
+            // A new revision by another process makes the unsaved record obsolete.
+            if clients[lease.client]?.base != lease.revision { clients[lease.client]?.hasUnsavedRecord = false }
             if lease.isMarked { clients[lease.client]?.base = lease.revision }
         }
     }
 
-    /// Waits for a change, at most until `instant`.
-    private func hear(_ changes: AsyncStream<Void>?, until instant: Instant) async {
+    private func waitForChange(_ changes: AsyncStream<Void>?, until instant: Instant) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [clock] in try? await clock.sleep(instant) }
             if let changes { group.addTask { for await _ in changes { return } } }
@@ -147,15 +146,15 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Removes the mark, unless a record has to be saved under it.
+    /// Ends a lease. Removes its mark, unless a record is still unsaved.
     func end(_ lease: MarkedLease) async {
-        let isOwed = clients.withLock { clients in
+        let hasUnsavedRecord = clients.withLock { clients in
             if clients[lease.client]?.lease === lease { clients[lease.client]?.lease = nil }
-            return clients[lease.client]?.isOwed ?? false
+            return clients[lease.client]?.hasUnsavedRecord ?? false
         }
         guard lease.isMarked, !lease.hasWritten else { return }
-        guard !isOwed else { return stands(lease.client, lease.owner) }
-        // Not cancelled with the caller: other processes wait for the mark.
+        guard !hasUnsavedRecord else { return keepOwner(lease.owner, of: lease.client) }
+        // Not cancelled with the caller, because other processes wait for the removal.
         await Task.detached { [self] in await unmark(lease.client, lease.owner) }.value
     }
 
@@ -167,8 +166,8 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Marks the row again, unless another process has the mark or has written.
-    /// - Returns: the last time at which a request may begin; `nil`: the lease has ended.
+    /// Renews the mark, unless another process has marked or written the row.
+    /// - Returns: the latest time at which a token request may begin; `nil` if the lease has ended.
     func renew(_ lease: MarkedLease) async -> Instant? {
         let asked = clock.now()
         let row = try? await engine.mark(
@@ -178,7 +177,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
 
     /// Ends a lease that was dropped without `release()`.
     func abandon(_ client: String, _ owner: String) {
-        guard clients.withLock({ $0[client]?.isOwed != true }) else { return stands(client, owner) }
+        guard clients.withLock({ $0[client]?.hasUnsavedRecord != true }) else { return keepOwner(owner, of: client) }
         Task.detached { [self] in await unmark(client, owner) }
     }
 
@@ -196,31 +195,32 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
             lease?.wrote(revision)
             clients.withLock { clients in
                 clients[client, default: ClientState()].base = revision
-                clients[client]?.isOwed = false
+                clients[client]?.hasUnsavedRecord = false
             }
         } catch {
             let kind = (error as? TokenStoreError)?.kind
             clients.withLock { clients in
-                if kind == .superseded { clients[client]?.isOwed = false }
-                if kind == .unreachable, record != nil, lease?.isMarked == true { clients[client]?.isOwed = true }
+                if kind == .superseded { clients[client]?.hasUnsavedRecord = false }
+                let isProtected = record != nil && lease?.isMarked == true
+                if kind == .unreachable, isProtected { clients[client]?.hasUnsavedRecord = true }
             }
             throw error
         }
     }
 
     private func swap(_ record: TokenRecord?, _ client: String, _ lease: MarkedLease?) async throws -> UInt64 {
-        let end = clock.now() + (lease == nil ? .zero : Self.insistence)
+        let end = clock.now() + (lease == nil ? .zero : Self.saveRetryTime)
         var base = clients.withLock { $0[client]?.base }
-        // Under a mark the row is as the mark found it.
-        var isSure = record != nil && lease?.isMarked == true
+        // While the mark is valid, no other process changes the row.
+        var isBaseCurrent = record != nil && lease?.isMarked == true
         while true {
             do {
-                if isSure, let base {
-                    if let revision = try await engine.swap(client: client, revision: base, for: record) {
-                        return revision
-                    }
+                if isBaseCurrent, let base,
+                    let revision = try await engine.swap(client: client, revision: base, for: record)
+                {
+                    return revision
                 }
-                // The record is another process's, or ours after a lost answer.
+                // The row may hold another process's record, or ours if the answer to an earlier swap was lost.
                 let row = try await engine.read(client: client)
                 if row.holds(record) { return row.revision }
                 if let record {
@@ -235,7 +235,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
                     }
                 }
                 base = row.revision
-                isSure = true
+                isBaseCurrent = true
             } catch let error as TokenStoreError where error.kind == .unreachable && clock.now() < end {
                 try? await clock.sleep(clock.now() + .milliseconds(30 + Int64(clock.random() * 50)))
             }
@@ -244,12 +244,12 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
 }
 
 extension SharedRow {
-    /// Whether the row holds the record that a process tried to write.
+    /// Whether the row already holds `wanted`, or no tokens if `wanted` is `nil`.
     fileprivate func holds(_ wanted: TokenRecord?) -> Bool {
         guard case .success(let there) = record else { return false }
         guard let wanted else { return there.map { $0.accessToken == nil && $0.refreshToken == nil } ?? true }
         guard let there else { return false }
-        // A read leaves out an expired access token.
+        // A read leaves out an expired access token, so a missing one may still be the wanted one.
         return there.refreshToken == wanted.refreshToken && there.signIn == wanted.signIn
             && there.scope == wanted.scope && there.dpopKey == wanted.dpopKey
             && (there.accessToken == nil || there.accessToken == wanted.accessToken)

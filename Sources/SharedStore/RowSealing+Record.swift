@@ -1,12 +1,12 @@
 import Heimdallr
 
 extension RowSealing {
-    /// The record of a row, with times by this process's clocks. They are computed from durations by the database's clock, and
-    /// include the time of the query, so that no token seems younger than it is. An access token that has expired, or whose age
-    /// is unknown, is left out.
+    /// Returns the record of a row, with times on this process's clocks. Ages are durations by the database's clock
+    /// plus the time of the query, so that no token seems younger than it is. Leaves out an access token that has
+    /// expired, or whose age is unknown.
     /// - Parameters:
-    ///   - sealed: `nil` for an empty row: there never was a record, or it was removed.
-    ///   - since: the age of the row in microseconds, by the database's clock; negative if that was set back.
+    ///   - sealed: content of the row; `nil` for an empty row: there never was a record, or it was removed.
+    ///   - since: age of the row in microseconds, by the database's clock; negative if that clock was set back.
     /// - Returns: `nil` if there never was a record. A removed record has no tokens.
     /// - Throws: `TokenStoreError` of the kind `.unreadable`
     package func record(
@@ -33,7 +33,7 @@ extension RowSealing {
         let life = Duration.milliseconds(opened.life)
         record.issuedAt = wall
         record.expiresAt = wall
-        // A clock may be set back by a moment. After a larger step, the age is unknown.
+        // A clock may be set back by up to a second. After a larger step, the age is unknown.
         guard record.accessToken != nil, since > -1_000_000, age < life else {
             record.accessToken = nil
             return record
@@ -49,9 +49,9 @@ extension RowSealing {
 package struct ServerReading: Sendable {
     /// Microseconds since 1970 by the database's clock.
     var server: Int64
-    /// Time before the query.
+    /// Local time before the query.
     var asked: ContinuousClock.Instant
-    /// Time after the answer.
+    /// Local time after the answer.
     package var heard: ContinuousClock.Instant
 
     package init(server: Int64, asked: ContinuousClock.Instant, heard: ContinuousClock.Instant) {
@@ -60,7 +60,7 @@ package struct ServerReading: Sendable {
         self.heard = heard
     }
 
-    /// Time of the database's clock now, or a moment less, so that a record never seems younger than it is.
+    /// Returns a lower bound of the database's time at `now`, so that a record never seems younger than it is.
     package func server(at now: ContinuousClock.Instant) -> Int64 {
         let (sum, overflow) = server.addingReportingOverflow(max(0, heard.duration(to: now).microseconds))
         return overflow ? server : sum
@@ -68,7 +68,7 @@ package struct ServerReading: Sendable {
 }
 
 extension Duration {
-    /// Rounded towards zero.
+    /// Microseconds, rounded towards zero.
     package var microseconds: Int64 {
         let (seconds, attoseconds) = components
         guard abs(seconds) < 9_000_000_000_000 else { return seconds < 0 ? .min / 2 : .max / 2 }

@@ -2,11 +2,11 @@ import Cryptography
 import Heimdallr
 import WireText
 
-/// Seals rows by AES-256-GCM, with the row's space, client and revision as associated data. So a sealed row can't be moved to
-/// another client or space, or put back under a newer revision. The database never sees a token.
+/// Seals rows by AES-256-GCM, with the row's space, client and revision as associated data. So a sealed row can't be
+/// moved to another client or space, or put back under a newer revision. The database never sees a token.
 package struct RowSealing: Sendable {
     private let space: String
-    /// The first seals; any opens.
+    /// Keys of the store. The first seals rows; each of them opens rows.
     package let keys: [SealingKey]
 
     package init(space: String, keys: [SealingKey]) {
@@ -14,7 +14,7 @@ package struct RowSealing: Sendable {
         self.keys = keys
     }
 
-    /// Version of the layouts below. A change increments it.
+    /// Version of the layouts below. Each change of a layout increments the version.
     private static let format: UInt8 = 1
 
     // MARK: Records
@@ -31,8 +31,8 @@ package struct RowSealing: Sendable {
         return try sealing(writer.finish(), context("token", Array(client.utf8), record.revision))
     }
 
-    /// - Returns: the record, the lifetime of its access token when it was issued, and the token's age when the record was sealed,
-    ///   in milliseconds.
+    /// - Returns: the record, and in milliseconds the lifetime of its access token and the age that this token had when
+    ///   the record was sealed.
     /// - Throws: `TokenStoreError` of the kind `.unreadable`
     func open(
         _ sealed: [UInt8], client: String, revision: UInt64
@@ -49,13 +49,13 @@ package struct RowSealing: Sendable {
         }
         guard let opened else {
             throw TokenStoreError(
-                "the record of \(client) in space \(space) is of another version: run that one, or `heimdallr-proxy logout "
-                    + "--local` to start afresh", kind: .unreadable)
+                "the record of \(client) in space \(space) was written by another version: run that version, or "
+                    + "`heimdallr-proxy logout --local` to start afresh", kind: .unreadable)
         }
         return opened
     }
 
-    /// Lifetime and age of the access token in milliseconds, as this process knows them.
+    /// Returns the lifetime and the age of the access token in milliseconds, by this process's clocks.
     private static func times(
         of record: TokenRecord, now: ContinuousClock.Instant, wall: Int64
     ) -> (life: Int64, age: Int64) {
@@ -67,7 +67,7 @@ package struct RowSealing: Sendable {
                 min(longest, max(0, moments.issuedAt.duration(to: now).microseconds / 1000 + 1))
             )
         }
-        // Whole seconds, rounded down.
+        // These times are whole seconds. The age is rounded up, so that no token seems younger than it is.
         let (life, tooLong) = record.expiresAt.subtractingReportingOverflow(record.issuedAt)
         let (age, tooOld) = wall.subtractingReportingOverflow(record.issuedAt)
         guard !tooLong, !tooOld, life > 0, age >= 0 else { return (0, longest) }
@@ -82,12 +82,12 @@ package struct RowSealing: Sendable {
 
     /// - Throws: `TokenStoreError` of the kind `.unreadable`
     package func open(_ sealed: [UInt8], for purpose: String, _ name: [UInt8]) throws(TokenStoreError) -> Secret {
-        try opening(sealed, context(purpose, name, 0), "what was kept of a login").withSpan { Secret($0) }
+        try opening(sealed, context(purpose, name, 0), "the pending login").withSpan { Secret($0) }
     }
 
     // MARK: Details
 
-    /// Associated data. Each word follows its length, so that no two rows have the same data.
+    /// Returns the associated data. The length precedes each word, so that no two rows have the same data.
     private func context(_ purpose: String, _ name: [UInt8], _ revision: UInt64) -> [UInt8] {
         var bytes = Array("heimdallr-proxy shared store".utf8)
         for word in [Array(purpose.utf8), Array(space.utf8), name] { bytes += UInt64(word.count).bigEndianBytes + word }
