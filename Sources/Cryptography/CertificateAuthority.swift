@@ -1,22 +1,22 @@
-/// An authority for TLS between programs and this process, which ends as soon as it has signed: no key remains that
-/// could sign for another host.
+/// A short-lived authority for TLS between programs and this process. Its key is wiped after signing, so no key remains
+/// that could sign for another host.
 public enum CertificateAuthority {
-    /// Default lifetime of its certificates: 30 days, in seconds.
+    /// Default lifetime of certificates: 30 days, in seconds.
     public static let lifetime: Int64 = 30 * 86_400
 
-    /// Makes nothing.
+    /// Checks the hosts without issuing a certificate.
     /// - Throws: `CryptographyError.certificateHost` for a host that no certificate can name.
     public static func check(_ hosts: some Sequence<String>) throws(CryptographyError) {
         for host in hosts { _ = try CertificateHost(host) }
     }
 
     /// Makes a root and one certificate for each host, then wipes the root's key. Takes half a millisecond for each
-    /// host, so it belongs on a thread that may wait.
+    /// host. Call it on a thread that may block.
     ///
-    /// The root is constrained to the listed names (RFC 5280 section 4.2.1.10). Addresses get a root of their own,
-    /// because some clients refuse every address below a root that constrains addresses.
+    /// The root is constrained to the listed names (RFC 5280 section 4.2.1.10). Addresses get a second root, because
+    /// some clients refuse every address below a root that constrains addresses.
     /// - Parameters:
-    ///   - hosts: exact names in lower case (IDNs as punycode), and numeric addresses of IPv4 and IPv6 without brackets.
+    ///   - hosts: exact names in lower case (IDNs as punycode), and numeric addresses without brackets.
     ///   - lifetime: in seconds from now on.
     ///   - now: seconds since 1970-01-01T00:00:00Z.
     /// - Throws: `CryptographyError.certificateHost` for a host that no certificate can name, `.libcrypto`

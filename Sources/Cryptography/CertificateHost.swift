@@ -11,7 +11,7 @@ enum CertificateHost: Hashable {
     /// Reads a numeric address as inet_pton(3) does, or a name of the letters `a` to `z`, digits, hyphens and
     /// underscores, with the lengths of RFC 1035 section 2.3.4.
     init(_ text: String) throws(CryptographyError) {
-        // C would read the text only up to a NUL.
+        // inet_pton would read the text only up to a NUL.
         if !text.utf8.contains(0), let address = Self.address(text) {
             self = .address(address)
             return

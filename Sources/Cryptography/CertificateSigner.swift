@@ -1,7 +1,7 @@
-/// The certificate of an authority with the key that signs others. The key never leaves the memory, and is wiped with
-/// the last reference to it.
+/// The certificate of an authority, and the key that signs other certificates. The key stays in memory, and is wiped
+/// when its last reference is released.
 struct CertificateSigner: Sendable {
-    /// Names that it may sign, as DER of GeneralName.
+    /// Names for which the authority may sign, as DER of GeneralName.
     struct Constraints {
         var permitted: [[UInt8]]
         var excluded: [[UInt8]] = []
@@ -10,10 +10,10 @@ struct CertificateSigner: Sendable {
         static let addresses = [4, 16].map { GeneralName.address([UInt8](repeating: 0, count: $0 * 2)) }
     }
 
-    /// DER
+    /// The authority's certificate as DER.
     let certificate: [UInt8]
     let key: SigningKey
-    /// Subject, as DER.
+    /// Subject of the certificate, as DER.
     let name: [UInt8]
     let keyIdentifier: [UInt8]
 }
@@ -27,10 +27,10 @@ extension CertificateSigner {
         issuer: CertificateSigner? = nil
     ) throws(CryptographyError) {
         key = try SigningKey.generate()
-        // Unique, so that no program confuses it with the one before.
+        // A unique name, so that no program confuses this authority with an earlier one.
         name = CertificateForm.name("heimdallr-proxy \(try RandomBytes.identifier())")
         let publicKey = try key.encodedPublicKey()
-        // RFC 7093 section 2, method 1: of the point, the last 65 bytes.
+        // RFC 7093 section 2, method 1. The last 65 bytes of the public key are its point.
         keyIdentifier = Array(try Digest.sha256(Array(publicKey.suffix(65))).prefix(20))
         var extensions = [
             CertificateExtension.authority(pathLength: pathLength), CertificateExtension.signsCertificates,
@@ -44,7 +44,7 @@ extension CertificateSigner {
         certificate = try form.signed(by: issuer?.key ?? key)
     }
 
-    /// A certificate with a key of its own.
+    /// Returns a certificate for `host`, with a new key.
     func leaf(
         for host: CertificateHost, validity: CertificateValidity
     ) throws(CryptographyError) -> (certificate: [UInt8], key: SigningKey) {

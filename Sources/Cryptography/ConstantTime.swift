@@ -2,7 +2,7 @@ import CLibcrypto
 
 /// Comparisons in constant time.
 public enum ConstantTime {
-    /// Does not hide the lengths. CRYPTO_memcmp(3).
+    /// Compares the content in constant time. Does not hide the lengths. CRYPTO_memcmp(3).
     public static func isEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
         guard one.count == other.count else { return false }
         return unsafe one.withUnsafeBytes { first in

@@ -3,7 +3,7 @@ import WireText
 
 /// Errors of this module: faults of the machine, or of the files in use. Messages name paths, never contents.
 public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// libcrypto refused; its own messages, oldest first.
+    /// An operation of libcrypto failed. `messages` are libcrypto's own, oldest first.
     case libcrypto(operation: String, messages: [String])
     /// A file could not be read; `reason` is the system's sentence for errno.
     case unreadableFile(path: String, reason: String)
@@ -50,7 +50,7 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
     }
 }
 
-/// Reason why sealed bytes can't be opened. The message names their source in front of it.
+/// Reason why sealed bytes can't be opened. Messages put the name of the file or record in front of the description.
 public enum SealFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// The bytes are too short, or don't begin like sealed bytes.
     case foreign

@@ -9,20 +9,20 @@ enum DER {
     static func octets(_ content: [UInt8]) -> [UInt8] { element(0x04, content) }
     static func text(_ content: String) -> [UInt8] { element(0x0C, Array(content.utf8)) }
 
-    /// - Parameter unused: number of bits at the end that don't count.
+    /// - Parameter unused: number of unused bits at the end of the content.
     static func bits(_ content: [UInt8], unused: UInt8 = 0) -> [UInt8] { element(0x03, [unused] + content) }
 
-    /// Not negative, big-endian.
+    /// A non-negative integer, big-endian.
     static func integer(_ magnitude: [UInt8]) -> [UInt8] {
         let digits = Array(magnitude.drop { $0 == 0 })
         guard let first = digits.first else { return element(0x02, [0x00]) }
         return element(0x02, first >= 0x80 ? [0x00] + digits : digits)
     }
 
-    /// A context-specific tag around other elements.
+    /// An explicit context-specific tag around other elements.
     static func tagged(_ number: UInt8, _ content: [UInt8]) -> [UInt8] { element(0xA0 | number, content) }
 
-    /// A context-specific tag in place of a primitive element's own.
+    /// A context-specific tag that replaces the tag of a primitive element.
     static func primitive(_ number: UInt8, _ content: [UInt8]) -> [UInt8] { element(0x80 | number, content) }
 
     static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] { header(tag, count: content.count) + content }

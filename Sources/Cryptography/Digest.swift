@@ -18,7 +18,7 @@ public enum Digest {
         }
     }
 
-    /// SHA-1 of FIPS 180-4, 20 bytes, for formats that demand it. It protects nothing against a forger.
+    /// SHA-1 of FIPS 180-4, 20 bytes, for formats that require it. SHA-1 does not protect against forgery.
     public static func sha1(_ bytes: [UInt8]) throws(CryptographyError) -> [UInt8] {
         try unsafe make(bytes, bytes.count, EVP_sha1(), size: 20)
     }

@@ -6,7 +6,7 @@ enum FileBytes {
     static func writeDurably(_ bytes: [UInt8], closing descriptor: Int32, path: String) throws(CryptographyError) {
         var isOpen = true
         defer { if isOpen { close(descriptor) } }
-        // The umask may have removed bits of the owner.
+        // The umask may have removed the owner's permissions.
         guard fchmod(descriptor, 0o600) == 0 else {
             throw .system(operation: "set the mode of", path: path, errno: errno)
         }

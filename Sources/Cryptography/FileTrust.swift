@@ -18,14 +18,14 @@ enum FileTrust {
                 reason: "belongs to user \(information.st_uid), and this process runs as \(geteuid()): "
                     + "`chown` it, or run as that user")
         }
-        // An access control list shows in the group's bits, which are its mask. acl(5).
+        // With an access control list, the group's bits are the mask of the list. acl(5).
         guard information.st_mode & 0o077 == 0 else {
             let mode = String(information.st_mode & 0o7777, radix: 8)
             // /tmp and similar folders must stay open to everyone.
             guard !isDirectory || information.st_mode & S_ISVTX == 0 else {
                 throw .untrusted(
                     path: path,
-                    reason: "is everybody's (mode \(mode)): name a folder of its own, such as \(path)/NAME; it is made")
+                    reason: "is open to everybody (mode \(mode)): name a new folder in it, such as \(path)/NAME")
             }
             throw .untrusted(
                 path: path, reason: "is open to other users (mode \(mode)): `chmod \(isDirectory ? 700 : 600)` it")

@@ -1,7 +1,7 @@
 import CLibcrypto
 
-/// SHA-256 (FIPS 180-4) of a value, as its key in a table that must not hold the value itself. Computed without an
-/// allocation here.
+/// SHA-256 (FIPS 180-4) of a value, used as a key in tables that must not hold the value itself. Computed without an
+/// allocation in Swift.
 public struct Fingerprint: Sendable, Hashable {
     private let words: SIMD4<UInt64>
 
@@ -20,6 +20,6 @@ public struct Fingerprint: Sendable, Hashable {
         self.words = words
     }
 
-    /// The first 64 bits. Enough to distinguish a few values from the configuration.
+    /// The first 64 bits: enough to distinguish the few values of a configuration.
     public var number: UInt64 { words[0] }
 }

@@ -1,11 +1,11 @@
-// The stored form, with sizes and counts as `SealedReader` reads them:
+// The stored form. `SealedReader` describes how sizes and counts are written.
 //
 //     roots      list of certificates
 //     leaves     list of: host, certificate, private key
 extension IssuedCertificates {
-    /// Of the layout above.
+    /// Version of the layout above.
     private static let format: UInt8 = 1
-    /// Distinguishes these from other sealed bytes.
+    /// Distinguishes issued certificates from other sealed bytes.
     private static let context = Array("heimdallr-proxy issued certificates".utf8)
 
     public func seal(key: SealingKey) throws(CryptographyError) -> [UInt8] {
@@ -21,9 +21,9 @@ extension IssuedCertificates {
         return try SealedBytes.seal(output.finish(), format: Self.format, context: Self.context, key: key)
     }
 
-    /// Opens the result of `seal(key:)`. Each certificate is checked as a strict TLS client does, but for the time, and
-    /// each key against its certificate. Takes about as long as making them.
-    /// - Throws: `CryptographyError.seal` when the bytes were not sealed with this key or hold anything else,
+    /// Opens the result of `seal(key:)`. Checks each certificate as a strict TLS client would, but not its validity
+    /// period, and each key against its certificate. Takes about as long as issuing the certificates.
+    /// - Throws: `CryptographyError.seal` when the bytes were not sealed with this key or have other content,
     ///   `.libcrypto`
     public init(sealed: [UInt8], key: SealingKey) throws(CryptographyError) {
         self = try SealedReader.read(sealed, format: Self.format, context: Self.context, key: key) {

@@ -1,8 +1,8 @@
 import WireText
 
 extension JSONParser.Member {
-    /// The decoded text of a string, without leaving a copy; `nil` for any other value.
-    /// - Parameter json: the parsed object.
+    /// Decodes a string's text without leaving a copy; `nil` for any other value.
+    /// - Parameter json: bytes of the parsed object.
     public func secretBytes(in json: Span<UInt8>) -> SecretBytes? {
         guard case .string(let range) = value else { return nil }
         var writer = SecretWriter(capacity: range.count)

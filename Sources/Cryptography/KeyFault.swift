@@ -1,4 +1,4 @@
-/// Reason why a key or a certificate can't be used. The message names its source in front of it, and never its content.
+/// Reason why a key or certificate can't be used. Messages put its source, never its content, in front of the reason.
 public enum KeyFault: Error, Sendable, Hashable, CustomStringConvertible {
     case notAKey
     case encrypted
@@ -11,7 +11,7 @@ public enum KeyFault: Error, Sendable, Hashable, CustomStringConvertible {
     case tooLong(Int)
     case inconsistent
     case notForSigning
-    /// The wanted algorithm does not fit a key of this kind, which takes others.
+    /// A key of this kind can't sign with the wanted algorithm; `takes` lists the algorithms that it can sign with.
     case algorithm(SigningAlgorithm, kind: String, takes: [SigningAlgorithm])
     case otherAlgorithm(SigningAlgorithm, jwk: String)
     case notACertificate
@@ -23,9 +23,9 @@ public enum KeyFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .encrypted: "is locked with a passphrase: write it without one (`openssl pkey -in … -out …`)"
         case .publicOnly: "holds only a public key: the private key is needed"
         case .certificate: "holds a certificate: its private key is needed"
-        case .kind: "is of a kind that nothing here signs with: take RSA, P-256, P-384 or Ed25519"
-        case .tooShort(let bits): "is an RSA key of \(bits) bits: take one of 2048 at least (RFC 7518 section 3.3)"
-        case .tooLong(let bits): "is an RSA key of \(bits) bits: take one of 16384 at most"
+        case .kind: "is of an unsupported kind: use RSA, P-256, P-384 or Ed25519"
+        case .tooShort(let bits): "is an RSA key of \(bits) bits: use at least 2048 bits (RFC 7518 section 3.3)"
+        case .tooLong(let bits): "is an RSA key of \(bits) bits: use at most 16384 bits"
         case .inconsistent: "is damaged: its private half does not fit its public one"
         case .notForSigning: "is a JWK that is not for signing (`use` or `key_ops`)"
         case .algorithm(let wanted, let kind, let fitting):

@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// The one place that turns libcrypto's return codes into errors, with the library's own messages.
+/// Conversion of libcrypto's return codes into errors, with the library's own messages.
 ///
 /// Manual: ERR_get_error(3), ERR_error_string_n(3).
 package enum Libcrypto {
@@ -56,7 +56,7 @@ package enum Libcrypto {
         }
     }
 
-    /// Text that `write` writes to a BIO, at most `limit` bytes; empty when it fails.
+    /// Returns the text that `write` writes to a BIO, at most `limit` bytes; empty if `write` fails.
     package static func text(limit: Int = 256, _ write: (OpaquePointer) -> Bool) -> String {
         guard let output = unsafe BIO_new(BIO_s_mem()) else { return "" }
         defer { unsafe BIO_free(output) }
@@ -67,20 +67,20 @@ package enum Libcrypto {
             }, as: UTF8.self)
     }
 
-    /// A new object of libcrypto.
-    /// - Throws: `CryptographyError.libcrypto` for none: libcrypto lacks memory.
+    /// Returns a new object of libcrypto.
+    /// - Throws: `CryptographyError.libcrypto` for `nil`: libcrypto lacks memory.
     static func made(_ operation: String, _ object: OpaquePointer?) throws(CryptographyError) -> OpaquePointer {
         guard let object = unsafe object else { throw .libcrypto(operation: operation, messages: ["out of memory"]) }
         return unsafe object
     }
 
-    /// Clears the errors of a failure that has its own message, so that a later failure does not report them.
+    /// Clears libcrypto's error queue after a failure, so that a later failure does not report the old errors.
     static func forgetErrors() { ERR_clear_error() }
 }
 
 extension SecretBytes {
     /// Lends a BIO that reads the bytes. BIO_new_mem_buf(3).
-    /// - Parameter failure: the result without memory.
+    /// - Parameter failure: result if libcrypto lacks memory.
     func withBIO<Result>(or failure: Result, _ body: (OpaquePointer) -> Result) -> Result {
         unsafe withUnsafeBytes { bytes in
             guard let bio = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
@@ -92,7 +92,7 @@ extension SecretBytes {
     }
 }
 
-/// Refuses, so that libcrypto does not prompt at the terminal. pem_password_cb(3).
+/// Refuses a passphrase, so that libcrypto does not prompt at the terminal. pem_password_cb(3).
 func refusePassphrase(
     _ room: UnsafeMutablePointer<CChar>?, _ size: Int32, _ isWriting: Int32, _ context: UnsafeMutableRawPointer?
 ) -> Int32 { -1 }

@@ -1,8 +1,8 @@
 import Glibc
 
 /// An open directory and its files, to which only this process's user has access. Each file is opened relative to the
-/// directory's descriptor, so that the directory can't be exchanged between two calls. Blocks for as long as the disk
-/// takes, so never on an event loop. Safe on any thread.
+/// directory's descriptor, so the directory can't be exchanged between two calls. Blocks on the disk: never call it on
+/// an event loop. Safe on any thread.
 public final class PrivateDirectory: Sendable {
     public let path: String
     /// Opened in `init`, closed in `deinit`.
@@ -17,7 +17,7 @@ public final class PrivateDirectory: Sendable {
         let isNew = unsafe mkdir(path, 0o700) == 0
         if !isNew, errno != EEXIST {
             let number = errno
-            // The directory may exist where no directory can be created.
+            // mkdir(2) may fail with another error, although the directory exists.
             guard unsafe access(path, F_OK) == 0 else {
                 throw .system(operation: "make the directory", path: path, errno: number)
             }
@@ -31,7 +31,7 @@ public final class PrivateDirectory: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Finds what keeps `init` from succeeding, and makes nothing.
+    /// Throws the error of `init`, but creates no directory.
     public static func check(path given: String) throws(CryptographyError) {
         let path = try name(given)
         var information = stat()
@@ -44,7 +44,7 @@ public final class PrivateDirectory: Sendable {
         }
     }
 
-    /// With a slash at the end, the last part would be followed if it is a symbolic link.
+    /// Removes slashes at the end of the path: with a slash, open(2) would follow a symbolic link.
     private static func name(_ given: String) throws(CryptographyError) -> String {
         var path = given
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
@@ -70,7 +70,7 @@ public final class PrivateDirectory: Sendable {
             reason: isLink ? "is a symbolic link: name the directory itself" : "is not a directory")
     }
 
-    /// The new directory's own entry must survive a power cut, or its content is lost.
+    /// Flushes the parent of a new directory: without its entry there, the content would be lost in a power cut.
     private static func makeDurable(_ path: String) throws(CryptographyError) {
         let parent = parent(of: path)
         let descriptor = unsafe open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -84,8 +84,8 @@ public final class PrivateDirectory: Sendable {
 
     // MARK: Files
 
-    /// The whole content of a file; `nil` for a missing file.
-    /// - Throws: `CryptographyError`, `.untrusted` when other users could have read or written it.
+    /// Returns the whole content of a file; `nil` for a missing file.
+    /// - Throws: `CryptographyError`: `.untrusted` if other users could have read or written the file.
     public func read(_ name: String, limit: Int) throws(CryptographyError) -> [UInt8]? {
         let path = self.path(of: name)
         guard let descriptor = try openFile(name, O_RDONLY | O_NONBLOCK) else { return nil }
@@ -110,13 +110,13 @@ public final class PrivateDirectory: Sendable {
         return Array(bytes[..<count])
     }
 
-    /// Replaces a file, mode 0600, in one step: a reader gets the old or the new content, also after a kill or a power
-    /// cut. When this returns, the new content survives both.
+    /// Replaces a file atomically, with mode 0600: a reader gets the old or the new content, also after a kill or a
+    /// power cut. After this call returns, the new content survives both.
     ///
     /// The caller holds a lock, so that there is one call at a time for each name. A kill may leave a half-written
     /// `name.new`, which the next call removes.
-    /// - Throws: `CryptographyError`. The old file is then unchanged, unless only the last step failed: then the new
-    ///   file is there and may not survive a power cut.
+    /// - Throws: `CryptographyError`. The old file is then unchanged, unless only the last flush failed: then the new
+    ///   file is in its place, but may not survive a power cut.
     public func replace(_ name: String, with bytes: [UInt8]) throws(CryptographyError) {
         let draft = name + ".new"
         let draftPath = path(of: draft)
@@ -149,9 +149,9 @@ public final class PrivateDirectory: Sendable {
         return false
     }
 
-    /// Takes the lock on this file; `nil` when another process, or another owner in this process, holds it. Creates a
-    /// missing file and never removes it, because a lock on a removed file locks nothing.
-    /// - Parameter isShared: takes a lock that any number of owners may share (LOCK_SH), instead of one for one owner.
+    /// Locks a file; `nil` if another process, or another owner in this process, holds the lock. Creates a missing
+    /// file, and never removes the file, because a lock on a removed file has no effect.
+    /// - Parameter isShared: takes a lock that any number of owners may share (LOCK_SH), instead of an exclusive lock.
     public func tryLock(_ name: String, isShared: Bool = false) throws(CryptographyError) -> FileLock? {
         let path = self.path(of: name)
         guard let descriptor = try openFile(name, O_RDWR | O_CREAT | O_NONBLOCK) else {
@@ -182,11 +182,11 @@ public final class PrivateDirectory: Sendable {
     }
 }
 
-/// A lock that lasts until the last reference goes. The kernel releases it when the process ends. flock(2).
+/// A file lock, held until the last reference is released or the process ends. flock(2).
 public final class FileLock: Sendable {
     private let descriptor: Int32
 
-    /// Takes the descriptor over.
+    /// Takes ownership of the descriptor.
     fileprivate init(_ descriptor: Int32) { self.descriptor = descriptor }
 
     deinit { close(descriptor) }

@@ -9,7 +9,7 @@ public struct PublicJWK: Sendable, Hashable {
     /// `{"crv":…}`, without white space.
     public var text: String { JSON.object(members).text(.compact, escaping: .required) }
 
-    /// SHA-256 of RFC 7638, in base64url.
+    /// The thumbprint of RFC 7638, by SHA-256 and in base64url.
     public func thumbprint() throws(CryptographyError) -> String {
         Base64.encode(try Digest.sha256(Array(text.utf8)), alphabet: .url)
     }

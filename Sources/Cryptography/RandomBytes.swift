@@ -2,7 +2,7 @@ import CLibcrypto
 import WireText
 
 public enum RandomBytes {
-    /// `count` bytes from libcrypto's generator, RAND_bytes(3).
+    /// Returns `count` random bytes from libcrypto's generator, RAND_bytes(3).
     /// - Throws: `CryptographyError.libcrypto` when the generator could not be seeded.
     public static func make(_ count: Int) throws(CryptographyError) -> [UInt8] {
         guard count > 0 else { return [] }
@@ -11,6 +11,6 @@ public enum RandomBytes {
         }
     }
 
-    /// An identifier of 128 random bits, as 22 characters of base64url.
+    /// Returns an identifier of 128 random bits, as 22 characters of base64url.
     public static func identifier() throws(CryptographyError) -> String { Base64.encode(try make(16), alphabet: .url) }
 }

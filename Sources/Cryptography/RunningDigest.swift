@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// SHA-256 of FIPS 180-4 over bytes that come in pieces. Not for concurrent use.
+/// SHA-256 of FIPS 180-4 over bytes that arrive in pieces. Not for concurrent use.
 @safe public final class RunningDigest {
     private let context: OpaquePointer
 
@@ -18,7 +18,7 @@ import CLibcrypto
         try Libcrypto.check("EVP_DigestUpdate", code)
     }
 
-    /// Returns the 32 bytes and ends the digest.
+    /// Returns the digest, 32 bytes. No call may follow.
     public func finish() throws(CryptographyError) -> [UInt8] {
         try unsafe Libcrypto.output("EVP_DigestFinal_ex", size: 32) {
             unsafe EVP_DigestFinal_ex(context, $0, nil)

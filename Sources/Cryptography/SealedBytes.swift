@@ -10,19 +10,19 @@ import CLibcrypto
 ///     29      n      ciphertext
 ///     29 + n  16     tag
 ///
-/// The tag covers all of it, and a context that is not stored: the reader has to know it.
+/// The tag authenticates all these bytes and the context. The context is not stored, so the reader has to know it.
 public enum SealedBytes {
     private static let magic = Array("heimdllr".utf8)
     private static let nonceSize = 12
     private static let tagSize = 16
     private static let prefixSize = 17
     private static let headerSize = prefixSize + nonceSize
-    /// Additional bytes of the sealed form.
+    /// Number of bytes that sealing adds to the plain bytes.
     public static let overhead = headerSize + tagSize
 
     /// - Parameters:
-    ///   - format: version of the layout of `plain`, for its readers.
-    ///   - context: identity of the owner of the bytes; opening them takes the same.
+    ///   - format: version of the layout of `plain`, stored in the clear.
+    ///   - context: identity of the owner of the bytes. `open` needs the same context.
     /// - Throws: `CryptographyError.libcrypto`
     public static func seal(
         _ plain: SecretBytes, format: UInt8, context: [UInt8], key: SealingKey
@@ -36,7 +36,7 @@ public enum SealedBytes {
         return header + body
     }
 
-    /// - Parameter format: the only one that the caller can read.
+    /// - Parameter format: the only format that the caller can read.
     /// - Throws: `CryptographyError.seal` when the bytes were not sealed with this key for this context.
     public static func open(
         _ sealed: [UInt8], format: UInt8, context: [UInt8], key: SealingKey
@@ -54,9 +54,9 @@ public enum SealedBytes {
     }
 }
 
-/// One use of libcrypto's AES-256-GCM. EVP_EncryptInit(3), "AEAD Interface" and "GCM and OCB Modes".
+/// One encryption or decryption with AES-256-GCM. EVP_EncryptInit(3), "AEAD Interface" and "GCM and OCB Modes".
 @safe private final class GCM {
-    /// Made in `init`, freed in `deinit`, which wipes the key schedule.
+    /// EVP_CIPHER_CTX, made in `init`. `deinit` frees it, which also wipes the key schedule.
     private let state: OpaquePointer
 
     init(_ key: SealingKey, nonce: [UInt8], encrypts: Bool) throws(CryptographyError) {
@@ -82,7 +82,7 @@ public enum SealedBytes {
         try Libcrypto.check("EVP_CipherUpdate", code)
     }
 
-    /// - Returns: the ciphertext and the tag.
+    /// - Returns: the ciphertext, followed by the tag.
     func encrypt(_ plain: SecretBytes, tagSize: Int) throws(CryptographyError) -> [UInt8] {
         let size = plain.count
         var code: Int32 = 1
@@ -116,7 +116,7 @@ public enum SealedBytes {
         return output
     }
 
-    /// Decrypts, and wipes the result again when the tag is wrong.
+    /// Decrypts, and wipes the result if the tag is wrong.
     func decrypt(_ body: [UInt8], tag: [UInt8]) throws(CryptographyError) -> SecretBytes {
         var tag = tag
         let code = unsafe tag.withUnsafeMutableBytes { tag in

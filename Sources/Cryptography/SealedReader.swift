@@ -1,12 +1,12 @@
 import WireText
 
-/// Reads the plain bytes of sealed ones, and never more than there are. Before each text, certificate and key stands its
-/// size, before each list its count, in 4 bytes, big-endian.
+/// Reads the content of sealed bytes, never past its end. Each text, certificate and key follows its size, and each
+/// list its count, in 4 bytes, big-endian.
 struct SealedReader {
     private let plain: SecretBytes
     private var position = 0
 
-    /// Opens sealed bytes, and has `body` read all of them.
+    /// Opens sealed bytes, and lets `body` read their content, which it has to read to the end.
     /// - Throws: `CryptographyError.libcrypto`, and `.seal` for any other fault.
     static func read<Result>(
         _ sealed: [UInt8], format: UInt8, context: [UInt8], key: SealingKey,
@@ -25,7 +25,7 @@ struct SealedReader {
 
     private init(_ bytes: SecretBytes) { plain = bytes }
 
-    /// Throws where the rest can't hold as many bytes.
+    /// Reads a size or a count. Throws if it is larger than the number of bytes that follow.
     mutating func count() throws(CryptographyError) -> Int {
         let start = position
         guard plain.count - start >= 4 else { throw .seal(.damaged) }

@@ -1,12 +1,12 @@
 import WireText
 
-/// A key of AES-256, wiped from memory with its last reference.
+/// A key of AES-256, wiped when its last reference is released.
 public final class SealingKey: Sendable {
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     public static let size = 32
 
     let bytes: SecretBytes
-    /// Distinguishes keys without revealing them: the first 8 bytes of a digest.
+    /// First 8 bytes of a digest of the key, which distinguish keys without revealing them.
     public let identifier: [UInt8]
 
     public init(_ bytes: SecretBytes) throws(CryptographyError) {
@@ -15,7 +15,7 @@ public final class SealingKey: Sendable {
         identifier = try Self.identifier(of: bytes)
     }
 
-    /// Reads a key from a file or a variable: 32 raw bytes, or their base64 with optional white space around it.
+    /// Reads a key from the content of a file or variable: 32 raw bytes, or base64 with optional white space around it.
     /// - Throws: `CryptographyError.keySize` with the number of bytes found.
     public convenience init(text: SecretBytes) throws(CryptographyError) {
         guard text.count != Self.size else {

@@ -1,8 +1,8 @@
 import CLibcrypto
 
-/// Bytes in their own memory, wiped when the last owner releases them. Immutable, so safe on any thread.
+/// Bytes in separate memory, wiped when their last reference is released. Immutable, so safe on any thread.
 @safe public final class SecretBytes: Sendable {
-    /// Owned by this object, written only in `init`, freed only in `deinit`.
+    /// Memory of this object, written only in `init` and freed only in `deinit`.
     private nonisolated(unsafe) let storage: UnsafeMutableBufferPointer<UInt8>
 
     public init(_ bytes: [UInt8]) {
@@ -10,7 +10,7 @@ import CLibcrypto
         _ = unsafe storage.initialize(from: bytes)
     }
 
-    /// Copies without an intermediate array. The caller wipes its own memory.
+    /// Copies `bytes` without an intermediate array. The caller has to wipe the original.
     public init(_ bytes: Span<UInt8>) {
         unsafe storage = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
         _ = unsafe bytes.withUnsafeBufferPointer { unsafe storage.initialize(from: $0) }
@@ -25,7 +25,7 @@ import CLibcrypto
         try unsafe fill(storage)
     }
 
-    /// Overwrites the bytes in place. The array must be the only reference to them, and must never have grown.
+    /// Overwrites the bytes in place. The array must be the only reference to its memory, and must never have grown.
     public static func wipe(_ bytes: inout [UInt8]) {
         unsafe bytes.withUnsafeMutableBytes { unsafe OPENSSL_cleanse($0.baseAddress, $0.count) }
         bytes = []
@@ -44,7 +44,7 @@ import CLibcrypto
         return try body(span)
     }
 
-    /// Lends the bytes for C.
+    /// Lends the bytes to `body`, for calls of C.
     func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -4,7 +4,7 @@ enum SecretDER {
     static func octets(_ content: SecretBytes) -> SecretBytes { element(0x04, [content]) }
     static func plain(_ bytes: [UInt8]) -> SecretBytes { SecretBytes(bytes) }
 
-    /// Not negative, big-endian.
+    /// A non-negative integer, big-endian.
     static func integer(_ magnitude: SecretBytes) -> SecretBytes {
         var digits = SecretWriter(capacity: magnitude.count + 1)
         magnitude.withSpan { bytes in

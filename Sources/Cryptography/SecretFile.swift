@@ -3,14 +3,14 @@ import Glibc
 
 /// Files that hold one secret.
 public enum SecretFile {
-    /// The content of the file at `path`. Blocks for as long as the disk takes, so never on an event loop.
+    /// Returns the content of the file at `path`. Blocks on the disk: never call it on an event loop.
     ///
-    /// - Parameter trimsLineEnd: drops one line end at the end, which editors add. Not for raw keys.
-    /// - Throws: `CryptographyError.unreadableFile` or `.fileTooLarge` when it holds more than `limit` bytes.
+    /// - Parameter trimsLineEnd: drops one line end at the end of the file, which editors add. Not for raw keys.
+    /// - Throws: `CryptographyError.unreadableFile`; `.fileTooLarge` for more than `limit` bytes.
     public static func read(
         path: String, limit: Int = 64 * 1024, trimsLineEnd: Bool = true
     ) throws(CryptographyError) -> SecretBytes {
-        // O_NONBLOCK: opening a FIFO without a writer must fail to read, not hang.
+        // Without O_NONBLOCK, open(2) would wait for a writer if the file is a FIFO.
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { throw .unreadableFile(path: path, reason: SystemReason.text(for: errno)) }
         defer { close(descriptor) }

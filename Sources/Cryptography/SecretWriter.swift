@@ -1,12 +1,11 @@
 import CLibcrypto
 
-/// Builds a secret. All memory that held its bytes is wiped.
+/// A builder of a secret. All memory that held bytes of the secret is wiped.
 @safe public struct SecretWriter: ~Copyable {
-    /// Owned by this value.
     private var storage: UnsafeMutableBufferPointer<UInt8>
     public private(set) var count = 0
 
-    /// - Parameter capacity: the expected size; it grows when needed.
+    /// - Parameter capacity: expected size. The writer grows if needed.
     public init(capacity: Int = 64) { unsafe storage = .allocate(capacity: max(capacity, 1)) }
 
     deinit {

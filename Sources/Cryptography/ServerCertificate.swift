@@ -1,6 +1,6 @@
 /// The certificate of a TLS server, with its key. Immutable, so safe on any thread.
 public struct ServerCertificate: Sendable {
-    /// DER: the server's own certificate, then the authorities between it and the root. Without the root.
+    /// DER of the server's own certificate, then of the authorities between it and the root, without the root.
     public let chain: [[UInt8]]
     public let key: SigningKey
 

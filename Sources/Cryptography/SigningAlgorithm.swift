@@ -17,7 +17,7 @@ public enum SigningAlgorithm: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Algorithms for a key of this kind, the usual one first.
+    /// Returns the algorithms for a key of this kind, the usual algorithm first.
     public static func fitting(_ kind: VerificationKey.Kind) -> [SigningAlgorithm] {
         allCases.filter { $0.signature.keyKind == kind }
     }

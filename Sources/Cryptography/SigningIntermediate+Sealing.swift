@@ -1,14 +1,14 @@
 import WireText
 
-// The stored form, with sizes and counts as `SealedReader` reads them:
+// The stored form. `SealedReader` describes how sizes and counts are written.
 //
 //     root
 //     certificate, private key, name and key identifier of the intermediate
 //     domains    list of names
 extension SigningIntermediate {
-    /// Of the layout above.
+    /// Version of the layout above.
     private static let format: UInt8 = 1
-    /// Distinguishes this from other sealed bytes.
+    /// Distinguishes a sealed intermediate from other sealed bytes.
     private static let context = Array("heimdallr-proxy signing intermediate".utf8)
 
     public func seal(key: SealingKey) throws(CryptographyError) -> [UInt8] {

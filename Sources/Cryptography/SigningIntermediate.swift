@@ -1,16 +1,16 @@
 public import WireText
 
-/// An authority for hosts that can't be listed in advance. Its key stays in memory and signs for the hosts of some
-/// domains, to which its certificate constrains it (RFC 5280 section 4.2.1.10). Immutable, so safe on any thread.
+/// An authority for hosts that can't be listed in advance. Its key stays in memory and signs for hosts of the given
+/// domains. Its certificate is constrained to them (RFC 5280 section 4.2.1.10). Immutable, so safe on any thread.
 public struct SigningIntermediate: Sendable {
-    /// Limit of its domains. Some clients refuse a certificate that is much larger.
+    /// Limit of the number of domains. Some clients refuse a much larger certificate.
     public static let maxDomains = 900
-    /// Limit of its certificate, in bytes. Java takes TLS messages of 32 KiB, and the leaf is in the same one.
+    /// Size limit of its certificate. Java accepts TLS messages up to 32 KiB, and the leaf is in the same message.
     private static let maxSize = 30_000
 
     /// DER of the root, which programs have to trust. The root's key no longer exists.
     public let root: [UInt8]
-    /// Without those that are below others.
+    /// The domains, without those below other listed domains.
     public let domains: DomainSet
     let signer: CertificateSigner
     let validity: CertificateValidity
@@ -18,7 +18,7 @@ public struct SigningIntermediate: Sendable {
 
 extension SigningIntermediate {
     /// - Parameters:
-    ///   - domains: such as `example.com`, which covers the name itself and all names below it. In lower case.
+    ///   - domains: in lower case. `example.com` covers this name and all names below it.
     ///   - lifetime: in seconds from now on.
     ///   - now: seconds since 1970-01-01T00:00:00Z.
     /// - Throws: `CryptographyError.certificateHost` for a domain that no certificate can name, `.certificateDomains`,
@@ -29,10 +29,10 @@ extension SigningIntermediate {
     ) throws(CryptographyError) {
         self.domains = DomainSet(domains)
         validity = CertificateValidity(lifetime: lifetime, now: now)
-        // Without a name among the permitted, all names would be.
+        // If no domain were listed as permitted, every domain would be permitted.
         let count = self.domains.names.count
         guard (1...Self.maxDomains).contains(count) else { throw .certificateDomains(count) }
-        // E-mail addresses and URIs too, for clients that fall back to the common name beside them.
+        // E-mail addresses and URIs are constrained, too: beside them, some clients would fall back to the common name.
         var permitted = [GeneralName.email("invalid"), GeneralName.uri("invalid")]
         for domain in self.domains.names.sorted() {
             let host = try CertificateHost(domain)
@@ -50,12 +50,12 @@ extension SigningIntermediate {
     /// The root as PEM (RFC 7468).
     public var rootPEM: String { X509Certificate.pem(root) }
 
-    /// Whether this can sign for these domains at that time: they are the same, and a third of its life is left.
+    /// Whether this authority has the same domains, and at least a third of its validity period is left at `now`.
     public func fits(_ domains: DomainSet, now: Int64 = WallClock.now()) -> Bool {
         validity.isFresh(at: now) && self.domains == domains
     }
 
-    /// Makes a certificate with a key of its own. Takes up to half a millisecond.
+    /// Issues a certificate with a new key. Takes up to half a millisecond.
     /// - Parameter host: an exact name in lower case.
     /// - Throws: `CryptographyError.uncoveredHost`, `.certificateHost` for a host that no certificate can name,
     ///   `.libcrypto`

@@ -3,7 +3,7 @@ import WireText
 
 // Readers for the file formats of keys.
 extension SigningKey {
-    /// From PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase) or a JWK (RFC 7517). Blocks for a millisecond or two.
+    /// Reads PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase) or a JWK (RFC 7517). Takes a millisecond or two.
     /// - Throws: `CryptographyError.key`, which reveals nothing of the key.
     public convenience init(text: SecretBytes) throws(CryptographyError) {
         if text.withSpan({ !$0.trimmed.isEmpty && $0.trimmed[0] == ASCII.leftBrace }) {
@@ -20,7 +20,7 @@ extension SigningKey {
         try unsafe self.init(owning: Self.key(exported: exported))
     }
 
-    /// The private key as DER, to be sealed. i2d_PrivateKey(3).
+    /// Returns the private key as DER, to be sealed. i2d_PrivateKey(3).
     public func exported() throws(CryptographyError) -> SecretBytes {
         let size = unsafe i2d_PrivateKey(key, nil)
         guard size > 0 else {
@@ -110,7 +110,7 @@ private struct JWKReader {
         case ("OKP", "Ed25519"):
             let seed = try bytes("d", size: 32)
             let key = wrapped(.ed25519, SecretDER.octets(seed))
-            // libcrypto derives the key from `d`. `x` only shows whether the two belong together.
+            // libcrypto derives the key from `d` alone. `x` is compared with the derived public key.
             let made = try SigningKey(exported: key)
             guard made.publicKey.members.last?.value == JSON(plain("x")) else { throw .key(.inconsistent) }
             return key

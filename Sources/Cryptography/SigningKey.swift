@@ -1,8 +1,8 @@
 import CLibcrypto
 import WireText
 
-/// A private key for signatures: RSA, P-256, P-384 or Ed25519. Immutable, so safe on any thread; wiped when the last
-/// owner releases it. Its description is its kind.
+/// A private key for signatures: RSA, P-256, P-384 or Ed25519. Immutable, so safe on any thread. Wiped when its last
+/// reference is released.
 @safe public final class SigningKey: Sendable, CustomStringConvertible, CustomReflectable {
     public let kind: VerificationKey.Kind
     /// Size of the modulus, or of the curve's field, in bits.
@@ -12,10 +12,10 @@ import WireText
     /// `alg` of the JWK.
     let statedAlgorithm: String?
     public let publicKey: PublicJWK
-    /// EVP_PKEY, freed in `deinit`, which wipes it. Only read, which libcrypto allows on several threads.
+    /// EVP_PKEY, freed and wiped in `deinit`. It is only read, which libcrypto allows on several threads.
     nonisolated(unsafe) let key: OpaquePointer
 
-    /// Takes ownership of `key`, even when it throws.
+    /// Takes ownership of `key`, also if this initializer throws.
     init(
         owning key: OpaquePointer, identifier: String? = nil, statedAlgorithm: String? = nil
     ) throws(CryptographyError) {
@@ -41,7 +41,7 @@ import WireText
 
     deinit { unsafe EVP_PKEY_free(key) }
 
-    /// Lends the EVP_PKEY, to be read only. Its borrower may keep it by a reference of libcrypto's own.
+    /// Lends the EVP_PKEY for reading. The borrower may keep it by taking a reference with libcrypto.
     @unsafe package func withUnsafeKey<Result, Failure: Error>(
         _ body: (OpaquePointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -66,8 +66,8 @@ import WireText
         try unsafe Libcrypto.der("i2d_PUBKEY") { unsafe i2d_PUBKEY(key, $0) }
     }
 
-    /// The algorithm for signatures: the wanted one, or the JWK's own, or the usual one of the key's kind.
-    /// - Throws: `CryptographyError.key` when the wanted one does not fit the key, or its JWK names another.
+    /// Returns the algorithm for signatures: `wanted`, else the JWK's `alg`, else the usual one for the key's kind.
+    /// - Throws: `CryptographyError.key` when `wanted` does not fit the key, or the key's JWK names another algorithm.
     public func algorithm(wanted: SigningAlgorithm? = nil) throws(CryptographyError) -> SigningAlgorithm {
         let fitting = SigningAlgorithm.fitting(kind)
         if let wanted {
@@ -87,12 +87,12 @@ import WireText
         return usual
     }
 
-    /// RFC 9864 renames EdDSA with this curve.
+    /// Whether a JWK's `alg` means the algorithm. RFC 9864 renames EdDSA with the curve Ed25519 to `Ed25519`.
     private static func means(_ name: String, _ algorithm: SigningAlgorithm) -> Bool {
         name == algorithm.rawValue || algorithm == .edDSA && name == "Ed25519"
     }
 
-    /// Signs in the form of JWS: for ECDSA R and S in sequence (RFC 7518 section 3.4), for PSS with a salt as long as
+    /// Signs in the form of JWS. An ECDSA signature is R followed by S (RFC 7518 section 3.4). A PSS salt is as long as
     /// the hash (section 3.5). EVP_DigestSign(3).
     /// - Throws: `CryptographyError.key` for an algorithm that does not fit the key, `.libcrypto` when signing fails.
     public func sign(_ message: [UInt8], by algorithm: SigningAlgorithm) throws(CryptographyError) -> [UInt8] {
@@ -151,7 +151,7 @@ import WireText
         }
     }
 
-    /// EVP_PKEY_pairwise_check(3): the first signature of a damaged key would reveal the key.
+    /// Checks the key (EVP_PKEY_pairwise_check(3)), because the first signature of a damaged key would reveal the key.
     private static func checkHalves(of key: OpaquePointer) throws(CryptographyError) {
         let context = try unsafe Libcrypto.made("EVP_PKEY_CTX_new", EVP_PKEY_CTX_new(key, nil))
         defer { unsafe EVP_PKEY_CTX_free(context) }
@@ -161,7 +161,7 @@ import WireText
         }
     }
 
-    /// Kind and size: `an RSA key of 2048 bits`.
+    /// Kind and size of the key: `an RSA key of 2048 bits`.
     public var description: String {
         switch kind {
         case .rsa: "an RSA key of \(bits) bits"
@@ -174,7 +174,7 @@ import WireText
 }
 
 extension Libcrypto {
-    /// Big-endian, `size` bytes; empty without a number.
+    /// Returns the number as `size` bytes, big-endian; empty for `nil`.
     static func bytes(_ number: OpaquePointer?, size: Int) throws(CryptographyError) -> [UInt8] {
         guard let number = unsafe number else { return [] }
         return try unsafe output("BN_bn2binpad", size: size) {

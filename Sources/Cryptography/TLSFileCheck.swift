@@ -1,8 +1,8 @@
 import CLibcrypto
 
-/// Checks of PEM files for TLS, by the library that will use them. Messages name the file in front of them.
+/// Checks of PEM files for TLS, by the library that will use them. Callers put the file's name in front of a fault.
 public enum TLSFileCheck {
-    /// - Parameter pem: trust anchors.
+    /// - Parameter pem: PEM of trust anchors.
     /// - Returns: the fault; `nil` for none.
     public static func fault(anchors pem: SecretBytes) -> String? {
         var count = 0
@@ -12,7 +12,7 @@ public enum TLSFileCheck {
 
     /// - Parameters:
     ///   - certificate: PEM that begins with the client's certificate.
-    ///   - key: PEM of its key.
+    ///   - key: PEM of the certificate's key.
     /// - Returns: the fault; `nil` for none.
     public static func fault(certificate: SecretBytes, key: SecretBytes) -> String? {
         let noMemory = "there is no memory to read it"
@@ -24,7 +24,7 @@ public enum TLSFileCheck {
                 }
                 defer { unsafe X509_free(certificate) }
                 guard let key = unsafe PEM_read_bio_PrivateKey(keys, nil, refusePassphrase, nil) else {
-                    return "the key can't be read; one with a passphrase is not taken"
+                    return "the key can't be read: write it in PEM without a passphrase"
                 }
                 defer { unsafe EVP_PKEY_free(key) }
                 return unsafe X509_check_private_key(certificate, key) == 1
@@ -33,8 +33,8 @@ public enum TLSFileCheck {
         }
     }
 
-    /// End times of its certificates, in order and in seconds since 1970. Unreadable certificates and other content are
-    /// left out. X509_get0_notAfter(3).
+    /// Returns the end times of the certificates in `pem`, in order and in seconds since 1970. Leaves out unreadable
+    /// certificates and other content. X509_get0_notAfter(3).
     public static func ends(of pem: SecretBytes) -> [Int64] {
         var ends: [Int64] = []
         unsafe forEachCertificate(in: pem) {

@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// Roots that a TLS client would trust, to check our own certificates as it would. Not for several threads at once.
+/// Trusted roots of a TLS client, to check our own certificates as a client would. Not for concurrent use.
 @safe final class TrustedRoots {
     /// X509_STORE, made in `init`, freed in `deinit`.
     private let store: OpaquePointer
@@ -14,8 +14,8 @@ import CLibcrypto
 
     deinit { unsafe X509_STORE_free(store) }
 
-    /// Whether a strict client takes the certificate, signed by one of the roots, for a server at `host`. Its time is not
-    /// checked. X509_verify_cert(3), X509_VERIFY_PARAM_set_flags(3).
+    /// Whether a strict client with these roots accepts the certificate for a server at `host`. Does not check the
+    /// validity period. X509_verify_cert(3), X509_VERIFY_PARAM_set_flags(3).
     func accept(_ leaf: X509Certificate, for host: CertificateHost) throws(CryptographyError) -> Bool {
         let context = try unsafe Libcrypto.made("X509_STORE_CTX_new", X509_STORE_CTX_new())
         defer { unsafe X509_STORE_CTX_free(context) }

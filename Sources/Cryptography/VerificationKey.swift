@@ -8,7 +8,7 @@ public enum SignatureAlgorithm: Sendable, Hashable {
     case rsa(Hash)
     /// RSASSA-PSS with MGF1 of the same hash and a salt of the hash's length.
     case rsaPSS(Hash)
-    /// The signature is R and S in sequence, each as long as the curve's field.
+    /// ECDSA. The signature is R followed by S, each as long as the curve's field.
     case ecdsa(EllipticCurve)
     case ed25519
 
@@ -28,7 +28,7 @@ public enum SignatureAlgorithm: Sendable, Hashable {
         }
     }
 
-    /// EVP_MD of the signed message; `nil` for Ed25519, which hashes by itself.
+    /// EVP_MD for the message; `nil` for Ed25519, which hashes the message itself.
     var digest: OpaquePointer? { unsafe self == .ed25519 ? nil : hash.digest }
 
     /// Sets PSS with a salt of the hash's length, if this is RSASSA-PSS. EVP_PKEY_CTX_ctrl(3).
@@ -43,7 +43,6 @@ public enum SignatureAlgorithm: Sendable, Hashable {
 }
 
 extension SignatureAlgorithm.Hash {
-    /// EVP_MD
     var digest: OpaquePointer? {
         switch self {
         case .sha256: unsafe EVP_sha256()
@@ -52,11 +51,11 @@ extension SignatureAlgorithm.Hash {
         }
     }
 
-    /// In bytes.
+    /// Size of the hash in bytes.
     var size: Int { Int(unsafe EVP_MD_get_size(digest)) }
 }
 
-/// A curve by its name in JOSE.
+/// An elliptic curve. The raw value is its name in JOSE.
 public enum EllipticCurve: String, Sendable, Hashable {
     case p256 = "P-256"
     case p384 = "P-384"
@@ -65,7 +64,7 @@ public enum EllipticCurve: String, Sendable, Hashable {
     /// Size of a coordinate in bytes.
     public var size: Int { facts.size }
     var hash: SignatureAlgorithm.Hash { facts.hash }
-    /// X9.62 and SEC 2.
+    /// Object identifier of X9.62 or SEC 2.
     var identifier: [UInt8] { facts.identifier }
 
     private var facts: (size: Int, hash: SignatureAlgorithm.Hash, identifier: [UInt8]) {
@@ -86,10 +85,10 @@ public enum EllipticCurve: String, Sendable, Hashable {
     }
 
     public let kind: Kind
-    /// EVP_PKEY, made in `init`, freed in `deinit`. Only read in between, which libcrypto allows on several threads.
+    /// EVP_PKEY, made in `init`, freed in `deinit`, and otherwise only read, which libcrypto allows on several threads.
     private nonisolated(unsafe) let key: OpaquePointer
 
-    /// An RSA key, numbers big-endian. RFC 7518 section 3.3 requires at least 2048 bits.
+    /// Makes an RSA key from big-endian numbers. RFC 7518 section 3.3 requires at least 2048 bits.
     /// - Throws: `CryptographyError.libcrypto` for invalid numbers.
     public convenience init(modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
         let modulus = Array(modulus.drop { $0 == 0 })
@@ -101,8 +100,8 @@ public enum EllipticCurve: String, Sendable, Hashable {
         try self.init(kind: .rsa, DER.sequence(DER.integer(modulus) + DER.integer(exponent)))
     }
 
-    /// A point on a curve, coordinates big-endian and of the curve's size.
-    /// - Throws: `CryptographyError.libcrypto` for another point.
+    /// Makes a key from a point on the curve. The coordinates are big-endian and have the curve's size.
+    /// - Throws: `CryptographyError.libcrypto` for a point that is not on the curve.
     public convenience init(_ curve: EllipticCurve, x: [UInt8], y: [UInt8]) throws(CryptographyError) {
         guard x.count == curve.size, y.count == curve.size else {
             throw .libcrypto(operation: "an elliptic key", messages: ["has coordinates of another size"])
@@ -110,14 +109,14 @@ public enum EllipticCurve: String, Sendable, Hashable {
         try self.init(kind: .elliptic(curve), [0x04] + x + y)
     }
 
-    /// RFC 8032.
-    /// - Throws: `CryptographyError.libcrypto` for another size than 32 bytes.
+    /// Makes an Ed25519 key (RFC 8032).
+    /// - Throws: `CryptographyError.libcrypto` unless there are 32 bytes.
     public convenience init(ed25519 bytes: [UInt8]) throws(CryptographyError) {
         guard bytes.count == 32 else { throw .libcrypto(operation: "an Ed25519 key", messages: ["needs 32 bytes"]) }
         try self.init(kind: .ed25519, bytes)
     }
 
-    /// From the parts of a SubjectPublicKeyInfo, RFC 5280 section 4.1. d2i_PUBKEY(3).
+    /// Makes a key from the parts of a SubjectPublicKeyInfo, RFC 5280 section 4.1. d2i_PUBKEY(3).
     private init(kind: Kind, _ key: [UInt8]) throws(CryptographyError) {
         let encoded = DER.sequence(kind.algorithm + DER.bits(key))
         let parsed = unsafe Libcrypto.parse(encoded) { unsafe d2i_PUBKEY(nil, $0, $1) }
@@ -157,7 +156,7 @@ public enum EllipticCurve: String, Sendable, Hashable {
                     context, signature.baseAddress, signature.count, message.baseAddress, message.count)
             }
         }
-        // 0 is a wrong signature, a negative code a malformed one.
+        // 0: the signature is wrong. Negative: the signature is malformed.
         if code != 1 { Libcrypto.forgetErrors() }
         return code == 1
     }

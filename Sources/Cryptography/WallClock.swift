@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import WireText
 
-/// The time of day, for times that outlive the process: records on disk and HTTP dates. Never for deadlines.
+/// The clock for times that outlive the process, such as records on disk and HTTP dates. Never for deadlines.
 public enum WallClock {
     /// Whole seconds since 1970-01-01T00:00:00Z.
     public static func now() -> Int64 { seconds(CLOCK_REALTIME) }
@@ -11,12 +11,12 @@ public enum WallClock {
     public static func isSynchronized() -> Bool { heimdallr_clock_is_synchronized() != 0 }
 }
 
-/// The time since the machine's start. It is never set, and it counts suspension.
+/// The time since the machine's start, including suspension. This clock can't be set.
 public enum BootClock {
     /// Whole seconds. CLOCK_BOOTTIME of clock_gettime(2).
     public static func now() -> Int64 { seconds(CLOCK_BOOTTIME) }
 
-    /// Identifier of the machine's current start, 36 characters; `nil` when the system does not tell it. random(4).
+    /// Identifier of the machine's current boot, 36 characters; `nil` when the system does not provide it. random(4).
     public static func identifier() -> [UInt8]? {
         guard let text = try? SecretFile.read(path: "/proc/sys/kernel/random/boot_id", limit: 128), text.count == 36
         else { return nil }

@@ -5,7 +5,7 @@ import WireText
 /// One of our own certificates, to report its subject, its validity and its digest. It is not verified. Immutable, so
 /// safe on any thread.
 @safe public final class X509Certificate: Sendable {
-    /// Made in `init`, freed in `deinit`.
+    /// X509, freed in `deinit`.
     package nonisolated(unsafe) let certificate: OpaquePointer
     /// RFC 2253, at most 256 characters.
     public let subject: String
@@ -18,7 +18,7 @@ import WireText
     /// Limit of certificates read from one file.
     private static let maxCertificates = 4096
 
-    /// The certificates of a PEM file, in order: the first is ours, the others lead to its issuer.
+    /// Returns the certificates of a PEM file, in order: the first is our own, the others are its chain of issuers.
     /// PEM_read_bio_X509(3).
     /// - Throws: `CryptographyError.key(.notACertificate)` when there is none, or one is damaged.
     public static func all(pem: [UInt8]) throws(CryptographyError) -> [X509Certificate] {
@@ -29,10 +29,10 @@ import WireText
                 unsafe found.append(one)
             }
         }
-        // The file ends without another certificate, as expected.
+        // At the file's end, libcrypto reports that it found no further certificate. Any other error is a fault.
         let last = ERR_peek_last_error()
         Libcrypto.forgetErrors()
-        // All of them are owned before the first fault is thrown.
+        // Each certificate gets an owner before a fault is thrown, so that none leaks.
         let read = unsafe found.map { one in
             Result { () throws(CryptographyError) in try unsafe X509Certificate(owning: one) }
         }
@@ -43,7 +43,7 @@ import WireText
         return certificates
     }
 
-    /// A certificate as PEM (RFC 7468).
+    /// Returns a certificate as PEM (RFC 7468).
     public static func pem(_ der: [UInt8]) -> String {
         let text = Array(Base64.encode(der).utf8)
         let lines = stride(from: 0, to: text.count, by: 64).map {
@@ -52,7 +52,7 @@ import WireText
         return "-----BEGIN CERTIFICATE-----\n\(lines.joined())-----END CERTIFICATE-----\n"
     }
 
-    /// From DER without further bytes. d2i_X509(3).
+    /// Reads DER. No bytes may follow the certificate. d2i_X509(3).
     /// - Throws: `CryptographyError.key(.notACertificate)`
     public convenience init(der: [UInt8]) throws(CryptographyError) {
         let parsed = unsafe Libcrypto.parse(der) { position, count -> OpaquePointer? in
@@ -97,22 +97,22 @@ import WireText
         try unsafe Libcrypto.der("i2d_X509") { unsafe i2d_X509(certificate, $0) }
     }
 
-    /// SHA-256 of its DER, for `x5t#S256` (RFC 7515 section 4.1.8) and `cnf` (RFC 8705 section 3.1). X509_digest(3).
+    /// Returns the DER's SHA-256, for `x5t#S256` (RFC 7515 section 4.1.8) and `cnf` (RFC 8705 section 3.1).
     public func digest() throws(CryptographyError) -> [UInt8] {
         try unsafe Libcrypto.output("X509_digest", size: 32) {
             unsafe X509_digest(certificate, EVP_sha256(), $0, nil)
         }
     }
 
-    /// Whether the key of that certificate has made this one's signature. X509_verify(3)
+    /// Whether the key of `issuer` has signed this certificate. X509_verify(3)
     func isSigned(by issuer: X509Certificate) -> Bool {
         let code = unsafe X509_verify(certificate, X509_get0_pubkey(issuer.certificate))
         Libcrypto.forgetErrors()
         return code == 1
     }
 
-    /// Whether a client takes it for that host: an exact name in lower case, or a numeric address. X509_check_host(3),
-    /// X509_check_ip_asc(3).
+    /// Whether this certificate names `host`: an exact name in lower case, or a numeric address.
+    /// X509_check_host(3), X509_check_ip_asc(3).
     public func isFor(_ host: String) -> Bool {
         guard let known = try? CertificateHost(host) else { return false }
         let code: Int32 =
@@ -123,7 +123,7 @@ import WireText
         return code == 1
     }
 
-    /// X509_check_private_key(3)
+    /// Whether `key` is the private key of this certificate. X509_check_private_key(3)
     public func belongs(to key: SigningKey) -> Bool {
         let code = unsafe X509_check_private_key(certificate, key.key)
         Libcrypto.forgetErrors()

@@ -55,12 +55,12 @@ import Testing
         #expect(throws: CryptographyError.self) { try PrivateDirectory(path: folder.path + "/a\0b") }
     }
 
-    @Test("a folder that is everybody's stays so: the advice is one of its own in it")
+    @Test("a folder open to everybody stays open: the advice is a new folder in it")
     func everybodys() throws {
         let folder = try TemporaryDirectory()
         #expect(unsafe chmod(folder.path, 0o1777) == 0)
         let error = #expect(throws: CryptographyError.self) { try PrivateDirectory(path: folder.path) }
-        #expect(error.map { "\($0)" }?.contains("name a folder of its own") == true)
+        #expect(error.map { "\($0)" }?.contains("name a new folder in it") == true)
         #expect(error.map { "\($0)" }?.contains("chmod") == false)
     }
 

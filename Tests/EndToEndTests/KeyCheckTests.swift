@@ -48,7 +48,7 @@ struct KeyCheckTests {
     @Test("a key that can't be used is an error with its place, for check and at start", arguments: ["check", "serve"])
     func refused(verb: String) async throws {
         let cases = [
-            ("rsa1024", "pem", "", "this is an RSA key of 1024 bits: take one of 2048 at least"),
+            ("rsa1024", "pem", "", "this is an RSA key of 1024 bits: use at least 2048 bits"),
             ("p256", "pem", "RS256", "this is a P-256 key, which can't sign with RS256: write ES256"),
             ("p256", "encrypted", "", "this is locked with a passphrase"),
             ("p256", "public", "", "this holds only a public key"), ("p521", "pem", "", "this is of a kind"),
