@@ -5,9 +5,9 @@ import Glibc
     private var storage: UnsafeMutableRawBufferPointer
     private var start = 0
     private var end = 0
-    /// End of the bytes to wipe, consumed or not: the secrets and the bytes before them. `Int.max` covers all bytes.
+    /// End of the bytes to wipe: the secrets and all bytes before them, also consumed ones. `Int.max` covers all bytes.
     private var secretEnd = 0
-    /// A head is appended piece by piece. It must not move at each of them.
+    /// Smallest allocation: a head that is appended piece by piece must not move at each piece.
     private static let leastCapacity = 512
 
     public init(capacity: Int = 0, isSecret: Bool = false) {
@@ -20,14 +20,14 @@ import Glibc
         unsafe free(storage.baseAddress)
     }
 
-    /// Memory for buffers, to be given back by `free`. `UnsafeMutableRawBufferPointer.allocate` calls posix_memalign(3), which
-    /// takes several times longer.
+    /// Allocates memory, to be released by `free`. `UnsafeMutableRawBufferPointer.allocate` would call
+    /// posix_memalign(3), which takes several times longer.
     static func allocate(_ count: Int) -> UnsafeMutableRawBufferPointer {
         guard let memory = unsafe malloc(count) else { fatalError("no memory") }
         return unsafe UnsafeMutableRawBufferPointer(start: memory, count: count)
     }
 
-    /// While this is set, appended bytes are secret. Their memory is wiped when the buffer is emptied, moved or
+    /// Whether appended bytes are secret. The memory of secret bytes is wiped when the buffer is emptied, moved or
     /// released.
     public var isSecret: Bool {
         get { secretEnd == .max }
@@ -36,14 +36,14 @@ import Glibc
         }
     }
 
-    /// Wipes the secrets, and the bytes before them, from `index` on.
+    /// Wipes the bytes from `index` to `secretEnd`.
     @inline(never) private func wipe(from index: Int) {
         let dirty = min(secretEnd, end)
         guard index < dirty else { return }
         unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + index, dirty - index)
     }
 
-    /// Adjusts `secretEnd` after the secrets were wiped, or moved by `distance` towards the front.
+    /// Adjusts `secretEnd` after the bytes were wiped, or moved by `distance` towards the front.
     private mutating func moveSecret(by distance: Int) {
         if !isSecret { secretEnd = max(0, secretEnd - distance) }
     }
@@ -63,7 +63,7 @@ import Glibc
         }
     }
 
-    /// Lends the bytes to `body`, for a buffer that is a property of a class.
+    /// Lends the bytes to `body`. For buffers in a class, which can't lend `bytes`.
     public borrowing func withBytes<Result, Failure: Error>(
         _ body: (Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -144,10 +144,10 @@ import Glibc
         unsafe storage = .init(start: nil, count: 0)
     }
 
-    /// Takes `memory` over. The buffer must have none.
+    /// Takes ownership of `memory`. The buffer must have no memory.
     mutating func adopt(_ memory: UnsafeMutableRawBufferPointer) { unsafe storage = memory }
 
-    /// Gives the memory away. The buffer must be empty, and wiped if it held secrets.
+    /// Returns the memory, which then belongs to the caller. The buffer must be empty, and wiped if it held secrets.
     mutating func surrender() -> UnsafeMutableRawBufferPointer {
         defer { unsafe storage = .init(start: nil, count: 0) }
         return unsafe storage

@@ -1,39 +1,39 @@
 public enum Transferred: Sendable, Equatable {
     case bytes(Int)
-    /// Nothing now; the handler hears when to try again.
+    /// Nothing was transferred. The handler is called when another try may succeed.
     case wouldBlock
     /// The peer has ended its side (reads only).
     case endOfStream
     case failed(SystemError)
 }
 
-/// Process at the other end of a Unix socket when the connection was made (SO_PEERCRED, unix(7)).
+/// The process at the other end of a Unix socket at the time of connecting (SO_PEERCRED, unix(7)).
 public struct PeerCredentials: Sendable, Equatable {
     public let user: UInt32
     public let group: UInt32
     public let process: Int32
 }
 
-/// Bytes in both directions, without waiting: a socket, or a protocol on top of another stream. Readiness is reported by
-/// edges, as epoll(7) does: after `wouldBlock`, after a read of fewer bytes than its limit, and after a write of fewer
+/// A non-blocking stream of bytes in both directions: a socket, or a protocol on another stream. Readiness is reported
+/// by edges, as by epoll(7): after `wouldBlock`, after a read of fewer bytes than its limit, and after a write of fewer
 /// bytes than it was given. Loop's thread only.
 public protocol ByteStream: AnyObject {
     /// Reports readiness to `handler` until `close`. A second call replaces the handler.
     func register(_ handler: any ReadinessHandler) throws(SystemError)
 
-    /// Reads at most `limit` bytes behind what `buffer` holds.
+    /// Reads at most `limit` bytes and appends them to `buffer`.
     func read(into buffer: inout ByteBuffer, limit: Int) -> Transferred
 
     /// Writes from the front of `buffer` and removes the bytes written.
     func write(from buffer: inout ByteBuffer) -> Transferred
 
-    /// Writes `buffer` and then `body`. Returns the number of bytes written of both, and removes those of `buffer` from it.
+    /// Writes `buffer` and then `body`. Returns the total number of bytes, and removes those of `buffer` from it.
     func write(from buffer: inout ByteBuffer, then body: Span<UInt8>) -> Transferred
 
     /// Number of written bytes that the other side has not acknowledged yet.
     var unacknowledged: Int { get }
 
-    /// Finds out whether a silent peer is still there. A dead one shows as a failure.
+    /// Begins to probe a silent peer. If the peer is gone, reads and writes fail.
     func probePeer()
 
     /// Ends our side. Bytes written so far still go out.

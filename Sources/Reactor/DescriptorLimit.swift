@@ -1,6 +1,6 @@
 import Glibc
 
-/// The number of files and sockets this process may have open at once: the soft RLIMIT_NOFILE of getrlimit(2).
+/// Limit of files and sockets that this process may have open at once: the soft RLIMIT_NOFILE of getrlimit(2).
 public enum DescriptorLimit {
     public static var current: Int {
         var limit = rlimit()

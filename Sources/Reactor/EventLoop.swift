@@ -2,10 +2,10 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// One thread, one epoll: descriptors, timers, and jobs from other threads. Also a serial executor, so that an actor
-/// can run on the loop.
+/// An event loop for descriptors, timers and jobs from other threads, with one thread and one epoll. It is a serial
+/// executor, so actors can run on the loop.
 ///
-/// `execute`, `stop` and the executor's functions may be called from any thread; everything else on the loop's own
+/// `execute`, `stop` and the executor's functions may be called from any thread; all other members only on the loop's
 /// thread.
 public final class EventLoop: SerialExecutor, @unchecked Sendable {
     // @unchecked: mutable state is either behind `inbox` or touched by the loop's thread alone.
@@ -17,12 +17,12 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     private struct Inbox {
         var jobs: [Job] = []
         var isStopped = false
-        /// The thread has ended. No other thread uses the loop's objects any more.
+        /// Whether the loop's thread has ended, so that the loop's objects may be released on any thread.
         var isOver = false
     }
     private struct Slot {
         var handler: (any ReadinessHandler)?
-        /// Tells a late event of a closed descriptor from an event of its successor with the same number.
+        /// Distinguishes a late event of a closed descriptor from events of a new descriptor with the same number.
         var generation: UInt32 = 0
     }
 
@@ -42,7 +42,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     private var turnEndSpare: [any TurnEndHandler] = []
     private var nextTurn: [any NextTurnHandler] = []
     private var woken = LoopTime.current()
-    /// Time at which the loop woke up last.
+    /// Time of the loop's last wake-up.
     public var now: LoopTime { woken }
     public private(set) var lag = LoopLag()
 
@@ -77,7 +77,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 
     /// Releases an object on the loop's thread, because its `deinit` may use the loop. After the loop's end, releases
-    /// it here.
+    /// the object on the caller's thread.
     func release(_ object: HeldObject) {
         guard !isOnLoop else { return object.release() }
         let isOver = inbox.withLock { inbox in
@@ -104,8 +104,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     // MARK: Descriptors
 
-    /// Watches a non-blocking descriptor for all events, edge-triggered, until `unregister`. Holds the handler until
-    /// then.
+    /// Watches a non-blocking descriptor for all events, edge-triggered, and holds the handler, until `unregister`.
     public func register(_ descriptor: Int32, handler: any ReadinessHandler) throws(SystemError) {
         let index = Int(descriptor)
         while slots.count <= index { slots.append(Slot()) }
@@ -114,7 +113,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         slots[index].handler = handler
     }
 
-    /// Gives a watched descriptor another handler, which hears of what is ready at once.
+    /// Gives a watched descriptor another handler. epoll reports the current readiness to it again.
     public func change(_ descriptor: Int32, to handler: any ReadinessHandler) throws(SystemError) {
         let index = Int(descriptor)
         slots[index].generation &+= 1
@@ -139,10 +138,10 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         try check("epoll_ctl", result)
     }
 
-    /// Calls `handler` once at the end of this turn. It must not be registered twice for one turn.
+    /// Calls `handler` once at the end of this turn. A handler must not be added twice in one turn.
     public func atTurnEnd(_ handler: any TurnEndHandler) { turnEnd.append(handler) }
 
-    /// Calls `handler` once in the next turn, which comes without waiting.
+    /// Calls `handler` once in the next turn, which begins without waiting for events.
     public func atNextTurn(_ handler: any NextTurnHandler) { nextTurn.append(handler) }
 
     // MARK: The loop
@@ -169,7 +168,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         end()
     }
 
-    /// Fires the timers that are due now. A timer set by one of them waits for the next turn.
+    /// Fires the due timers. A timer that is set meanwhile waits for the next turn.
     private func fireTimers() {
         timers.popDue(now, into: &due)
         guard !due.isEmpty else { return }
@@ -177,7 +176,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         due.removeAll(keepingCapacity: true)
     }
 
-    /// Releases all handlers and jobs on the loop's own thread.
+    /// Releases all handlers and jobs on the loop's thread.
     private func end() {
         let handlers = slots
         slots = []
@@ -222,8 +221,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         return isStopped && jobs.isEmpty
     }
 
-    /// Time limit for next-turn handlers in one turn. The handlers left run in the next turn, in the same order. A
-    /// handler that registers again runs in the next turn, behind the events.
+    /// Time limit for next-turn handlers in one turn, in nanoseconds. The remaining handlers run in the next turn, in
+    /// the same order. A handler that is added meanwhile runs in the next turn, after the events.
     private static let nextTurnShare: UInt64 = 5_000_000
 
     private func runNextTurn() {
@@ -231,7 +230,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         nextTurn = []
         let begin = LoopTime.current()
         for (index, handler) in handlers.enumerated() {
-            // The first one runs in any case.
+            // At least one handler runs in each turn.
             if index > 0, LoopTime.current().nanoseconds &- begin.nanoseconds >= Self.nextTurnShare {
                 nextTurn = Array(handlers[index...]) + nextTurn
                 return
@@ -251,13 +250,13 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         if !nextTurn.isEmpty || !turnEnd.isEmpty || inbox.withLock({ !$0.jobs.isEmpty || $0.isStopped }) { return 0 }
         let next = min(timers.next ?? lag.due, lag.due)
         guard next.nanoseconds != .max else { return -1 }
-        // The clock moved on while handlers ran. Waking up early costs one more turn; waking up late costs accuracy.
+        // `now` is the time of the last wake-up. The wait may be too long by the time that handlers took since.
         return Int32(next.since(now).wholeMilliseconds)
     }
 }
 
 extension EventLoop {
-    /// Runs `body` on the loop and waits for its result. Not to be called on the loop.
+    /// Runs `body` on the loop and waits for its result. Must not be called on the loop.
     public func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             execute { continuation.resume(with: Result { try body() }) }

@@ -2,18 +2,18 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Reports changed files, however they were replaced: rewritten, renamed over, or reached by another symbolic link, as
-/// Kubernetes swaps a volume's `..data`. Uses inotify(7) on the folders along their paths. Where the kernel has no
-/// watches left, or a folder is missing, it checks every 30 seconds. Runs on its own thread, because files may be slow.
-/// Any thread; ends with its last reference.
+/// Reports changes of files that are rewritten, replaced by rename(2), or reached through another symbolic link, as
+/// when Kubernetes swaps a volume's `..data`. Uses inotify(7) on the folders along the paths, and also checks every 30
+/// seconds, for folders that are missing or can't be watched. Runs on its own thread, because file systems may block.
+/// Safe on any thread; ends when its last reference is released.
 public final class FileWatch: Sendable {
     private let core: Core
 
     /// - Parameters:
-    ///   - interval: milliseconds between two checks where there are no watches.
-    ///   - isBlind: uses no watches; for tests.
-    ///   - changed: called with the paths, on the watch's thread. Also called once for each newly watched path, because
-    ///     the file may have changed before.
+    ///   - interval: milliseconds between two checks without an event.
+    ///   - isBlind: uses no inotify; for tests.
+    ///   - changed: called with the changed paths, on the watch's thread. Also called once for each newly watched path,
+    ///     because the file may have changed before.
     /// - Throws: `SystemError` when no thread could be started.
     public init(
         interval: Int32 = 30_000, isBlind: Bool = false, _ changed: @escaping @Sendable (Set<String>) -> Void
@@ -39,7 +39,7 @@ private final class Core: Sendable {
         var isStopped = false
     }
 
-    /// Identifies a file's content version. stat(2).
+    /// Status of a file that differs after each change. stat(2).
     private struct Print: Equatable {
         var numbers: [Int] = []
 
@@ -54,7 +54,7 @@ private final class Core: Sendable {
     }
 
     private let interval: Int32
-    /// -1 without inotify.
+    /// Descriptor of inotify; -1 if it is unavailable.
     private let inotify: Int32
     private let wakeUp: WakeUp
     private let changed: @Sendable (Set<String>) -> Void
@@ -99,14 +99,14 @@ private final class Core: Sendable {
                 if known.updateValue(print, forKey: path) != print { news.insert(path) }
             }
             if !news.isEmpty { changed(news) }
-            // Network file systems do not report changes by other machines.
+            // The wait is limited, because network file systems do not report changes by other machines.
             guard wait(watched, now.paths.isEmpty ? -1 : interval) else { continue }
             usleep(Self.settleMicroseconds)
             _ = drain(watched)
         }
     }
 
-    /// - Returns: whether a watched name may have changed; `false` after the timeout and after a wake-up.
+    /// Waits for an event. Returns whether a watched name may have changed; `false` after the timeout or a wake-up.
     private func wait(_ watched: [Int32: Set<String>], _ timeout: Int32) -> Bool {
         while true {
             var queries = [
@@ -123,7 +123,7 @@ private final class Core: Sendable {
         }
     }
 
-    /// - Returns: whether one of the events was about a watched name.
+    /// Reads all pending events. Returns whether one of them concerns a watched name.
     private func drain(_ watched: [Int32: Set<String>]) -> Bool {
         guard inotify >= 0 else { return false }
         var counts = false
@@ -161,8 +161,8 @@ private final class Core: Sendable {
         watched = next
     }
 
-    /// The names that decide the target of the path, with their folders: the last name, and each symbolic link on the
-    /// way.
+    /// Returns the names that determine the target of `path`, with their folders: the last name, and each symbolic link
+    /// on the way.
     static func steps(to path: String) -> [(folder: String, name: String)] {
         var left = path.split(separator: "/").map(String.init)
         var folder = path.hasPrefix("/") ? "" : currentFolder

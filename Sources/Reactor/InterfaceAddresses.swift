@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// The addresses of this machine's interfaces, updated on its own thread: the kernel reports changes (rtnetlink(7)).
-/// Where it does not, the thread reads them again every second.
+/// The addresses of this machine's interfaces. A thread updates them when the kernel reports a change (rtnetlink(7)).
+/// If the kernel refuses reports, the thread reads the addresses every second.
 public final class InterfaceAddresses: Sendable {
     public static let shared = InterfaceAddresses()
 
@@ -32,14 +32,14 @@ public final class InterfaceAddresses: Sendable {
             } else {
                 // A lost kernel message delays an update by a minute at most.
                 _ = unsafe poll(&query, 1, 60_000)
-                // ENOBUFS: messages were lost. The read below catches up.
+                // The messages are discarded, and may be lost (ENOBUFS), because all addresses are read below.
                 while unsafe recv(watch, &message, message.count, Int32(MSG_DONTWAIT)) > 0 {}
             }
             if let read = InterfaceAddresses.read() { addresses.withLock { $0 = read } }
         }
     }
 
-    /// getifaddrs(3); `nil` on failure.
+    /// Reads the addresses; `nil` on failure. getifaddrs(3).
     private static func read() -> Set<NumericAddress>? {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard unsafe getifaddrs(&list) == 0 else { return nil }
@@ -62,7 +62,7 @@ public final class InterfaceAddresses: Sendable {
         var groups: UInt32
     }
 
-    /// A socket that receives address changes; -1 when the kernel refuses.
+    /// Opens a socket that receives changes of addresses; -1 if the kernel refuses.
     private static func watch() -> Int32 {
         let descriptor = socket(AF_NETLINK, Int32(SOCK_RAW.rawValue) | Int32(bitPattern: SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return -1 }

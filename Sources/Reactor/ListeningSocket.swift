@@ -1,22 +1,22 @@
 import CLinux
 import Glibc
 
-/// A bound, listening socket. It may be opened on any thread, and is then watched on one loop.
+/// A listening socket. It can be opened on any thread, and is then used on one loop.
 public struct ListeningSocket: Sendable {
     let descriptor: Int32
-    /// The bound address, with the port the kernel chose.
+    /// The bound address, with the port that the kernel chose.
     public let address: SocketAddress
-    /// The socket file to remove when this socket closes.
+    /// The socket file, which is removed when this socket closes.
     var file: UnixSocketFile?
-    /// Other loops accept from the same socket.
+    /// Whether other loops accept from the same socket.
     var isShared = false
-    /// The process that passed this socket keeps it, and accepts from it after our end. The connections in its queue
-    /// are not ours to drop.
+    /// Whether another process passed this socket. That process keeps the socket and accepts after our end, so `finish`
+    /// leaves the connections in the queue.
     public internal(set) var isPassed = false
 
     /// Binds and listens.
     /// - Parameters:
-    ///   - sharesPort: several loops listen on one address (SO_REUSEPORT, socket(7)).
+    ///   - sharesPort: lets several sockets listen on one address (SO_REUSEPORT, socket(7)).
     ///   - backlog: limit of connections that wait to be accepted (listen(2)).
     /// - Throws: `SystemError` of socket, bind or listen.
     public static func open(
@@ -38,7 +38,7 @@ public struct ListeningSocket: Sendable {
         }
     }
 
-    /// Closes a socket that was never watched, without blocking. While another process locks the folder of the socket's
+    /// Closes a socket that no loop watches, without blocking. If another process locks the folder of the socket's
     /// file, a thread waits for the lock.
     public func close() {
         if let file, !file.removeAtOnce(), file.removeLater(closing: descriptor) { return }
@@ -54,7 +54,7 @@ public struct ListeningSocket: Sendable {
         return socket
     }
 
-    /// Throws the error of `open`, unless that is a port or path in use. Listens nowhere, and makes no file.
+    /// Throws the error that `open` would throw, except for a port or path in use. Does not listen, and makes no file.
     public static func probe(_ address: SocketAddress) throws(SystemError) {
         if case .unix(let path) = address.kind { return try UnixSocketFile.probe(path) }
         let descriptor = try check("socket", socket(address.family, heimdallr_stream_flags, 0))
@@ -65,7 +65,7 @@ public struct ListeningSocket: Sendable {
     }
 
     /// Binds and listens on a Unix socket. Replaces a socket file without a listener. `close` removes the file.
-    /// - Parameter mode: permissions of the file. They control the access of clients.
+    /// - Parameter mode: permissions of the file, which decide who may connect.
     /// - Throws: `SystemError`: EADDRINUSE for a socket with a listener, EEXIST for a file of another kind.
     public static func open(path: String, mode: UInt16) throws(SystemError) -> ListeningSocket {
         let address = SocketAddress(.unix(path: path))
@@ -89,13 +89,13 @@ public struct ListeningSocket: Sendable {
     }
 }
 
-/// Accepts from a listening socket on one loop; loop's thread only.
+/// Accepts connections from a listening socket on one loop. Loop's thread only.
 public final class Acceptor: ReadinessHandler {
-    /// Number of connections accepted in one go, before other events are handled.
+    /// Limit of connections accepted in one turn of the loop.
     private static let batch = 64
-    /// The same number for a socket shared by several loops, so that each loop gets its share.
+    /// The same limit for a socket shared by several loops, so that each loop gets connections.
     private static let sharedBatch = 2
-    /// Number of connections accepted from the queue of a closing socket: larger than every queue here.
+    /// Limit of connections accepted from the queue of a closing socket: above every backlog used here.
     private static let lastBatch = 8192
 
     private let socket: ListeningSocket
@@ -106,8 +106,8 @@ public final class Acceptor: ReadinessHandler {
     private var isPaused = false
     private var isClosed = false
 
-    /// Starts accepting. `failed` is called when the kernel refuses, for example without free descriptors. Accepting
-    /// goes on 100 ms later.
+    /// Starts accepting. Calls `failed` when accept(2) fails, for example without free descriptors, and tries again
+    /// 100 ms later.
     public init(
         _ socket: ListeningSocket, on loop: EventLoop, accepted: @escaping (StreamSocket) -> Void,
         failed: @escaping (SystemError) -> Void
@@ -138,8 +138,8 @@ public final class Acceptor: ReadinessHandler {
         retry?.schedule(at: loop.now)
     }
 
-    /// Accepts the connections in the kernel's queue, which it would otherwise reset, and closes. Leaves them in the queue
-    /// of a passed socket, whose other owner accepts them.
+    /// Accepts the connections in the kernel's queue, which closing would reset, and closes the socket. If the socket
+    /// was passed, leaves them in the queue for its other owner.
     public func finish() {
         guard !isClosed else { return }
         if !socket.isPassed, !isPaused {

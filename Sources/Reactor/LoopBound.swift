@@ -1,10 +1,10 @@
-/// A value that belongs to one event loop, in a wrapper that may be sent to other threads.
+/// A value of one event loop, in a wrapper that may be sent to other threads.
 ///
-/// Code on other threads (a token fetch, a signal handler) holds it to hand it back to the loop: `loop.execute {
-/// bound.value.finish() }`. Reading `value` on any other thread is a programming error and traps. The value is freed on
-/// the loop's thread; after the loop's end, on the thread that releases the last copy.
+/// Code on other threads (a token fetch, a signal handler) keeps the wrapper to use the value on the loop:
+/// `loop.execute { bound.value.finish() }`. Reading `value` on another thread is a programming error and traps. The
+/// value is freed on the loop's thread; after the loop's end, on the thread that releases the last copy.
 public struct LoopBound<Value>: @unchecked Sendable {
-    // @unchecked: each access checks that it is on the loop's own thread.
+    // @unchecked: each access checks that it runs on the loop's thread.
     private let reference: Reference<Value>
     public var loop: EventLoop { reference.loop }
 
@@ -19,7 +19,7 @@ public struct LoopBound<Value>: @unchecked Sendable {
     }
 }
 
-/// May be freed on any thread. Its deinit frees the value on the loop's thread.
+/// A reference that may be freed on any thread. Its `deinit` frees the value on the loop's thread.
 private final class Reference<Value> {
     private final class Box {
         let value: Value
@@ -39,7 +39,7 @@ private final class Reference<Value> {
     var value: Value { object.with(Box.self).value }
 }
 
-/// An object with a manual reference count: `release` frees it, exactly once, at a chosen point.
+/// A strong reference to an object, released by hand with exactly one call of `release`.
 @safe struct HeldObject: @unchecked Sendable {
     // @unchecked: only the loop's thread touches the object.
     private let reference: Unmanaged<AnyObject>

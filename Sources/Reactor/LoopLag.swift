@@ -1,9 +1,9 @@
-/// A histogram of an event loop's delays: the time that a new event waits for the loop.
+/// A histogram of an event loop's delays: the time that a new event waits until the loop handles it.
 ///
-/// With an event the loop plans its next look a little later, and counts the delay of that look. A loop without events
-/// plans none, so that an idle process sleeps. A value of the loop's thread; copies may go to other threads.
+/// After a turn with events, the loop plans a measurement 100 ms later, and counts how late it wakes up for it. An idle
+/// loop plans none, so that its process sleeps. Belongs to the loop's thread; copies may go to other threads.
 public struct LoopLag: Sendable, Equatable {
-    /// Upper bounds of the buckets in nanoseconds, rising. The first one is the smallest step of epoll_wait(2), which
+    /// Upper bounds of the buckets in nanoseconds, ascending. Smaller bounds would be useless, because epoll_wait(2)
     /// counts in milliseconds.
     public static let bounds: [UInt64] = [
         2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000,
@@ -11,14 +11,14 @@ public struct LoopLag: Sendable, Equatable {
 
     static let interval: UInt64 = 100_000_000
 
-    /// One element more than `bounds`. Each delay is counted in one bucket only.
+    /// Counts of the buckets, and last the count of longer delays. Each delay is counted in one bucket only.
     public private(set) var counts = [UInt64](repeating: 0, count: bounds.count + 1)
     /// Sum of all delays.
     public private(set) var nanoseconds: UInt64 = 0
-    /// Time of the next look; `.max` for none.
+    /// Planned time of the next measurement; `.max` for none.
     private(set) var due = LoopTime(nanoseconds: .max)
 
-    /// Counts the delay, if a look was planned, and plans the next one.
+    /// Counts the delay if a measurement is due, and plans the next one if needed.
     @inline(__always) mutating func woke(at now: LoopTime, hasEvents: Bool) {
         if due <= now {
             record(now.nanoseconds - due.nanoseconds)

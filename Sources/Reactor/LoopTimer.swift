@@ -1,7 +1,7 @@
 /// One deadline on an event loop, made once and moved often.
 ///
-/// A connection moves it later with each request. That writes one field; the loop looks again at the earlier time. Used
-/// and freed on the loop's thread only. Freeing it cancels it, so `action` may hold its owner unowned.
+/// Moving the deadline later writes one field only. The loop wakes up at the earlier time, and then waits again. Used
+/// and freed on the loop's thread only. Freeing a timer cancels it, so `action` may capture its owner unowned.
 public final class LoopTimer {
     private let loop: EventLoop
     private let entry: TimerEntry
@@ -11,13 +11,13 @@ public final class LoopTimer {
         entry = TimerEntry(action)
     }
 
-    // The queue may hold the entry until its time.
+    // The queue may keep the entry until its time.
     deinit {
         entry.due = nil
         entry.action = nil
     }
 
-    /// Fires once, in the loop's first turn past `time`. A timer that is set while timers fire waits for the next turn.
+    /// Fires once, in the loop's first turn after `time`. A timer set while timers fire waits for the next turn.
     public func schedule(at time: LoopTime) {
         entry.due = time
         if let queued = entry.queued, queued <= time { return }
@@ -34,7 +34,7 @@ final class TimerEntry {
     fileprivate var action: (() -> Void)?
     /// Time to fire; `nil` when not armed.
     fileprivate var due: LoopTime?
-    /// Time of its place in the queue; `nil` when not queued.
+    /// Time of this entry in the queue; `nil` when not queued.
     fileprivate var queued: LoopTime?
 
     fileprivate init(_ action: @escaping () -> Void) { self.action = action }
@@ -47,7 +47,7 @@ final class TimerEntry {
     }
 }
 
-/// Binary heap of times. Outdated entries stay until their time comes.
+/// A binary heap of timers by time. Outdated entries stay until their time.
 struct TimerQueue {
     private struct Entry {
         let time: LoopTime
@@ -68,7 +68,7 @@ struct TimerQueue {
         }
     }
 
-    /// Moves the timers that are due to `found`.
+    /// Moves the due timers from the queue to `found`.
     mutating func popDue(_ now: LoopTime, into found: inout [TimerEntry]) {
         while let first = heap.first, first.time <= now {
             removeFirst()

@@ -2,14 +2,14 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// A file in memory, for a library that takes a path: memfd_create(2), proc_pid_fd(5). The kernel clears its pages when
-/// it closes.
+/// A file in memory, for libraries that take a path: memfd_create(2), proc_pid_fd(5). The kernel clears its memory
+/// after the file is closed.
 public final class MemoryFile: Sendable {
     private static let count = Atomic<UInt64>(0)
 
     private let descriptor: Int32
-    /// Path of the file. It differs from the last 511 paths, even where the descriptor's number is used again: libcurl
-    /// caches files by path.
+    /// Path of the file. It differs from the last 511 paths, even if the descriptor's number is the same, because
+    /// libcurl caches files by path.
     public let path: String
 
     /// Copies `bytes` into the file.

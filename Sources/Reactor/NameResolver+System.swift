@@ -1,11 +1,11 @@
 import Glibc
 
 extension NameResolver {
-    /// Limit of addresses for a name; a connection tries fewer.
+    /// Limit of addresses for a name.
     private static let maxAddresses = 16
 
-    /// Resolves `name` with getaddrinfo(3). Blocks for as long as name servers do not answer. glibc reads
-    /// resolv.conf(5) again when it changes.
+    /// Resolves `name` with getaddrinfo(3). Blocks while name servers do not answer. glibc itself reads a changed
+    /// resolv.conf(5) again.
     static func system(_ name: String) -> NameAnswer {
         do throws(ResolutionError) {
             let found = try SocketAddress.lookUp(

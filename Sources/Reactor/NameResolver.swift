@@ -10,10 +10,10 @@ public struct NameError: Error, Sendable, Equatable, CustomStringConvertible {
     public init(_ description: String) { self.description = description }
 }
 
-/// Resolves names on its own threads with getaddrinfo(3), so that /etc/hosts, nsswitch.conf(5) and search domains
-/// count. One resolver for the process: all loops share one look-up of a name and its answer. An answer is cached for a
-/// few seconds, a failure for one. `NameTable` limits the concurrent look-ups. There is no deadline: the caller sets
-/// its own and abandons its question.
+/// Resolves names on separate threads with getaddrinfo(3), which honours /etc/hosts, nsswitch.conf(5) and search
+/// domains. All loops of the process share the look-ups and the cached answers. An answer is cached for five seconds, a
+/// failure for one second. `NameTable` limits concurrent look-ups. A question has no deadline: the caller keeps time,
+/// and abandons the question.
 public final class NameResolver: Sendable, Equatable {
     public static let shared = NameResolver()
 
@@ -26,7 +26,7 @@ public final class NameResolver: Sendable, Equatable {
 
     public convenience init() { self.init(limits: .init(), lookUp: NameResolver.system) }
 
-    /// - Parameter lookUp: may block; called on its own thread.
+    /// - Parameter lookUp: resolves a name. It may block, because each call has a separate thread.
     init(
         limits: NameTable<LoopBound<NameQuestion>>.Limits = .init(), lookUp: @escaping @Sendable (String) -> NameAnswer
     ) {
@@ -36,11 +36,11 @@ public final class NameResolver: Sendable, Equatable {
 
     public static func == (left: NameResolver, right: NameResolver) -> Bool { left === right }
 
-    /// Asks for the addresses of a name, in any case of letters. Never blocks. On `loop`'s thread only.
+    /// Asks for the addresses of a name, in upper or lower case. Never blocks. On `loop`'s thread only.
     /// - Parameters:
-    ///   - isStrange: a client chose the name. Such names never take all look-ups.
-    ///   - done: called once with the answer on the loop's thread; before this returns, if the answer is known.
-    /// - Returns: the question, to be kept while the answer is wanted; `nil` when the answer was known.
+    ///   - isStrange: whether a client chose the name. Such names never use all look-ups.
+    ///   - done: called once with the answer on the loop's thread. If the answer is known, called before this returns.
+    /// - Returns: the question, by which the caller can abandon it; `nil` if the answer was known.
     public func ask(
         _ name: String, isStrange: Bool = false, on loop: EventLoop, done: @escaping (NameAnswer) -> Void
     ) -> NameQuestion? {
@@ -49,7 +49,7 @@ public final class NameResolver: Sendable, Equatable {
             done(.success([address]))
             return nil
         }
-        // Never sent to a name server (RFC 6761, section 6.3).
+        // These names are never sent to a name server (RFC 6761, section 6.3).
         if name == "localhost" || name.hasSuffix(".localhost") || name == "localhost." || name.hasSuffix(".localhost.")
         {
             done(.success(NumericAddress.loopback))
@@ -66,7 +66,7 @@ public final class NameResolver: Sendable, Equatable {
         switch reply {
         case .known(let answer): question.answer(answer)
         case .refused:
-            question.answer(.failure(NameError("\(name): too many names are being looked up; the name server hangs")))
+            question.answer(.failure(NameError("\(name): too many look-ups wait; the name server does not answer")))
         case .pending(let starts):
             if starts { start(name) }
             // If no thread could be started, `finish` has answered with a failure.
@@ -105,7 +105,7 @@ public final class NameQuestion {
         self.done = done
     }
 
-    /// Ends the wait: `done` is not called any more. The look-up itself goes on.
+    /// Abandons the question: `done` is no longer called. The look-up itself goes on.
     public func abandon() {
         guard done != nil else { return }
         done = nil

@@ -1,8 +1,8 @@
-/// The look-ups under way, the questions that wait for them, and the cached answers. Decides only: `NameResolver` acts.
+/// The look-ups under way, the questions that wait for them, and the cached answers. No I/O: `NameResolver` acts.
 ///
-/// Concurrent questions for a name share one look-up. Limits count names, not questions: a look-up that hangs takes one
-/// slot. The names of one zone, and the names that clients choose, can each take only a part of the slots, so that the
-/// others keep some. A name without a slot waits in a queue of bounded length.
+/// Concurrent questions for a name share one look-up. A look-up takes one slot, however many questions wait for it. The
+/// names of one zone can take only a part of the slots, and so can the names that clients choose: some slots are always
+/// left for other names. A name without a slot waits in a queue of limited length.
 struct NameTable<Asker> {
     struct Limits: Sendable {
         /// Concurrent look-ups. Each has a thread, which can't be stopped.
@@ -22,7 +22,7 @@ struct NameTable<Asker> {
 
     enum Reply {
         case known(NameAnswer)
-        /// The answer comes later. `starts`: the caller begins the look-up now.
+        /// The answer comes later. If `starts` is `true`, the caller has to begin the look-up now.
         case pending(starts: Bool)
         case refused
     }
@@ -35,7 +35,7 @@ struct NameTable<Asker> {
 
     private let limits: Limits
     private var work: [String: Work] = [:]
-    /// Oldest first. Some may be abandoned.
+    /// Names that wait for a slot, oldest first.
     private var queue: [String] = []
     private var known: [String: (answer: NameAnswer, until: LoopTime)] = [:]
     private var running = 0
@@ -46,7 +46,7 @@ struct NameTable<Asker> {
     init(_ limits: Limits = Limits()) { self.limits = limits }
 
     /// - Parameters:
-    ///   - isStrange: a client chose the name.
+    ///   - isStrange: whether a client chose the name.
     ///   - asker: returned by `finish`, unless `leave` was called with `id`.
     mutating func ask(_ name: String, isStrange: Bool, id: UInt64, asker: Asker, now: LoopTime) -> Reply {
         if let found = known[name] {
@@ -72,7 +72,7 @@ struct NameTable<Asker> {
         return .pending(starts: true)
     }
 
-    /// Removes a question. A look-up that has begun goes on; a waiting one is dropped with its last question.
+    /// Removes a question. A look-up that has begun goes on; a waiting look-up is dropped with its last question.
     mutating func leave(_ name: String, id: UInt64) {
         guard work[name]?.askers.removeValue(forKey: id) != nil else { return }
         askers -= 1
@@ -81,7 +81,7 @@ struct NameTable<Asker> {
         queue.removeAll { $0 == name }
     }
 
-    /// - Returns: the questions to answer, and the names whose look-up begins in the free slot.
+    /// Ends a look-up. Returns the questions to answer, and the names whose look-ups the caller has to begin now.
     mutating func finish(_ name: String, _ answer: NameAnswer, now: LoopTime) -> (askers: [Asker], starts: [String]) {
         guard let done = work[name], done.isRunning else { return ([], []) }
         work[name] = nil

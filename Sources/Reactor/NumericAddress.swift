@@ -1,7 +1,7 @@
 import Glibc
 
-/// An IP address without port and interface: 128 bits, IPv4 in its mapped form (RFC 4291, section 2.5.5.2), so that
-/// both spellings are equal.
+/// An IP address without port and interface: 128 bits. An IPv4 address is in its mapped form (RFC 4291, section
+/// 2.5.5.2), so it equals its mapped spelling.
 public struct NumericAddress: Sendable, Hashable, CustomStringConvertible {
     public let high: UInt64
     public let low: UInt64
@@ -13,7 +13,7 @@ public struct NumericAddress: Sendable, Hashable, CustomStringConvertible {
 
     public init(ipv4 address: UInt32) { self.init(high: 0, low: 0xffff_0000_0000 | UInt64(address)) }
 
-    /// `nil` for a path.
+    /// Returns `nil` for a Unix socket.
     public init?(_ address: SocketAddress) {
         switch address.kind {
         case .ipv4(let bits, _): self.init(ipv4: bits)
@@ -47,6 +47,6 @@ public struct NumericAddress: Sendable, Hashable, CustomStringConvertible {
             : SocketAddress(.ipv6(high: high, low: low, scope: 0, port: port))
     }
 
-    /// IPv6 in brackets.
+    /// The address as text, IPv6 in brackets.
     public var description: String { String(socketAddress(port: 0).description.dropLast(2)) }
 }

@@ -7,10 +7,10 @@ public struct PassedSocket: Sendable, Equatable {
     /// `FileDescriptorName=` of systemd.socket(5).
     public let name: String
     public let address: SocketAddress
-    /// Permissions of the Unix socket's file; `nil` for TCP, and where the file is not visible from here.
+    /// Permissions of the Unix socket's file; `nil` for TCP, and if this process does not see the file.
     public let mode: UInt16?
 
-    /// Reason why a descriptor is unusable; the message names the descriptor in front of it.
+    /// Reason why a descriptor is unusable. Messages name the descriptor in front of it.
     public struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
         public let description: String
         init(_ description: String) { self.description = description }
@@ -22,17 +22,17 @@ public struct PassedSocket: Sendable, Equatable {
         guard let type = Self.option(SO_TYPE, of: descriptor) else { throw Fault("it is no socket") }
         let domain = Self.option(SO_DOMAIN, of: descriptor)
         guard domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX else {
-            throw Fault("it is no socket of TCP, and no Unix socket")
+            throw Fault("it is neither a TCP socket nor a Unix socket")
         }
         guard type == Int32(SOCK_STREAM.rawValue) else {
-            throw Fault("it is no stream socket: write ListenStream= instead of ListenDatagram= and its like")
+            throw Fault("it is no stream socket: in the socket unit, write ListenStream= instead of ListenDatagram=")
         }
         guard Self.option(SO_ACCEPTCONN, of: descriptor) == 1 else {
-            throw Fault("it does not listen: with systemd, Accept=no belongs into the socket unit")
+            throw Fault("it does not listen: with systemd, write Accept=no in the socket unit")
         }
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0 else { throw Fault("it is not open") }
-        // Another owner of the socket can clear that flag at any time. This timeout then bounds accept(2) (socket(7)).
+        // Another owner of the socket can clear O_NONBLOCK at any time. This timeout then limits accept(2) (socket(7)).
         guard setOption(SO_RCVTIMEO, to: timeval(tv_sec: 0, tv_usec: 1000), on: descriptor) == 0 else {
             throw Fault("it can't be given a timeout: \(SystemError("setsockopt"))")
         }
@@ -43,14 +43,13 @@ public struct PassedSocket: Sendable, Equatable {
             address = SocketAddress(.unix(path: path))
             mode = UnixSocketFile.mode(path)
         } else {
-            guard let address = SocketAddress(own: descriptor) else { throw Fault("its address can't be told") }
+            guard let address = SocketAddress(own: descriptor) else { throw Fault("its address is unknown") }
             self.address = address
             mode = nil
         }
     }
 
-    /// Duplicates the socket for one loop. The original stays open, so that a change of the configuration does not lose
-    /// it.
+    /// Duplicates the socket for one loop. The original stays open, so that a changed configuration can use it again.
     /// - Throws: `SystemError` without free descriptors.
     public func listeningSocket() throws(SystemError) -> ListeningSocket {
         var own = ListeningSocket(descriptor: descriptor, address: address)
@@ -58,7 +57,7 @@ public struct PassedSocket: Sendable, Equatable {
         return try own.duplicate()
     }
 
-    /// Sets the flag again. Without it each accept would wait for the timeout.
+    /// Sets O_NONBLOCK again. Without this flag, each accept would wait for the timeout.
     static func restoreNonBlocking(_ descriptor: Int32) {
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, flags & O_NONBLOCK == 0 else { return }
@@ -71,7 +70,7 @@ public struct PassedSocket: Sendable, Equatable {
         return unsafe getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
     }
 
-    /// unix(7).
+    /// Path of a Unix socket. unix(7).
     private static func path(of descriptor: Int32) throws(Fault) -> String {
         var address = sockaddr_un()
         var length = socklen_t(MemoryLayout<sockaddr_un>.size)
@@ -83,7 +82,7 @@ public struct PassedSocket: Sendable, Equatable {
         }
         guard asked == 0, let first = bytes.first else { throw Fault("it has no address") }
         guard first != 0 else {
-            throw Fault("it is an abstract Unix socket, which everybody may use: write a path into ListenStream=")
+            throw Fault("it is an abstract Unix socket, which every user may use: write a path in ListenStream=")
         }
         return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }

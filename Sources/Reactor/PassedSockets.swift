@@ -1,15 +1,15 @@
 /// The sockets passed at the start that no listener has claimed yet.
 ///
-/// A listener claims its socket by address. Where the address can't be known (port 0, or a Unix socket whose path
-/// differs from here), it claims by name.
+/// A listener claims its socket by address. If no address matches, it claims by name: its port may be 0, or a Unix
+/// socket may have another path in the passing process.
 public struct PassedSockets: Sendable {
     public private(set) var unclaimed: [PassedSocket]
 
     public init(_ all: [PassedSocket] = []) { unclaimed = all }
 
     /// - Parameters:
-    ///   - address: port 0 for any port.
-    ///   - name: of the socket, used where its address can't be known.
+    ///   - address: the listener's address; port 0 stands for any port.
+    ///   - name: name of the socket, used if no address matches.
     public mutating func claim(_ address: SocketAddress, name: String) -> PassedSocket? {
         let index =
             unclaimed.firstIndex { $0.address == address }
@@ -19,7 +19,7 @@ public struct PassedSockets: Sendable {
 }
 
 extension SocketAddress {
-    /// Whether this address can stand for another one: its port is 0, or it is a path.
+    /// Whether a socket at `other` may be meant by this address: its port is 0, or both are paths.
     fileprivate func mayBe(at other: SocketAddress) -> Bool {
         switch (kind, other.kind) {
         case (.ipv4(let mine, 0), .ipv4(let theirs, _)): mine == theirs

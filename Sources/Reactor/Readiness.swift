@@ -9,18 +9,18 @@ public struct Readiness: OptionSet, Sendable {
     public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
     /// The peer has shut down its sending side.
     public static let peerClosed = Readiness(rawValue: EPOLLRDHUP.rawValue)
-    /// The connection failed: a reset, most likely.
+    /// The connection failed, most often by a reset.
     public static let error = Readiness(rawValue: EPOLLERR.rawValue)
     public static let failed = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
 }
 
-/// Receives readiness events of a descriptor on the loop's thread. Edge-triggered: one call per change, so the handler
-/// has to remember it.
+/// Receives readiness events of a descriptor on the loop's thread. Edge-triggered: each change is reported once, so the
+/// handler has to remember it.
 public protocol ReadinessHandler: AnyObject {
     func ready(_ readiness: Readiness)
 }
 
-/// Called once at the end of a turn, for work that is cheaper done in one go, such as a flush.
+/// Called once at the end of a turn, for work that is cheaper when batched, such as a flush.
 public protocol TurnEndHandler: AnyObject {
     func turnEnded()
 }

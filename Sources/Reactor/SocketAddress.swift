@@ -4,7 +4,7 @@ import Glibc
 public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     public enum Kind: Sendable, Hashable {
         case ipv4(address: UInt32, port: UInt16)
-        /// `scope` is the interface of a link-local address, else 0.
+        /// `scope` is the interface index of a link-local address, otherwise 0.
         case ipv6(high: UInt64, low: UInt64, scope: UInt32, port: UInt16)
         case unix(path: String)
     }
@@ -12,14 +12,14 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     public init(_ kind: Kind) { self.kind = kind }
 
-    /// Resolves `host` (getaddrinfo(3); blocks, so not on a loop) and returns its addresses for listening.
+    /// Resolves `host` to addresses for listening. getaddrinfo(3). Blocks: must not be called on a loop.
     public static func resolve(host: String, port: UInt16) throws(ResolutionError) -> [SocketAddress] {
         try lookUp(host, service: String(port), flags: AI_PASSIVE | AI_NUMERICSERV)
     }
 
-    /// Addresses of a name, the preferred one first (RFC 6724). getaddrinfo(3); blocks.
+    /// Resolves `host` to addresses, the preferred address first (RFC 6724). getaddrinfo(3). Blocks.
     /// - Parameters:
-    ///   - flags: of `struct addrinfo`.
+    ///   - flags: `ai_flags` of `struct addrinfo`.
     ///   - most: limit of addresses.
     public static func lookUp(
         _ host: String, service: String? = nil, family: Int32 = AF_UNSPEC, flags: Int32 = 0, most: Int = .max
@@ -71,8 +71,8 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     /// Remote address of a socket (getpeername(2)); `nil` for a Unix socket and for an unconnected one.
     public init?(peer descriptor: Int32) { unsafe self.init(of: descriptor, getpeername) }
 
-    /// Address that a connection was made to before the kernel redirected it to our socket (REDIRECT in
-    /// iptables-extensions(8)); `nil` when it did not.
+    /// Address that the client had dialled before the kernel redirected the connection to our socket (REDIRECT in
+    /// iptables-extensions(8)); `nil` if the connection was not redirected.
     init?(original descriptor: Int32) {
         // SO_ORIGINAL_DST, IP6T_SO_ORIGINAL_DST. A socket of IPv6 may carry IPv4.
         for level in [Int32(IPPROTO_IP), Int32(IPPROTO_IPV6)] {
@@ -80,7 +80,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
                 unsafe getsockopt($0, level, heimdallr_original_destination, $1, $2)
             }
             guard let address else { continue }
-            // The kernel knows connections that it did not redirect, too.
+            // The kernel also answers for connections that it did not redirect. Then both addresses are equal.
             if let own = SocketAddress(own: descriptor), own.port == address.port,
                 NumericAddress(own) == NumericAddress(address)
             {
@@ -106,7 +106,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         self = address
     }
 
-    /// 0 for a path.
+    /// Port; 0 for a Unix socket.
     public var port: UInt16 {
         switch kind {
         case .ipv4(_, let port), .ipv6(_, _, _, let port): port
@@ -122,7 +122,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Without port and brackets; the path of a Unix socket.
+    /// The IP address without port and brackets, or the path of a Unix socket.
     public var host: String {
         switch kind {
         case .ipv4(let address, _):
@@ -151,7 +151,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Passes the kernel's form to `body`.
+    /// Lends this address to `body` in the kernel's form.
     func withKernelForm<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) throws(SystemError) -> Result {
         switch kind {
         case .ipv4(let host, let port):
@@ -179,7 +179,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Lends an address of the C library's, and its size, as its calls take them.
+/// Lends an address structure of the C library, and its size, as system calls take them.
 func withKernelAddress<Address, Result>(
     _ address: inout Address, _ body: (UnsafeMutablePointer<sockaddr>, socklen_t) -> Result
 ) -> Result {

@@ -1,9 +1,9 @@
 import Glibc
 
-/// Memory for buffers that are used for a moment only. Waiting connections hold none. Connections served one after the
-/// other share the same memory, which is still in the processor's caches. Loop's thread only.
+/// Spare memory for buffers that are used only briefly. A waiting connection holds no memory. Connections served one
+/// after the other share memory that is still in the processor's caches. Loop's thread only.
 @safe public final class SpareBuffers {
-    /// Bytes of each; the memory of a larger buffer is freed instead.
+    /// Size of each spare in bytes. Memory of another size is freed instead.
     public static let size = 64 * 1024
 
     private let limit: Int
@@ -21,7 +21,7 @@ import Glibc
         while let spare = unsafe spares.popLast() { unsafe free(spare.baseAddress) }
     }
 
-    /// `nil` when none is left.
+    /// Returns a spare; `nil` when none is left.
     func take() -> UnsafeMutableRawBufferPointer? { unsafe spares.popLast() }
 
     func keep(_ memory: UnsafeMutableRawBufferPointer) -> Bool {
@@ -32,9 +32,9 @@ import Glibc
 }
 
 extension ByteBuffer {
-    /// Takes the memory of a spare buffer, or else allocates that size.
-    /// - Parameter makes: `false` delays the allocation to the first byte when no spare is left. For small contents in
-    ///   many buffers at once.
+    /// Takes a spare's memory; if none is left, allocates memory of that size.
+    /// - Parameter makes: `false` allocates nothing if no spare is left. The buffer then grows with its bytes, which
+    ///   suits many buffers with little content.
     public mutating func borrow(from spares: SpareBuffers, makes: Bool = true) {
         guard capacity == 0 else { return }
         if let spare = unsafe spares.take() {
@@ -44,7 +44,7 @@ extension ByteBuffer {
         }
     }
 
-    /// Gives the memory away. The buffer must be empty.
+    /// Gives the memory back to the spares. The buffer must be empty.
     public mutating func giveBack(to spares: SpareBuffers) {
         precondition(isEmpty)
         guard capacity > 0 else { return }

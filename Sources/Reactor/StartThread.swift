@@ -2,8 +2,8 @@ import CLinux
 import Glibc
 
 /// Runs `work` on a new, detached thread.
-/// - Parameter name: shown by ps(1) and debuggers; at most 15 characters count (pthread_setname_np(3)).
-/// - Throws: `SystemError` when the kernel gives no thread; `work` is not run then.
+/// - Parameter name: name for ps(1) and debuggers, cut to 15 characters (pthread_setname_np(3)).
+/// - Throws: `SystemError` when the kernel gives no thread; `work` does not run then.
 public func startThread(_ name: String, _ work: @escaping @Sendable () -> Void) throws(SystemError) {
     var thread = pthread_t()
     let context = unsafe Unmanaged.passRetained(Work(work))

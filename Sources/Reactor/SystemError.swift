@@ -13,7 +13,7 @@ public struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
 
     public var description: String {
         var text = [CChar](repeating: 0, count: 128)
-        // strerror_r(3), the GNU form: may return its own string instead of filling the buffer.
+        // The GNU form of strerror_r(3) may return a constant string instead of filling the buffer.
         let message = unsafe text.withUnsafeMutableBufferPointer { buffer in
             unsafe String(cString: heimdallr_strerror(code, buffer.baseAddress, buffer.count))
         }

@@ -7,7 +7,7 @@ struct UnixSocketFile: Sendable {
     private let device: dev_t
     private let inode: ino_t
 
-    /// Keeps two loops of this process from closing at the same time.
+    /// Serializes `removeAtOnce` among the loops of this process.
     private static let turn = Mutex(())
 
     /// Removes the file, unless another process has replaced it. Never waits for another process.
@@ -22,8 +22,8 @@ struct UnixSocketFile: Sendable {
     }
 
     /// Removes the file on another thread, which waits at most a second for the folder's lock. The socket refuses
-    /// connections from now on and is closed last: until then no other file can have the same inode.
-    /// - Returns: `false` when no thread could be started. Then the file stays, and the next listener replaces it.
+    /// connections from now on. It is closed after the removal: until then, no other file can get the same inode.
+    /// - Returns: `false` if no thread could be started. The file then stays, and the next listener replaces it.
     func removeLater(closing descriptor: Int32) -> Bool {
         _ = shutdown(descriptor, Int32(SHUT_RDWR))
         let work: @Sendable () -> Void = {
@@ -42,11 +42,11 @@ struct UnixSocketFile: Sendable {
     }
 
     /// Binds `descriptor` to `path`. Replaces a socket file without a listener.
-    /// - Parameter mode: users that may connect, since connecting takes write permission (unix(7)). The mode is never
-    ///   wider than this.
+    /// - Parameter mode: permissions of the file. Connecting needs write permission (unix(7)). The file never has wider
+    ///   permissions.
     /// - Throws: `SystemError`: EADDRINUSE for a socket with a listener, EEXIST for a file of another kind.
     static func bind(_ descriptor: Int32, _ address: SocketAddress, path: String, mode: UInt16) throws(SystemError) {
-        // bind(2) takes the mode from the socket, less the umask.
+        // bind(2) gives the file the socket's mode, reduced by the umask.
         try check("fchmod", fchmod(descriptor, mode_t(mode)))
         try makeWay(for: path)
         try check("bind", try unsafe address.withKernelForm { unsafe Glibc.bind(descriptor, $0, $1) })
@@ -61,7 +61,7 @@ struct UnixSocketFile: Sendable {
         inode = status.st_ino
     }
 
-    /// Throws where no socket can be made at the path. A socket that is there already is no fault.
+    /// Throws if no socket can be made at the path. An existing socket there is no fault.
     static func probe(_ path: String) throws(SystemError) {
         if let status = status(path), status.st_mode & S_IFMT != S_IFSOCK { throw SystemError("bind", code: EEXIST) }
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
@@ -75,7 +75,7 @@ struct UnixSocketFile: Sendable {
         try check("unlink", unsafe unlink(path))
     }
 
-    /// Whether a process listens there. Only a refused connection proves that none does.
+    /// Whether a process may be listening at the path. Only a refused connection proves that none is.
     private static func answers(_ path: String) throws(SystemError) -> Bool {
         let probe = try check("socket", socket(AF_UNIX, heimdallr_stream_flags, 0))
         defer { close(probe) }
@@ -89,15 +89,15 @@ struct UnixSocketFile: Sendable {
     }
 }
 
-/// Locks a folder against other processes of this kind while a socket file is checked and replaced. Without it, two
-/// processes that start at once would each take the other's file for a dead one. The lock is on the folder itself and
-/// leaves no file.
+/// A lock on a folder against other heimdallr-proxy processes, held while a socket file is checked and replaced.
+/// Without the lock, two processes that start at once could each remove the other's new file. The folder itself is
+/// locked, so no lock file remains.
 struct FolderLock: ~Copyable {
-    /// Negative when the folder can't be opened. Then there is no lock.
+    /// The open folder; negative if it can't be opened. Then there is no lock.
     private let descriptor: Int32
     let isOthers: Bool
 
-    /// - Parameter patiently: wait up to a second for the lock. Not on a loop.
+    /// - Parameter patiently: waits up to a second for the lock. Must not be used on a loop.
     init(of path: String, patiently: Bool) {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -110,7 +110,7 @@ struct FolderLock: ~Copyable {
         var isOthers = true
         while tries > 0, isOthers {
             tries -= 1
-            // File systems without locks return another error: no process to wait for.
+            // File systems without locks return another error. Then there is no process to wait for.
             isOthers = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)
             if isOthers, tries > 0 { usleep(10_000) }
         }

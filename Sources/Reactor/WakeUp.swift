@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// A signal for a thread that waits in poll(2) or epoll_wait(2): the descriptor is readable until `clear`. eventfd(2). Any
-/// thread.
+/// A signal for a thread that waits in poll(2) or epoll_wait(2). After `wake`, the descriptor is readable until
+/// `clear`. eventfd(2). Safe on any thread.
 public struct WakeUp: ~Copyable, Sendable {
     public let descriptor: Int32
 

@@ -1,9 +1,9 @@
 import CLibssl
 import Cryptography
 
-/// The certificates that a server takes from its clients.
+/// Verification of client certificates by a server.
 public struct ClientVerification: Sendable {
-    /// DER of the authorities.
+    /// DER of the authorities that a client certificate must lead to.
     public var anchors: [[UInt8]]
     public var isRequired: Bool
 
@@ -15,18 +15,18 @@ public struct ClientVerification: Sendable {
 
 /// A client's verified certificate.
 public struct ClientCertificate: Sendable, Equatable {
-    /// RFC 2253, with escapes for characters outside ASCII: `CN=worker,O=Example`. Empty for a longer one than 4096 bytes.
+    /// Subject by RFC 2253, with escapes for characters outside ASCII: `CN=worker,O=Example`. Empty if over 4096 bytes.
     public let subject: String
-    /// Alternative names: `DNS:worker.example`, `URI:spiffe://example/worker`, `email:a@example`. Names of other kinds, and
-    /// those with bytes outside visible ASCII, are left out.
+    /// Alternative names: `DNS:worker.example`, `URI:spiffe://example/worker`, `email:a@example`. Names of other kinds
+    /// and names with bytes outside visible ASCII are left out.
     public let names: [String]
 
-    /// The subject, or else the first alternative name; at most 256 characters.
+    /// The subject, or the first alternative name if the subject is empty; at most 256 characters.
     public var name: String? { (subject.isEmpty ? names.first : subject).map { String($0.prefix(256)) } }
 
     private static let maxSubject = 4096
 
-    /// The certificate of a connection's client, verified by libssl; `nil` if the client showed none.
+    /// Reads the client's certificate, verified by libssl; `nil` if the client sent none.
     /// SSL_get0_peer_certificate(3), SSL_get_verify_result(3).
     init?(of tls: OpaquePointer) {
         guard let certificate = unsafe SSL_get0_peer_certificate(tls), unsafe SSL_get_verify_result(tls) == X509_V_OK

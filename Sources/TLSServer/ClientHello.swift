@@ -1,14 +1,14 @@
-/// The first message of a TLS client (RFC 8446, section 4.1.2), read without libssl and without consuming it. It shows the
-/// server name before the proxy decides whether to open the TLS.
+/// The first message of a TLS client (RFC 8446, section 4.1.2), read without libssl and without consuming the bytes.
+/// Its server name lets the proxy decide whether to open the TLS.
 public enum ClientHello: Sendable, Equatable {
     /// The message is incomplete.
     case partial
-    /// - Parameter serverName: in lower case (RFC 6066, section 3); `nil`: it names no host.
+    /// - Parameter serverName: in lower case (RFC 6066, section 3); `nil` if the message names no host.
     case whole(serverName: String?)
-    /// No ClientHello, or one too long.
+    /// The bytes are no ClientHello, or a too long one.
     case malformed
 
-    /// Limit of the bytes on the wire, as in libssl.
+    /// Limit of the message's bytes on the wire: the same as libssl's.
     public static let maxBytes = 16 * 1024
 
     private static let handshake: UInt8 = 0x16

@@ -3,16 +3,16 @@ import Reactor
 /// The answer to the server name of a ClientHello.
 public enum ContextChoice {
     case serve(TLSServerContext)
-    /// With the alert unrecognized_name.
+    /// Ends the handshake with the alert unrecognized_name.
     case refuse
-    /// The handshake waits for a decision, within its time. The closure gets it at once, and must not use the stream.
+    /// The handshake waits for a later decision. The closure is called at once, and must not use the stream.
     case later((LateDecision) -> Void)
 
-    /// `nil` refuses the client.
+    /// - Parameter context: `nil` refuses the client.
     public init(_ context: TLSServerContext?) { self = context.map { .serve($0) } ?? .refuse }
 }
 
-/// The context for a handshake that waits. Any thread; only the first decision counts.
+/// Decides the context of a waiting handshake. Any thread. Only the first decision has an effect.
 public struct LateDecision: Sendable {
     private final class Waiting {
         weak var stream: TLSServerStream?

@@ -1,4 +1,4 @@
-/// A reader of a handshake message's bytes, from the front (RFC 8446, section 3).
+/// A reader of the bytes of a handshake message, from front to end (RFC 8446, section 3).
 struct MessageReader {
     /// The bytes not read yet.
     private(set) var rest: ArraySlice<UInt8>
@@ -18,7 +18,7 @@ struct MessageReader {
 
     mutating func integer(_ width: Int) -> Int? { bytes(width)?.rest.reduce(0) { $0 << 8 | Int($1) } }
 
-    /// The content of a vector, behind its length (section 3.4).
+    /// Reads a vector: its length in `width` bytes, then its content (section 3.4).
     mutating func vector(_ width: Int) -> MessageReader? {
         guard let count = integer(width) else { return nil }
         return bytes(count)

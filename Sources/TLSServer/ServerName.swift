@@ -2,7 +2,7 @@ import WireText
 
 /// The name in a ClientHello's extension server_name (RFC 6066 section 3).
 enum ServerName {
-    /// - Parameter content: of the extension, as the client sent it.
+    /// - Parameter content: content of the extension, as sent by the client.
     /// - Returns: the name in lower case; `nil` unless the extension holds exactly one host name of ASCII letters,
     ///   digits, `-`, `.` and `_`.
     static func parse(_ content: MessageReader) -> String? {

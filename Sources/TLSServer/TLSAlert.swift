@@ -12,11 +12,11 @@ public struct TLSAlert: Sendable, Hashable, CustomStringConvertible {
     static let closeNotify = TLSAlert(number: UInt8(SSL3_AD_CLOSE_NOTIFY))
     static let noRenegotiation = TLSAlert(number: UInt8(TLS1_AD_NO_RENEGOTIATION))
 
-    /// The name in the RFC: `unknown_ca`. SSL_alert_desc_string_long(3).
+    /// Name of the alert in RFC 8446, such as `unknown_ca`. SSL_alert_desc_string_long(3).
     public var description: String {
         guard let words = unsafe SSL_alert_desc_string_long(Int32(number)) else { return "alert_\(number)" }
         let name = unsafe String(cString: words)
-        // libssl 3.0 has no word for it (RFC 8446 section 6.2).
+        // libssl 3.0 has no name for this alert (RFC 8446 section 6.2).
         if number == UInt8(SSL_AD_CERTIFICATE_REQUIRED) { return "certificate_required" }
         guard name != "unknown" else { return "alert_\(number)" }
         return String(name.lowercased().map { $0 == " " ? "_" : $0 })

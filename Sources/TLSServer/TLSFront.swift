@@ -1,13 +1,13 @@
 import CLibssl
 import Cryptography
 
-/// The context in which every connection begins, until its ClientHello chooses another. Its ticket keys are those of the
-/// process: they come from libssl, and serve all hosts. A ticket of another host has another session context, and is refused.
+/// The context in which every connection begins, until its ClientHello chooses another. libssl makes its ticket keys,
+/// which serve all hosts of the process. The session context differs by host, so a ticket of another host is refused.
 enum TLSFront {
     /// SSL_CTX, never freed.
     nonisolated(unsafe) private static let context: Result<OpaquePointer, CryptographyError> = unsafe make()
 
-    /// A connection for the server's side, owned by the caller. SSL_new(3), SSL_set_bio(3).
+    /// Makes a connection in the server's role, which the caller owns. SSL_new(3), SSL_set_bio(3).
     static func newConnection(on wire: TLSWire) throws(CryptographyError) -> OpaquePointer {
         ERR_clear_error()
         guard let tls = unsafe SSL_new(try context.get()) else { throw Libssl.failure("SSL_new") }
@@ -20,7 +20,7 @@ enum TLSFront {
         return unsafe tls
     }
 
-    /// Lets libssl's callbacks find the stream, which frees the connection at its own end.
+    /// Lets libssl's callbacks find the stream. The stream outlives `tls`, because its `deinit` frees `tls`.
     static func set(owner: TLSServerStream, of tls: OpaquePointer) {
         _ = unsafe heimdallr_set_owner(tls, Unmanaged.passUnretained(owner).toOpaque())
     }

@@ -1,24 +1,24 @@
 import CLibssl
 import Cryptography
 
-/// A certificate and its key, for TLS connections under one name: TLS 1.2 and 1.3, without renegotiation, compression and
-/// early data. Immutable, so safe on any thread.
+/// A certificate and its key, for TLS connections to one server name: TLS 1.2 and 1.3, without renegotiation,
+/// compression and early data. Immutable, so safe on any thread.
 @safe public final class TLSServerContext: Sendable {
-    /// SSL_CTX, freed in `deinit`. libssl counts its own references.
+    /// SSL_CTX, released in `deinit`. Connections hold their own references.
     nonisolated(unsafe) private let context: OpaquePointer
     private let session: [UInt8]
 
     /// - Parameters:
-    ///   - certificates: DER, our own first, then those that lead to its issuer.
-    ///   - key: of the first certificate.
-    ///   - session: a session is resumed only where these bytes and `clients` are the same. They name everything that a
-    ///     session must not cross: authority, host, listener.
-    ///   - clients: certificates of clients; `nil`: they are not asked for any.
-    /// - Throws: `CryptographyError`, when the key does not fit the certificate, too.
+    ///   - certificates: DER of the server's own certificate, then of its chain of issuers.
+    ///   - key: key of the first certificate.
+    ///   - session: identifies the authority, host and listener. A session is resumed only in a context with the same
+    ///     `session` and `clients`.
+    ///   - clients: verification of client certificates; `nil` requests none.
+    /// - Throws: `CryptographyError`, also when the key does not fit the certificate.
     public init(
         certificates: [[UInt8]], key: SigningKey, session: [UInt8], clients: ClientVerification? = nil
     ) throws(CryptographyError) {
-        // A resumed session is not verified again.
+        // A resumed session does not verify the client again, so `clients` is a part of the session context.
         var names = try Digest.sha256(session)
         if let clients {
             names.append(clients.isRequired ? 1 : 0)
@@ -79,8 +79,8 @@ import Cryptography
         }
     }
 
-    /// Serves a connection whose ClientHello is being read. SSL_set_SSL_CTX(3) takes over the certificate, but not the
-    /// session context and the verification.
+    /// Makes a connection, whose ClientHello is being read, use this context. SSL_set_SSL_CTX(3) sets the certificate,
+    /// but not the session context and the verification.
     func serve(_ tls: OpaquePointer) -> Bool {
         guard unsafe SSL_set_SSL_CTX(tls, context) != nil else { return false }
         unsafe SSL_set_verify(tls, SSL_CTX_get_verify_mode(context), nil)

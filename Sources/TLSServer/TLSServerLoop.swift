@@ -1,19 +1,19 @@
 import Reactor
 
-/// The TLS connections of one loop that must make progress: those in a handshake, and those closed with unsent bytes. Limits
-/// their time and their number. Loop's thread only.
+/// The TLS connections of one loop that are in a handshake, or closed with unsent bytes. Limits their time and their
+/// number. Loop's thread only.
 public final class TLSServerLoop {
     let loop: EventLoop
     let spares = SpareBuffers()
     private let limit: Int
     private let patience: Duration
-    /// Next deadline first.
+    /// Connections that have a deadline, the next deadline first.
     private var waiting: [(stream: TLSServerStream, deadline: LoopTime)] = []
     private var timer: LoopTimer?
 
     /// - Parameters:
-    ///   - limit: number of connections; at least 1. One more ends the oldest.
-    ///   - patience: time for a handshake, or for the client to take some of the last bytes.
+    ///   - limit: limit of connections; at least 1. Beyond the limit, a new connection ends the oldest.
+    ///   - patience: time for a handshake, or for the client to read some of the last bytes.
     public init(on loop: EventLoop, limit: Int = 256, patience: Duration = .seconds(10)) {
         self.loop = loop
         self.limit = limit
@@ -21,7 +21,7 @@ public final class TLSServerLoop {
         timer = LoopTimer(on: loop) { [unowned self] in deadlinePassed() }
     }
 
-    /// Gives a connection its time, from now on.
+    /// Starts or restarts the deadline of a connection.
     func await(_ stream: TLSServerStream) {
         forget(stream)
         if waiting.count >= limit { waiting.removeFirst().stream.giveUp() }

@@ -48,7 +48,7 @@ extension TLSServerStream {
         wire.carrier.close()
     }
 
-    /// Ends a connection that has used up its time, or has to make room.
+    /// Ends a connection whose deadline has passed, or that exceeds the limit.
     func giveUp() {
         switch phase {
         case .handshaking: fail(.abandoned, SystemError("SSL_accept", code: ETIMEDOUT))
@@ -66,7 +66,7 @@ extension TLSServerStream {
         report(received.map { .alert($0) } ?? .silent)
     }
 
-    // MARK: The carrier's
+    // MARK: Facts of the carrier
 
     public var unacknowledged: Int { wire.carrier.unacknowledged + wire.unsent }
 

@@ -3,7 +3,7 @@ import Reactor
 
 // The handshake, driven by the carrier's readiness.
 extension TLSServerStream {
-    /// Goes on until the handshake is done or needs more of the client. SSL_accept(3), SSL_get_error(3).
+    /// Continues until the handshake is done or needs more bytes from the client. SSL_accept(3), SSL_get_error(3).
     func advance() {
         ERR_clear_error()
         let code = unsafe SSL_accept(tls)
@@ -13,7 +13,7 @@ extension TLSServerStream {
         case SSL_ERROR_NONE: opened()
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_CLIENT_HELLO_CB: break
         case SSL_ERROR_ZERO_RETURN: fail(.ended, fault("SSL_accept"))
-        default: fail(howItFailed, fault("SSL_accept"))
+        default: fail(failedEnd, fault("SSL_accept"))
         }
     }
 
@@ -33,7 +33,7 @@ extension TLSServerStream {
         handler?.ready(wire.isEnding ? [.readable, .writable, .peerClosed] : [.readable, .writable])
     }
 
-    /// The client's certificate; `nil` before the end of the handshake, and for a client that has shown none.
+    /// The client's certificate; `nil` before the end of the handshake, and if the client sent none.
     public var clientCertificate: ClientCertificate? {
         guard case .open = phase else { return nil }
         return unsafe ClientCertificate(of: tls)
@@ -48,7 +48,7 @@ extension TLSServerStream {
         return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
     }
 
-    private var howItFailed: HandshakeEnd {
+    private var failedEnd: HandshakeEnd {
         if let received { return .alert(received) }
         return switch wire.end {
         case .endOfStream: .ended
@@ -57,7 +57,7 @@ extension TLSServerStream {
         }
     }
 
-    /// Ends the handshake. The handler hears of it in the next turn.
+    /// Ends the handshake with a failure. The handler is called in the next turn.
     func fail(_ end: HandshakeEnd, _ error: SystemError) {
         phase = .failed(error)
         server.forget(self)
@@ -67,7 +67,7 @@ extension TLSServerStream {
         report?(end)
     }
 
-    /// Goes on with a handshake that waits for its context.
+    /// Continues a handshake that waits for its context.
     func decide(_ context: TLSServerContext?) {
         guard case .handshaking = phase, case .waiting = hello else { return }
         hello = .decided(context)
@@ -79,7 +79,7 @@ extension TLSServerStream {
     enum HelloAnswer {
         case goOn
         case alert(Int32)
-        /// libssl asks again when the handshake goes on.
+        /// libssl asks again when `advance` is called.
         case wait
     }
 
@@ -99,7 +99,7 @@ extension TLSServerStream {
         return unsafe context?.serve(tls) == true ? .goOn : .alert(SSL_AD_INTERNAL_ERROR)
     }
 
-    /// SSL_client_hello_get0_ext(3)
+    /// Sets `serverName`. SSL_client_hello_get0_ext(3)
     /// - Returns: `false` for a malformed name.
     private func readServerName() -> Bool {
         var bytes: UnsafePointer<UInt8>?
@@ -111,14 +111,14 @@ extension TLSServerStream {
         return true
     }
 
-    /// A message in one direction. SSL_set_msg_callback(3)
+    /// Notes alerts and handshake messages, sent or received. SSL_set_msg_callback(3)
     func heard(_ type: Int32, isSent: Bool, _ bytes: UnsafeRawBufferPointer) {
         switch type {
         case SSL3_RT_ALERT where bytes.count == 2:
             let alert = TLSAlert(number: unsafe bytes[1])
             guard alert != .closeNotify else { return }
             if isSent { sent = alert } else { received = alert }
-            // libssl would answer any number of attempts to renegotiate, within one read.
+            // Within one read, libssl would answer any number of attempts to renegotiate.
             if isSent, alert == .noRenegotiation { wire.isStopped = true }
         case SSL3_RT_HANDSHAKE where !isSent: heardKeyUpdate()
         default: break

@@ -2,37 +2,37 @@ import CLibssl
 import Cryptography
 import Reactor
 
-/// The server's side of TLS on any stream of bytes. A reader or writer finds `wouldBlock` until the handshake is done. The
-/// client's end without close_notify is a failure, never an orderly end. Loop's thread only.
+/// The server's side of TLS on any byte stream. Reads and writes return `wouldBlock` until the handshake is done. An
+/// end of the client without close_notify is a failure, never an orderly end. Loop's thread only.
 @safe public final class TLSServerStream: ByteStream, ReadinessHandler, NextTurnHandler {
     enum Phase {
         case handshaking
         case open
         case failed(SystemError)
-        /// Closed by the owner; the carrier takes the last bytes.
+        /// Closed by the owner, but the carrier has not taken all bytes yet.
         case leaving
         case closed
     }
 
     enum Writing {
         case open
-        /// The owner has ended it; close_notify is on its way, or waits for the handshake.
+        /// The owner has ended writing. close_notify is unsent, or waits for the end of the handshake.
         case ending
         case ended
     }
 
-    /// State of the ClientHello's answer.
+    /// Choice of the context by the ClientHello.
     enum Hello {
         case awaited((String?) -> ContextChoice)
-        /// The ClientHello has come; its context is not decided yet.
+        /// The ClientHello has arrived; its context is not decided yet.
         case waiting
         /// `nil`: no context is available.
         case decided(TLSServerContext?)
     }
 
-    /// Key updates, one after the other without application data, that a client may send.
+    /// Limit of consecutive key updates from a client without application data between them.
     private static let maxSilence = 32
-    /// Records read at most in one call, since a record may hold a single byte.
+    /// Limit of records read in one call, because a record may hold a single byte.
     private static let maxRecords = 64
 
     let wire: TLSWire
@@ -42,9 +42,9 @@ import Reactor
     var handler: (any ReadinessHandler)?
     var phase = Phase.handshaking
     var writing = Writing.open
-    /// The last answer of all reads to come.
+    /// Result of all further reads, once the client's side has ended.
     private(set) var readEnd: Transferred?
-    /// `nil` after the last call.
+    /// Receives the result of the handshake; `nil` after the last call.
     var report: ((HandshakeEnd) -> Void)?
     var hello: Hello
     var serverName: String?
@@ -54,14 +54,14 @@ import Reactor
     private var isNoticed = false
 
     /// - Parameters:
-    ///   - carrier: carries the encrypted bytes. Belongs to this stream from now on.
-    ///   - received: bytes that were read from the carrier already.
-    ///   - isEnding: whether the carrier has announced the client's end already.
-    ///   - server: of the carrier's loop.
-    ///   - choose: answers the client's server name, in lower case. Called once, within the handshake, and must not use
-    ///     this stream.
-    ///   - report: hears how the handshake ended, unless the owner closes the stream before.
-    /// - Throws: `CryptographyError.libcrypto` without memory.
+    ///   - carrier: stream of the encrypted bytes. This stream takes ownership.
+    ///   - received: bytes already read from the carrier.
+    ///   - isEnding: whether the carrier has already announced the client's end.
+    ///   - server: the limits of the carrier's loop.
+    ///   - choose: chooses the context by the client's server name, in lower case. Called once, within the handshake.
+    ///     It must not use this stream.
+    ///   - report: receives the result of the handshake, unless the owner closes the stream before.
+    /// - Throws: `CryptographyError.libcrypto` when memory is lacking.
     public init(
         on carrier: any ByteStream, received: consuming ByteBuffer = ByteBuffer(), isEnding: Bool = false,
         server: TLSServerLoop, choose: @escaping (String?) -> ContextChoice,
@@ -81,7 +81,7 @@ import Reactor
         try wire.carrier.register(self)
         self.handler = handler
         server.await(self)
-        // No edge may come for bytes that were received before.
+        // epoll may report no edge for bytes that were received before.
         notice()
     }
 
@@ -102,7 +102,7 @@ import Reactor
         }
     }
 
-    /// Reports readiness in the next turn that no edge of the carrier reports.
+    /// Calls the handler in the next turn, for readiness that no edge of the carrier reports.
     func notice() {
         guard !isNoticed else { return }
         isNoticed = true
@@ -145,13 +145,13 @@ import Reactor
         case .endOfStream, .failed:
             readEnd = step
             leftBehind()
-            // The reader takes a short read for the last one before the next edge.
+            // After a short read, the reader waits for an edge. `notice` stands in for it.
             if count > 0 { notice() }
         }
         return count > 0 ? .bytes(count) : step
     }
 
-    /// Reads from one record. SSL_read_ex(3), SSL_get_error(3).
+    /// Reads bytes of one record. SSL_read_ex(3), SSL_get_error(3).
     private func decrypt(into buffer: inout ByteBuffer, limit: Int) -> Transferred {
         ERR_clear_error()
         var count = 0
@@ -171,14 +171,14 @@ import Reactor
         }
     }
 
-    /// A message of the handshake protocol that came after the handshake.
+    /// Counts a message of the handshake protocol that arrives after the handshake.
     func heardKeyUpdate() {
         guard case .open = phase else { return }
         silence += 1
         if silence > Self.maxSilence { wire.isStopped = true }
     }
 
-    /// Clears libssl's errors and names the reason for a failure of libssl: the carrier's, if that is the cause.
+    /// Clears libssl's errors and returns the reason for a failure of libssl: the carrier's error, if it is the cause.
     func fault(_ call: String) -> SystemError {
         ERR_clear_error()
         switch wire.end {
@@ -221,8 +221,8 @@ import Reactor
         return done == 0 && total > 0 ? .wouldBlock : .bytes(done)
     }
 
-    /// Makes one record. SSL_write_ex(3)
-    /// - Returns: number of bytes in it; 0 for a failure.
+    /// Encrypts one record. SSL_write_ex(3)
+    /// - Returns: number of plain bytes in the record; 0 for a failure.
     private func encrypt(_ bytes: Span<UInt8>) -> Int {
         ERR_clear_error()
         var count = 0
@@ -231,7 +231,7 @@ import Reactor
         return code == 1 ? count : 0
     }
 
-    /// Sends the waiting bytes. Ends the carrier's side behind close_notify.
+    /// Sends the waiting bytes. After close_notify, ends the carrier's side.
     func flush() {
         wire.flush()
         guard writing == .ending, case .open = phase, wire.unsent == 0 else { return }

@@ -1,12 +1,12 @@
 import CLibssl
 import Reactor
 
-/// The encrypted side of a connection: libssl's BIO on a byte stream (BIO_meth_new(3)). Bytes of libssl that the stream does
-/// not take wait here, so libssl never waits with a record half written. Loop's thread only.
+/// The encrypted side of a connection: libssl's BIO on a byte stream (BIO_meth_new(3)). It buffers bytes that the
+/// stream does not take yet, so a write of libssl never blocks with half a record. Loop's thread only.
 final class TLSWire {
-    /// Bytes of one read.
+    /// Limit of bytes in one read.
     private static let batch = SpareBuffers.size
-    /// A client that makes libssl answer more than this without reading it is cut off.
+    /// Limit of unsent bytes. A client that makes libssl answer, and does not read the answers, is then cut off.
     private static let maxWaiting = 256 * 1024
 
     let carrier: any ByteStream
@@ -15,16 +15,16 @@ final class TLSWire {
     private var outgoing = ByteBuffer()
     private var canRead = true
     private var canWrite = true
-    /// The client's end has been announced, so a short read is not the last one.
+    /// Whether the client's end was announced. No edge follows, so reads go on even after a short read.
     private(set) var isEnding: Bool
     /// The carrier's end or failure.
     private(set) var end: Transferred?
-    /// libssl gets no more bytes.
+    /// Whether libssl gets no more bytes.
     var isStopped = false
-    /// The owner wants the connection cut.
+    /// Whether the owner wants the connection reset.
     var isCut = false
 
-    /// - Parameter received: the first bytes of the client, already read from the carrier.
+    /// - Parameter received: the client's first bytes, already read from the carrier.
     init(_ carrier: any ByteStream, received: consuming ByteBuffer, isEnding: Bool, spares: SpareBuffers) {
         self.carrier = carrier
         self.spares = spares
@@ -44,11 +44,11 @@ final class TLSWire {
         if !readiness.isDisjoint(with: [.peerClosed, .failed]) { isEnding = true }
     }
 
-    /// Gives the waiting bytes to the carrier. Gives the memory of empty buffers back.
+    /// Writes the waiting bytes to the carrier. Returns the memory of empty buffers to the spares.
     func flush() {
         while canWrite, !outgoing.isEmpty {
             switch carrier.write(from: &outgoing) {
-            // A short write: room is a new edge.
+            // After a short write, an edge reports new room.
             case .bytes: canWrite = outgoing.isEmpty
             case .wouldBlock: canWrite = false
             case .endOfStream: fail(.endOfStream)
@@ -66,7 +66,7 @@ final class TLSWire {
 
     // MARK: For libssl
 
-    /// - Returns: the number of bytes; `nil` when there are none.
+    /// - Returns: the number of bytes copied; `nil` if none are available.
     private func read(into room: UnsafeMutableRawBufferPointer) -> Int? {
         guard !isStopped else { return nil }
         if incoming.isEmpty { fill() }
@@ -83,7 +83,7 @@ final class TLSWire {
         guard canRead, end == nil else { return }
         incoming.borrow(from: spares)
         switch carrier.read(into: &incoming, limit: Self.batch) {
-        // A short read: the next byte is a new edge.
+        // After a short read, an edge reports the next byte.
         case .bytes(let count): canRead = count == Self.batch || isEnding
         case .wouldBlock: canRead = false
         case .endOfStream: end = .endOfStream
@@ -99,7 +99,7 @@ final class TLSWire {
         return true
     }
 
-    /// A BIO on this object, which must outlive it.
+    /// Makes a BIO on this object. This object must outlive the BIO.
     func makeBIO() -> OpaquePointer? {
         guard let method = unsafe Self.method, let bio = unsafe BIO_new(method) else { return nil }
         unsafe BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
