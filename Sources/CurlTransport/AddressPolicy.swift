@@ -1,13 +1,13 @@
 public import Reactor
 
-/// Decides which addresses may be dialled. Judges the resolved address at the time of dialling, so that no name and no
-/// notation avoids it.
+/// A policy for the addresses that may be dialled. It judges the resolved address at the time of dialling, so no name
+/// and no notation can avoid it.
 public struct AddressPolicy: Sendable, Equatable {
     public enum Verdict: Sendable, Equatable {
         case allowed
-        /// Loopback, link-local, private, multicast, metadata or reserved, or this machine's own; and not listed.
+        /// An unlisted address that is loopback, link-local, private, multicast, metadata, reserved, or this machine's.
         case denied
-        /// A listener of this process.
+        /// Address of a listener of this process.
         case own
     }
 
@@ -17,7 +17,7 @@ public struct AddressPolicy: Sendable, Equatable {
         let low: UInt64
         let bits: Int
 
-        /// Reads `10.0.0.0/8` or `fd00::/8`; `nil` when it is neither.
+        /// Reads a block such as `10.0.0.0/8` or `fd00::/8`, or a single address; `nil` for other text.
         public init?(_ text: String) {
             let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
             let numeric = SocketAddress(numericHost: String(parts[0]), port: 0)
@@ -34,7 +34,7 @@ public struct AddressPolicy: Sendable, Equatable {
 
         /// - Parameters:
         ///   - high, low: an address of the block, IPv4 in its mapped form.
-        ///   - bits: prefix length, of 128.
+        ///   - bits: prefix length of the 128-bit form.
         public init(high: UInt64, low: UInt64, bits: Int) {
             self.high = high
             self.low = low
@@ -49,9 +49,9 @@ public struct AddressPolicy: Sendable, Equatable {
         }
     }
 
-    /// Listeners of this process. An unspecified address stands for all local ones.
+    /// Listeners of this process. An unspecified address stands for all local addresses.
     public var own = OwnListeners()
-    /// Allows only public addresses of other machines, and `exceptions`.
+    /// Whether only `exceptions` and public addresses of other machines are allowed.
     public var publicOnly = false
     public var exceptions: [Block] = []
 
@@ -62,15 +62,15 @@ public struct AddressPolicy: Sendable, Equatable {
         if own.contains(dialled, port: address.port) { return .own }
         guard publicOnly, !exceptions.contains(where: { $0.contains(dialled) }) else { return .allowed }
         if Self.special.contains(where: { $0.contains(dialled) }) { return .denied }
-        // Local services are private even on a public address.
+        // This machine's services count as private, even on a public address.
         return InterfaceAddresses.shared.contains(dialled) ? .denied : .allowed
     }
 
     static let loopback = ["127.0.0.0/8", "::1"].compactMap(Block.init)
 
-    /// The special-purpose blocks of IANA's registries (RFC 6890) that are not globally reachable, multicast, the
-    /// translation prefixes that lead to them (RFC 6052, 2765, 3056, 4380), and the one metadata address of a cloud
-    /// (168.63.129.16, Azure's) that lies in none of them.
+    /// Blocks that are not public: special-purpose blocks of IANA's registries (RFC 6890), multicast, and prefixes that
+    /// translate to such blocks (RFC 6052, 2765, 3056, 4380). Also 168.63.129.16, Azure's metadata address, which is in
+    /// no such block.
     private static let special = [
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
         "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",

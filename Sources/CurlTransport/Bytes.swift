@@ -1,5 +1,5 @@
 extension UnsafeRawBufferPointer {
-    /// The bytes as a span. The caller ensures that they outlive it.
+    /// The bytes as a span. The caller ensures that the bytes outlive the span.
     var span8: Span<UInt8> {
         @_lifetime(borrow self)
         get {
@@ -9,7 +9,7 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// A C handle in a class's constant, so that a property of it is not an unsafe one.
+/// A wrapper of a C handle. A class can store it in a property that is not marked unsafe.
 @safe struct OpaquePointerBox {
     @unsafe let pointer: UnsafeMutableRawPointer
     @unsafe init(_ pointer: UnsafeMutableRawPointer) { unsafe self.pointer = pointer }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A pool's counters of connections, and the end of the servers' certificates. Written by one loop only, so that
-/// counting takes no lock; read from any thread.
+/// A pool's counters of connections, and the end time of its servers' certificates. Only one loop writes them, so no
+/// lock is needed. Any thread may read them.
 public final class ConnectionCounts: Sendable, Equatable {
     private let openedCount = Atomic<UInt64>(0)
     private let reusedCount = Atomic<UInt64>(0)
@@ -13,13 +13,13 @@ public final class ConnectionCounts: Sendable, Equatable {
     /// Number of exchanges on reused connections.
     public var reused: UInt64 { reusedCount.load(ordering: .relaxed) }
     /// Earliest end of a certificate in the verified chain of the newest TLS connection, in seconds since 1970; `nil`
-    /// without one. A resumed session shows no certificate and changes nothing.
+    /// if there was none. A resumed session has no chain, so it does not change this value.
     public var certificateEnd: Int64? {
         let end = end.load(ordering: .relaxed)
         return end == 0 ? nil : end
     }
 
-    // One writer: a load and a store avoid the bus lock of `add`.
+    // With one writer, a load and a store suffice. They avoid the bus lock of `add`.
     func countOpened() { openedCount.store(openedCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
     public func countReused() { reusedCount.store(reusedCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
 

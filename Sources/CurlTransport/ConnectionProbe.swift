@@ -2,18 +2,18 @@ import CLibcurl
 import Glibc
 public import Reactor
 
-/// Makes one connection as a pool with these options would, reports the facts, and closes it. Sends nothing on it. For tools
-/// that explain faults. Blocks: not for the thread of a loop.
+/// Makes one connection as a pool with the same options would, reports the facts, and closes it without sending
+/// anything. For tools that explain faults. Blocks: must not be used on a loop.
 public struct ConnectionProbe: Sendable {
     public struct Facts: Sendable {
         public var failure: TransportError?
-        /// Time until TCP was connected; `nil`: TCP failed, or TLS on it.
+        /// Time until TCP was connected; `nil` if TCP or TLS failed.
         public var connectedAfter: Duration?
-        /// Time until the TLS handshake had ended.
+        /// Time until the end of the TLS handshake.
         public var securedAfter: Duration?
-        /// `TLSv1.3`
+        /// TLS version, such as `TLSv1.3`.
         public var version: String?
-        /// The server's chain in PEM, its own certificate first; at most eight. Verified only without a `failure`.
+        /// The server's chain in PEM, its own certificate first; at most eight. Verified only if `failure` is `nil`.
         public var certificates: [UInt8] = []
         public var asksForCertificate = false
     }
@@ -23,12 +23,12 @@ public struct ConnectionProbe: Sendable {
     private let options: PoolOptions
     private let origin: Origin
     private let hop: NextHop
-    /// The next proxy; `nil`: the origin itself is dialled.
+    /// The next proxy; `nil` if the origin itself is dialled.
     public var proxy: DialledHost? { hosts.first(where: \.isProxy) }
-    /// The hosts whose addresses are needed. The first one is dialled.
+    /// The hosts whose addresses are needed. The first host is dialled.
     public let hosts: [DialledHost]
 
-    /// - Throws: `TransportError` where the next proxy's URL is malformed.
+    /// - Throws: `TransportError` if the next proxy's URL is malformed.
     public init(_ options: PoolOptions, to origin: Origin) throws(TransportError) {
         self.options = options
         self.origin = origin
@@ -37,8 +37,8 @@ public struct ConnectionProbe: Sendable {
     }
 
     /// - Parameters:
-    ///   - reaching: `false`: only TCP to the first host, without a request to a next proxy.
-    ///   - limit: upper bound for all of it.
+    ///   - reaching: `false` connects by TCP to the first host only, without a request to a next proxy.
+    ///   - limit: time limit of the whole probe.
     public func run(reaching: Bool, names: Names, within limit: Duration) -> Facts {
         var facts = Facts()
         do throws(TransportError) { try run(reaching, names, limit, &facts) } catch { facts.failure = error }
@@ -74,7 +74,7 @@ public struct ConnectionProbe: Sendable {
         if facts.asksForCertificate { try waitForAlert(handle) }
     }
 
-    /// In TLS 1.3 a server refuses a client certificate, or the lack of one, after the handshake.
+    /// Waits for an alert, because a TLS 1.3 server refuses a client certificate, or its lack, after the handshake.
     private func waitForAlert(_ handle: EasyHandle) throws(TransportError) {
         guard let socket = handle.descriptor else { return }
         let deadline = ContinuousClock.now + .milliseconds(300)
@@ -86,7 +86,7 @@ public struct ConnectionProbe: Sendable {
             var byte: UInt8 = 0
             var count = 0
             let code = unsafe curl_easy_recv(handle.easy.pointer, &byte, 1, &count)
-            // Session tickets.
+            // libcurl read only session tickets.
             if code == CURLE_AGAIN { continue }
             if code != CURLE_OK { throw handle.error(for: code) }
             return

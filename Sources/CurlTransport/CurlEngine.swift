@@ -1,8 +1,8 @@
 import CLibcurl
 import Reactor
 
-/// A multi handle of libcurl on an event loop (libcurl-multi(3)): runs easy handles, which make connections and small calls.
-/// Loop's thread only.
+/// A multi handle of libcurl on an event loop (libcurl-multi(3)). It runs easy handles, which make connections and
+/// small calls. Loop's thread only.
 @safe final class CurlEngine {
     let loop: EventLoop
     let sockets: CurlSockets
@@ -12,13 +12,13 @@ import Reactor
     /// Shares TLS sessions between easy handles.
     private let share: OpaquePointerBox
     private var timer: LoopTimer?
-    /// libcurl asked to be called at once.
+    /// Whether libcurl asked to be called at once.
     private var isKicked = false
     private var isDriving = false
 
     /// - Parameters:
-    ///   - kept: number of connections that libcurl keeps. Past it, libcurl closes the oldest.
-    ///   - limit: number of connections above which further handles wait (CURLMOPT_MAX_TOTAL_CONNECTIONS(3)); 0 for none.
+    ///   - kept: number of connections that libcurl keeps. Above this number, libcurl closes the oldest connection.
+    ///   - limit: limit of connections, at which further handles wait (CURLMOPT_MAX_TOTAL_CONNECTIONS(3)); 0 for none.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(keeping kept: Int, limit: Int = 0, on loop: EventLoop) throws(TransportError) {
         LibcurlGlobal.initialize()
@@ -42,23 +42,23 @@ import Reactor
         try check(
             unsafe heimdallr_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, limit),
             "CURLMOPT_MAX_TOTAL_CONNECTIONS")
-        // Every handle can resume these TLS sessions. One thread, so no locks (CURLSHOPT_SHARE(3)).
+        // Every handle can resume these TLS sessions. All handles are on one thread, so no locks (CURLSHOPT_SHARE(3)).
         let sessions = Int(CURL_LOCK_DATA_SSL_SESSION.rawValue)
         guard unsafe heimdallr_share_set_long(share, CURLSHOPT_SHARE, sessions) == CURLSHE_OK
         else { throw TransportError(.internal, message: "CURLSHOPT_SHARE") }
     }
 
-    /// All easy handles have ended: each holds this object.
+    /// No easy handle is left, because each one holds this object.
     deinit {
         unsafe curl_multi_cleanup(multi.pointer)
         unsafe curl_share_cleanup(share.pointer)
         unsafe silence.deallocate()
     }
 
-    /// Begins a handle's work; `ended` comes later, never from within this call.
+    /// Begins a handle's work. `EasyHandle.ended` is called later, never within this call.
     func begin(_ handle: EasyHandle) throws(TransportError) {
         try unsafe handle.set(CURLOPT_SHARE, pointer: share.pointer)
-        // libcurl sets its timer to 0, which the loop honours in its next turn.
+        // libcurl then sets its timer to 0, which fires in the loop's next turn.
         try check(unsafe curl_multi_add_handle(multi.pointer, handle.easy.pointer), "curl_multi_add_handle")
         handle.isRunning = true
     }
@@ -72,7 +72,7 @@ import Reactor
         guard !isDriving else { return body() }
         isDriving = true
         body()
-        // Past this number, others have their turn.
+        // After this number of calls, the loop handles other events first.
         var kicks = 16
         repeat {
             while isKicked, kicks > 0 {
@@ -90,7 +90,7 @@ import Reactor
         }
     }
 
-    /// Reports the readiness of a socket, or with `heimdallr_socket_timeout` the end of the timer.
+    /// Tells libcurl the readiness of a socket, or by `heimdallr_socket_timeout` that its timer has fired.
     private func act(_ descriptor: curl_socket_t, _ mask: Int32) {
         var running: Int32 = 0
         unsafe silence.pointee.records = 0

@@ -6,10 +6,10 @@ import Reactor
 final class CurlSocket: ReadinessHandler, NextTurnHandler {
     let descriptor: curl_socket_t
     private unowned let sockets: CurlSockets
-    /// Whether libcurl opened it: then it is watched only while libcurl asks.
+    /// Whether libcurl opened the socket without our callback. Such a socket is watched only while libcurl wants it.
     let isTransient: Bool
     var isRegistered = false
-    /// Its carrier, once the connection is ready.
+    /// Carrier of this socket, once the connection is ready.
     var carrier: Carrier?
     /// CURL_POLL_IN, CURL_POLL_OUT, both, or 0.
     var wanted: Int32 = 0
@@ -33,7 +33,7 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
         act(readiness)
     }
 
-    /// Reports the readiness that came while libcurl did not ask.
+    /// Tells libcurl the readiness that was reported while libcurl did not want it.
     func wake() {
         guard wanted != 0, hasMissed else { return }
         act(missed)
@@ -54,8 +54,8 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
         if mask & CURL_CSELECT_OUT != 0 { writeAgain() }
     }
 
-    /// libcurl sends one piece of an upload per call and then waits for a call. The socket stays writable, so no new
-    /// edge comes.
+    /// Calls libcurl again in the next turn. libcurl sends one piece of an upload per call, but the socket stays
+    /// writable, so no new edge is reported.
     func writeAgain() {
         guard wanted & CURL_POLL_OUT != 0, !isAgain else { return }
         isAgain = true
@@ -65,8 +65,8 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
     func nextTurn() {
         isAgain = false
         var query = pollfd(fd: descriptor, events: Int16(POLLIN | POLLOUT), revents: 0)
-        // A socket that is not writable gets an edge later. Reads come first: a peer that refuses an upload answers and
-        // closes, and further writes would lose its answer to a reset.
+        // If the socket is not writable, an edge is reported later. Reading comes first: a peer that refuses an upload
+        // answers and closes, and its reset after a further write would discard the answer.
         guard carrier == nil, wanted & CURL_POLL_OUT != 0, unsafe poll(&query, 1, 0) > 0,
             query.revents & Int16(POLLOUT) != 0
         else { return }

@@ -7,7 +7,7 @@ final class CurlSockets {
     let loop: EventLoop
     private var sockets: [CurlSocket?] = []
     private var woken: [CurlSocket] = []
-    /// Tells libcurl a socket's readiness: the descriptor and a mask of CURL_CSELECT.
+    /// Tells libcurl a socket's readiness by the descriptor and a mask of CURL_CSELECT.
     var ready: (curl_socket_t, Int32) -> Void = { _, _ in }
 
     init(loop: EventLoop) { self.loop = loop }
@@ -45,7 +45,7 @@ final class CurlSockets {
         if what == CURL_POLL_REMOVE {
             guard let socket = self[descriptor] else { return }
             socket.wanted = 0
-            // The resolver's wake-up pipe, which libcurl closes itself.
+            // A transient socket is the resolver's wake-up pipe. libcurl closes it without our callback.
             if socket.isTransient {
                 loop.unregister(descriptor)
                 sockets[Int(descriptor)] = nil
@@ -56,7 +56,7 @@ final class CurlSockets {
         let wantsToWrite = what & CURL_POLL_OUT != 0 && socket.wanted & CURL_POLL_OUT == 0
         socket.wanted = what
         if !socket.isRegistered {
-            // Out of memory or watches: its exchange ends by timeout.
+            // If the kernel lacks memory or watches, the exchange ends by its timeout.
             socket.isRegistered = (try? loop.register(descriptor, handler: socket)) != nil
         } else if socket.hasMissed {
             woken.append(socket)
@@ -65,7 +65,7 @@ final class CurlSockets {
         }
     }
 
-    /// Whether sockets have missed readiness that libcurl now wants.
+    /// Whether some sockets have readiness to report that libcurl wants only now.
     var hasWoken: Bool { !woken.isEmpty }
 
     func wake() { while let socket = woken.popLast() { socket.wake() } }

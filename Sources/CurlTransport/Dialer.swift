@@ -1,7 +1,7 @@
 public import Reactor
 
-/// Opens plain TCP connections by libcurl (CURLOPT_CONNECT_ONLY(3)), with its race between address families and with
-/// the address policy. libcurl no longer knows the resulting socket. Loop's thread only.
+/// Opens plain TCP connections with libcurl (CURLOPT_CONNECT_ONLY(3)), which races the address families, and applies
+/// the address policy. The resulting socket is independent of libcurl. Loop's thread only.
 public final class Dialer {
     private let pool: CarrierPool
     private let loop: EventLoop
@@ -11,10 +11,10 @@ public final class Dialer {
         pool = CarrierPool(options: options, loop: loop)
     }
 
-    /// Connects within `connectTimeout` of the options. At most `maxConnections` attempts run at once.
+    /// Connects within the options' `connectTimeout`. At most `maxConnections` attempts run concurrently.
     /// - Parameters:
-    ///   - host: canonical, IPv6 in brackets.
-    ///   - done: called once, never from within this call, unless the attempt is cancelled.
+    ///   - host: canonical host, IPv6 in brackets.
+    ///   - done: called once after this call has returned, unless the attempt is cancelled.
     public func dial(
         host: String, port: UInt16, done: @escaping (Result<StreamSocket, TransportError>) -> Void
     ) throws(TransportError) -> DialAttempt {
@@ -25,7 +25,7 @@ public final class Dialer {
     }
 }
 
-/// A connection being made. Only `cancel` ends it.
+/// An attempt to connect. It goes on until it succeeds, fails, or is cancelled.
 public final class DialAttempt: CarrierOwner {
     let request = CarrierRequest()
     private let loop: EventLoop
@@ -36,7 +36,7 @@ public final class DialAttempt: CarrierOwner {
         self.done = done
     }
 
-    /// Ends it without a call of `done`.
+    /// Ends the attempt without a call of `done`.
     public func cancel() {
         done = nil
         request.cancel()

@@ -14,19 +14,19 @@ extension EasyHandle {
         }
     }
 
-    /// - Parameter value: outlives the handle.
+    /// - Parameter value: must outlive the handle.
     @unsafe final func set(_ option: CURLoption, pointer value: UnsafeMutableRawPointer?) throws(TransportError) {
         try check(unsafe heimdallr_easy_set_pointer(easy.pointer, option, value), option)
     }
 
-    /// - Parameter value: outlives the handle.
+    /// - Parameter value: must outlive the handle.
     @unsafe final func set(
         _ option: CURLoption, list value: UnsafeMutablePointer<curl_slist>?
     ) throws(TransportError) {
         try check(unsafe heimdallr_easy_set_list(easy.pointer, option, value), option)
     }
 
-    /// - Parameter data: option for the function's context, which is this object.
+    /// - Parameter data: the option that sets the function's context to this object.
     @unsafe final func set(
         _ option: CURLoption, _ function: heimdallr_data_callback?, data: CURLoption
     ) throws(TransportError) {
@@ -34,7 +34,7 @@ extension EasyHandle {
         try unsafe set(data, pointer: Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Checks the result of setting an option, which only a bug here or lack of memory can make bad.
+    /// Checks the result of setting an option. Only a bug here or a lack of memory can make this fail.
     final func check(_ code: CURLcode, _ option: CURLoption) throws(TransportError) {
         guard code != CURLE_OK else { return }
         let name = unsafe curl_easy_option_by_id(option).map { unsafe String(cString: $0.pointee.name) } ?? ""

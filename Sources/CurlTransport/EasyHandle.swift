@@ -1,8 +1,8 @@
 import CLibcurl
 import Reactor
 
-/// An easy handle of libcurl for one connection to an origin, with the memory that it refers to (libcurl-easy(3)). Loop's
-/// thread only.
+/// An easy handle of libcurl for one connection to an origin, with the memory that the handle refers to
+/// (libcurl-easy(3)). Loop's thread only.
 @safe public class EasyHandle {
     public final let origin: Origin
     final let hop: NextHop
@@ -10,14 +10,14 @@ import Reactor
     /// The TLS material at the time of dialling.
     final let content: TLSMaterial.Content?
     final let easy: OpaquePointerBox
-    /// `nil` for a handle that is run without a loop.
+    /// The engine that runs this handle; `nil` for a handle that is run without a loop.
     final let engine: CurlEngine?
     final var isRunning = false
     final var names: NameLookUp?
     final var verdict = AddressPolicy.Verdict.allowed
-    /// Calls by libcurl while it talks to a next proxy; `nil` once its answer is over.
+    /// Number of calls by libcurl while it talks to a next proxy; `nil` after the proxy's answer.
     final var proxySteps: Int? = 0
-    /// libcurl's words for the last error; `nil` when they are no longer needed.
+    /// libcurl's message for the last error; `nil` when no message is needed any more.
     final var errorText: UnsafeMutablePointer<CChar>?
     private final var connectTo: UnsafeMutablePointer<curl_slist>?
     private final var resolve: UnsafeMutablePointer<curl_slist>?
@@ -56,7 +56,7 @@ import Reactor
 
     // MARK: Set-up
 
-    /// Sets the options of all connections.
+    /// Sets the options that all connections have in common.
     final func setUp() throws(TransportError) {
         try unsafe set(CURLOPT_ERRORBUFFER, pointer: errorText)
         try set(CURLOPT_URL, origin.url)
@@ -64,11 +64,11 @@ import Reactor
         try unsafe set(CURLOPT_CONNECT_TO, list: connectTo)
         try set(CURLOPT_PROTOCOLS_STR, "http,https")
         try set(CURLOPT_NOSIGNAL, 1)
-        // libcurl should look no name up. If it does, removing its handle must not wait for the resolver's thread
+        // libcurl should look up no name. If it does, removing its handle must not wait for the resolver's thread
         // (CURLOPT_QUICK_EXIT(3)).
         try set(CURLOPT_QUICK_EXIT, 1)
-        // The addresses given to a handle have to last for its dial: a SOCKS proxy needs the upstream's address after the
-        // connection to the proxy. libcurl counts whole seconds of the wall clock.
+        // The addresses given to a handle have to last until it is connected: a SOCKS proxy needs the upstream's
+        // address after the connection to the proxy. One second more, because libcurl counts whole seconds.
         try set(CURLOPT_DNS_CACHE_TIMEOUT, Int(options.connectTimeout.components.seconds) + 1)
         try set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1)
         try set(CURLOPT_PROXY, hop.proxy)
@@ -78,7 +78,7 @@ import Reactor
         if let engine { try setCallbacks(engine) }
     }
 
-    /// Has libcurl only connect: the handle's user speaks on the connection.
+    /// Makes libcurl only connect. The user of the handle then reads and writes on the connection.
     final func setConnectOnly() throws(TransportError) {
         try set(CURLOPT_CONNECT_ONLY, 1)
         if hop.address != nil, !hop.needsAbsoluteForm { try set(CURLOPT_HTTPPROXYTUNNEL, 1) }
@@ -90,7 +90,7 @@ import Reactor
         try set(CURLOPT_SSLVERSION, heimdallr_tls_1_2)
         switch options.trustAnchors {
         case .system:
-            // libcurl caches a bundle alone, but parses a directory for every connection.
+            // libcurl caches the parsed bundle only if no directory is set. It parses a directory for every connection.
             if SystemTrust.current.bundle != nil { try set(CURLOPT_CAPATH, nil) }
         case .systemAnd(let file):
             try set(CURLOPT_CAINFO, content?.anchors?.path ?? file)
@@ -124,8 +124,8 @@ import Reactor
 
     // MARK: Dialling
 
-    /// Looks up the names of the connection, gives libcurl the addresses, and has it begin.
-    /// - Parameter failed: called at most once, perhaps before this returns.
+    /// Looks up the names of the connection, gives libcurl the addresses, and lets libcurl begin.
+    /// - Parameter failed: called at most once, possibly before this returns.
     final func dial(before deadline: LoopTime, failed: @escaping (TransportError) -> Void) {
         guard let engine else { return }
         let unknown = hop.hosts(to: origin).filter { !$0.isNumeric }
@@ -143,7 +143,7 @@ import Reactor
         }
     }
 
-    /// Ends the engine's work, and closes the connection. Not from within a callback of libcurl.
+    /// Ends the engine's work, and closes the connection. Must not be called within a callback of libcurl.
     final func stop() {
         if isRunning { engine?.remove(self) }
         isRunning = false
@@ -163,13 +163,13 @@ import Reactor
     fileprivate final func open(_ address: SocketAddress?, family: Int32) -> curl_socket_t {
         guard let address, let engine else { return heimdallr_socket_bad }
         let verdict = options.addressPolicy.judge(address)
-        // `own` wins over the verdicts on the name's other addresses.
+        // `own` has precedence over the verdicts on the name's other addresses.
         if self.verdict != .own { self.verdict = verdict }
         return verdict == .allowed ? engine.sockets.open(family: family) : heimdallr_socket_bad
     }
 
-    /// Whether libcurl may go on to talk to a next proxy. It reads the proxy's answer byte by byte, without a limit, with one
-    /// call for each. The limit is above any real proxy's answer.
+    /// Whether libcurl may continue to talk to a next proxy. libcurl reads the proxy's answer byte by byte without a
+    /// limit, and makes one call for each byte. The limit here is above the answer of any real proxy.
     fileprivate final func takesStep() -> Bool {
         guard let steps = proxySteps else { return true }
         proxySteps = steps + 1
@@ -184,7 +184,7 @@ import Reactor
         return code == CURLE_OK && descriptor >= 0 ? descriptor : nil
     }
 
-    /// End of the origin's certificate; 0: unknown.
+    /// Earliest end of a certificate in the origin's chain, in seconds since 1970; 0 if unknown.
     final var certificateEnd: Int64 {
         origin.scheme == .https ? unsafe heimdallr_easy_certificate_end(easy.pointer) : 0
     }
@@ -202,7 +202,7 @@ import Reactor
     }
 }
 
-/// libcurl asks for every host without known addresses, also for numeric ones. It has the addresses of names.
+/// Refuses look-ups by libcurl, except for numeric hosts. libcurl already has the addresses of all names.
 private func beforeLookUp(
     _ state: UnsafeMutableRawPointer?, _ reserved: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
 ) -> Int32 {

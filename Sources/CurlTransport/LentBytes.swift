@@ -1,4 +1,4 @@
-/// Bytes read in place, so that no copy of a secret remains.
+/// Bytes that are read in place, so that no copy of a secret remains.
 public protocol LentBytes: Sendable {
     var count: Int { get }
     func withSpan<Result>(_ body: (Span<UInt8>) throws -> Result) rethrows -> Result

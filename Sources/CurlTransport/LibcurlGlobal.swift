@@ -3,18 +3,18 @@ import Glibc
 
 /// libcurl's process-wide state.
 package enum LibcurlGlobal {
-    /// Environment variables that make libcurl, or OpenSSL beneath it, write the keys of every TLS connection to a file
-    /// (libcurl-env(3)). A reader of that file can decrypt recorded traffic, with all tokens and secrets in it.
+    /// Environment variables that make libcurl or OpenSSL write the keys of every TLS connection to a file
+    /// (libcurl-env(3)). A reader of that file could decrypt recorded traffic, with all tokens and secrets in it.
     private static let keyLogVariables = ["SSLKEYLOGFILE"]
 
-    /// Names of the key log variables that were set. They are removed from the environment by the first access, which
-    /// comes before libcurl is initialised. unsetenv(3) is safe only while no other thread reads the environment.
+    /// Names of the key log variables that were set. The first access removes them from the environment, before libcurl
+    /// is initialised. unsetenv(3) is safe only while no other thread reads the environment.
     package static let removedVariables: [String] = keyLogVariables.filter { name in
         guard unsafe getenv(name) != nil else { return false }
         return unsafe unsetenv(name) == 0
     }
 
-    // A global's initialiser runs once, whichever thread comes first (curl_global_init(3) is not thread-safe before 7.84).
+    // The initialiser of a global runs once for all threads. Before 7.84, curl_global_init(3) is not thread-safe.
     private static let initialized: Bool = {
         _ = removedVariables
         return heimdallr_global_init() == CURLE_OK
@@ -23,7 +23,7 @@ package enum LibcurlGlobal {
     static func initialize() { precondition(initialized, "libcurl could not be initialised") }
 }
 
-/// Where this libcurl looks for the system's trust anchors (curl_version_info(3)).
+/// Paths at which libcurl looks for the system's trust anchors (curl_version_info(3)).
 package struct SystemTrust: Sendable {
     package let bundle: String?
     let directory: String?

@@ -2,18 +2,17 @@ import Reactor
 
 /// A host whose addresses a connection needs.
 public struct DialledHost: Sendable, Hashable {
-    /// Canonical, IPv6 in brackets.
+    /// Canonical name or address, IPv6 in brackets.
     public let name: String
     public let port: UInt16
-    /// The connection goes to this host. Otherwise a proxy gets its address.
+    /// Whether the connection goes to this host. Otherwise a proxy gets the host's address.
     let isDialled: Bool
     let isProxy: Bool
 
     var isNumeric: Bool { NumericAddress(name) != nil || name.hasPrefix("[") }
 }
 
-/// Finds the addresses of the hosts that libcurl needs for one connection: libcurl itself looks no name up. Loop's
-/// thread only.
+/// Finds the addresses of the hosts of one connection, because libcurl must look up no name itself. Loop's thread only.
 final class NameLookUp {
     private let deadline: LoopTime
     /// Whether one of the addresses is a listener of this process.
@@ -35,12 +34,12 @@ final class NameLookUp {
 
     deinit { question?.abandon() }
 
-    /// One line of CURLOPT_RESOLVE(3), which libcurl keeps for CURLOPT_DNS_CACHE_TIMEOUT(3).
+    /// Returns a line for CURLOPT_RESOLVE(3), which libcurl keeps for CURLOPT_DNS_CACHE_TIMEOUT(3).
     static func line(_ host: String, _ port: UInt16, _ addresses: [NumericAddress]) -> String {
         "+\(host):\(port):\(addresses.map(\.description).joined(separator: ","))"
     }
 
-    /// - Parameter done: called once with the lines for CURLOPT_RESOLVE(3), perhaps before this returns.
+    /// - Parameter done: called once with the lines for CURLOPT_RESOLVE(3), possibly before this returns.
     func start(_ done: @escaping (Result<[String], TransportError>) -> Void) {
         guard !left.isEmpty else { return done(.success([])) }
         self.done = done
@@ -87,7 +86,7 @@ final class NameLookUp {
         lines.append(Self.line(host.name, host.port, host.isDialled ? try allowed(addresses, host) : addresses))
     }
 
-    /// The addresses that may be dialled. Each is judged again when it is dialled.
+    /// Returns the addresses that may be dialled. Each address is judged again when it is dialled.
     private func allowed(_ addresses: [NumericAddress], _ host: DialledHost) throws(TransportError) -> [NumericAddress]
     {
         let allowed = addresses.filter { address in

@@ -1,16 +1,16 @@
 import CLibcurl
 import Glibc
 
-/// Parts of a next proxy's URL, read by libcurl's parser, as for CURLOPT_PROXY(3).
+/// Parts of a next proxy's URL, as libcurl's parser reads them for CURLOPT_PROXY(3).
 struct NextProxyAddress: Equatable {
     let scheme: String
     let host: String
     let port: UInt16
-    /// `nil` without a user.
+    /// User name; `nil` if the URL has neither user nor password.
     let user: [UInt8]?
     let password: [UInt8]
 
-    /// Whether upstreams' names are looked up here (socks4 and socks5, unlike socks4a and socks5h).
+    /// Whether this process looks up the upstreams' names: for socks4 and socks5, but not for socks4a and socks5h.
     var wantsAddresses: Bool { ["socks", "socks4", "socks5"].contains(scheme) }
 
     /// - Throws: `TransportError` for a malformed URL.
@@ -19,7 +19,7 @@ struct NextProxyAddress: Equatable {
             throw TransportError(.internal, message: "curl_url: out of memory")
         }
         defer { unsafe curl_url_cleanup(parsed) }
-        // A URL without a scheme is that of an http proxy.
+        // A URL without a scheme names an http proxy.
         let text = url.contains("://") ? url : "http://" + url
         guard unsafe curl_url_set(parsed, CURLUPART_URL, text, UInt32(CURLU_NON_SUPPORT_SCHEME)) == CURLUE_OK,
             let host = unsafe Self.part(parsed, CURLUPART_HOST)

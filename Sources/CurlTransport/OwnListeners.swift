@@ -1,8 +1,8 @@
 import Reactor
 import Synchronization
 
-/// All addresses of this process's listeners. A connection to one would come back. Shared, because some listeners open
-/// later. Any thread.
+/// The addresses of this process's listeners, to which the proxy must not connect: the request would come back.
+/// Listeners can open later, so users share one object. Safe on any thread.
 public final class OwnListeners: Sendable, Equatable, ExpressibleByArrayLiteral {
     private let addresses: Mutex<[SocketAddress]>
 
@@ -31,7 +31,7 @@ public final class OwnListeners: Sendable, Equatable, ExpressibleByArrayLiteral 
         if own.isUnspecified {
             return dialled.isUnspecified || isLoopback || InterfaceAddresses.shared.contains(dialled)
         }
-        // 0.0.0.0 dials this host.
+        // The dialled address 0.0.0.0 means this machine.
         return own == dialled || (dialled.isUnspecified && AddressPolicy.loopback.contains { $0.contains(own) })
     }
 }

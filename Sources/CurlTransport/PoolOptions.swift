@@ -1,37 +1,37 @@
 import Reactor
 
-/// Options for connections to the peers of one security domain. Pools share no connections, so a client certificate or
-/// trust anchor of one upstream can't serve another.
+/// Options for connections to the peers of one security domain. Pools share no connections, so the client certificate
+/// and trust anchors of one upstream never apply to another.
 public struct PoolOptions: Sendable, Equatable {
     public enum NextProxy: Sendable, Equatable {
         case none
-        /// `https_proxy`, `http_proxy`, `no_proxy` of the process, as libcurl reads them (libcurl-env(3)).
+        /// The process's variables `https_proxy`, `http_proxy` and `no_proxy`, as libcurl reads them (libcurl-env(3)).
         case environment
         case url(String)
     }
 
     public enum TrustAnchors: Sendable, Equatable {
         case system
-        /// The system's anchors and those in a PEM file.
+        /// The system's anchors and the anchors in a PEM file.
         case systemAnd(file: String)
         case only(file: String)
     }
 
-    /// Time for name look-up, TCP and TLS handshake together.
+    /// Total time for name look-up, TCP and TLS handshake.
     public var connectTimeout = Duration.seconds(5)
-    /// Limit of connections. Others wait for at most `connectTimeout`.
+    /// Limit of connections. Further requests wait for at most `connectTimeout`.
     public var maxConnections = 256
-    /// Age after which a connection takes no further exchange.
+    /// Age after which a connection serves no further exchange.
     public var maxConnectionAge = Duration.seconds(300)
     public var nextProxy = NextProxy.none
     public var trustAnchors = TrustAnchors.system
     /// PEM files of a client certificate and its key.
     public var certificateFile: String?
     public var keyFile: String?
-    /// Last good content of these files and of the trust anchors; `nil`: libcurl reads the files.
+    /// Last good content of these files and of the trust anchors; `nil` makes libcurl read the files.
     public var material: TLSMaterial?
     public var addressPolicy = AddressPolicy()
-    /// Counters of connections; pools of one loop may share them.
+    /// Counters of connections. Pools of one loop may share an object.
     public var counts: ConnectionCounts?
     public var names = NameResolver.shared
 
@@ -56,6 +56,6 @@ public struct Origin: Sendable, Hashable {
     }
 
     var url: String { "\(scheme.rawValue)://\(serverName ?? host):\(port)/" }
-    /// Value for CURLOPT_CONNECT_TO(3): dials the host under the server name.
+    /// Value for CURLOPT_CONNECT_TO(3), by which libcurl dials `host` for the URL's server name.
     var connectTo: String? { serverName.map { "\($0):\(port):\(host):\(port)" } }
 }

@@ -1,8 +1,8 @@
 import Reactor
 import Synchronization
 
-/// The PEM files of one peer's TLS, and their last good content. `replace` sets the content for new connections; older
-/// idle ones are no longer used. Any thread.
+/// The PEM files for TLS with one peer, and their last good content. `replace` sets the content for new connections.
+/// Older idle connections are then not used again. Safe on any thread.
 public final class TLSMaterial: Sendable, Equatable {
     public struct Files: Sendable, Hashable {
         public var certificate: String?
@@ -39,14 +39,14 @@ public final class TLSMaterial: Sendable, Equatable {
 
     public init(_ files: Files) { self.files = files }
 
-    /// Version of the content; 0: libcurl reads the files itself.
+    /// Version of the content; 0 while libcurl reads the files itself.
     var generation: UInt64 { count.load(ordering: .relaxed) }
     var current: Content? { content.withLock { $0 } }
-    /// Number of the client certificate for new connections; 0 for an unknown one.
+    /// Number of the client certificate for new connections; 0 if it is unknown.
     public var pair: UInt64 { current?.pair ?? 0 }
 
     /// Sets new, checked content.
-    /// - Parameter pair: number of the certificate; the same in every material.
+    /// - Parameter pair: number of the client certificate, which is the same in all objects with this certificate.
     public func replace(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?, pair: UInt64) {
         let next = Content(certificate: certificate, key: key, anchors: anchors, pair: pair)
         content.withLock { $0 = next }

@@ -1,12 +1,12 @@
 import CLibcurl
 import Glibc
 
-/// Failure of an exchange, by the party at fault.
+/// Failure of a connection or exchange. The kind tells its stage and cause.
 public struct TransportError: Error, Sendable, Equatable, CustomStringConvertible {
     public enum Kind: Sendable, Equatable {
         case nameNotResolved
         case connectionRefused
-        /// No route, reset while connecting, and the like.
+        /// Another failure of the TCP connection, such as no route or a reset.
         case connectionFailed
         case connectionTimedOut
         /// All connections of the pool stayed in use until the deadline.
@@ -24,16 +24,16 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         /// The connection ended within an answer.
         case responseTruncated
         case responseMalformed
-        /// The delegate withheld the request.
+        /// The request was held back, so the server did not get it.
         case withheld
         /// The server does not offer HTTP/2; nothing was sent.
         case http2Missing
-        /// The delegate ended it.
+        /// Our side ended the exchange.
         case aborted
         case `internal`
     }
     public let kind: Kind
-    /// libcurl's message and code, for a log. It has no secrets, but may have hostile bytes.
+    /// libcurl's message and code, for logs. It holds no secrets, but may hold hostile bytes of the peer.
     public let message: String
 
     public init(_ kind: Kind, message: String) {
@@ -45,7 +45,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
 }
 
 extension TransportError {
-    /// The error for a transfer's code (libcurl-errors(3)).
+    /// Makes the error for libcurl's result code of a transfer (libcurl-errors(3)).
     init(_ code: CURLcode, message: String, systemError: Int, sawResponse: Bool, verdict: AddressPolicy.Verdict) {
         let kind: Kind =
             switch code {
@@ -67,7 +67,7 @@ extension TransportError {
                 sawResponse ? .responseTruncated : Self.isRefusal(message) ? .tlsHandshake : .connectionLost
             case CURLE_GOT_NOTHING, CURLE_SEND_FAIL_REWIND, CURLE_PARTIAL_FILE:
                 sawResponse ? .responseTruncated : .connectionLost
-            // Before an answer, only the pre-request hook aborts: it stops libcurl's silent resend.
+            // Before an answer, `maySend` aborts: libcurl wanted to send the request again by itself.
             case CURLE_ABORTED_BY_CALLBACK: .connectionLost
             case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_OUT_OF_MEMORY,
                 CURLE_BAD_FUNCTION_ARGUMENT, CURLE_BAD_CONTENT_ENCODING:
@@ -80,8 +80,8 @@ extension TransportError {
 }
 
 extension TransportError {
-    /// Whether a message is a TLS alert that refuses the client. With TLS 1.3 it comes as the first bytes of the answer
-    /// (RFC 8446, section 4.4.2.4).
+    /// Whether `message` reports a TLS alert that refuses the client. In TLS 1.3, this alert arrives after the
+    /// handshake, in place of the answer (RFC 8446, section 4.4.2.4).
     static func isRefusal(_ message: String) -> Bool {
         guard message.contains("SSL routines::") else { return false }
         return [
@@ -91,7 +91,7 @@ extension TransportError {
     }
 }
 
-/// Checks a code that only a bug here or lack of memory can make bad.
+/// Checks a result code. Only a bug here or a lack of memory can make it an error.
 func check(_ code: CURLcode, _ call: StaticString) throws(TransportError) {
     guard code == CURLE_OK else {
         throw TransportError(.internal, message: "\(call): \(unsafe String(cString: curl_easy_strerror(code)))")

@@ -9,7 +9,7 @@ public struct FileStatus: Sendable, Equatable {
     public let mode: UInt32
     /// The owner's user ID.
     public let owner: UInt32
-    /// Inode number: distinguishes a file from its replacement.
+    /// Inode number, which distinguishes a file from its replacement.
     public let number: UInt64
 
     /// Follows symbolic links; `nil` for a missing or inaccessible file.
@@ -19,7 +19,7 @@ public struct FileStatus: Sendable, Equatable {
     public init?(ofLinkAt path: String) { self.init(path) { unsafe lstat($0, &$1) } }
 
     private init?(_ path: String, _ call: (String, inout stat) -> Int32) {
-        // A C string ends at a NUL byte.
+        // C would read the path only up to a NUL byte.
         guard !path.utf8.contains(0) else { return nil }
         var status = stat()
         guard call(path, &status) == 0 else { return nil }

@@ -10,9 +10,9 @@ extension FileSystem {
         public var description: String { unsafe "can't write \(path): \(String(cString: strerror(number)))" }
     }
 
-    /// Replaces a file in one step: a reader gets the old or the new content, whole. Several calls for one path may run at
-    /// the same time. The content may not survive a power cut. rename(2).
-    /// - Parameter mode: permissions of the file, whatever the umask.
+    /// Replaces a file atomically: a reader gets the whole old or the whole new content. Calls for one path may run
+    /// concurrently. The content may not survive a power cut. rename(2).
+    /// - Parameter mode: permissions of the file, regardless of the umask.
     public static func replace(_ path: String, with bytes: [UInt8], mode: UInt32) throws(WriteError) {
         let draft = "\(path).\(UInt64.random(in: 0 ... .max))"
         guard !path.utf8.contains(0) else { throw WriteError(path: path, number: EINVAL) }

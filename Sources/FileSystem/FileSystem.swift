@@ -1,6 +1,6 @@
 import Glibc
 
-/// Files and folders by the C library's calls. All calls block. Paths with a NUL byte are refused.
+/// Access to files and folders by the C library. All calls block. Paths with a NUL byte are refused.
 public enum FileSystem {
     public enum ReadError: Error, Equatable {
         /// The file is missing, or this process may not read it.
@@ -8,8 +8,8 @@ public enum FileSystem {
         case tooLarge
     }
 
-    /// The content of a file, also of one in /proc, whose size is unknown beforehand.
-    /// - Parameter limit: in bytes.
+    /// Returns the content of a file, also of a file of unknown size, as in /proc.
+    /// - Parameter limit: size limit in bytes.
     public static func read(_ path: String, limit: Int) throws(ReadError) -> [UInt8] {
         guard !path.utf8.contains(0) else { throw .unreadable }
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
@@ -27,23 +27,23 @@ public enum FileSystem {
         }
     }
 
-    /// Whether the file exists, of any kind; `false` for a dangling link.
+    /// Whether a file of any kind exists at the path; `false` for a dangling symbolic link.
     public static func exists(_ path: String) -> Bool { FileStatus(of: path) != nil }
 
     /// Whether this process can create and remove files in a folder: access(2).
     public static func isWritable(_ folder: String) -> Bool { allows(W_OK | X_OK, folder) }
 
-    /// access(2).
+    /// Whether this process can read the file: access(2).
     public static func isReadable(_ path: String) -> Bool { allows(R_OK, path) }
 
-    /// access(2).
+    /// Whether this process can execute the file: access(2).
     public static func isExecutable(_ path: String) -> Bool { allows(X_OK, path) }
 
     private static func allows(_ mode: Int32, _ path: String) -> Bool {
         unsafe !path.utf8.contains(0) && access(path, mode) == 0
     }
 
-    /// The names in a folder, in no order; empty for an unreadable folder. readdir(3).
+    /// Returns the names in a folder, in no particular order; empty for an unreadable folder. readdir(3).
     public static func names(in folder: String) -> [String] {
         guard !folder.utf8.contains(0), let stream = unsafe opendir(folder) else { return [] }
         defer { unsafe closedir(stream) }
@@ -57,7 +57,7 @@ public enum FileSystem {
         return names
     }
 
-    /// - Returns: `false` when it exists already, or mkdir(2) fails.
+    /// - Returns: `false` when the folder already exists, or mkdir(2) fails.
     @discardableResult
     public static func makeFolder(_ path: String, mode: UInt32) -> Bool {
         unsafe !path.utf8.contains(0) && mkdir(path, mode) == 0

@@ -1,17 +1,17 @@
 import Glibc
 
-/// Use of a folder, during which no other process removes it: a lock on the folder, which the kernel releases when the process
-/// ends. Any number of processes use it; one that removes it is alone. flock(2). All calls block for a moment.
+/// A lock on a folder, so that no process removes the folder while others use it. Users share the lock; a process that
+/// removes the folder takes it exclusively. The kernel releases it at the process's end. flock(2). Calls block briefly.
 public final class FolderUse: Sendable {
     public let path: String
     private let descriptor: Int32
 
-    /// Uses the folder.
-    /// - Returns: `nil` for a missing folder, also when another process has just removed it, and for a symbolic link.
+    /// Takes the shared lock. The result is `nil` for a missing folder, also if another process has just removed it,
+    /// and for a symbolic link.
     public convenience init?(_ path: String) { self.init(path, LOCK_SH) }
 
-    /// The folder alone, to remove it.
-    /// - Returns: `nil` when any process uses it.
+    /// Takes the exclusive lock, to remove the folder.
+    /// - Returns: `nil` when any process uses the folder.
     public static func alone(_ path: String) -> FolderUse? { FolderUse(path, LOCK_EX | LOCK_NB) }
 
     private init?(_ path: String, _ operation: Int32) {
@@ -28,8 +28,8 @@ public final class FolderUse: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Ends this use.
-    /// - Returns: whether it was the last one. Then this process has the folder alone, until the last reference goes.
+    /// Ends this use, and returns whether it was the last use. If so, this process holds the exclusive lock until the
+    /// last reference to this object is released.
     public func endsLast() -> Bool { Self.lock(descriptor, LOCK_EX | LOCK_NB) && Self.isAt(path, descriptor) }
 
     private static func lock(_ descriptor: Int32, _ operation: Int32) -> Bool {
@@ -39,7 +39,7 @@ public final class FolderUse: Sendable {
         return true
     }
 
-    /// Whether the path still leads to this folder, and not to a later one of the same name.
+    /// Whether the path still leads to this folder, and not to a later folder of the same name.
     private static func isAt(_ path: String, _ descriptor: Int32) -> Bool {
         var (own, found) = (stat(), stat())
         return unsafe fstat(descriptor, &own) == 0 && lstat(path, &found) == 0 && own.st_ino == found.st_ino

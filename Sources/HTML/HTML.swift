@@ -2,13 +2,13 @@
 ///
 ///     let row: HTML = "<td class=\"\(tone)\">\(name)</td>"
 ///
-/// The compiler accepts no `String` for a piece of a page: only a literal can become one, so markup never comes from
-/// outside. A piece goes into another one as `\(alreadyHTML: row)`.
+/// The compiler accepts no `String` as a piece of a page, only literals, so markup never comes from outside. A piece is
+/// inserted into another piece by `\(alreadyHTML: row)`.
 ///
 /// Values are escaped for text and for quoted attributes. In an attribute that holds an address (`href`, `action` and
-/// similar), the whole value is checked: an address with another scheme than http and https becomes `#`. Where no value
-/// is safe (a name, an attribute without quotation marks, a comment, a script, a style, an event handler), it becomes
-/// U+FFFD. A piece that ends within a tag becomes U+FFFD as a whole.
+/// similar), the whole value is checked: an address with a scheme other than http and https becomes `#`. A value
+/// becomes U+FFFD where no value is safe: in a name, an attribute without quotation marks, a comment, a script, a style
+/// or an event handler. A piece that ends within a tag becomes U+FFFD as a whole.
 public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
     /// Text of the page, to be sent as UTF-8.
     public let text: String
@@ -37,7 +37,7 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
             output.reserveCapacity(literalCapacity + interpolationCount * 16)
         }
 
-        /// Appends a literal of the program. No other value has this type.
+        /// Appends a literal of the program. Only literals have this type.
         public mutating func appendLiteral(_ literal: StaticString) {
             let literal = literal.description
             var written = literal.startIndex
@@ -72,18 +72,18 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
         /// Appends a number.
         public mutating func appendInterpolation(_ number: some BinaryInteger) { appendInterpolation(String(number)) }
 
-        /// Appends a finished piece, between tags; nothing for `nil`.
+        /// Appends a finished piece between tags; appends nothing for `nil`.
         public mutating func appendInterpolation(alreadyHTML piece: HTML?) {
             guard let piece else { return }
             output += context.isText ? piece.text : HTMLText.replacement
         }
 
-        /// Appends finished pieces, between tags.
+        /// Appends finished pieces between tags.
         public mutating func appendInterpolation(alreadyHTML pieces: [HTML]) {
             appendInterpolation(alreadyHTML: HTML(joining: pieces, separator: ""))
         }
 
-        /// Appends ` name="value"` after a tag's name or another attribute; nothing for `nil`.
+        /// Appends ` name="value"` after a tag's name or another attribute; appends nothing for `nil`.
         public mutating func appendInterpolation(attribute name: StaticString, _ value: String?) {
             guard let value else { return }
             appendLiteral(" ")
@@ -93,7 +93,7 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
             appendLiteral("\"")
         }
 
-        /// Appends an attribute without a value after a tag's name or another attribute, if it is set.
+        /// Appends an attribute without a value after a tag's name or another attribute, if `isSet` is `true`.
         public mutating func appendInterpolation(attribute name: StaticString, isSet: Bool) {
             guard isSet else { return }
             appendLiteral(" ")

@@ -1,11 +1,11 @@
-/// The HTML context of a point in a page, as far as escaping needs it. It reads only the scalars of literals, never of
-/// interpolated values.
+/// The HTML context of a point in a page, as far as escaping needs it. Only the scalars of literals determine the
+/// context, never interpolated values.
 struct HTMLContext {
     private enum State: Equatable {
         case text
         /// After `<` or `</`, in the name of a tag.
         case name(isEnd: Bool)
-        /// After `<!`: a comment or the document's type.
+        /// After `<!`, in a comment or the document's type.
         case declaration
         /// In a tag, between attributes or in an attribute's name.
         case tag
@@ -14,7 +14,7 @@ struct HTMLContext {
         case quoted(by: Unicode.Scalar)
         /// In a value without quotation marks.
         case bare
-        /// In an element whose content is not text: a script, a style.
+        /// In an element whose content is not text: a script or a style.
         case raw
     }
 
@@ -27,14 +27,14 @@ struct HTMLContext {
     private var state = State.text
     private var element = ""
     private var attribute = ""
-    /// The next character in the tag begins another name, unless it is the equals sign.
+    /// Whether the next character in the tag begins another name, unless it is an equals sign.
     private var isNameOver = false
     private var last: Unicode.Scalar = " "
 
-    /// Between tags.
+    /// Whether the point is between tags.
     var isText: Bool { state == .text }
 
-    /// In the value of an address attribute.
+    /// Whether the point is in the value of an address attribute.
     var isAddress: Bool { isQuoted && Self.addresses.contains(attribute) }
 
     /// Whether escaped text is safe here.
@@ -44,14 +44,14 @@ struct HTMLContext {
 
     private var isQuoted: Bool { if case .quoted = state { true } else { false } }
 
-    /// Reads one scalar.
+    /// Moves the point past one scalar.
     mutating func pass(_ scalar: Unicode.Scalar) {
         defer { last = scalar }
         switch state {
         case .text:
             if scalar == "<" { beginTag() }
         case .raw:
-            // Only the element's end tag ends it.
+            // Only an end tag ends such an element.
             if last == "<", scalar == "/" {
                 state = .name(isEnd: true)
                 element = ""

@@ -1,11 +1,11 @@
 internal import WireText
 
-/// Makes any text safe between tags and in a quoted attribute.
+/// Escapes text for use between tags and in quoted attributes.
 public enum HTMLText {
-    /// Replaces text that can't be shown.
+    /// Replacement of text that can't be shown.
     static let replacement = "\u{FFFD}"
 
-    /// Works on scalars, not on characters: a quotation mark with a combining accent is still escaped.
+    /// Escapes scalars instead of characters, so that a quotation mark with a combining accent is escaped, too.
     public static func escaped(_ text: some StringProtocol) -> String {
         var result = ""
         result.reserveCapacity(text.utf8.count)

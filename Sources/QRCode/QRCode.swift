@@ -1,17 +1,17 @@
 internal import CLibqrencode
 import Glibc
 
-/// A QR code (ISO/IEC 18004) for a telephone's camera: rows of modules, dark or light. Made by libqrencode. Any thread.
+/// A QR code (ISO/IEC 18004) for a telephone's camera: rows of dark and light modules. Uses libqrencode. Any thread.
 public struct QRCode: Sendable, Equatable {
-    /// Modules in a row, and number of rows, without the quiet zone.
+    /// Number of rows, and of modules in a row, without the quiet zone.
     public let width: Int
-    /// Row by row; `true` is dark.
+    /// Modules, row by row; `true` for a dark module.
     private let modules: [Bool]
 
-    /// Limit of the text. Cameras fail to read larger codes from a screen.
+    /// Limit of the text in bytes. Cameras fail to read larger codes from a screen.
     public static let maxLength = 512
 
-    /// The smallest code with error correction level M that holds `text` as UTF-8.
+    /// Makes the smallest code with error correction level M that holds `text` as UTF-8.
     /// - Returns: `nil` when the text is empty, longer than `maxLength` bytes, or holds a zero byte.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
@@ -29,7 +29,7 @@ public struct QRCode: Sendable, Equatable {
         modules = unsafe UnsafeBufferPointer(start: data, count: width * width).map { $0 & 1 == 1 }
     }
 
-    /// Whether a module is dark. Light outside the code, like the quiet zone.
+    /// Whether a module is dark. Modules outside the code are light, like the quiet zone.
     public func isDark(row: Int, column: Int) -> Bool {
         guard (0..<width).contains(row), (0..<width).contains(column) else { return false }
         return modules[row * width + column]
@@ -38,7 +38,7 @@ public struct QRCode: Sendable, Equatable {
     /// The light border that readers need, in modules (ISO/IEC 18004 section 6.3.8).
     public static let quietZone = 4
 
-    /// The dark modules as one SVG path, one unit per module, for a view box of `extent` including the quiet zone.
+    /// The dark modules as one SVG path, with one unit per module, for a square view box of `extent` units.
     public var svgPath: String {
         var path = ""
         for row in 0..<width {
@@ -60,7 +60,7 @@ public struct QRCode: Sendable, Equatable {
     /// Modules in a row, including the quiet zone.
     public var extent: Int { width + 2 * Self.quietZone }
 
-    /// Half blocks with two rows of modules per line, black on white in every terminal theme (ECMA-48 SGR).
+    /// The code as half blocks, two rows of modules per line, black on white in every terminal theme (ECMA-48 SGR).
     public var terminalText: String {
         var text = ""
         let zone = 2

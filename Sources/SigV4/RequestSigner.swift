@@ -10,9 +10,9 @@ public struct RequestSigner: Sendable {
         public var target: SignableTarget
         /// Names in lower case, including `host`, without the fields that `sign` adds.
         public var fields: [(name: [UInt8], value: [UInt8])] = []
-        /// 64 hexadecimal digits, or a word such as `UNSIGNED-PAYLOAD`.
+        /// Digest of the body, 64 hexadecimal digits, or a word such as `UNSIGNED-PAYLOAD`.
         public var payload: [UInt8]
-        /// Whether the payload also has its own field.
+        /// Whether the payload's digest is also sent in the field `X-Amz-Content-Sha256`.
         public var namesPayload: Bool
 
         public init(method: [UInt8], target: SignableTarget, payload: [UInt8], namesPayload: Bool) {
@@ -25,7 +25,7 @@ public struct RequestSigner: Sendable {
 
     public let region: String
     public let service: String
-    /// S3: takes paths unchanged, requires the payload's digest in a field, and accepts unsigned bodies.
+    /// Whether the service is S3: paths stay unchanged, a field has the payload's digest, and bodies may be unsigned.
     public let isStorage: Bool
 
     public init(region: String, service: String) {
@@ -42,7 +42,7 @@ public struct RequestSigner: Sendable {
         RFC3339.text(seconds).utf8.filter { $0 != ASCII.hyphen && $0 != ASCII.colon }
     }
 
-    /// Whether a field is signed: `Host`, and fields that the service relies on. A proxy on the way may change the others.
+    /// Whether a field is signed: `Host`, and fields that the service relies on. A later proxy may change other fields.
     public static func signs(_ lowercased: [UInt8]) -> Bool {
         lowercased.starts(with: "x-amz-".utf8) || signed.contains(lowercased)
     }
@@ -92,7 +92,7 @@ public struct RequestSigner: Sendable {
         return (lines, Array(names.joined(separator: [ASCII.semicolon])))
     }
 
-    /// Appends words separated by one space, without blanks at the ends.
+    /// Appends the words of `value`, separated by one space, without blanks at the ends.
     private static func append(collapsed value: [UInt8], to output: inout [UInt8]) {
         for (index, word) in value.split(whereSeparator: ASCII.isBlank).enumerated() {
             if index > 0 { output.append(ASCII.space) }
@@ -100,7 +100,7 @@ public struct RequestSigner: Sendable {
         }
     }
 
-    /// Removes dot segments and repeated slashes, and escapes once more: the form of every service but S3.
+    /// Removes dot segments and repeated slashes, and escapes the path again, as all services but S3 require.
     static func normalized(_ path: [UInt8]) -> [UInt8] {
         var segments: [ArraySlice<UInt8>] = []
         for segment in path.split(separator: ASCII.slash) {

@@ -1,15 +1,15 @@
 import WireText
 
-/// Path and query in one spelling that signer and server share: all but unreserved characters (RFC 3986, section 2.3)
-/// are escaped in upper case, and empty parameters are left out. The request is sent in this spelling, too, so that a
-/// server that decodes and escapes again gets the same text as one that uses it unchanged.
+/// Path and query in a normalized spelling. All characters but unreserved ones (RFC 3986, section 2.3) are escaped in
+/// upper case, and empty parameters are left out. The request is sent in this spelling, so the signature fits whether
+/// the server uses the text unchanged, or decodes and escapes it again.
 public struct SignableTarget: Sendable, Equatable {
-    /// Begins with `/`. Dots and repeated slashes stay, and so do escaped ones.
+    /// Path, which begins with `/`. Dot segments and repeated slashes stay, also in escaped form.
     public var path: [UInt8] = []
-    /// `name` or `name=value`, in the received order.
+    /// Parameters as `name` or `name=value`, in the received order.
     public var parameters: [[UInt8]] = []
 
-    /// - Parameter target: path and query as written by the client.
+    /// - Parameter target: path and query, as sent by the client.
     public init(_ target: Span<UInt8>) {
         let end = target.position(of: ASCII.question)
         Self.escape(target.extracting(0..<end), isPath: true, to: &path)

@@ -2,14 +2,14 @@ internal import Cryptography
 import Synchronization
 import WireText
 
-/// Credentials for signatures. Any thread; wiped when the last owner releases them.
+/// Credentials for signatures. Safe on any thread. Wiped when their last reference is released.
 public final class SigningKeys: Sendable {
-    /// Not secret: each request contains it.
+    /// Access key ID, which is not secret: each request contains it.
     public let accessKeyID: [UInt8]
     private let secret: SecretBytes
     private let token: SecretBytes?
 
-    /// The signing key of the day, derived once.
+    /// The signing key of a day, derived once.
     private struct Derived {
         var scope: [UInt8]
         var key: SecretBytes
@@ -25,10 +25,10 @@ public final class SigningKeys: Sendable {
         self.token = token.isEmpty ? nil : SecretBytes(token)
     }
 
-    /// Lends the session token to `body`; not called without one.
+    /// Lends the session token to `body`. Without a token, `body` is not called.
     public func withToken(_ body: (Span<UInt8>) -> Void) { token?.withSpan(body) }
 
-    /// HMAC-SHA256 with the key derived for `scope`: `20130524/us-east-1/s3/aws4_request`.
+    /// Returns the HMAC-SHA256 with the key derived for `scope`, such as `20130524/us-east-1/s3/aws4_request`.
     func sign(_ text: [UInt8], scope: [UInt8]) throws -> [UInt8] {
         let key = try derived.withLock { derived in
             if let derived, derived.scope == scope { return derived.key }

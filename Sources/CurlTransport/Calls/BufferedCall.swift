@@ -1,17 +1,17 @@
 import CLibcurl
 import Reactor
 
-/// One request and its whole answer, by libcurl's easy interface (libcurl-easy(3)) on a connection of its own: libcurl
-/// frames, decodes and keeps the answer's fields. Loop's thread only.
+/// One request and its whole answer, by libcurl's easy interface (libcurl-easy(3)) on a separate connection. libcurl
+/// does the framing and decoding, and keeps the answer's fields. Loop's thread only.
 @safe final class BufferedCall: EasyHandle {
     typealias Failure = BufferedClient.Failure
 
     struct Progress {
-        /// Bytes of the request's body that libcurl has.
+        /// Number of bytes of the request's body that libcurl has.
         var uploaded = 0
-        /// Bytes of all heads, interim ones too, and of trailers.
+        /// Number of bytes of all heads, including interim heads, and of trailers.
         var headBytes = 0
-        /// The final head has ended.
+        /// Whether the final head has ended.
         var isHeadComplete = false
         var isSent = false
         var failure: Failure?
@@ -42,8 +42,8 @@ import Reactor
 
     // MARK: From start to end
 
-    /// Begins the call, unless `cancel` came first.
-    /// - Parameter done: called once; `nil` for success. It may hold this object.
+    /// Begins the call, unless it was cancelled before.
+    /// - Parameter done: called once, with `nil` for success. It may hold this object.
     func start(_ done: @escaping (Failure?) -> Void) {
         if let failure = progress.failure { return done(failure) }
         self.done = done
@@ -72,7 +72,7 @@ import Reactor
         end()
     }
 
-    /// Frees the request's fields. libcurl wipes them.
+    /// Frees the request's fields. `heimdallr_wipe_and_free` wipes them.
     private func end() {
         stop()
         unsafe curl_slist_free_all(fieldLines)
@@ -86,7 +86,7 @@ import Reactor
             return .transport(TransportError(.responseTruncated, message: "answer ended within its head"))
         }
         let error = error(for: code, sawResponse: progress.headBytes > 0)
-        // The next proxy is the only peer before the request is sent, except for TLS through its tunnel.
+        // Before the request is sent, the next proxy is the only peer, except for TLS through its tunnel.
         let isProxyAtFault = hop.address != nil && !progress.isSent && error.kind.isOfPeer
         return .transport(isProxyAtFault ? TransportError(.proxy, message: error.message) : error)
     }
@@ -104,7 +104,7 @@ import Reactor
         var fields: [(name: String, value: String)] = []
         var last: UnsafeMutablePointer<curl_header>?
         while let field = unsafe curl_easy_nextheader(easy.pointer, UInt32(CURLH_HEADER), -1, last) {
-            // libcurl 7.88 leaves a CR of an empty value.
+            // For an empty value, libcurl 7.88 returns its CR.
             let value = unsafe String(cString: field.pointee.value)
             fields.append(unsafe (String(cString: field.pointee.name), value == "\r" ? "" : value))
             unsafe last = field
@@ -118,7 +118,7 @@ import Reactor
 
     private static let maxHeadBytes = 64 * 1024
 
-    /// A line of a head or of the trailers.
+    /// Receives a line of a head or of the trailers.
     func head(_ line: Span<UInt8>) -> Bool {
         progress.headBytes += line.count
         guard progress.headBytes <= Self.maxHeadBytes else {
@@ -126,7 +126,7 @@ import Reactor
                 TransportError(.responseMalformed, message: "the answer's head is too large"))
             return false
         }
-        // The blank line. libcurl takes a head that was cut before it for a whole one.
+        // The blank line ends the head. libcurl accepts a head that is cut off before this line.
         if line.count <= 2, status >= 200 { progress.isHeadComplete = true }
         return true
     }
@@ -140,9 +140,9 @@ import Reactor
         return true
     }
 
-    /// libcurl is about to send the request. It would send it again on another connection.
+    /// Returns whether libcurl may send the request. Allows one attempt: libcurl would repeat it on another connection.
     ///
-    /// A process that was suspended sends nothing late: its lease of a shared record may have ended.
+    /// After the deadline, nothing is sent: while the process was suspended, its lease of a record may have ended.
     func maySend() -> Bool {
         proxySteps = nil
         guard !progress.isSent else { return false }
@@ -158,7 +158,7 @@ import Reactor
 }
 
 extension TransportError.Kind {
-    /// Whether the connection's nearest peer causes it.
+    /// Whether the nearest peer of the connection causes such a failure.
     var isOfPeer: Bool {
         switch self {
         case .connectionRefused, .connectionFailed, .connectionLost, .responseMalformed, .responseTruncated: true

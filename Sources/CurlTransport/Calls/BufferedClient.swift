@@ -2,8 +2,8 @@ import CLibcurl
 import Reactor
 import WireText
 
-/// Sends requests and gathers whole answers, for callers that may wait. An actor on the event loop, so that libcurl is
-/// used only there.
+/// A client for asynchronous callers, which sends requests and returns whole answers. It is an actor on the event loop,
+/// so libcurl is used only there.
 public actor BufferedClient {
     public struct Request: Sendable {
         public var origin: Origin
@@ -11,10 +11,10 @@ public actor BufferedClient {
         /// Path and query.
         public var target = "/"
         public var fields: [(name: String, value: String)] = []
-        /// Fields with a credential as value, after the others.
+        /// Fields with credentials, sent after the other fields.
         public var secretFields: [(name: String, value: any LentBytes)] = []
         public var body: (any LentBytes)?
-        /// Time from start to last byte.
+        /// Time limit from the start to the last byte.
         public var timeout = Duration.seconds(10)
         public var maxBodyBytes = 1 << 20
 
@@ -42,23 +42,23 @@ public actor BufferedClient {
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
-    /// - Parameter options: at most `maxConnections` calls are under way at once. Others wait, within their time.
+    /// - Parameter options: at most `maxConnections` calls run at once. Further calls wait, within their time limit.
     public init(options: PoolOptions, loop: EventLoop) {
         self.options = options
         self.loop = loop
     }
 
-    /// Uses a new event loop, which runs until the process ends.
+    /// Makes a client on a new event loop, which runs until the process ends.
     public init(options: PoolOptions) throws(SystemError) {
         self.init(options: options, loop: try EventLoop.start(name: "curl"))
     }
 
-    /// Sends one request and gathers the answer. Redirects are not followed. A cancelled task ends the exchange.
+    /// Sends one request and returns the answer. Does not follow redirects. Cancelling the task ends the exchange.
     public func send(_ request: Request) async throws(Failure) -> Response {
         try await send(request) { [UInt8](copying: $0) }
     }
 
-    /// Like `send`, for an answer with secrets: only `keeping` can copy its body.
+    /// Does the same for an answer with secrets: only `keeping` sees the body and can copy parts of it.
     public func send<Body: Sendable>(
         _ request: Request, keeping: @escaping @Sendable (Span<UInt8>) -> Body
     ) async throws(Failure) -> Answer<Body> {
@@ -71,7 +71,7 @@ public actor BufferedClient {
             throw .transport(error)
         }
         let outcome = await withTaskCancellationHandler {
-            // This closure does not touch the actor, so it is not isolated to it (SE-0420).
+            // This closure does not use the actor, so it is not isolated to the actor (SE-0420).
             await withCheckedContinuation { (continuation: CheckedContinuation<Result<Answer<Body>, Failure>, Never>) in
                 loop.execute {
                     call.value.start { failure in
@@ -115,6 +115,6 @@ extension BufferedClient.Request {
 }
 
 extension Origin {
-    /// The Host field: without the scheme's default port (RFC 9110, section 4.2.3).
+    /// Value of the Host field, without the scheme's default port (RFC 9110, section 4.2.3).
     public var authority: String { port == (scheme == .https ? 443 : 80) ? host : "\(host):\(port)" }
 }

@@ -4,11 +4,11 @@ import Reactor
 
 // Half-close and close.
 extension Carrier {
-    /// Upper bound for the size of one record with an alert.
+    /// Upper bound for the size of a record with one alert.
     private static let maxLastWords = 512
 
-    /// Ends only our side, by FIN or close_notify. All bytes must have been sent, and none may follow. The caller repeats the
-    /// call at each `carrierReady` until close_notify is sent.
+    /// Ends only our side, by FIN or close_notify. All bytes must have been sent, and none may follow. The caller has
+    /// to repeat the call at each `carrierReady` until close_notify is sent.
     public func shutdownWriting() {
         guard canShutDownWriting, let socket else { return }
         guard isSecured else {
@@ -31,10 +31,10 @@ extension Carrier {
         if count > 0 { lastWords.consume(count) }
     }
 
-    /// Whether our side can be ended alone. Not behind a next proxy over TLS: close_notify would end the connection to that proxy.
+    /// Whether our side can be ended alone. `false` over TLS to a next proxy: close_notify would end that connection.
     public var canShutDownWriting: Bool { phase == .inUse && socket != nil && !hop.isSecure }
 
-    /// Duplicates the descriptor for use without libcurl, and closes this connection.
+    /// Returns a duplicate of the socket for use without libcurl, and closes this carrier.
     func takeSocket(on loop: EventLoop) throws(TransportError) -> StreamSocket {
         defer { close() }
         guard let socket else { throw TransportError(.internal, message: "no descriptor for the connection") }

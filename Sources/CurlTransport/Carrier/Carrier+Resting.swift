@@ -1,10 +1,10 @@
 import Reactor
 
-// A connection that its owner keeps between requests: an HTTP/2 session.
+// Idle connections that stay with their owner between requests: HTTP/2 sessions.
 extension Carrier {
     public var speaksHTTP2: Bool { wire.speaksHTTP2 }
 
-    /// Takes the bytes that an HTTP/2 server sent before the session began.
+    /// Returns and forgets the bytes that an HTTP/2 server sent before the session began.
     public func takeEarly() -> [UInt8] {
         defer { wire.early = [] }
         return wire.early
@@ -13,7 +13,7 @@ extension Carrier {
     /// Time after which the connection is too old for another request.
     public var youngUntil: LoopTime { membership.opened + pool.options.maxConnectionAge }
 
-    /// Marks the connection as idle. If the pool needs it, the owner gets `carrierIsNeeded`.
+    /// Marks the connection as idle. If the pool needs the connection, it calls `carrierIsNeeded`.
     public func rest() {
         membership.isResting = true
         membership.idleSince = pool.now
@@ -24,10 +24,10 @@ extension Carrier {
 
     var isAtRest: Bool { phase == .idle || phase == .inUse && membership.isResting }
 
-    /// Has the owner close the connection; without an owner, closes it.
+    /// Makes the owner close the connection. Without an owner, closes it here.
     func giveUp() { if phase == .inUse, let owner { owner.carrierIsNeeded(self) } else { close() } }
 
-    /// Asks the kernel whether bytes or the end have arrived that epoll has not reported yet. `receive` then reads them.
+    /// Whether bytes or an end can be read, also if epoll has not reported them yet. Asks the kernel.
     public func hasNews() -> Bool {
         wire.canRead = true
         guard !wire.isPeerClosed, !wire.hasFailed, isEmpty else { return true }

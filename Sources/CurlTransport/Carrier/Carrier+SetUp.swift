@@ -5,7 +5,7 @@ extension Carrier {
     func setCarrier() throws(TransportError) {
         try setUp()
         try setConnectOnly()
-        // For what a next proxy answers.
+        // During the dial, libcurl reads only a next proxy's answer.
         try set(CURLOPT_BUFFERSIZE, 1024)
         if membership.use == .http2 {
             try offerHTTP2()
@@ -17,17 +17,17 @@ extension Carrier {
         try unsafe set(CURLOPT_HEADERFUNCTION, { _, size, count, _ in size * count }, data: CURLOPT_HEADERDATA)
     }
 
-    /// Offers HTTP/2 by ALPN. libcurl's own offer would make it speak HTTP/2 itself.
+    /// Offers HTTP/2 by ALPN, without libcurl's own offer, after which libcurl itself would speak HTTP/2.
     private func offerHTTP2() throws(TransportError) {
         let offer = UnsafeMutablePointer<heimdallr_http2_offer>.allocate(capacity: 1)
-        // Behind an https proxy the first handshake is with that proxy, to which libcurl speaks HTTP/1.1.
+        // With an https proxy, the first handshake is with the proxy, to which libcurl speaks HTTP/1.1.
         unsafe offer.initialize(to: heimdallr_http2_offer(silence: silence, skips: hop.isSecure ? 1 : 0))
         unsafe self.offer = offer
         try set(CURLOPT_SSL_ENABLE_ALPN, 0)
         try check(unsafe heimdallr_easy_set_http2_context(easy.pointer, offer), CURLOPT_SSL_CTX_FUNCTION)
     }
 
-    /// The error of a failed dial. The failing peer is the next proxy, except for TLS through its tunnel.
+    /// Returns the error of a failed dial. With a next proxy, the proxy is at fault, except for TLS through its tunnel.
     func dialError(for code: CURLcode) -> TransportError {
         let error = error(for: code)
         let isProxyAtFault = hop.address != nil && (error.kind.isOfPeer || error.kind == .aborted)

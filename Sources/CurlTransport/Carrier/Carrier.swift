@@ -3,39 +3,39 @@ import Glibc
 import Reactor
 import WireText
 
-/// One connection that libcurl dials, secures and carries, and whose user speaks HTTP on it (CURLOPT_CONNECT_ONLY(3)).
-/// It comes from a `CarrierPool`, and is closed or given back with `release`. Loop's thread only.
+/// One connection that libcurl dials and secures, and whose owner speaks HTTP on it (CURLOPT_CONNECT_ONLY(3)). The
+/// owner gets a carrier from a `CarrierPool`, and ends its use by `close` or `release`. Loop's thread only.
 ///
-/// Readiness is edge-triggered: a user that leaves bytes unread, or stops writing before `wouldBlock`, gets no further
-/// `carrierReady`.
+/// Readiness is edge-triggered: an owner that leaves bytes unread, or stops writing before `wouldBlock`, gets no
+/// further `carrierReady`.
 @safe public final class Carrier: EasyHandle {
     public unowned let pool: CarrierPool
     var membership: Membership
-    /// Request that the connection is dialled for.
+    /// Request for which the connection is dialled.
     var request: CarrierRequest?
-    /// Which TLS handshakes offer HTTP/2. It must outlive the dial.
+    /// Offer of HTTP/2 in the TLS handshakes; `nil` for no offer. The memory must outlive the dial.
     var offer: UnsafeMutablePointer<heimdallr_http2_offer>?
     var wire = Wire()
     var phase = Phase.dialling
     private(set) var owner: (any CarrierOwner)?
     private(set) var socket: CurlSocket?
-    /// Number of the client certificate in its handshake: `TLSMaterial.pair`.
+    /// Number of the client certificate used in the handshake: `TLSMaterial.pair`.
     public var pair: UInt64 { content?.pair ?? 0 }
 
-    /// Whether TLS is used: the wire then carries other bytes than libcurl's user sees.
+    /// Whether TLS is used, to the origin or to a next proxy.
     public let isSecured: Bool
-    /// Whether the connection was reset. After the peer's end no read shows that.
+    /// Whether the connection was reset. After the peer's end, a read does not report a reset.
     public var isBroken: Bool { wire.hasFailed }
     /// Unsent bytes of our close_notify.
     var lastWords = ByteBuffer()
     /// Counts TLS records without content, to bound them.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
-    /// Whether it has served another exchange before.
+    /// Whether the connection has served an exchange before.
     public var isReused: Bool { membership.hasServed }
     /// Whether the connection may serve another request: it is not too old, and the TLS material has not changed.
     public var isYoung: Bool { pool.isYoung(self) }
 
-    /// Upper bound for one read. The caller may ask for less.
+    /// Upper bound for the bytes of one read.
     static let maxReceive = 256 * 1024
 
     init(
@@ -57,14 +57,14 @@ import WireText
         unsafe offer?.deallocate()
     }
 
-    /// Whether requests name their target in absolute form, because a proxy reads them.
+    /// Whether requests need a target in absolute form, because a proxy reads them.
     public var needsAbsoluteForm: Bool { hop.needsAbsoluteForm }
-    /// The value of Proxy-Authorization for such requests; empty: none.
+    /// Value of Proxy-Authorization for such requests; empty for none.
     public var proxyAuthorization: [UInt8] { hop.authorization }
 
-    // MARK: Speaking
+    // MARK: Sending and receiving
 
-    /// Writes from the front of `bytes`, which are not empty.
+    /// Sends from the front of `bytes`, which must not be empty.
     public func send(_ bytes: Span<UInt8>) -> CarrierSent {
         guard phase == .inUse else { return .failed(Self.isClosed) }
         guard wire.canWrite else { return .wouldBlock }
@@ -73,7 +73,7 @@ import WireText
             unsafe curl_easy_send(easy.pointer, $0.baseAddress, $0.count, &count)
         }
         if code == CURLE_OK {
-            // Without TLS a partial write means a full socket: the next edge reports room.
+            // Without TLS, a partial write means that the socket is full. The next edge reports room.
             if count < bytes.count, !isSecured { wire.canWrite = false }
             return count > 0 ? .bytes(count) : .wouldBlock
         }
@@ -81,12 +81,12 @@ import WireText
             wire.canWrite = false
             return .wouldBlock
         }
-        // Bytes that the peer sent before it left may still be readable.
+        // Bytes that the peer sent before its end may still be readable.
         wire.canRead = true
         return .failed(broken(code, "curl_easy_send"))
     }
 
-    /// Reads at most `limit` bytes behind what `buffer` holds.
+    /// Reads at most `limit` bytes and appends them to `buffer`.
     public func receive(into buffer: inout ByteBuffer, limit: Int) -> CarrierReceived {
         guard phase == .inUse else { return .failed(Self.isClosed) }
         guard wire.canRead else { return .wouldBlock }
@@ -109,20 +109,20 @@ import WireText
             wire.isSpent = true
             return .end(isClean: !isSecured || sawCloseNotify)
         }
-        // A short read means an empty kernel buffer: the next byte is a new edge (epoll(7)). TLS returns one record at a
-        // time, so this does not hold there.
+        // A short read means that the kernel's buffer is empty, so the next byte causes an edge (epoll(7)). Not over
+        // TLS, which returns one record at a time.
         if count < limit, !isSecured, !wire.isPeerClosed { wire.canRead = false }
         return .bytes(count)
     }
 
-    /// Forbids another exchange: `release` then closes the connection.
+    /// Forbids another exchange, so that `release` closes the connection.
     public func forbidReuse() { wire.isSpent = true }
 
-    /// Closes the connection; the owner gets no further call.
+    /// Closes the connection. The owner gets no further call.
     public func close() { pool.close(self) }
 
-    /// Gives the connection back after a whole answer to a whole request. The pool keeps it, or closes it.
-    /// - Parameter unused: whether the connection has not been used.
+    /// Gives the connection back to the pool after a whole request and answer. The pool keeps or closes the connection.
+    /// - Parameter unused: whether the owner has not used the connection.
     public func release(unused: Bool = false) {
         guard phase == .inUse else { return }
         owner = nil
@@ -144,22 +144,22 @@ import WireText
         phase = .inUse
         request = nil
         if isSecured {
-            // TLS may still say why it ends.
+            // TLS may still give the reason for a later failure.
             unsafe errorText?.pointee = 0
         } else {
             unsafe errorText?.deallocate()
             unsafe errorText = nil
         }
         do throws(TransportError) {
-            // Otherwise the handle would write into freed memory.
+            // The memory was freed above.
             if !isSecured { try unsafe set(CURLOPT_ERRORBUFFER, pointer: nil) }
-            // This bounds one read; libcurl allocates no buffer of that size at this point.
+            // This limits one read. Once connected, libcurl does not allocate a buffer of this size.
             try set(CURLOPT_BUFFERSIZE, Self.maxReceive)
         } catch { return error }
         return membership.use == .socket ? nil : readFirst()
     }
 
-    /// Reads once: libcurl may close a connection that was never used, and shows its TLS only after a read.
+    /// Reads once, because libcurl may close a connection that was never used, and reveals its TLS only after a read.
     private func readFirst() -> TransportError? {
         var first = ByteBuffer()
         let received = take(into: &first, limit: 4096)
@@ -168,11 +168,11 @@ import WireText
             || membership.use == .http2 && heimdallr_easy_speaks_http2(easy.pointer) != 0
         switch received {
         case .wouldBlock: return nil
-        // RFC 9113, section 3.4.
+        // An HTTP/2 server may send SETTINGS first (RFC 9113, section 3.4).
         case .bytes where wire.speaksHTTP2:
             wire.early = [UInt8](copying: first.bytes)
             return nil
-        case .bytes: return TransportError(.responseMalformed, message: "the server spoke before it was asked")
+        case .bytes: return TransportError(.responseMalformed, message: "the server sent bytes before a request")
         case .end: return TransportError(.connectionLost, message: "the connection ended before it was used")
         case .failed(let error): return error
         }
@@ -184,21 +184,21 @@ import WireText
     }
 
     func ready(_ readiness: Readiness) {
-        // TLS may need readiness of either kind, for reading or writing.
+        // Over TLS, a read may need to write, and a write may need to read.
         if isSecured || !readiness.isDisjoint(with: [.writable, .failed]) { wire.canWrite = true }
         if isSecured || !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { wire.canRead = true }
         if !readiness.isDisjoint(with: [.peerClosed, .failed]) { wire.isPeerClosed = true }
         if readiness.contains(.error) { wire.hasFailed = true }
         switch phase {
         case .inUse: owner?.carrierReady(self)
-        // An idle connection must be silent: bytes would be taken for the next answer.
+        // An idle connection must be silent: its bytes would be read as the next answer.
         case .idle: if wire.isPeerClosed || !isQuiet { pool.close(self) }
         case .dialling, .closed: break
         }
     }
 
-    /// Returns whether a request may be written: neither bytes nor an end has come since the last answer. epoll may
-    /// report both too late, so this asks the kernel. The request's head follows at once, or `close`.
+    /// Returns whether a request may be written: neither bytes nor an end has arrived since the last answer. epoll may
+    /// report them too late, so this asks the kernel. The caller then sends the request's head at once, or closes.
     public func isUntouched() -> Bool {
         guard membership.idleSince.nanoseconds > 0 else { return true }
         guard !wire.isPeerClosed, !wire.hasFailed else { return false }
@@ -206,8 +206,8 @@ import WireText
         return isQuiet && !holdsBytes
     }
 
-    /// Whether there is nothing to read, neither bytes nor an end. Also processes TLS messages without content, such as
-    /// session tickets, which may come at any time.
+    /// Whether there is nothing to read, neither bytes nor an end. Also reads TLS messages without content, such as
+    /// session tickets, which may arrive at any time.
     private var isQuiet: Bool {
         if wire.canRead, isEmpty { wire.canRead = false }
         guard wire.canRead else { return true }
@@ -215,8 +215,8 @@ import WireText
         return take(into: &unasked, limit: 64) == .wouldBlock
     }
 
-    /// Whether neither the kernel nor TLS holds bytes or an end. Much cheaper than a read through TLS. Bytes that TLS to a
-    /// next proxy may hold can't be seen.
+    /// Whether neither the kernel nor TLS holds bytes or an end. Much cheaper than a read through TLS. Always `false`
+    /// over TLS to a next proxy, which may hold bytes that can't be seen.
     var isEmpty: Bool {
         guard let socket, !hop.isSecure, !holdsBytes else { return false }
         var byte: UInt8 = 0
@@ -229,7 +229,7 @@ import WireText
 
     override func ended(_ code: CURLcode) { pool.dialled(self, code == CURLE_OK ? nil : dialError(for: code)) }
 
-    /// Drops all references through which it could be called.
+    /// Drops all references through which this carrier could be called, or call its owner.
     func end() {
         phase = .closed
         request = nil

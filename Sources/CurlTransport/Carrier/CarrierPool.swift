@@ -1,16 +1,16 @@
 import CLibcurl
 import Reactor
 
-/// Connections to the peers of one security domain: at most `maxConnections`, with idle ones. The latest used serves
-/// first. Loop's thread only; it must outlive its users.
+/// A connection pool for the peers of one security domain: at most `maxConnections`, including idle connections. The
+/// most recently used connection serves first. Loop's thread only. The pool must outlive its users.
 public final class CarrierPool {
     public let options: PoolOptions
     private let loop: EventLoop
     private let maxAge: UInt64
-    /// Made for the first dial.
+    /// The engine, made for the first dial.
     private var engine: CurlEngine?
     private var groups: [Origin: OriginCarriers] = [:]
-    /// Most upstreams have one origin.
+    /// The group used last, which avoids a look-up: most upstreams have one origin.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -21,9 +21,9 @@ public final class CarrierPool {
     #endif
     private var queue: [CarrierRequest] = []
     private var isServing = false
-    /// Within `dial`, which throws errors of its synchronous part.
-    private var isSettingOut = false
-    private var setOutFailure: TransportError?
+    /// Whether `dial` is running, which throws the failures that occur before it returns.
+    private var isStartingDial = false
+    private var startFailure: TransportError?
     private var queueTimer: LoopTimer?
     private var ageTimer: LoopTimer?
     private var isAgeing = false
@@ -38,12 +38,12 @@ public final class CarrierPool {
 
     deinit { while let carrier = carriers.last { close(carrier) } }
 
-    /// Gets a connection for `owner`: an idle one at once. Otherwise dials one, when `maxConnections` allows it, and
-    /// tells the owner within `connectTimeout`.
+    /// Gets a connection for `owner`. Returns an idle connection at once. Otherwise returns `nil`, dials as soon as
+    /// `maxConnections` allows it, and calls the owner within `connectTimeout`.
     /// - Parameters:
-    ///   - request: belongs to the owner; must not be pending.
-    ///   - fresh: requires a new connection, after a kept-alive one died.
-    ///   - use: the use of the connection. Any but `exchanges` also requires a new one.
+    ///   - request: a request of the owner, which must not be pending.
+    ///   - fresh: requires a new connection, after a reused connection was stale.
+    ///   - use: use of the connection. All uses but `exchanges` require a new connection.
     public func connect(
         to origin: Origin, for owner: any CarrierOwner, _ request: CarrierRequest, fresh: Bool = false,
         use: CarrierUse = .exchanges
@@ -74,14 +74,14 @@ public final class CarrierPool {
 
     var now: LoopTime { loop.now }
 
-    /// Number of connections, with those that are not ready yet.
+    /// Number of connections, including those being dialled.
     public var open: Int { carriers.count }
     /// Number of idle connections, including resting ones.
     public var idle: Int { carriers.count { $0.isAtRest } }
     /// Whether all connections are idle and no request waits.
     public var isQuiet: Bool { queue.isEmpty && carriers.allSatisfy { $0.isAtRest } }
     public var waiting: Int { queue.count }
-    /// Number of connections that have to end before every wanted request in the queue gets one.
+    /// Number of connections that have to end before every wanted request in the queue can get a connection.
     public var shortage: Int {
         guard !queue.isEmpty else { return 0 }
         return max(0, queue.count { $0.owner?.isWanted == true } - (options.maxConnections - open + idle))
@@ -113,7 +113,7 @@ public final class CarrierPool {
             && carrier.membership.generation == options.material?.generation ?? 0
     }
 
-    /// Takes back a connection that can serve again.
+    /// Keeps an idle connection that can serve again.
     func keep(_ carrier: Carrier) {
         guard isYoung(carrier) else { return close(carrier) }
         carrier.phase = .idle
@@ -125,7 +125,7 @@ public final class CarrierPool {
         ageTimer?.schedule(at: carrier.membership.opened + options.maxConnectionAge)
     }
 
-    /// Serves the queue, which may close this idle connection.
+    /// Serves the queue after a connection became idle. This may close the idle connection.
     func carrierIsIdle() { if !queue.isEmpty { serveLater() } }
 
     private func closeAged() {
@@ -144,7 +144,7 @@ public final class CarrierPool {
         ageTimer?.schedule(at: next)
     }
 
-    /// - Returns: whether another connection may be made. Closes the one idle longest if needed.
+    /// Returns whether another connection may be made. If needed, closes the connection that was idle longest.
     private func makeRoom() -> Bool {
         if carriers.count < options.maxConnections { return true }
         let idle = carriers.filter { $0.isAtRest }
@@ -155,7 +155,7 @@ public final class CarrierPool {
 
     // MARK: Dialling
 
-    /// Begins to make a connection. Calls no owner from within.
+    /// Begins to dial. Calls no owner before it returns.
     private func dial(_ request: CarrierRequest) throws(TransportError) {
         let engine = try startEngine()
         let group = groups[request.origin] ?? OriginCarriers(request.origin)
@@ -168,27 +168,27 @@ public final class CarrierPool {
         carrier.membership.index = carriers.count
         carriers.append(carrier)
         request.state = .dialling(carrier)
-        isSettingOut = true
-        defer { isSettingOut = false }
+        isStartingDial = true
+        defer { isStartingDial = false }
         carrier.dial(before: request.deadline) { [unowned self, unowned carrier] in dialled(carrier, $0) }
-        guard let error = setOutFailure else { return }
-        setOutFailure = nil
+        guard let error = startFailure else { return }
+        startFailure = nil
         throw error
     }
 
     private func startEngine() throws(TransportError) -> CurlEngine {
         if let engine { return engine }
-        // libcurl also counts carriers.
+        // libcurl counts the connections of carriers, too. The reserve keeps it from closing them.
         let engine = try CurlEngine(keeping: options.maxConnections + 16, on: loop)
         self.engine = engine
         return engine
     }
 
-    /// - Parameter failure: `nil` for success.
+    /// Ends a dial, and tells the request's owner its outcome. `failure` is `nil` for success.
     func dialled(_ carrier: Carrier, _ failure: TransportError?) {
         guard carrier.phase == .dialling, let request = carrier.request else { return }
-        if isSettingOut {
-            setOutFailure = failure
+        if isStartingDial {
+            startFailure = failure
             return close(carrier)
         }
         var error = failure
@@ -231,7 +231,7 @@ public final class CarrierPool {
 
     func leave(_ request: CarrierRequest) { queue.removeAll { $0 === request } }
 
-    /// Serves the queue at the turn's end: the current caller is not finished.
+    /// Serves the queue at the end of the turn, because the current caller has not finished.
     private func serveLater() {
         guard !isServing else { return }
         isServing = true

@@ -1,6 +1,6 @@
 import Reactor
 
-/// A request for a connection: in the pool's queue, or with a connection being dialled. Reusable. Loop's thread only.
+/// A request for a connection. It waits in the pool's queue or for a dial. Reusable. Loop's thread only.
 public final class CarrierRequest {
     enum State {
         case none
@@ -22,7 +22,7 @@ public final class CarrierRequest {
     /// Whether the owner will still get a result.
     public var isPending: Bool { if case .none = state { false } else { true } }
 
-    /// Whether it waits in the queue, without a connection.
+    /// Whether this request waits in the queue, without a connection.
     public var isQueued: Bool { if case .queued = state { true } else { false } }
 
     func begin(_ origin: Origin, isFresh: Bool, use: CarrierUse, deadline: LoopTime) {
@@ -32,7 +32,7 @@ public final class CarrierRequest {
         self.deadline = deadline
     }
 
-    /// Ends it; the owner gets no further call.
+    /// Ends this request. The owner gets no further call.
     public func cancel() {
         let state = state
         _ = finish()

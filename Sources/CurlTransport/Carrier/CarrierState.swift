@@ -5,7 +5,7 @@ extension Carrier {
         case dialling, inUse, idle, closed
     }
 
-    /// Place in the pool.
+    /// Facts about the connection that its pool needs.
     struct Membership {
         let siblings: OriginCarriers
         let use: CarrierUse
@@ -16,7 +16,7 @@ extension Carrier {
         /// Position in the pool's list.
         var index = 0
         var hasServed = false
-        /// Whether the owner has no request on the connection, and closes it if the pool needs it.
+        /// Whether the connection is idle with its owner, who closes it if the pool needs it.
         var isResting = false
     }
 
@@ -26,7 +26,7 @@ extension Carrier {
         var canWrite = true
         var isPeerClosed = false
         var hasFailed = false
-        /// No other exchange may use the connection.
+        /// Whether no further exchange may use the connection.
         var isSpent = false
         var hasSaidEnd = false
         var speaksHTTP2 = false

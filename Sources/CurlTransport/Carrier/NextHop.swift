@@ -2,15 +2,15 @@ import Glibc
 import Reactor
 import WireText
 
-/// The way to an origin, for users that speak HTTP/1.1: direct, or through a next proxy.
+/// The route to an origin: direct, or through a next proxy.
 struct NextHop: Equatable {
     /// Value for CURLOPT_PROXY(3); empty for a direct connection.
     private(set) var proxy = ""
     /// Parts of `proxy`; `nil` for a direct connection.
     private(set) var address: NextProxyAddress?
-    /// Whether requests name their target in absolute form, because a proxy reads them (RFC 9112, section 3.2.2).
+    /// Whether requests need a target in absolute form, because a proxy reads them (RFC 9112, section 3.2.2).
     private(set) var needsAbsoluteForm = false
-    /// Value of Proxy-Authorization if the proxy reads requests. In a CONNECT libcurl sends it.
+    /// Value of Proxy-Authorization if the proxy reads requests. For CONNECT, libcurl sends this field itself.
     private(set) var authorization: [UInt8] = []
     /// Whether the connection to the proxy uses TLS.
     private(set) var isSecure = false
@@ -18,8 +18,8 @@ struct NextHop: Equatable {
     static let direct = NextHop()
 
     /// - Parameters:
-    ///   - tunnels: only the origin may read the bytes.
-    ///   - environment: returns an environment variable.
+    ///   - tunnels: whether a next proxy has to tunnel the bytes instead of reading them.
+    ///   - environment: returns the value of an environment variable.
     init(
         _ setting: PoolOptions.NextProxy, to origin: Origin, tunnels: Bool,
         environment: (String) -> String? = Self.variable
@@ -41,7 +41,7 @@ struct NextHop: Equatable {
 
     private init() {}
 
-    /// The hosts whose addresses a connection needs. The first one is dialled.
+    /// Returns the hosts whose addresses a connection needs. The first host is dialled.
     func hosts(to origin: Origin) -> [DialledHost] {
         let target = DialledHost(name: origin.host, port: origin.port, isDialled: address == nil, isProxy: false)
         guard let address else { return [target] }
@@ -56,12 +56,12 @@ struct NextHop: Equatable {
     static func proxy(for origin: Origin, _ environment: (String) -> String?) -> String? {
         let exceptions = environment("no_proxy") ?? environment("NO_PROXY") ?? ""
         if isExempt(origin.host, exceptions) { return nil }
-        // Not HTTP_PROXY: CGI servers set it from a request's field.
+        // HTTP_PROXY is ignored, because CGI servers set it from the request field Proxy.
         let names = origin.scheme == .https ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
         return (names + ["all_proxy", "ALL_PROXY"]).compactMap(environment).first { !$0.isEmpty }
     }
 
-    /// Whether `host` is in a list of names, with their subdomains, and of addresses and blocks.
+    /// Whether `host` is covered by a list of names, which cover their subdomains, of addresses, and of blocks.
     static func isExempt(_ host: String, _ list: String) -> Bool {
         if list == "*" { return true }
         let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
@@ -79,7 +79,7 @@ struct NextHop: Equatable {
         return false
     }
 
-    /// Lower case, without the root's dot.
+    /// Returns the name in lower case, without a final dot.
     private static func lowered(_ name: String) -> String {
         var name = name.lowercased()
         if name.hasSuffix(".") { name.removeLast() }

@@ -1,4 +1,4 @@
-/// The connections to one origin; of the idle ones, the latest used is last.
+/// The connections to one origin. Idle connections are in the order of their last use, the most recent last.
 final class OriginCarriers {
     let origin: Origin
     #if !DEBUG
