@@ -13,5 +13,5 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
-/// Swift does not read this macro, which is put together of others.
+/// Swift can't import this macro, which consists of other macros.
 static const unsigned long hpx_name_format_rfc2253 = XN_FLAG_RFC2253;

@@ -1,4 +1,4 @@
-// libcurl's variadic calls, one inline function per shape, so that Swift can call them.
+// libcurl's variadic functions as inline functions of fixed types, which Swift can call.
 #ifndef HEIMDALLR_CLIBCURL_H
 #define HEIMDALLR_CLIBCURL_H
 
@@ -12,14 +12,14 @@
 #include <sys/socket.h>
 #include <time.h>
 
-// curl's headers define the calls as type-checking macros for C; the functions are what is meant here.
+// curl's headers hide these functions behind type-checking macros. This file calls the functions.
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 #undef curl_multi_setopt
 #undef curl_share_setopt
 
-// libcurl's memory, wiped before it is given back: heads with credentials, forms and tokens' answers have been in it.
-// They stand at the front of large blocks, which are buffers. curl_global_init_mem(3), malloc_usable_size(3),
+// Wipes libcurl's memory before freeing it, because it may have held credentials, forms or tokens. Only the front of
+// large blocks is wiped: these are buffers, filled from the front. curl_global_init_mem(3), malloc_usable_size(3),
 // explicit_bzero(3).
 static inline void heimdallr_wipe_and_free(void *block) {
     size_t size;
@@ -29,7 +29,7 @@ static inline void heimdallr_wipe_and_free(void *block) {
     free(block);
 }
 
-// Where a block moves, nothing stays behind.
+// Reallocates a block. If the block moves, wipes the old memory.
 static inline void *heimdallr_wipe_and_move(void *block, size_t size) {
     size_t had = block ? malloc_usable_size(block) : 0;
     void *moved;
@@ -70,27 +70,27 @@ static inline CURLcode heimdallr_easy_set_close(CURL *h, heimdallr_close_callbac
 static inline CURLcode heimdallr_easy_set_resolver(CURL *h, heimdallr_resolver_callback v) { return curl_easy_setopt(h, CURLOPT_RESOLVER_START_FUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_prereq(CURL *h, heimdallr_prereq_callback v) { return curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, v); }
 
-// Called by libcurl with each new SSL_CTX, after its own settings. libcurl has OpenSSL take the end of a connection
-// without close_notify for an orderly one (SSL_OP_IGNORE_UNEXPECTED_EOF); a body that ends by closing could then be cut
-// unseen.
+// libcurl calls this with each new SSL_CTX, after its own settings. It lets OpenSSL accept the end of a connection
+// without close_notify as orderly (SSL_OP_IGNORE_UNEXPECTED_EOF). A cut of a body that ends with the connection would
+// then go unnoticed, so this clears the option.
 static inline CURLcode heimdallr_strict_end(CURL *h, void *context, void *data) {
     (void)h;
     (void)data;
     SSL_CTX_clear_options((SSL_CTX *)context, SSL_OP_IGNORE_UNEXPECTED_EOF);
     return CURLE_OK;
 }
-// How many records came by TLS on one connection since anybody was told of anything, and the thread's time at the 16th.
-// One thread.
+// Number of TLS records received on one connection within the current call of libcurl, and the thread's CPU time at the
+// 16th record. For one thread.
 struct heimdallr_tls_silence {
     const SSL *connection;
     int records;
     long long began;
-    // It was ended here, not by its peer: the flag of SSL_get_shutdown(3) is the same. Since `records` was last set to 0.
+    // Whether the connection was ended here within this call. SSL_get_shutdown(3) has the same flag for the peer's end.
     int ended;
 };
 
-// OpenSSL reads all session tickets and key updates that have arrived within one call. After 10 ms of that the connection
-// is ended (SSL_set_shutdown(3)).
+// Ends a connection that takes over 10 ms of CPU time in one call, because OpenSSL reads all session tickets and key
+// updates that have arrived (SSL_set_shutdown(3)).
 static inline void heimdallr_tls_silence_message(int sent, int version, int type, const void *bytes, size_t size, SSL *ssl,
                                                  void *context) {
     struct heimdallr_tls_silence *silence = (struct heimdallr_tls_silence *)context;
@@ -98,7 +98,7 @@ static inline void heimdallr_tls_silence_message(int sent, int version, int type
     long long now;
     (void)version, (void)bytes, (void)size;
     if (sent || type != SSL3_RT_HEADER) return;
-    // One call of libcurl's may serve many connections, each with its handshake.
+    // One call of libcurl may serve many connections, each with its own handshake.
     if (silence->connection != ssl) {
         silence->connection = ssl;
         silence->records = 0;
@@ -118,7 +118,7 @@ static inline CURLcode heimdallr_bounded_end(CURL *h, void *context, void *data)
     return heimdallr_strict_end(h, context, data);
 }
 
-// And wipes what was read from OpenSSL's buffer (SSL_CTX_set_options(3)).
+// Also makes OpenSSL wipe decrypted bytes from its buffer after a read (SSL_CTX_set_options(3)).
 static inline CURLcode heimdallr_wiped_context(CURL *h, void *context, void *data) {
     SSL_CTX_set_options((SSL_CTX *)context, SSL_OP_CLEANSE_PLAINTEXT);
     return heimdallr_strict_end(h, context, data);
@@ -126,22 +126,22 @@ static inline CURLcode heimdallr_wiped_context(CURL *h, void *context, void *dat
 
 static inline CURLcode heimdallr_easy_set_wiped_context(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_wiped_context); }
 
-// For a connection that is read and written by curl_easy_recv and curl_easy_send. libcurl leaves OpenSSL strict about a
-// write that is tried again: it must come from the same address (SSL_CTX_set_mode(3)). Ours comes from a buffer that may
-// have grown. Read-ahead gets a record with one system call instead of two (SSL_CTX_set_read_ahead(3)).
+// For connections used by curl_easy_recv and curl_easy_send. By default, OpenSSL requires that a repeated write has the
+// same address (SSL_CTX_set_mode(3)), but our buffer may have moved. Read-ahead reads a record with one system call
+// instead of two (SSL_CTX_set_read_ahead(3)).
 static inline CURLcode heimdallr_carrier_context(CURL *h, void *context, void *data) {
     SSL_CTX_set_mode((SSL_CTX *)context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_read_ahead((SSL_CTX *)context, 1);
     return heimdallr_bounded_end(h, context, data);
 }
 
-// `silence` outlives all connections.
+// `silence` must outlive all connections.
 static inline CURLcode heimdallr_easy_set_carrier_context(CURL *h, struct heimdallr_tls_silence *silence) {
     CURLcode code = curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, silence);
     return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_carrier_context) : code;
 }
 
-// `skips` is the number of a carrier's next handshakes that do not offer HTTP/2. `silence` outlives all connections.
+// The first `skips` handshakes do not offer HTTP/2. `silence` must outlive all connections.
 struct heimdallr_http2_offer {
     struct heimdallr_tls_silence *silence;
     int skips;
@@ -159,35 +159,35 @@ static inline CURLcode heimdallr_http2_context(CURL *h, void *context, void *dat
     return heimdallr_carrier_context(h, context, offer->silence);
 }
 
-// `offer` outlives the dial.
+// `offer` must outlive the dial.
 static inline CURLcode heimdallr_easy_set_http2_context(CURL *h, struct heimdallr_http2_offer *offer) {
     CURLcode code = curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, offer);
     return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_http2_context) : code;
 }
 
-// The TLS connection that a handle is attached to, or NULL.
+// Returns the TLS connection of a handle, or NULL.
 static inline SSL *heimdallr_easy_tls(CURL *h) {
     struct curl_tlssessioninfo *info = NULL;
     if (curl_easy_getinfo(h, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info) return NULL;
     return info->backend == CURLSSLBACKEND_OPENSSL ? (SSL *)info->internals : NULL;
 }
 
-// Whether close_notify has come on it (SSL_get_shutdown(3)). After a fatal alert, too: only to be asked when a read has
-// ended in order.
+// Whether the peer has sent close_notify (SSL_get_shutdown(3)). Also true after a fatal alert, so only to be called
+// after a read that ended in order.
 static inline int heimdallr_easy_saw_close_notify(CURL *h) {
     SSL *ssl = heimdallr_easy_tls(h);
     return ssl && (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0;
 }
 
-// Whether a part of a record has been read from its socket: the rest completes bytes that came before (SSL_has_pending(3)).
+// Whether OpenSSL holds unprocessed bytes of the socket, perhaps only a part of a record (SSL_has_pending(3)).
 static inline int heimdallr_easy_has_part(CURL *h) {
     SSL *ssl = heimdallr_easy_tls(h);
     return ssl && SSL_has_pending(ssl);
 }
 
-// Ends our side of it: writes what says so, encrypted, into `room` and answers how much that is; 0 where it can't. libcurl's
-// BIO works within libcurl's own calls only, so that one of memory stands in for it meanwhile (SSL_set0_wbio(3)). All that
-// was to be sent must be out, and nothing may be sent any more; what comes can still be read (SSL_shutdown(3)).
+// Ends our side of a TLS connection (SSL_shutdown(3)). Writes the encrypted close_notify into `room` and returns its
+// size; 0 on failure. libcurl's BIO works only within calls of libcurl, so a memory BIO replaces it meanwhile
+// (SSL_set0_wbio(3)). All bytes must have been sent before, and none may follow. Bytes of the peer can still be read.
 static inline size_t heimdallr_easy_close_notify(CURL *h, unsigned char *room, size_t size) {
     SSL *ssl = heimdallr_easy_tls(h);
     BIO *own, *memory;
@@ -209,7 +209,7 @@ static inline size_t heimdallr_easy_close_notify(CURL *h, unsigned char *room, s
     return (size_t)count;
 }
 
-// Whether both sides have agreed on HTTP/2 (SSL_get0_alpn_selected(3)).
+// Whether the TLS handshake has selected HTTP/2 (SSL_get0_alpn_selected(3)).
 static inline int heimdallr_easy_speaks_http2(CURL *h) {
     const unsigned char *name = NULL;
     unsigned length = 0;
@@ -218,8 +218,8 @@ static inline int heimdallr_easy_speaks_http2(CURL *h) {
     return length == 2 && name[0] == 'h' && name[1] == '2';
 }
 
-// When the first certificate ends of the chain that its other side was checked by, in seconds since 1970. 0: there is none,
-// or it has resumed a session, which keeps no chain (SSL_get0_verified_chain(3), X509_get0_notAfter(3)).
+// Earliest end of a certificate in the verified chain of the peer, in seconds since 1970; 0 without a chain, as in a
+// resumed session (SSL_get0_verified_chain(3), X509_get0_notAfter(3)).
 static inline long long heimdallr_easy_certificate_end(CURL *h) {
     SSL *ssl = heimdallr_easy_tls(h);
     STACK_OF(X509) *chain = ssl && !SSL_session_reused(ssl) ? SSL_get0_verified_chain(ssl) : NULL;
@@ -235,20 +235,20 @@ static inline long long heimdallr_easy_certificate_end(CURL *h) {
     return first;
 }
 
-// What a server shows of itself while a TLS handshake is made, whatever comes of it.
+// Facts that a server reveals in a TLS handshake, even if the handshake fails.
 struct heimdallr_tls_witness {
-    // PEM, its own certificate first; NULL: none was seen. To be given to free(3).
+    // PEM of the chain, the server's certificate first; NULL if none was received. Released by free(3).
     char *chain;
     size_t size;
-    // It asked for a certificate of ours.
+    // Whether the server requested a client certificate.
     int asks;
-    // `TLSv1.3` (SSL_get_version(3)); NULL: it has said nothing. Not to be freed.
+    // Version, such as `TLSv1.3` (SSL_get_version(3)); NULL without a handshake message. Not to be freed.
     const char *version;
 };
 
 enum { heimdallr_witness_most = 8 };
 
-// Verifies as OpenSSL would without it, and notes what it was given (SSL_CTX_set_cert_verify_callback(3)).
+// Verifies the chain as OpenSSL does by default, and notes the chain (SSL_CTX_set_cert_verify_callback(3)).
 static inline int heimdallr_witness_verify(X509_STORE_CTX *context, void *data) {
     struct heimdallr_tls_witness *witness = (struct heimdallr_tls_witness *)data;
     STACK_OF(X509) *sent = X509_STORE_CTX_get0_untrusted(context);
@@ -276,7 +276,7 @@ static inline int heimdallr_witness_verify(X509_STORE_CTX *context, void *data) 
     return X509_verify_cert(context);
 }
 
-// CertificateRequest (RFC 8446, section 4.3.2; RFC 5246, section 7.4.4).
+// Notes the version, and a CertificateRequest (RFC 8446, section 4.3.2; RFC 5246, section 7.4.4).
 static inline void heimdallr_witness_message(int sent, int version, int type, const void *bytes, size_t size, SSL *ssl,
                                              void *context) {
     (void)version;
@@ -293,7 +293,7 @@ static inline CURLcode heimdallr_witness_context(CURL *h, void *context, void *d
     return heimdallr_strict_end(h, context, data);
 }
 
-// `witness` outlives the handle.
+// `witness` must outlive the handle.
 static inline CURLcode heimdallr_easy_set_witness(CURL *h, struct heimdallr_tls_witness *witness) {
     CURLcode code = curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, witness);
     return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_witness_context) : code;
@@ -311,11 +311,11 @@ static inline CURLMcode heimdallr_multi_set_timer(CURLM *m, heimdallr_timer_call
 
 static inline CURLSHcode heimdallr_share_set_long(CURLSH *s, CURLSHoption o, long v) { return curl_share_setopt(s, o, v); }
 
-// What a finished transfer left behind: its result is a union in CURLMsg.
+// Result of a finished transfer, which is in a union of CURLMsg.
 static inline CURLcode heimdallr_message_result(const CURLMsg *m) { return m->data.result; }
 static inline struct sockaddr *heimdallr_sockaddr(struct curl_sockaddr *a) { return &a->addr; }
 
-// Macros that Swift does not see.
+// Macros that Swift can't import.
 static const long heimdallr_http_1_1 = CURL_HTTP_VERSION_1_1;
 static const long heimdallr_tls_1_2 = CURL_SSLVERSION_TLSv1_2;
 static const size_t heimdallr_read_abort = CURL_READFUNC_ABORT;

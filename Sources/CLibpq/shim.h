@@ -1,4 +1,4 @@
-// libpq, which is not linked but looked for when a store needs it: it brings Kerberos and LDAP.
+// libpq is loaded only when a store needs it, instead of linked, because it depends on Kerberos and LDAP.
 // https://www.postgresql.org/docs/current/libpq.html
 #ifndef HEIMDALLR_CLIBPQ_H
 #define HEIMDALLR_CLIBPQ_H
@@ -15,14 +15,14 @@
     each(PQresultStatus) each(PQresultErrorField) each(PQntuples) each(PQnfields) each(PQgetisnull)                    \
     each(PQgetlength) each(PQgetvalue) each(PQcmdStatus) each(PQclear) each(PQnotifies)
 
-// The functions of libpq that are used, each with the type that its header gives it.
+// Pointers to the used functions of libpq, with the types of libpq's header.
 struct heimdallr_libpq {
 #define HEIMDALLR_MEMBER(name) __typeof__(name) *name;
     HEIMDALLR_LIBPQ(HEIMDALLR_MEMBER)
 #undef HEIMDALLR_MEMBER
 };
 
-// NULL, or the name of what is missing: dlopen(3), dlsym(3). The library stays.
+// Loads libpq and never unloads it. Returns NULL, or the name of the missing library or function. dlopen(3), dlsym(3).
 static inline const char *heimdallr_libpq_load(struct heimdallr_libpq *library) {
     void *handle = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) return "libpq.so.5";

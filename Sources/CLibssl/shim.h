@@ -1,4 +1,4 @@
-// libssl for a server: macros that Swift can't read, and the settings that all contexts share.
+// libssl for a server: macros that Swift can't import, and settings that all contexts share.
 #ifndef HEIMDALLR_CLIBSSL_H
 #define HEIMDALLR_CLIBSSL_H
 
@@ -8,7 +8,7 @@
 #include <openssl/tls1.h>
 #include <openssl/x509v3.h>
 
-// SSL_CTX_set_alpn_select_cb(3): http/1.1 wherever it is offered, else h2, else the alert no_application_protocol.
+// Selects http/1.1, otherwise h2, otherwise the alert no_application_protocol. SSL_CTX_set_alpn_select_cb(3).
 static inline int heimdallr_choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *size,
                                             const unsigned char *offered, unsigned int count, void *context) {
     static const unsigned char served[] = "\x08http/1.1\x02h2";
@@ -19,8 +19,8 @@ static inline int heimdallr_choose_protocol(SSL *ssl, const unsigned char **chos
     return SSL_TLSEXT_ERR_OK;
 }
 
-// A context with the settings of every connection; NULL on failure. TLS 1.2 with forward secrecy and AEAD only, and 1.3.
-// Sessions are kept by clients, in tickets; early data stays off, which is libssl's default. SSL_CTX_set_options(3),
+// Makes a context with the settings of all connections; NULL on failure. TLS 1.3, and TLS 1.2 with forward secrecy and
+// AEAD only. Clients keep their sessions in tickets. Early data is off by libssl's default. SSL_CTX_set_options(3),
 // SSL_CTX_set_mode(3), SSL_CTX_set_session_cache_mode(3), SSL_CTX_set_cipher_list(3).
 static inline SSL_CTX *heimdallr_server_context(void) {
     SSL_CTX *context = SSL_CTX_new(TLS_server_method());
@@ -42,7 +42,7 @@ static inline int heimdallr_add_chain_certificate(SSL_CTX *context, X509 *certif
     return (int)SSL_CTX_add1_chain_cert(context, certificate);
 }
 
-// The object behind a connection, which both callbacks of the connection find again. SSL_set_app_data(3).
+// The Swift object of a connection, for the callbacks of libssl. SSL_set_app_data(3).
 static inline int heimdallr_set_owner(SSL *ssl, void *owner) { return SSL_set_app_data(ssl, owner); }
 static inline void *heimdallr_owner(const SSL *ssl) { return SSL_get_app_data(ssl); }
 
@@ -50,11 +50,11 @@ static inline void *heimdallr_owner(const SSL *ssl) { return SSL_get_app_data(ss
 static inline void heimdallr_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
 static inline void heimdallr_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 
-// Swift does not read this macro, which is put together of others.
+// Swift can't import this macro, which consists of other macros.
 static const unsigned long heimdallr_name_format_rfc2253 = XN_FLAG_RFC2253;
 
-// The alternative name at `index` of a certificate: its kind (GEN_DNS, GEN_URI, GEN_EMAIL) and its text; 0 for other kinds, and
-// -1 behind the last one. GENERAL_NAME_get0_value(3).
+// Reads the alternative name at `index`. Returns its kind (GEN_DNS, GEN_URI, GEN_EMAIL) and its text, 0 for another
+// kind, or -1 after the last name. GENERAL_NAME_get0_value(3).
 static inline int heimdallr_alternative_name(const GENERAL_NAMES *names, int index, const unsigned char **text, int *count) {
     const GENERAL_NAME *name;
     int kind;

@@ -1,4 +1,4 @@
-// What Swift's Glibc module does not carry: epoll(7), eventfd(2), accept4(2), struct ucred, prctl(2), adjtimex(2), pipe2(2),
+// Declarations that Swift's Glibc module lacks: epoll(7), eventfd(2), accept4(2), struct ucred, adjtimex(2), pipe2(2),
 // posix_spawn_file_actions_addclosefrom_np(3), mallopt(3), dl_iterate_phdr(3), inotify(7) and memfd_create(2).
 #ifndef HEIMDALLR_CLINUX_H
 #define HEIMDALLR_CLINUX_H
@@ -33,16 +33,16 @@ static const uint32_t heimdallr_epoll_all = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (u
 // MFD_CLOEXEC of memfd_create(2), IN_CLOEXEC | IN_NONBLOCK of inotify_init1(2).
 static const unsigned int heimdallr_memory_flags = 1;
 static const int heimdallr_inotify_flags = IN_CLOEXEC | IN_NONBLOCK;
-// What says that a name in a folder may stand for something else now, or that the folder itself does. inotify(7).
+// Events after which a name in a folder, or the folder itself, may mean another file. inotify(7).
 static const uint32_t heimdallr_inotify_mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE |
     IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 static const int heimdallr_epoll_cloexec = EPOLL_CLOEXEC;
 static const int heimdallr_eventfd_flags = EFD_CLOEXEC | EFD_NONBLOCK;
-// SOCK_STREAM, SOCK_CLOEXEC and SOCK_NONBLOCK of socket(2); their header is the C library's module's, not ours.
+// SOCK_STREAM, SOCK_CLOEXEC and SOCK_NONBLOCK of socket(2), whose header belongs to the Glibc module.
 static const int heimdallr_accept_flags = 02000000 | 04000;
 static const int heimdallr_stream_flags = 1 | 02000000 | 04000;
 
-// SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST; their headers lack the socket addresses' types. iptables-extensions(8).
+// SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST, whose headers lack the types of socket addresses. iptables-extensions(8).
 static const int heimdallr_original_destination = 80;
 
 // struct ucred of unix(7), which SO_PEERCRED fills in.
@@ -52,13 +52,13 @@ struct heimdallr_peer {
     uint32_t gid;
 };
 
-// environ(7), which Swift takes for a variable that threads may change under it.
+// environ(7), which Swift would treat as a mutable global that any thread may change.
 static inline char **heimdallr_environment(void) {
     extern char **environ;
     return environ;
 }
 
-// How many rows and columns a terminal shows: TIOCGWINSZ of ioctl_tty(2). -1: it is none.
+// Reads the rows and columns of a terminal; -1 if the descriptor is no terminal. TIOCGWINSZ of ioctl_tty(2).
 static inline int heimdallr_window_size(int terminal, unsigned short *rows, unsigned short *columns) {
     struct winsize size;
     if (ioctl(terminal, TIOCGWINSZ, &size) < 0) return -1;
@@ -67,19 +67,19 @@ static inline int heimdallr_window_size(int terminal, unsigned short *rows, unsi
     return 0;
 }
 
-// What was written to a socket and the other side has not taken: SIOCOUTQ of tcp(7) and unix(7). -1: not to be had.
+// Number of written bytes that the other side has not acknowledged: SIOCOUTQ of tcp(7) and unix(7). -1 on failure.
 static inline int heimdallr_unacknowledged(int socket) {
     int count = 0;
     return ioctl(socket, TIOCOUTQ, &count) < 0 ? -1 : count;
 }
 
-// strerror_r(3) in its GNU form under a name of its own: C libraries disagree about the plain one.
+// The GNU form of strerror_r(3) under a separate name, because C libraries declare `strerror_r` differently.
 char *strerror_r(int, char *, size_t);
 static inline const char *heimdallr_strerror(int code, char *buffer, size_t size) {
     return (const char *)(uintptr_t)strerror_r(code, buffer, size);
 }
 
-// What dl_iterate_phdr(3) tells of each loaded object; its header shows it under _GNU_SOURCE only.
+// First fields of struct dl_phdr_info of dl_iterate_phdr(3), whose header declares it under _GNU_SOURCE only.
 struct heimdallr_object {
     Elf64_Addr address;
     const char *name;
@@ -95,7 +95,7 @@ static inline int heimdallr_release_object(struct dl_phdr_info *info, size_t siz
     (void)unused;
     for (int index = 0; index < object->count; index++) {
         const Elf64_Phdr *header = &object->headers[index];
-        // Code that was relocated in its place is nowhere but in memory.
+        // Code with text relocations differs from the file, so it must stay in memory.
         if (header->p_type != PT_DYNAMIC) continue;
         const Elf64_Dyn *entry = (const Elf64_Dyn *)(object->address + header->p_vaddr);
         for (; entry->d_tag != DT_NULL; entry++) {
@@ -113,12 +113,12 @@ static inline int heimdallr_release_object(struct dl_phdr_info *info, size_t siz
     return 0;
 }
 
-// Code and constants, of which the kernel reads again from the file what is wanted again. madvise(2).
+// Releases the pages of code and constants. The kernel reads a page again when it is used. madvise(2).
 static inline void heimdallr_release_code(void) {
     dl_iterate_phdr(heimdallr_release_object, 0);
 }
 
-// Whether the kernel knows that something keeps the wall clock right. adjtimex(2).
+// Whether the kernel reports that the wall clock is synchronized. adjtimex(2).
 static inline int heimdallr_clock_is_synchronized(void) {
     struct timex state = {0};
     return adjtimex(&state) >= 0 && !(state.status & STA_UNSYNC);
