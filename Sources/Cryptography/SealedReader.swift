@@ -6,7 +6,7 @@ struct SealedReader {
     private let plain: SecretBytes
     private var position = 0
 
-    /// Opens sealed bytes, and lets `body` read their content, which it has to read to the end.
+    /// Opens sealed bytes, and lets `body` read the content. `body` has to read all of it.
     /// - Throws: `CryptographyError.libcrypto`, and `.seal` for any other fault.
     static func read<Result>(
         _ sealed: [UInt8], format: UInt8, context: [UInt8], key: SealingKey,

@@ -74,7 +74,7 @@ public struct ConnectionProbe: Sendable {
         if facts.asksForCertificate { try waitForAlert(handle) }
     }
 
-    /// Waits for an alert, because a TLS 1.3 server refuses a client certificate, or its lack, after the handshake.
+    /// Waits for an alert. A TLS 1.3 server refuses a missing or unfit client certificate only after the handshake.
     private func waitForAlert(_ handle: EasyHandle) throws(TransportError) {
         guard let socket = handle.descriptor else { return }
         let deadline = ContinuousClock.now + .milliseconds(300)

@@ -6,7 +6,7 @@ import Reactor
 @safe final class CurlEngine {
     let loop: EventLoop
     let sockets: CurlSockets
-    /// Counts TLS records without content, to bound them.
+    /// Counter of TLS records without content, by which they are limited.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     private let multi: OpaquePointerBox
     /// Shares TLS sessions between easy handles.
@@ -18,7 +18,7 @@ import Reactor
 
     /// - Parameters:
     ///   - kept: number of connections that libcurl keeps. Above this number, libcurl closes the oldest connection.
-    ///   - limit: limit of connections, at which further handles wait (CURLMOPT_MAX_TOTAL_CONNECTIONS(3)); 0 for none.
+    ///   - limit: limit of connections; further handles wait (CURLMOPT_MAX_TOTAL_CONNECTIONS(3)). 0 for no limit.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(keeping kept: Int, limit: Int = 0, on loop: EventLoop) throws(TransportError) {
         LibcurlGlobal.initialize()

@@ -46,7 +46,7 @@ import Reactor
         unsafe curl_slist_free_all(resolve)
     }
 
-    /// - Parameter pointer: the context of a callback, or CURLOPT_PRIVATE(3).
+    /// Returns the handle from the context of a callback, or from CURLOPT_PRIVATE(3).
     static func from(_ pointer: UnsafeMutableRawPointer?) -> Self? {
         unsafe pointer.map { unsafe Unmanaged<Self>.fromOpaque($0).takeUnretainedValue() }
     }

@@ -3,8 +3,8 @@ import Glibc
 import Heimdallr
 import Reactor
 
-/// One connection to the database, for use on one thread. Calls return by their deadline, but the look-up of a name
-/// takes as long as the system's resolver does. `PostgresFault.lost` closes the connection.
+/// One connection to the database, for use on one thread. Calls return by their deadline, except that looking up a name
+/// takes as long as the system's resolver does. After `PostgresFault.lost`, the connection is closed.
 @safe final class PostgresLink {
     typealias Instant = ContinuousClock.Instant
 
@@ -143,7 +143,7 @@ import Reactor
 
     // MARK: Statements
 
-    /// Runs an unnamed statement with parameters `$1` and so on. Any pooler can carry it.
+    /// Runs an unnamed statement with parameters `$1` and so on, which works through any connection pooler.
     func run(_ statement: String, _ values: [Value] = [], by deadline: Instant) throws(PostgresFault) -> PostgresRows {
         try unsafe perform(by: deadline) { connection in
             var bytes: [UInt8] = []
@@ -237,7 +237,7 @@ import Reactor
 
     // MARK: Waiting
 
-    /// poll(2).
+    /// Waits until the socket is ready. poll(2).
     private func wait(_ events: Int16, by deadline: Instant) throws(PostgresFault) {
         while true {
             let left = Instant.now.duration(to: deadline)

@@ -153,7 +153,7 @@ import Glibc
         return unsafe storage
     }
 
-    /// Makes room for `count` more bytes behind the last one.
+    /// Makes room for `count` more bytes after the last byte.
     public mutating func reserve(_ count: Int) {
         if unsafe storage.count - end < count { makeRoom(count) }
     }
@@ -181,7 +181,7 @@ import Glibc
         end = used
     }
 
-    /// Lets `fill` write at most `limit` bytes behind the last one. `fill` returns the number written.
+    /// Lets `fill` write at most `limit` bytes after the last byte. `fill` returns the number written.
     public mutating func append(upTo limit: Int, fill: (inout MutableSpan<UInt8>) -> Int) {
         reserve(limit)
         let spare = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[end..<(end + limit)])

@@ -11,7 +11,7 @@ public final class FileWatch: Sendable {
 
     /// - Parameters:
     ///   - interval: milliseconds between two checks without an event.
-    ///   - isBlind: uses no inotify; for tests.
+    ///   - isBlind: `true` uses no inotify; for tests.
     ///   - changed: called with the changed paths, on the watch's thread. Also called once for each newly watched path,
     ///     because the file may have changed before.
     /// - Throws: `SystemError` when no thread could be started.

@@ -6,7 +6,7 @@ import Glibc
 public struct WakeUp: ~Copyable, Sendable {
     public let descriptor: Int32
 
-    /// - Throws: `SystemError` without a free descriptor.
+    /// - Throws: `SystemError` if no descriptor is free.
     public init() throws(SystemError) { descriptor = try check("eventfd", eventfd(0, heimdallr_eventfd_flags)) }
 
     deinit { close(descriptor) }

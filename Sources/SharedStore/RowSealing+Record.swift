@@ -1,9 +1,9 @@
 import Heimdallr
 
 extension RowSealing {
-    /// Returns the record of a row, with times on this process's clocks. Ages are durations by the database's clock
-    /// plus the time of the query, so that no token seems younger than it is. Leaves out an access token that has
-    /// expired, or whose age is unknown.
+    /// Returns the record of a row, with times on this process's clocks. The age of a token is measured by the
+    /// database's clock. The duration of the query is added, so that no token seems younger than it is. Leaves out an
+    /// access token that has expired, or whose age is unknown.
     /// - Parameters:
     ///   - sealed: content of the row; `nil` for an empty row: there never was a record, or it was removed.
     ///   - since: age of the row in microseconds, by the database's clock; negative if that clock was set back.

@@ -3,7 +3,7 @@ import Cryptography
 
 /// Verification of client certificates by a server.
 public struct ClientVerification: Sendable {
-    /// DER of the authorities that a client certificate must lead to.
+    /// DER of the authorities whose client certificates are accepted.
     public var anchors: [[UInt8]]
     public var isRequired: Bool
 

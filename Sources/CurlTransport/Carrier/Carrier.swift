@@ -28,7 +28,7 @@ import WireText
     public var isBroken: Bool { wire.hasFailed }
     /// Unsent bytes of our close_notify.
     var lastWords = ByteBuffer()
-    /// Counts TLS records without content, to bound them.
+    /// Counter of TLS records without content, by which they are limited.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     /// Whether the connection has served an exchange before.
     public var isReused: Bool { membership.hasServed }
