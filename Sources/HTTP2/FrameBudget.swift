@@ -1,14 +1,14 @@
 import Reactor
 
-/// Allowances for frames that move no message on, and for streams that end in a reset: a flood of either ends the connection. Both
-/// grow with time. That for frames also grows with the bodies that pass, that for resets with the streams that end in order: a byte of
-/// a body costs the peer less than the start of a stream costs us.
+/// Two allowances against floods, for useless frames and for streams that end in a reset. A spent allowance ends the
+/// connection. Both grow with time. The first also grows with bodies, the second with streams that end in order.
+/// Bodies do not pay for resets: a byte of a body costs the peer less than the start of a stream costs us.
 struct FrameBudget {
-    /// Frames at once, and four times the resets.
+    /// Size of each allowance: this number of frames, or a fourth of this number of resets.
     private static let burst = 2_000
-    /// The same in a second.
+    /// Growth of each allowance per second.
     private static let rate: UInt64 = 200
-    /// Cost of a reset.
+    /// Cost of a reset, in the units of the allowance.
     private static let reset = 4
 
     private var left = FrameBudget.burst

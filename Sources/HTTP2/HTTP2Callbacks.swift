@@ -1,7 +1,7 @@
 import CLibnghttp2
 
-/// libnghttp2's callbacks and options, shared by all sessions. Each callback finds its session in the user data, and only notes
-/// the event.
+/// libnghttp2's callbacks and options, shared by all sessions. Each callback finds its session in the user data, and
+/// only notes the event.
 @safe struct HTTP2Callbacks: @unchecked Sendable {
     let table: OpaquePointer
     let options: OpaquePointer
@@ -11,7 +11,7 @@ import CLibnghttp2
         do throws(HTTP2Error) { return .success(try HTTP2Callbacks()) } catch { return .failure(error) }
     }()
 
-    /// The source of all bodies: the stream's own buffer.
+    /// Provider of all bodies, which reads the stream's own buffer.
     static var bodies: nghttp2_data_provider {
         unsafe nghttp2_data_provider(
             source: nghttp2_data_source(ptr: nil),
@@ -37,11 +37,11 @@ import CLibnghttp2
     private func setOptions() {
         unsafe nghttp2_option_set_no_auto_window_update(options, 1)
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
-        // The largest answer's head that is accepted from an upstream fits.
+        // Large enough for the largest head that is accepted from an upstream.
         unsafe nghttp2_option_set_max_send_header_block_length(options, 512 << 10)
-        // At least 8 CONTINUATION frames: libnghttp2 counts each byte of a 9-byte frame header that arrives alone.
+        // Allows at least 8 frames. If the 9 bytes of a frame's header arrive one by one, libnghttp2 counts each byte.
         unsafe nghttp2_option_set_max_continuations(options, 8 * 9)
-        // `FrameBudget` counts resets, and many other frames.
+        // As good as no limit, because `FrameBudget` limits resets and many other frames.
         unsafe nghttp2_option_set_stream_reset_rate_limit(options, 100_000, 10_000)
     }
 
@@ -105,7 +105,7 @@ import CLibnghttp2
     }
 }
 
-/// Ends the session. No call of ours leads here.
+/// Result that ends the session. Only a fault in the code leads here.
 private let broken = NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
 
 extension HTTP2Session {

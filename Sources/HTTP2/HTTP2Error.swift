@@ -21,7 +21,7 @@ public struct HTTP2Code: RawRepresentable, Sendable, Hashable {
 public enum HTTP2Error: Error, Sendable, Equatable {
     /// - Parameter message: text of nghttp2_strerror(3), without bytes of the peer.
     case library(operation: String, code: Int32, message: String)
-    /// The peer sends too many frames that do nothing, or resets too many streams.
+    /// The peer sends too many frames without content, or causes too many resets.
     case flood
     /// The session has failed before.
     case failed

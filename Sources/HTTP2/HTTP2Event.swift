@@ -1,4 +1,4 @@
-/// Something that a call of `HTTP2Session.receive` or `fill` found. The order is the peer's.
+/// An event that a call of `HTTP2Session.receive` or `fill` found. Events keep the order of the frames.
 public enum HTTP2Event: Sendable, Equatable {
     /// The head of a request or, for clients, of a final answer.
     case head(stream: Int32, HTTP2Block)
@@ -13,7 +13,7 @@ public enum HTTP2Event: Sendable, Equatable {
     case room(stream: Int32)
     /// All of our message was sent, with its end. The peer may still send.
     case sent(stream: Int32)
-    /// The stream is gone. The last event of each stream, unless the connection ends before.
+    /// The stream is closed. This is each stream's last event, unless the connection ends earlier.
     case closed(stream: Int32, HTTP2Closing)
     /// The peer opens no further streams, and handles none above this one.
     case goAway(lastStream: Int32, HTTP2Code)
@@ -27,7 +27,7 @@ public struct HTTP2Block: Sendable, Equatable {
     public let fields: Range<Int>
     /// Whether the block has END_STREAM; `.ended` follows.
     public let endsStream: Bool
-    /// The list is above the limits; its last fields are missing.
+    /// Whether the list exceeds the limits. Its last fields are then missing.
     public let isTooLarge: Bool
 }
 
@@ -36,7 +36,7 @@ public struct HTTP2Closing: Sendable, Equatable {
     public let code: HTTP2Code
     /// Whether the peer's message ended with END_STREAM. Without it the message is cut, whatever the code.
     public let hasEnded: Bool
-    /// Whether the peer reset the stream, with `code`. Otherwise libnghttp2 or our side did.
+    /// Whether the peer reset the stream, with `code`. If not, `code` comes from libnghttp2 or from our side.
     public let isReset: Bool
     /// Whether the peer has certainly not processed the request. It may then be repeated on another connection.
     public let isUnprocessed: Bool

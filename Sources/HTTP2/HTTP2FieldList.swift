@@ -1,7 +1,7 @@
 import Reactor
 import WireText
 
-/// Fields of messages: their bytes in one buffer, and where each stands. Names are in lower case on the wire.
+/// Fields of messages: their bytes in one buffer, and the position of each. libnghttp2 sends names in lower case.
 public struct HTTP2FieldList: ~Copyable {
     struct Field {
         let name: Range<Int>
@@ -21,7 +21,7 @@ public struct HTTP2FieldList: ~Copyable {
         fields.removeAll(keepingCapacity: true)
     }
 
-    /// Gives memory back that a peer's large lists took.
+    /// Frees memory that a peer's large lists took.
     mutating func trim() {
         guard bytes.capacity > Self.kept else { return }
         bytes.release()
@@ -54,8 +54,8 @@ public struct HTTP2FieldList: ~Copyable {
         fields.append(field)
     }
 
-    /// Takes field lines of HTTP/1.1, `name: value` and CRLF, over. Fields that describe a connection of HTTP/1.1 are left
-    /// out (RFC 9113, section 8.2.2).
+    /// Appends the HTTP/1.1 field lines (`name: value` and CRLF) that `write` makes. Leaves out fields that describe an
+    /// HTTP/1.1 connection (RFC 9113, section 8.2.2).
     public mutating func append(lines write: (inout ByteBuffer) -> Void) {
         var position = bytes.count
         write(&bytes)
@@ -67,7 +67,7 @@ public struct HTTP2FieldList: ~Copyable {
         }
     }
 
-    /// - Returns: the line's field; `nil` for a line without a name. The second value is the next line's first byte.
+    /// - Returns: the line's field, `nil` for a line without a name; and the position of the next line.
     private static func line(_ bytes: Span<UInt8>, from start: Int) -> (Field?, next: Int) {
         var end = start
         while end < bytes.count, bytes[end] != ASCII.cr { end += 1 }

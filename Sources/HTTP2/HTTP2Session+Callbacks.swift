@@ -7,30 +7,30 @@ struct ReceivedBlock {
     var start = 0
     var bytes = 0
     var isTooLarge = false
-    /// A head begins with a pseudo-header field, trailers have none.
+    /// Whether the list begins with a pseudo-header field. A head does, trailers do not.
     var isHead = false
-    /// The head's status is 1xx.
+    /// Whether the head's status is 1xx.
     var isInterim = false
-    /// More of the list may follow, in a later `receive`.
+    /// Whether more of the list may follow in a later `receive`.
     var isOpen = false
 }
 
-// Notes of libnghttp2's callbacks.
+// Functions that libnghttp2's callbacks call. They note events.
 extension HTTP2Session {
-    /// Bytes of all header lists of one `receive`. A few bytes of HPACK can stand for many.
+    /// Limit in bytes of all header lists of one `receive`, because a few bytes of HPACK can stand for many.
     private static let maxReceived = 4 << 20
 
     // MARK: Received
 
     func frameBegan(_ header: nghttp2_frame_hd) {
         let flags = header.flags
-        // A block that was refused ends without a call.
+        // No callback reports the end of a refused block.
         if UInt32(header.type) != NGHTTP2_CONTINUATION.rawValue { block.isOpen = false }
         switch UInt32(header.type) {
         case NGHTTP2_DATA.rawValue:
             let isPadded = flags & UInt8(NGHTTP2_FLAG_PADDED.rawValue) != 0
             let isEnd = flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
-            // 256 bytes can be padding alone.
+            // Up to 256 bytes can be padding alone.
             let isEmpty = header.length == 0 || isPadded && header.length <= 256
             if !isEmpty { budget.earn(1) } else if !isEnd || isPadded { budget.spend(1) }
         case NGHTTP2_HEADERS.rawValue, NGHTTP2_CONTINUATION.rawValue: break
@@ -47,10 +47,10 @@ extension HTTP2Session {
     }
 
     func field(_ name: Span<UInt8>, _ value: Span<UInt8>) {
-        // Also of a list that is too large: a head must not pass for trailers.
+        // Checked even if the list is too large: a head must not pass for trailers.
         if block.bytes == 0, name.count > 0, name[0] == ASCII.colon {
             block.isHead = true
-            // `:status` is the one pseudo-header field of an answer.
+            // `:status` is the only pseudo-header field of an answer.
             block.isInterim = role == .client && value.count > 0 && value[0] == UInt8(ascii: "1")
         }
         block.bytes += name.count + value.count + 32
@@ -105,7 +105,7 @@ extension HTTP2Session {
         events.add(.ended(stream: header.stream_id))
     }
 
-    /// - Returns: `false` when libnghttp2 hands over bytes that are none of the input.
+    /// - Returns: `false` if the bytes are not a part of the input.
     func piece(_ id: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Bool {
         guard let bytes = unsafe bytes, let base = unsafe input.baseAddress else { return count == 0 }
         let offset = unsafe bytes - base
@@ -118,7 +118,7 @@ extension HTTP2Session {
     func streamClosed(_ id: Int32, _ code: HTTP2Code) {
         guard let stream = streams.removeValue(forKey: id), stream.isAnnounced else { return }
         if stream.hasEnded, !stream.isReset, code == .noError { budget.noteEnd() }
-        // Above the number of the peer's GOAWAY, libnghttp2 closes with REFUSED_STREAM itself.
+        // libnghttp2 itself closes streams above the number in the peer's GOAWAY, with REFUSED_STREAM.
         let isRefused = code == .refusedStream && role == .client
         let isUnprocessed = stream.mayRetryUnsent ?? isRefused
         events.add(
@@ -152,7 +152,7 @@ extension HTTP2Session {
     }
 
     /// Appends a DATA frame to the output.
-    /// - Returns: `false` when there are fewer bytes than `provide` said.
+    /// - Returns: `false` if the stream has fewer bytes than `provide` returned.
     func sendData(_ id: Int32, _ header: Span<UInt8>, _ count: Int) -> Bool {
         guard let stream = streams[id], stream.output.count >= count else { return false }
         output.append(header)
@@ -175,7 +175,7 @@ extension HTTP2Session {
             header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0, let stream = streams[header.stream_id]
         else { return }
         events.add(.sent(stream: header.stream_id))
-        // The answer is whole, so nothing of the request is needed any more (RFC 9113, section 8.1).
+        // The answer is complete, so the rest of the request is not needed (RFC 9113, section 8.1).
         if role == .server, !stream.hasEnded { reset(header.stream_id, .noError) }
     }
 
@@ -183,7 +183,7 @@ extension HTTP2Session {
         if ownResets > 0 {
             ownResets -= 1
         } else {
-            // The peer may break the rules on one stream after the other (CVE-2025-8671).
+            // libnghttp2 resets each stream whose rules the peer breaks, perhaps one after the other (CVE-2025-8671).
             budget.noteReset()
         }
     }

@@ -3,7 +3,7 @@ import Reactor
 
 // Our messages on the session's streams.
 extension HTTP2Session {
-    /// Opens a stream. A client's, while `canRequest`.
+    /// Opens a stream. Clients only, while `canRequest` is true.
     /// - Parameters:
     ///   - fields: pseudo-header fields first.
     ///   - hasBody: whether `write`, `end` or trailers follow.
@@ -18,7 +18,7 @@ extension HTTP2Session {
         return id
     }
 
-    /// Queues the head of a final answer. A server's.
+    /// Queues the head of a final answer. Servers only.
     /// - Parameter hasBody: whether `write`, `end` or trailers follow.
     public func answer(_ id: Int32, _ fields: borrowing HTTP2FieldList, hasBody: Bool) throws(HTTP2Error) {
         guard let stream = streams[id] else { return }
@@ -28,7 +28,7 @@ extension HTTP2Session {
         }
     }
 
-    /// Queues the head of an interim answer. A server's.
+    /// Queues the head of an interim answer. Servers only.
     public func interim(_ id: Int32, _ fields: borrowing HTTP2FieldList) throws(HTTP2Error) {
         guard streams[id] != nil else { return }
         _ = try unsafe submit("nghttp2_submit_headers", fields, hasBody: false) { pairs, _ in
@@ -50,7 +50,7 @@ extension HTTP2Session {
     }
 
     /// Takes a piece of our message's body.
-    /// - Parameter takesAll: takes all of it, although it has to wait. For small pieces.
+    /// - Parameter takesAll: whether to take all of a small piece, even if the buffer is full.
     /// - Returns: the number of bytes taken; after fewer than all, the event `.room` follows.
     public func write(_ piece: Span<UInt8>, to id: Int32, takesAll: Bool = false) -> Int {
         guard let stream = streams[id], !stream.isEnding else { return piece.count }
@@ -102,11 +102,11 @@ extension HTTP2Session {
         stream.isEnding = true
         let result = unsafe nghttp2_submit_rst_stream(
             handle, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, code.rawValue)
-        // The peer pays for the reset after a broken rule.
+        // A reset after the peer's protocol error counts against the peer's budget.
         if result == 0, code != .protocolError { ownResets += 1 }
     }
 
-    /// Lends the fields as libnghttp2 reads them. It copies them.
+    /// Lends the fields in libnghttp2's form. libnghttp2 copies them.
     func withPairs<Result>(
         of fields: borrowing HTTP2FieldList,
         _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Result

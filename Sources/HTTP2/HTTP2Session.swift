@@ -1,11 +1,11 @@
 import CLibnghttp2
 import Reactor
 
-/// One connection's HTTP/2 without I/O, on libnghttp2: received bytes in, bytes to send and events out. No call here calls
-/// its user. Loop's thread only.
+/// One connection's HTTP/2 without I/O, on libnghttp2: received bytes in, bytes to send and events out. No method calls
+/// back into its user. Loop's thread only.
 ///
-/// After each `receive` and `fill`, take the events with `next`. When `isFinished`, close the connection: libnghttp2 has
-/// nothing more to read or to write. If the connection ends first, open streams are cut without an event.
+/// After each `receive` and `fill`, take the events with `next`. When `isFinished` is true, close the connection. If
+/// the connection ends first, open streams are cut without an event.
 @safe public final class HTTP2Session {
     public let role: HTTP2Role
     let settings: HTTP2Settings
@@ -38,9 +38,9 @@ import Reactor
         @safe @exclusivity(unchecked)
     #endif
     var budget: FrameBudget
-    /// Our own RST_STREAM frames that have not gone out. Others are those that the peer makes libnghttp2 send.
+    /// Number of our unsent RST_STREAM frames. All others are sent by libnghttp2, because of the peer.
     var ownResets = 0
-    /// The highest stream that the peer handles, from its GOAWAY.
+    /// Highest stream number that the peer handles, from its GOAWAY.
     var lastHandled: Int32?
     private(set) var hasSettings = false
     #if !DEBUG
@@ -49,7 +49,7 @@ import Reactor
     private(set) var error: HTTP2Error?
     private let spares: SpareBuffers
 
-    /// Queues our SETTINGS, for a client behind the connection preface.
+    /// Queues our SETTINGS; for a client, after the connection preface.
     /// - Parameter spares: lends memory for output that waits.
     public init(
         _ role: HTTP2Role, _ settings: HTTP2Settings = HTTP2Settings(), spares: SpareBuffers, at now: LoopTime
@@ -98,7 +98,7 @@ import Reactor
 
     // MARK: State
 
-    /// The connection has nothing more to read or to write, and is to be closed.
+    /// Whether libnghttp2 has nothing more to read or to write, so that the connection should be closed.
     public var isFinished: Bool { !wantsRead && !wantsWrite }
 
     public var wantsRead: Bool { unsafe error == nil && nghttp2_session_want_read(handle) != 0 }
@@ -125,9 +125,9 @@ import Reactor
 
     // MARK: Bytes
 
-    /// Takes bytes of the peer. Earlier header lists may be gone then.
+    /// Processes bytes of the peer. Earlier header lists are no longer valid.
     /// - Parameter bytes: for a server, from the connection preface on.
-    /// - Throws: when the connection can't go on. A GOAWAY frame is queued; send the output and close.
+    /// - Throws: when the connection can't go on. A GOAWAY frame is then queued: send the output and close.
     public func receive(_ bytes: Span<UInt8>, at now: LoopTime) throws(HTTP2Error) {
         if let error { throw error }
         budget.refill(at: now)
@@ -149,7 +149,7 @@ import Reactor
 
     private func fail(_ error: HTTP2Error) {
         self.error = error
-        // After these errors, libnghttp2 has queued no GOAWAY itself.
+        // libnghttp2 itself queues no GOAWAY after these errors.
         let code: HTTP2Code =
             switch error {
             case .flood: .enhanceYourCalm
@@ -160,6 +160,7 @@ import Reactor
         unsafe nghttp2_session_terminate_session(handle, code.rawValue)
     }
 
+    /// Codes for floods. -905 is NGHTTP2_ERR_TOO_MANY_CONTINUATIONS.
     private static let floods = [NGHTTP2_ERR_FLOODED.rawValue, NGHTTP2_ERR_TOO_MANY_SETTINGS.rawValue, -905]
 
     /// Appends frames to `buffer` until it holds `limit` bytes; the last frame may go beyond.
@@ -172,7 +173,7 @@ import Reactor
             let count = try unsafe Libnghttp2.check(
                 "nghttp2_session_mem_send", nghttp2_session_mem_send(handle, &frame))
             guard count > 0, let frame = unsafe frame else {
-                // libnghttp2 drops the reset of a stream whose head was not sent yet.
+                // libnghttp2 drops the reset of a stream whose head is unsent, so some of our resets may never be sent.
                 ownResets = 0
                 break
             }
@@ -194,7 +195,7 @@ import Reactor
         }
     }
 
-    /// Announces the end: GOAWAY with the highest stream number (RFC 9113, section 6.8). Servers only.
+    /// Announces the end by a GOAWAY with the highest possible stream number (RFC 9113, section 6.8). Servers only.
     public func announceEnd() throws(HTTP2Error) {
         try unsafe Libnghttp2.check("nghttp2_submit_shutdown_notice", nghttp2_submit_shutdown_notice(handle))
     }
@@ -218,7 +219,6 @@ import Reactor
     func giveMemoryBack(of stream: HTTP2Stream) { stream.output.giveBack(to: spares) }
 }
 
-/// Events that were not taken yet.
 struct EventQueue {
     private var events: [HTTP2Event] = []
     private var taken = 0

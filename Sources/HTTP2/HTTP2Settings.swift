@@ -5,10 +5,10 @@ public enum HTTP2Role: Sendable {
 }
 
 public struct HTTP2Settings: Sendable {
-    /// Bytes of a stream that may wait to be consumed. The session keeps none of them, its user does.
+    /// Flow-control window of a stream, in bytes. The session's user keeps these bytes until it consumes them.
     public var streamWindow = 64 << 10
-    /// Bytes of the whole connection that may be on their way. Consumed at arrival, so that a slow reader holds its
-    /// stream only.
+    /// Flow-control window of the connection, in bytes. The session consumes them on arrival, so that a slow reader
+    /// stops only its own stream.
     public var connectionWindow = 1 << 20
     /// Concurrent streams that the peer may open; servers only.
     public var maxStreams = 100
@@ -16,7 +16,7 @@ public struct HTTP2Settings: Sendable {
     public var maxHeaderListBytes = 64 << 10
     /// Number of fields in a header list, pseudo-header fields included.
     public var maxFields = 256
-    /// Bytes of a stream that wait for the peer's window.
+    /// Limit of a stream's bytes that wait for the peer's window.
     public var streamOutput = 64 << 10
 
     public init() {}

@@ -1,11 +1,11 @@
 import WireText
 
 /// A host and an optional port in one canonical form, for matching, dialling, SNI and Host alike: lower case, no
-/// trailing dot, IPv6 by RFC 5952, IPv4 as a dotted quad, no userinfo, no percent-encoding. `AuthorityParts` lists what
-/// is refused.
+/// trailing dot, IPv6 by RFC 5952, IPv4 as a dotted quad, no userinfo, no percent-encoding. `AuthorityParts` lists the
+/// refused spellings.
 ///
-/// Equal authorities are the same to every resolver. The default port is not implied, because it depends on the scheme:
-/// see `port(for:)`.
+/// Equal authorities are the same to every resolver. The default port is not filled in, because it depends on the
+/// scheme: see `port(for:)`.
 public struct Authority: Sendable, Hashable, CustomStringConvertible {
     public enum Host: Sendable, Hashable, CustomStringConvertible {
         /// Lower case, without a trailing dot.
@@ -30,8 +30,8 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
 
         public var isAddress: Bool { if case .name = self { false } else { true } }
 
-        /// 127.0.0.0/8, ::1, IPv4-mapped loopback addresses, `localhost` and names below it (RFC 6761 6.3). Not 0.0.0.0
-        /// and `::`, which listen on every interface.
+        /// Whether the host is in 127.0.0.0/8, ::1, an IPv4-mapped loopback address, `localhost` or a name below it
+        /// (RFC 6761 6.3). Not 0.0.0.0 and `::`, which listen on every interface.
         public var isLoopback: Bool {
             switch self {
             case .name(let name): name == "localhost" || name.hasSuffix(".localhost")

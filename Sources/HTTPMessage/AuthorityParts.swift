@@ -2,14 +2,14 @@ import WireText
 
 /// `host [ ":" port ]` checked and split without copying (RFC 3986 3.2.2, RFC 9110 4.2).
 ///
-/// Stricter than the grammar, which allows nearly any host: refuses spellings that resolvers, certificates and other
-/// parsers read differently. No userinfo, no percent-encoding, no IPv6 zones, no empty labels. One trailing dot is the
-/// root. A last label that is a decimal or hexadecimal number must belong to a dotted quad, because `getaddrinfo` reads
-/// `2130706433`, `0x7f.1` and `127.1` as 127.0.0.1. Underscores are accepted, because names of containers have them. An
-/// empty port is no port (RFC 3986 6.2.3); port 0 is refused.
+/// Stricter than the grammar, which allows nearly any host. Refuses spellings that resolvers, certificates and other
+/// parsers read differently: userinfo, percent-encoding, IPv6 zones, empty labels. Accepts one trailing dot, for the
+/// root. If the last label is a decimal or hexadecimal number, the host must be a dotted quad, because `getaddrinfo`
+/// reads `2130706433`, `0x7f.1` and `127.1` as 127.0.0.1. Accepts underscores, which names of containers have. An empty
+/// port counts as none (RFC 3986 6.2.3); port 0 is refused.
 struct AuthorityParts {
     enum Host {
-        /// Without the trailing dot, case as received.
+        /// Name without the trailing dot, in its received case.
         case name(ByteRange)
         case ipv4(UInt32)
         case ipv6(high: UInt64, low: UInt64)
@@ -37,7 +37,7 @@ struct AuthorityParts {
         } else {
             index = ASCII.endOfHostName(bytes, index)
             guard index == end || bytes[index] == ASCII.colon else { throw Self.hostError(bytes[index]) }
-            // Reads the port first: a host with several colons gets the message about IPv6.
+            // The port comes first, so that a host with several colons gets the message about IPv6.
             port = try Self.port(bytes, index, end)
             host = try Self.nameOrIPv4(bytes, start, index)
             return
@@ -80,7 +80,7 @@ struct AuthorityParts {
         guard end - start <= 63 else { throw MessageError("The host has a label of more than 63 bytes.") }
     }
 
-    /// Whether the label is decimal, or `0x` with any hexadecimal digits: "ends in a number" of the URL Standard.
+    /// Whether the label is decimal, or `0x` with any hexadecimal digits ("ends in a number" of the URL Standard).
     private static func isNumber(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
         if end - start >= 2, bytes[start] == ASCII.zero, bytes[start + 1] | 0x20 == 0x78 {
             return (start + 2..<end).allSatisfy { ASCII.isHexDigit(bytes[$0]) }
@@ -88,7 +88,7 @@ struct AuthorityParts {
         return (start..<end).allSatisfy { ASCII.isDigit(bytes[$0]) }
     }
 
-    /// Four decimal octets without leading zeros.
+    /// Reads four decimal octets without leading zeros.
     static func ipv4(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> UInt32? {
         var address: UInt32 = 0
         var octet: UInt32 = 0
@@ -113,7 +113,7 @@ struct AuthorityParts {
         return address << 8 | octet
     }
 
-    /// `bytes[start]` is the colon, or `start == end`.
+    /// Reads the port. `bytes[start]` is the colon, or `start == end`.
     private static func port(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) throws(MessageError) -> UInt16? {
         guard end - start > 1 else { return nil }
         var number: UInt32 = 0

@@ -1,7 +1,7 @@
 /// The way to find the end of a body (RFC 9112 6.3).
 public enum BodyFraming: Sendable, Equatable {
     case none
-    /// This many bytes; `.length(0)` where the message says `Content-Length: 0`.
+    /// Number of bytes; `.length(0)` if the message says `Content-Length: 0`.
     case length(UInt64)
     /// Ends with the last chunk and its trailers.
     case chunked

@@ -6,7 +6,7 @@ extension ASCII {
     @inline(__always)
     static func isToken(_ byte: UInt8) -> Bool { classes[Int(byte)] & 1 != 0 }
 
-    /// A byte of a field value (RFC 9110 5.5): visible characters, space, tab, obs-text.
+    /// Whether the byte may be in a field value (RFC 9110 5.5): visible characters, space, tab, obs-text.
     @inline(__always)
     static func isFieldValue(_ byte: UInt8) -> Bool { classes[Int(byte)] & 2 != 0 }
 
@@ -17,19 +17,19 @@ extension ASCII {
     @inline(__always)
     static func endOfToken(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 1, bytes, index) }
 
-    /// A byte of a request target: 0x21 to 0x7E without `#` and `\`. `RequestTarget` gives the reasons.
+    /// The end of a run of target bytes: 0x21 to 0x7E without `#` and `\`. `RequestTarget` gives the reasons.
     @inline(__always)
     static func endOfTarget(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 4, bytes, index) }
 
     @inline(__always)
     package static func endOfFieldValue(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 2, bytes, index) }
 
-    /// A byte of a host name: letters, digits, hyphen, dot, underscore.
+    /// The end of a run of host name bytes: letters, digits, hyphen, dot, underscore.
     @inline(__always)
     static func endOfHostName(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 16, bytes, index) }
 
-    /// `count` bytes, at most eight, packed with the first in the highest place and bit 0x20 set: folds the letters
-    /// and, among visible bytes, maps nothing else onto a letter, a digit, a hyphen, `:` or `/`.
+    /// Packs `count` bytes, at most eight, with the first byte highest and bit 0x20 set in each. This folds the case of
+    /// letters. No other visible byte becomes a letter, a digit, a hyphen, `:` or `/`.
     @inline(__always)
     static func folded(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt64 {
         var word: UInt64 = 0

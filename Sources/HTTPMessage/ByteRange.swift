@@ -27,10 +27,10 @@ public struct ByteRange: Sendable, Equatable, Hashable {
     @inlinable
     public var range: Range<Int> { Int(start)..<Int(end) }
 
-    /// The bytes as a string, invalid UTF-8 replaced; not for the hot path.
+    /// Returns the bytes as a string, with invalid UTF-8 replaced. Not for the hot path.
     public func string(in bytes: Span<UInt8>) -> String { bytes.extracting(range).text }
 
-    /// Whether the bytes are these in any case of the ASCII letters; `lowercased` must be lower case.
+    /// Whether the bytes, with ASCII letters in lower case, equal `lowercased`.
     public func equalsIgnoringCase(_ lowercased: [UInt8], in bytes: Span<UInt8>) -> Bool {
         bytes.extracting(range).equalsIgnoringCase(lowercased)
     }

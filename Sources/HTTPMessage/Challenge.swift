@@ -5,7 +5,7 @@ public struct Challenge: Sendable, Equatable {
     public struct Parameter: Sendable, Equatable {
         /// Lower case.
         public var name: String
-        /// Unquoted and unescaped; invalid UTF-8 replaced.
+        /// Value without quotes and escapes, with invalid UTF-8 replaced.
         public var value: String
 
         public init(name: String, value: String) {
@@ -16,7 +16,7 @@ public struct Challenge: Sendable, Equatable {
 
     /// Lower case.
     public var scheme: String
-    /// In order; no name twice.
+    /// Parameters in order, each name once.
     public var parameters: [Parameter]
     /// The token68 that replaces the parameters in schemes such as Negotiate.
     public var token68: String?
@@ -34,8 +34,8 @@ public struct Challenge: Sendable, Equatable {
     public static let bearer = "bearer"
     public static let dpop = "dpop"
 
-    /// Whether a 401 with these fields rejects the token (RFC 6750, section 3.1; RFC 9449, section 7.1): it has no
-    /// challenge, or one of the token's scheme without an error or with `invalid_token`.
+    /// Whether a 401 with these fields rejects the token (RFC 6750, section 3.1; RFC 9449, section 7.1). There must be
+    /// no challenge, or one of the token's scheme without an error or with `invalid_token`.
     public static func refuseToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
         guard !values.isEmpty else { return true }
         return parse(values)?.contains { challenge in
@@ -55,7 +55,7 @@ public struct Challenge: Sendable, Equatable {
         (parse(values) ?? []).contains { $0.scheme == dpop && $0.value(of: "error") == "use_dpop_nonce" }
     }
 
-    /// Returns a field's value without the parameters of this name; `nil`: it can't be read.
+    /// Returns a field's value without the parameters of this name; `nil` if the value is malformed.
     public static func removing(_ name: String, from value: [UInt8]) -> String? {
         let text = String(decoding: value, as: UTF8.self)
         guard text.lowercased().contains(name) else { return text }
@@ -77,7 +77,7 @@ public struct Challenge: Sendable, Equatable {
 
     /// Parses all challenges of an answer's fields, in order; a field may hold several.
     /// - Parameter values: the values of all fields of that name.
-    /// - Returns: `nil` when one of them breaks the grammar, or has more than 8 KiB; empty for no values.
+    /// - Returns: `nil` if a value breaks the grammar, or has more than 8 KiB; empty for no values.
     public static func parse(_ values: [[UInt8]]) -> [Challenge]? {
         var challenges: [Challenge] = []
         for value in values {
@@ -140,7 +140,7 @@ private struct ChallengeParser {
         return index > start ? bytes[start..<index] : nil
     }
 
-    /// Reads it only if a comma or the end follows; otherwise reads nothing.
+    /// Reads a token68 if a comma or the end follows; otherwise reads nothing.
     private mutating func token68() -> String? {
         let start = index
         var end = index

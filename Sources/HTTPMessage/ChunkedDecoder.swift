@@ -2,9 +2,9 @@ import WireText
 
 /// Decodes the chunked coding (RFC 9112 7.1), strictly.
 ///
-/// - A size is 1 to 16 hexadecimal digits below 2^63, with nothing in front of it and only extensions behind it.
+/// - A size has 1 to 16 hexadecimal digits and is below 2^63. Nothing may precede it, and only extensions may follow.
 /// - Extensions must follow the grammar, without the "bad whitespace" that it tolerates. A line of more than 256 bytes,
-///   or more than 4 KiB of extensions in one body, is refused (CVE-2023-39326). Extensions are not passed on (7.1.1).
+///   or more than 4 KiB of extensions in one body, is refused (CVE-2023-39326). Extensions are dropped (7.1.1).
 /// - Lines end in CRLF. A bare LF or CR is refused everywhere (CVE-2025-22871).
 /// - Trailers are syntax-checked like the fields of a head, with at most 32 fields and 8 KiB. Forbidden ones are
 ///   dropped, see `TrailerRules`.
@@ -19,7 +19,7 @@ public struct ChunkedDecoder: Sendable {
         case end(consumed: Int)
     }
 
-    /// The trailers that may be passed on, complete after `end`, names as received.
+    /// Trailers that may be forwarded, with names as received. Complete after `end`.
     public private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
 
     public var isEnded: Bool { state == .end }
@@ -54,7 +54,7 @@ public struct ChunkedDecoder: Sendable {
         self = next
     }
 
-    /// Continues decoding. The caller may drop the bytes in front of the step's `consumed` before the next call.
+    /// Continues decoding. Before the next call, the caller may drop the bytes up to the step's `consumed`.
     /// - Parameter from: offset in `bytes` to continue at; not beyond its end.
     /// - Throws: 400 or 431; every later call throws the same until `reset()`.
     public mutating func next(_ bytes: Span<UInt8>, from: Int) throws(MessageError) -> Step {

@@ -3,13 +3,12 @@ import WireText
 /// One field line of a head, as ranges into the parsed buffer.
 public struct Field: Sendable, Equatable {
     public var name: ByteRange
-    /// Without surrounding whitespace; may be empty.
+    /// Value without surrounding whitespace; may be empty.
     public var value: ByteRange
     public var known: KnownField
-    /// Must not be forwarded: the field describes this connection (RFC 9110 7.6.1), or `Connection` names it. Final
-    /// when the head is complete. `Connection` can't name Host, Content-Length and the others of
-    /// `KnownField.survivesConnection`. Transfer-Encoding counts as hop-by-hop, because a forwarder frames the message
-    /// anew.
+    /// Whether the field must not be forwarded, because it describes this connection (RFC 9110 7.6.1) or because
+    /// `Connection` names it. Final when the head is complete. For fields in `KnownField.survivesConnection`, such as
+    /// Host, `Connection` has no effect. Transfer-Encoding is hop-by-hop, because a forwarder frames the message anew.
     public var isHopByHop: Bool
 
     init(name: ByteRange, value: ByteRange, known: KnownField, in bytes: Span<UInt8>) {
@@ -20,8 +19,8 @@ public struct Field: Sendable, Equatable {
             known == .other ? Self.hasProxyPrefix(name, in: bytes) : known.isHopByHop
     }
 
-    /// Every `Proxy-…` field except Proxy-Status (RFC 9209) is between one client and one proxy. So is `Proxy_…`, which
-    /// CGI-like servers read as the same; to them a plain `Proxy` is a setting (CVE-2016-5385).
+    /// Whether the name is `Proxy`, `Proxy-…` or `Proxy_…`. Such fields are between one client and one proxy. CGI-like
+    /// servers read `_` as `-`, and take `Proxy` for a setting (CVE-2016-5385).
     private static func hasProxyPrefix(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
         let start = Int(name.start)
         guard name.count >= 5, bytes[start] | 0x20 == 0x70 else { return false }
@@ -34,8 +33,8 @@ public struct Field: Sendable, Equatable {
 /// Splits one whole field line, for responses and trailers, which come line by line.
 enum FieldLine {
     /// Splits `line` without its CRLF: `name ":" OWS value OWS` (RFC 9112 5). Refuses lines that RFC 9112 5.1 and 5.2
-    /// refuse: no colon, no name, whitespace in front of the colon, folding. Also refuses control characters.
-    /// - Parameter offset: added to the ranges, which are otherwise relative to `line`.
+    /// refuse: no colon, no name, whitespace before the colon, folding. Also refuses control characters.
+    /// - Returns: ranges relative to `line`.
     static func split(
         _ line: Span<UInt8>, _ start: Int, _ end: Int
     ) throws(MessageError) -> (name: ByteRange, value: ByteRange) {

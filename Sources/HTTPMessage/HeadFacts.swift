@@ -1,7 +1,7 @@
 import WireText
 
-/// Facts about a message and its connection from the fields of its head, shared by requests and responses. Receives
-/// field by field; `Connection` is applied when the head is complete.
+/// Facts about a message and its connection, from the fields of a request's or a response's head. Fields are read one
+/// by one. `Connection` is applied when the head is complete.
 struct HeadFacts: Sendable {
     private(set) var contentLength: UInt64?
     private(set) var isChunked = false
@@ -17,7 +17,7 @@ struct HeadFacts: Sendable {
     /// Reads one field.
     /// - Parameters:
     ///   - lineEnd: the offset of the CR that ends its line.
-    ///   - offset: of `bytes` in the buffer that `applyConnection` will be given.
+    ///   - offset: position of `bytes` in the buffer that `applyConnection` will receive.
     mutating func note(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int, offset: Int = 0) throws(MessageError) {
         switch field.known {
         case .contentLength: try noteContentLength(field, in: bytes, lineEnd: lineEnd)
@@ -31,7 +31,7 @@ struct HeadFacts: Sendable {
 
     // MARK: Framing
 
-    /// RFC 9112 6.3: not both fields, and neither of them twice.
+    /// Refuses a repeated field, and both framing fields together (RFC 9112 6.3).
     private mutating func noteContentLength(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int) throws(MessageError) {
         guard contentLength == nil else { throw MessageError("There is more than one Content-Length.") }
         guard !isChunked else { throw Self.bothFramings }
@@ -59,17 +59,16 @@ struct HeadFacts: Sendable {
 
     private static let bothFramings = MessageError("The message has both Content-Length and Transfer-Encoding.")
 
-    /// RFC 9110 5.5 allows any number of spaces and tabs around a value, and recipients differ in which ones they skip.
-    /// Where the value decides the framing, only the common spelling is accepted: nothing or one space after the colon,
-    /// and nothing behind the value.
+    /// Whether the only whitespace around the value is at most one space after the colon. RFC 9110 5.5 allows any
+    /// number of spaces and tabs, but recipients differ in which they skip, and could read another framing.
     private static func isPlainlyWritten(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int) -> Bool {
         let colon = Int(field.name.end)
         let gap = Int(field.value.start) - colon
         return Int(field.value.end) == lineEnd && (gap == 1 || (gap == 2 && bytes[colon + 1] == ASCII.space))
     }
 
-    /// `1*DIGIT` (RFC 9110 8.6) up to the largest signed 64-bit number. A leading zero is refused, because some parsers
-    /// read octal.
+    /// Reads `1*DIGIT` (RFC 9110 8.6) up to the largest signed 64-bit number. Refuses a leading zero, which some
+    /// parsers take for octal.
     private static func decimal(_ value: ByteRange, in bytes: Span<UInt8>) throws(MessageError) -> UInt64 {
         guard value.count <= 19 || !value.range.allSatisfy({ ASCII.isDigit(bytes[$0]) }) else {
             throw MessageError("Content-Length is too large.")
@@ -88,8 +87,8 @@ struct HeadFacts: Sendable {
         return number
     }
 
-    /// RFC 9112 6.1: 501 for known but unsupported codings in front of a final `chunked`. 6.3: 400 for everything else
-    /// that leaves the end of the body unclear.
+    /// The error for a value other than `chunked`: 501 for codings before a final `chunked` (RFC 9112 6.1), otherwise
+    /// 400, because the end of the body is unclear (6.3).
     private static func codingError(_ value: ByteRange, in bytes: Span<UInt8>) -> MessageError {
         let unclear = MessageError("Transfer-Encoding is not exactly one 'chunked'.")
         var start = Int(value.start)
@@ -111,7 +110,7 @@ struct HeadFacts: Sendable {
         return unclear
     }
 
-    /// Servers that map names to CGI variables read `Content_Length` and `Transfer_Encoding` as the framing fields.
+    /// Refuses `Content_Length` and `Transfer_Encoding`, which CGI-like servers take for the framing fields.
     private func refuseLookalike(_ name: ByteRange, in bytes: Span<UInt8>) throws(MessageError) {
         guard name.count == 14 || name.count == 17 else { return }
         if name.equalsIgnoringCase(Self.contentUnderscoreLength, in: bytes)
@@ -126,8 +125,8 @@ struct HeadFacts: Sendable {
 
     // MARK: Connection
 
-    /// RFC 9110 7.6.1: `Connection = #connection-option`, each a token. A malformed one is refused, because the next
-    /// recipient might treat other fields as hop-by-hop.
+    /// Reads `#connection-option` (RFC 9110 7.6.1), each a token. Refuses a malformed list, in which the next recipient
+    /// might see other names.
     private mutating func noteConnection(_ value: ByteRange, in bytes: Span<UInt8>, _ offset: Int) throws(MessageError)
     {
         var index = Int(value.start)
@@ -187,7 +186,7 @@ struct HeadFacts: Sendable {
         }
     }
 
-    /// Whether `Connection` names a field, which may be missing in the head: a trailer, for example.
+    /// Whether `Connection` names this field. The field may be missing in the head, like a trailer.
     func connectionNames(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         guard namedKnown != 0 || !named.isEmpty else { return false }
         let known = KnownField.recognized(name, 0, name.count)

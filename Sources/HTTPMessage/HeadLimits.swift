@@ -1,5 +1,5 @@
 public struct HeadLimits: Sendable, Equatable {
-    /// Bytes from the start line's first to the blank line's last one.
+    /// Limit of a head's size in bytes, blank line included.
     public var maxBytes: Int
     public var maxFields: Int
 
@@ -19,6 +19,6 @@ public struct HeadLimits: Sendable, Equatable {
     /// Limit of options in one message's Connection fields: each is compared with every field.
     static let maxConnectionOptions = 32
 
-    /// Bytes of a method name.
+    /// Limit of a method name in bytes.
     static let maxMethodBytes = 32
 }

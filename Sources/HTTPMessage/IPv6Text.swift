@@ -6,7 +6,7 @@ enum IPv6Text {
         var high: UInt64 = 0
         var low: UInt64 = 0
         var count = 0  // groups read
-        var gap = -1  // groups in front of "::"
+        var gap = -1  // groups before "::"
         var tailHigh: UInt64 = 0
         var tailLow: UInt64 = 0
         var index = start

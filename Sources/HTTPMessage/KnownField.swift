@@ -49,7 +49,7 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
 extension KnownField {
     /// The field that `bytes[start..<end]` names, in any case (RFC 9110 5.1). The bytes must be a token.
     ///
-    /// Compares by length, then by words of eight bytes: no table, no hash, no string. Each row has the bytes of its name.
+    /// Compares by length, then by words of eight bytes, without a table, hash or string.
     @inline(__always)
     static func recognized(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KnownField {
         end - start <= 8 ? short(bytes, start, end - start) : long(bytes, start, end - start)
@@ -158,11 +158,11 @@ extension KnownField {
     /// Fields that describe one connection and stop here (RFC 9110 7.6.1, 11.7; RFC 9112 C.2.2; RFC 9113 8.2.2).
     var isHopByHop: Bool { Self.hopByHop & bit != 0 }
 
-    /// Fields that `Connection` can't remove: without them the next recipient would read another message, or no proxy
-    /// could stop a loop (RFC 9110 7.6.1 forbids naming fields that are meant for every recipient).
+    /// Fields that `Connection` can't remove, because the next recipient would read another message without them, or
+    /// miss a loop. RFC 9110 7.6.1 forbids naming fields that are meant for every recipient.
     var survivesConnection: Bool { Self.protected & bit != 0 }
 
-    /// The field in a set of fields.
+    /// The field's bit in a set of fields.
     public var bit: UInt64 { 1 << UInt64(rawValue) }
 
     private static let hopByHop: UInt64 =

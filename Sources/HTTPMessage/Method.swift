@@ -1,8 +1,8 @@
-/// The request methods that a proxy acts on. Every other one is `other` and forwarded unchanged.
+/// The request methods that a proxy acts on. All others are `other` and forwarded unchanged.
 public enum Method: UInt8, Sendable, Equatable, CaseIterable {
     case get, head, post, put, delete, options, trace, connect, patch, other
 
-    /// RFC 9110 9.2.2. An unknown method is not idempotent.
+    /// Whether the method is idempotent (RFC 9110 9.2.2). Unknown methods are not.
     public var isIdempotent: Bool {
         switch self {
         case .get, .head, .put, .delete, .options, .trace: true

@@ -4,16 +4,16 @@ extension PathRules {
     /// Limit of decodings. A path that still changes after them is refused.
     private static let maxDecodings = 5
 
-    /// Whether some server could resolve the path to a place outside the folder that it is appended to:
+    /// Whether some server could resolve the path to a place outside the folder to which the path is appended:
     ///
-    /// - `..` as a segment, plain or escaped, once or several times over, in overlong UTF-8 or as `%u002e`; behind an
-    ///   escaped slash; in front of text that some servers cut off: parameters (`..;x`), or an escaped question mark,
-    ///   hash, NUL or other control;
-    /// - dots with nothing around them but characters that some servers drop (spaces of any script, controls, bytes
-    ///   that are not UTF-8), and characters that normalization turns into dots or slashes (`%ef%bc%8e`);
+    /// - `..` as a segment, plain, escaped once or repeatedly, in overlong UTF-8 or as `%u002e`; also after an escaped
+    ///   slash, or before text that some servers cut off: parameters (`..;x`), or an escaped question mark, hash, NUL
+    ///   or other control;
+    /// - dots among characters that some servers drop (spaces of any script, controls, invalid UTF-8), and characters
+    ///   that Unicode normalization turns into dots or slashes (`%ef%bc%8e`);
     /// - a backslash, plain or escaped: some servers read it as a slash.
     ///
-    /// Unlike `isAmbiguous`, it accepts `%2f`, `//` and `;`, which have two readings, both below that folder.
+    /// Unlike `isAmbiguous`, accepts `%2f`, `//` and `;`: both readings of such a path stay below the folder.
     /// - Parameter path: path, or path and query; the query is ignored.
     public static func climbs(_ path: Span<UInt8>) -> Bool {
         var end = 0
@@ -41,7 +41,7 @@ extension PathRules {
         if path.contains(ASCII.backslash) || isOverlong(path) { return true }
         return path.split(separator: ASCII.slash).contains { segment in
             let kept = segment.prefix { $0 != ASCII.semicolon && $0 != ASCII.question && $0 != ASCII.hash }
-            // Some servers end a name at a control, some drop the control.
+            // Some servers end a name at a control character, some drop the character.
             return isDots(kept) || isDots(kept.prefix { $0 >= ASCII.space && $0 != 0x7F })
         }
     }
@@ -106,14 +106,14 @@ extension PathRules {
         return decoded
     }
 
-    /// `%xx`
+    /// Decodes `%xx`.
     private static func escape(_ bytes: ArraySlice<UInt8>) -> (value: UInt8, length: Int)? {
         guard bytes.first == ASCII.percent else { return nil }
         let digits = bytes.dropFirst().prefix(2).compactMap { ASCII.hexValue($0) }
         return digits.count == 2 ? (digits[0] << 4 | digits[1], 3) : nil
     }
 
-    /// `%uxxxx`, as some servers read it. Half a surrogate pair becomes a character that is never shown.
+    /// Decodes `%uxxxx`, as some servers do. Half a surrogate pair becomes U+FFFD.
     private static func wideEscape(_ bytes: ArraySlice<UInt8>) -> Unicode.Scalar? {
         guard bytes.first == ASCII.percent, bytes.dropFirst().first.map({ $0 | 0x20 }) == UInt8(ascii: "u") else {
             return nil
@@ -124,7 +124,7 @@ extension PathRules {
         return Unicode.Scalar(value) ?? "\u{FFFD}"
     }
 
-    /// U+FF01 to U+FF5E, which normalization (Unicode, NFKC) turns into ASCII.
+    /// Decodes U+FF01 to U+FF5E, which Unicode normalization (NFKC) turns into ASCII.
     private static func fullWidth(_ bytes: ArraySlice<UInt8>) -> UInt8? {
         let start = bytes.startIndex
         guard bytes.count >= 3, bytes[start] == 0xEF else { return nil }

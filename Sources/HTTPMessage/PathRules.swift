@@ -1,16 +1,16 @@
 import WireText
 
-/// Rules on paths that hold for every upstream, by all the ways in which one could read a path.
+/// Rules for paths that hold for every upstream, whichever way its server reads a path.
 public enum PathRules {
-    /// Whether different servers may resolve the path differently, so that no rule on paths can be trusted:
+    /// Whether different servers may resolve the path differently, so that no rule for paths is safe:
     ///
     /// - `.` or `..` as a segment, an empty segment (`//`); one slash at the end is fine;
     /// - `;` (parameters, which some servers cut off), a backslash, raw controls, spaces and bytes beyond ASCII;
     /// - a percent sign without two hexadecimal digits;
     /// - `%2f`, `%5c`, `%3b`: the same characters, decoded by some servers; encoded controls, NUL among them;
-    /// - encoded letters, digits, `.`, `-` and `_`: equal to the plain character (RFC 3986 6.2.2.2), but not to every
-    ///   server, and honest programs do not encode them (`%7E` is common and fine);
-    /// - `%25` in front of two hexadecimal digits, which a second decoding turns into an escape;
+    /// - encoded letters, digits, `.`, `-` and `_`: the same as the plain characters (RFC 3986 6.2.2.2), but not for
+    ///   every server. Honest programs do not encode them (`%7E` is common and fine);
+    /// - `%25` before two hexadecimal digits, which a second decoding turns into an escape;
     /// - overlong UTF-8 (`%c0%ae`);
     /// - a path with escapes that `climbs` rejects.
     /// - Parameter path: path, or path and query; the query is ignored. Empty counts as `/`.
@@ -21,7 +21,7 @@ public enum PathRules {
         while index < path.count {
             let byte = path[index]
             switch byte {
-            // Unlike the others, the last segment may be empty.
+            // Unlike other segments, the last one may be empty.
             case ASCII.question: return isDots(path, segmentStart, index) || hasEscapes && climbs(path)
             case ASCII.slash:
                 if index > 0, segmentStart == index || isDots(path, segmentStart, index) { return true }
@@ -78,8 +78,8 @@ public enum PathRules {
     /// the plain characters. Call `isAmbiguous` first.
     public static func matches(prefix: [UInt8], path: Span<UInt8>) -> Bool { length(of: prefix, in: path) != nil }
 
-    /// Length of `prefix` in the path in bytes, without the slash behind it; `nil` when the path is not below it. By
-    /// the rules of `matches`.
+    /// Returns the number of the path's bytes that `prefix` matches, without the next slash; `nil` if the path is not
+    /// below `prefix`. Has the same rules as `matches`.
     public static func length(of prefix: [UInt8], in path: Span<UInt8>) -> Int? {
         let prefix = prefix.span
         var prefixEnd = prefix.count
@@ -97,8 +97,8 @@ public enum PathRules {
         return index
     }
 
-    /// Whether a segment is `.` or `..`, also encoded or with parameters: a reader of the path resolves it, whatever
-    /// precedes it.
+    /// Whether a segment is `.` or `..`, also encoded or with parameters. Servers resolve such a segment at any
+    /// position.
     public static func hasDotSegment(_ path: Span<UInt8>) -> Bool {
         var index = 0
         while index < path.count, path[index] != ASCII.question, path[index] != ASCII.hash {

@@ -8,11 +8,11 @@ extension RequestHead {
         public var authority = ByteRange.empty
         /// The path, or `*`. Empty when the target has none, or is unknown.
         public var path = ByteRange.empty
-        /// There is no path, which means `/` (RFC 9110 4.2.3).
+        /// Whether the target has no path, which means `/` (RFC 9110 4.2.3).
         public var isRoot = false
     }
 
-    /// - Parameter bytes: the parsed buffer, complete or not.
+    /// - Parameter bytes: the parsed buffer, even if incomplete.
     public func asked(in bytes: Span<UInt8>) -> Asked {
         var asked = Asked(authority: host)
         let (target, isWhole) = targetSoFar(bytes)
@@ -35,7 +35,7 @@ extension RequestHead {
         // An unfinished authority may be the beginning of `user:password@host`.
         guard isWhole || authorityEnd < end else { return asked }
         asked.authority = Self.authority(bytes, authorityStart, authorityEnd)
-        // A password with a slash is no authority.
+        // With a slash in a password, the text before the slash is not a valid authority.
         guard !asked.authority.isEmpty else { return asked }
         asked.path = ByteRange(authorityEnd, Self.endOfPath(bytes, authorityEnd, end))
         asked.isRoot = isWhole && asked.path.isEmpty
@@ -48,7 +48,7 @@ extension RequestHead {
         return index
     }
 
-    /// The offset behind `scheme://`, for any scheme.
+    /// Returns the offset after `scheme://`, for any scheme.
     private static func authorityStart(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Int? {
         var index = start
         while index < end, index < start + 16, bytes[index] != ASCII.colon { index += 1 }

@@ -6,38 +6,38 @@ import WireText
 /// so that a kept-alive connection allocates nothing. Not for concurrent use.
 ///
 /// Choices where RFC 9112 leaves one:
-/// - One empty line in front of the request line is skipped (2.2), but no second one, and never a bare LF.
+/// - One empty line before the request line is skipped (2.2), but no second one, and never a bare LF.
 /// - Lines end in CRLF only (2.2 would allow LF). Folded lines are refused (5.2). Field values have no control
 ///   characters but tab (RFC 9110 5.5); bytes above 0x7F pass.
 /// - Versions other than 1.0 and 1.1 get 505; other spellings get 400.
 /// - An HTTP/1.0 request may lack Host. An empty Host is refused, because `http` URIs have an authority (RFC 9110
 ///   4.2.1).
 /// - Content on TRACE and CONNECT is refused (RFC 9110 9.3.6, 9.3.8).
-/// - `Content_Length` and `Transfer_Encoding` are refused: CGI-like servers read them as the ones with a hyphen.
+/// - `Content_Length` and `Transfer_Encoding` are refused: CGI-like servers read the underscore as a hyphen.
 public struct RequestHead: Sendable {
     public enum Status: Sendable, Equatable {
         case incomplete
-        /// Bytes of the head, with the blank line.
+        /// - Parameter length: bytes of the head, blank line included.
         case complete(length: Int)
     }
 
-    /// Case-sensitive, a token.
+    /// Method, a token. Its case matters.
     public private(set) var method = ByteRange.empty
     public private(set) var methodKind = Method.other
-    /// Never empty, no spaces, no controls. `RequestTarget` parses its form.
+    /// Target, never empty, without spaces and controls. `RequestTarget` parses its form.
     public private(set) var target = ByteRange.empty
     public package(set) var version = HTTPVersion.http11
     public private(set) var fields: [Field] = []
     /// `.none`, `.length` or `.chunked`.
     public private(set) var framing = BodyFraming.none
-    /// Whether the client may send another request on the connection. An HTTP/1.0 client must ask for it with an
-    /// origin-form target, because a proxy must not keep connections with HTTP/1.0 clients (RFC 9112 9.3).
+    /// Whether the client may send another request on the connection. An HTTP/1.0 client must ask for this, and with an
+    /// origin-form target, because proxies must not keep connections of HTTP/1.0 clients (RFC 9112 9.3).
     public private(set) var keepAlive = false
     /// The value of the single Host field, valid as `Authority`; empty when an HTTP/1.0 request has none.
     public private(set) var host = ByteRange.empty
-    /// The request has `Expect: 100-continue`, version 1.1 and content to wait for (RFC 9110 10.1.1).
+    /// Whether the request has `Expect: 100-continue`, version 1.1 and content to wait for (RFC 9110 10.1.1).
     public private(set) var expectsContinue = false
-    /// The request has an Upgrade field, Connection lists `upgrade`, and the version is 1.1 (RFC 9110 7.8).
+    /// Whether the request has an Upgrade field, Connection lists `upgrade`, and the version is 1.1 (RFC 9110 7.8).
     public private(set) var upgradeRequested = false
 
     private var facts = HeadFacts()
@@ -62,7 +62,7 @@ public struct RequestHead: Sendable {
         facts.connectionNames(name, in: bytes)
     }
 
-    /// Continues from the end of the last call.
+    /// Continues to parse where the last call ended.
     /// - Parameter bytes: the message from its start; only grows between calls.
     /// - Throws: 400, 414, 417, 431, 501 or 505 at the first wrong byte. Nothing more may be read from the connection
     ///   then. Every later call throws the same until `reset()`.

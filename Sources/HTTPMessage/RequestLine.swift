@@ -2,7 +2,7 @@ import WireText
 
 /// Pieces of a request line (RFC 9112 section 3) and the errors in it.
 enum RequestLine {
-    /// `HTTP/1.1` and the CR behind it.
+    /// Length of `HTTP/1.1` and the CR after it.
     static let versionLength = 9
 
     /// Method of HTTP/2's connection preface, reserved with any target and version (RFC 9113 11.6).
@@ -18,7 +18,7 @@ enum RequestLine {
         }
     }
 
-    /// Accepts a backslash in a query. Throws for everything else that neither continues nor ends a target.
+    /// Checks a byte that neither continues nor ends a target. Accepts only a backslash in a query.
     static func checkUnusualTargetByte(_ byte: UInt8, isInQuery: Bool) throws(MessageError) {
         switch byte {
         case ASCII.backslash:
@@ -31,7 +31,7 @@ enum RequestLine {
         }
     }
 
-    /// Reads `HTTP/1.1` or `HTTP/1.0` and the CR behind it, up to `end`. The first wrong byte decides the error.
+    /// Reads `HTTP/1.1` or `HTTP/1.0` and the CR after it, up to `end`. The first wrong byte decides the error.
     /// - Returns: `nil` if there are fewer than `versionLength` bytes.
     static func version(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) throws(MessageError) -> HTTPVersion? {
         var index = start
@@ -64,11 +64,11 @@ enum RequestLine {
 }
 
 extension RequestHead {
-    /// The parser between two calls.
+    /// State of the parser between two calls.
     struct Cursor: Sendable {
         var state = State.start
         var position = 0
-        /// Start of the element.
+        /// Start of the current element.
         var mark = 0
         var nameEnd = 0
         var valueStart = 0

@@ -4,11 +4,11 @@ import WireText
 ///
 /// Path and query may hold printable ASCII without space, `#` (a fragment is never sent, RFC 9110 7.1) and, in the
 /// path, `\` (browsers read it as `/`, servers don't). RFC 3986 allows none of `"<>^`{|}`, square brackets and a lone
-/// `%`, but curl and others send them as typed, above all JSON in a query. They delimit nothing in any parser and pass
-/// byte for byte. Control characters and bytes above 0x7E are refused. `PathRules` decides whether a path is ambiguous.
+/// `%`, but curl and others send them as typed, above all JSON in a query. No parser takes them for delimiters, so they
+/// pass unchanged. Control characters and bytes above 0x7E are refused. `PathRules` tells whether a path is ambiguous.
 public enum RequestTarget: Sendable, Equatable {
     case origin(pathAndQuery: ByteRange)
-    /// `pathAndQuery` may be empty or begin with `?`. It then needs a `/` in front (RFC 9110 4.2.3), except for
+    /// `pathAndQuery` may be empty or begin with `?`. A `/` must then be put before it (RFC 9110 4.2.3), except for
     /// OPTIONS, where empty means `*` (RFC 9112 3.2.4).
     case absolute(scheme: Scheme, authority: ByteRange, pathAndQuery: ByteRange)
     /// CONNECT only; has a port.

@@ -1,7 +1,7 @@
 import WireText
 
-/// The head of one response, parsed strictly from its lines with their CRLF, status line and blank line included. A
-/// refusal becomes a 502, and the connection must not be used again.
+/// The head of one response, parsed strictly, line by line from the status line to the blank line. An error becomes a
+/// 502, and the connection must not be used again.
 ///
 /// Choices where the RFCs leave one:
 /// - Status codes are 100 to 599 (RFC 9110 15) and are followed by a space, even without a reason (RFC 9112 4).
@@ -16,7 +16,7 @@ public struct ResponseHead: Sendable {
     public private(set) var status = 0
     public private(set) var reason = ByteRange.empty
     public private(set) var version = HTTPVersion.http11
-    /// The status line said HTTP/2.
+    /// Whether the status line says HTTP/2.
     public private(set) var isHTTP2 = false
     /// Ranges into `bytes`. `isHopByHop` is final at the blank line.
     public private(set) var fields: [Field] = []
@@ -24,7 +24,7 @@ public struct ResponseHead: Sendable {
     public private(set) var framing = BodyFraming.none
     /// Whether the connection may be used again after this message.
     public private(set) var keepAlive = false
-    /// The response has an Upgrade field, and Connection lists `upgrade`, as a 101 must (RFC 9110 15.2.2).
+    /// Whether the response has an Upgrade field and Connection lists `upgrade`, as in a 101 (RFC 9110 15.2.2).
     public private(set) var upgrades = false
 
     private var requestWasHead = false
@@ -33,7 +33,7 @@ public struct ResponseHead: Sendable {
 
     public init() {}
 
-    /// Makes room for as many bytes and fields.
+    /// Reserves memory for this number of bytes and fields.
     public init(reserving bytes: Int, fields: Int) {
         self.bytes.reserveCapacity(bytes)
         self.fields.reserveCapacity(fields)
@@ -55,7 +55,7 @@ public struct ResponseHead: Sendable {
         facts = HeadFacts()
     }
 
-    /// 1xx but 101: another head follows.
+    /// Whether another head follows: the status is 1xx, but not 101.
     public var isInterim: Bool { status / 100 == 1 && status != 101 }
 
     /// The index in `fields` of the first field of this kind.
@@ -104,7 +104,7 @@ public struct ResponseHead: Sendable {
         return false
     }
 
-    /// The offset of the line's CRLF. The readers of the line find other control characters.
+    /// Returns the offset of the line's CRLF. Later steps find other control characters.
     static func contentEnd(of line: Span<UInt8>) throws(MessageError) -> Int {
         let end = line.count - 2
         guard end >= 0, line[end + 1] == ASCII.lf, line[end] == ASCII.cr else {

@@ -2,13 +2,13 @@ import WireText
 
 /// Rules for forwarding trailer fields (RFC 9110 6.5.1).
 package enum TrailerRules {
-    /// Bounds of one trailer section, in bytes of its lines and in fields.
+    /// Limits of one trailer section, in bytes of its lines and in fields.
     static let maxBytes = 8 << 10
     static let maxFields = 32
 
-    /// Splits a trailer line of a response. The caller bounds their number.
+    /// Splits a trailer line of a response. The caller limits the number of lines.
     /// - Parameter line: with its CRLF.
-    /// - Returns: ranges into the line; `nil` for a well-formed field that must not be passed on.
+    /// - Returns: ranges into the line; `nil` for a well-formed field that must not be forwarded.
     /// - Throws: 502. The answer must then not look complete to the client.
     package static func field(in line: Span<UInt8>) throws(MessageError) -> (name: ByteRange, value: ByteRange)? {
         do {
@@ -19,9 +19,9 @@ package enum TrailerRules {
         }
     }
 
-    /// Fields about framing, routing, authentication, request modifiers, response control or the form of the content
-    /// have a meaning in a head only. Recipients may discard trailers (RFC 9110 6.5.1) and may not act on these. An
-    /// underscore counts as a hyphen, because CGI-like servers convert both to the same.
+    /// Whether a field has a meaning in a head only: it is about framing, routing, authentication, request modifiers,
+    /// response control or the form of the content (RFC 9110 6.5.1). An underscore counts as a hyphen, because CGI-like
+    /// servers do not distinguish them.
     static func isForbidden(_ name: ByteRange, in line: Span<UInt8>) -> Bool {
         let lowered = name.range.map { index in
             line[index] == ASCII.underscore ? ASCII.hyphen : ASCII.lowercased(line[index])

@@ -2,7 +2,7 @@ import WireText
 
 /// The protocols in a message's Upgrade fields (RFC 9110 7.8): the client's offer, or the server's choice with 101.
 public struct UpgradeList: Sendable, Equatable {
-    /// As written: a name, with an optional slash and version.
+    /// Protocols as written: each a name, with an optional slash and version.
     public private(set) var protocols: [[UInt8]] = []
 
     private static let maxProtocols = 16
@@ -36,16 +36,16 @@ public struct UpgradeList: Sendable, Equatable {
 
     public var isEmpty: Bool { protocols.isEmpty }
 
-    /// The list without other forms of HTTP: `h2c`, which programs offer on every request (RFC 7540 3.2) and RFC 9113
-    /// removed, other versions, and TLS below it (RFC 2817). An agreement with the next hop does not hold for the hop
-    /// behind it, and requests inside would bypass routing.
+    /// The list without other forms of HTTP: other versions, TLS (RFC 2817), and `h2c`, which some programs offer on
+    /// every request (RFC 7540 3.2; removed by RFC 9113). An agreement on these holds for one hop only, and requests
+    /// inside would bypass routing.
     public var withoutHTTP: UpgradeList {
         var rest = UpgradeList()
         rest.protocols = protocols.filter { !Self.http.contains(Self.folded($0.prefix { $0 != ASCII.slash })) }
         return rest
     }
 
-    /// Whether `offer` has each of these protocols. A server may switch to no other.
+    /// Whether `offer` has each of these protocols. A server may only switch to offered protocols.
     public func isCovered(by offer: UpgradeList) -> Bool {
         let offered = offer.protocols.map(Self.folded)
         return !isEmpty && protocols.allSatisfy { offered.contains(Self.folded($0)) }

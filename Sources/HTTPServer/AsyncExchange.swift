@@ -2,23 +2,23 @@ import HTTPMessage
 import Reactor
 import WireText
 
-/// Answers requests with an `async` function: collects each request, runs the function in its own task, and sends its
-/// answer. Loop's thread only.
+/// Answers requests with an `async` function: reads each whole request, runs the function in a task, and sends the
+/// result. Loop's thread only.
 ///
-/// A client that leaves cancels the task. The next piece of a stream is requested once the client has taken most of the
-/// last one.
+/// If the client leaves, the task is cancelled. The next piece of a streamed answer is requested once the client has
+/// taken most of the previous piece.
 public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
-    /// Bytes of a body read in one turn, since a client may send as fast as the server reads.
+    /// Limit of body bytes read in one turn, so that a fast client does not occupy the loop.
     private static let share = 256 * 1024
 
     public typealias Handler = @Sendable (ServerRequest) async -> ServerResponse
 
     private enum State {
         case idle
-        /// The request arrived before the last one was answered. Other connections get their turn first.
+        /// A pipelined request waits, so that other connections get their turn first.
         case pausing(ServerRequest)
         case gathering(ServerRequest)
-        /// `number` distinguishes an answer to an earlier request from the current one.
+        /// `number` identifies the request. A late answer to an earlier request is dropped.
         case answering(number: UInt64, task: Task<Void, Never>)
         case streaming(number: UInt64, task: Task<Void, Never>)
     }
@@ -30,7 +30,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     private var isHead = false
     private var isHTTP10 = false
     private var keepsOpen = false
-    /// The current request, or its first bytes, arrived before the last one was answered.
+    /// Whether bytes of the current request arrived before the previous answer was complete.
     private var isPipelined = false
     private var began = LoopTime(nanoseconds: 0)
     private var body: [UInt8] = []
@@ -38,8 +38,8 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     private var room: CheckedContinuation<Bool, Never>?
     private unowned let connection: ServerConnection
 
-    /// - Parameter maxBodyBytes: a longer request gets 413. `nil`: a body of any size is read and counted, but not
-    ///   kept.
+    /// - Parameter maxBodyBytes: limit of a body; a longer one gets 413. `nil`: bodies of any size are read and
+    ///   counted, but not kept.
     public init(_ connection: ServerConnection, maxBodyBytes: Int?, respond: @escaping Handler) {
         self.connection = connection
         self.maxBodyBytes = maxBodyBytes
@@ -167,7 +167,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         switch response.body {
         case .whole(let bytes):
             writeHead(response, length: bytes.count)
-            // Never more than the handler made. The kernel and the idle timeout bound a slow client.
+            // The buffered output is at most the handler's answer. The idle timeout ends a client that reads nothing.
             if !isHead, connection.write(bytes.span, .all) == nil { return clientLeft(.gone) }
             finish()
         case .pieces(let pieces):
@@ -182,17 +182,17 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         let me = LoopBound(self, on: connection.server.loop)
         let task = Task {
             for await piece in pieces {
-                let isThere = await withCheckedContinuation { continuation in
+                let isConnected = await withCheckedContinuation { continuation in
                     me.loop.execute { me.value.write(piece, number, continuation) }
                 }
-                guard isThere else { return }
+                guard isConnected else { return }
             }
             me.loop.execute { me.value.streamEnded(number) }
         }
         state = .streaming(number: number, task: task)
     }
 
-    /// Resumes `continuation` when there is room for the next piece; with `false` when the client is gone.
+    /// Writes a piece. Resumes `continuation` when the next piece fits, or with `false` when the client is gone.
     private func write(_ piece: [UInt8], _ number: UInt64, _ continuation: CheckedContinuation<Bool, Never>) {
         guard case .streaming(number, _) = state else { return continuation.resume(returning: false) }
         guard !piece.isEmpty else { return continuation.resume(returning: true) }
@@ -259,6 +259,6 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         }
     }
 
-    /// Whether the text has no octet that could end a line (RFC 9110, section 5.5).
+    /// Whether the text has no control characters, which could end a line (RFC 9110, section 5.5).
     private static func fitsALine(_ text: String) -> Bool { ASCII.isFieldValue(text, allowingTabs: true) }
 }

@@ -9,7 +9,7 @@ extension ByteBuffer {
         append("\r\n")
     }
 
-    /// - Parameter start: its name and ": ".
+    /// - Parameter start: the field's name and ": ".
     public mutating func append(line start: StaticString, _ value: [UInt8]) {
         append(start)
         append(value)
@@ -24,7 +24,7 @@ extension ByteBuffer {
         append("\r\n")
     }
 
-    /// Appends the line before a chunk's bytes. A line end follows the bytes.
+    /// Appends the size line of a chunk. The caller appends the chunk's bytes and a line end.
     mutating func append(chunkOf count: Int) {
         append(hexadecimal: UInt64(count))
         append("\r\n")

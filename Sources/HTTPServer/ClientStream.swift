@@ -2,10 +2,10 @@ import HTTP2
 import HTTPMessage
 import Reactor
 
-/// A program's requests and their answers, one at a time, in any version of HTTP. `ServerConnection` is the form of
-/// HTTP/1.1. Loop's thread only.
+/// A client's requests and their answers, one at a time, in any version of HTTP. `ServerConnection` implements the
+/// protocol for HTTP/1.1. Loop's thread only.
 ///
-/// No call here calls the handler. A call that finds the client gone closes the stream and returns that.
+/// No method calls the handler. A method that finds the client gone closes the stream and says so in its result.
 public protocol ClientStream: AnyObject {
     var source: ClientSource { get }
 
@@ -14,32 +14,32 @@ public protocol ClientStream: AnyObject {
 
     var progress: StreamProgress { get }
 
-    /// Reads the next piece of the body, unframed; after an answer of 101, bytes of the other protocol.
+    /// Reads the next piece of the body, without its framing. After a 101, reads bytes of the other protocol.
     /// - Throws: `MessageError` for malformed chunks.
     func readBody(into room: inout MutableSpan<UInt8>) throws(MessageError) -> BodyReading
 
-    /// Keeps up to `limit` bytes of the body, so that it can be read again.
+    /// Keeps up to `limit` bytes of the body for a replay.
     func keepBody(upTo limit: Int)
 
-    /// Goes back to the body's first byte.
-    /// - Returns: `false`, and changes nothing, when the first bytes are gone.
+    /// Returns to the body's first byte.
+    /// - Returns: `false`, without a change, if the first bytes were dropped.
     func rewindBody() -> Bool
 
-    /// Whether the client sent bytes behind the request without waiting for an answer.
-    /// - Parameter reading: whether to read the bytes that have arrived first.
+    /// Returns whether there are unread bytes of the client: the body, or bytes after the request.
+    /// - Parameter reading: whether to read from the socket first.
     /// - Returns: `nil` when the client is gone.
     func hasInput(reading: Bool) -> Bool?
 
-    /// Looks at the client's next bytes behind the request, which stay unread.
-    /// - Parameter isEnough: receives the bytes so far, at least one.
-    /// - Returns: `.wait`: `bodyArrived` reports the next ones.
+    /// Looks at the bytes after the request, which stay unread.
+    /// - Parameter isEnough: judges the bytes received so far, at least one.
+    /// - Returns: `.wait` if more bytes are needed; `bodyArrived` will report them.
     func peek(until isEnough: (Span<UInt8>) -> Bool) -> Peeked
 
-    /// Puts a head in the place of a refused request. The bytes of that one stay unread, behind the head.
+    /// Replaces a refused request by one with another head. The refused bytes stay unread, after the new head.
     /// - Throws: `MessageError` for a malformed head.
     func replaceRequest(by head: Span<UInt8>) throws(MessageError)
 
-    /// Writes the head of an answer, with its framing: an interim one, 101 or the final one. 101 changes the protocol.
+    /// Writes the head of an interim answer, a 101 or the final answer. A 101 changes the protocol.
     /// - Parameters:
     ///   - reason: without line ends.
     ///   - fields: appends the answer's field lines. The stream adds Transfer-Encoding and Connection itself.
@@ -47,12 +47,12 @@ public protocol ClientStream: AnyObject {
     @discardableResult
     func answer(_ head: AnswerHead, reason: Span<UInt8>, fields: (inout ByteBuffer) -> Void) -> Int
 
-    /// Writes a piece of the answer's body, unframed.
-    /// - Returns: number of bytes taken; if fewer than all, `roomCame` follows, or the client is cut off after the
-    ///   server's stall timeout. `nil` when the client is gone.
+    /// Writes a piece of the answer's body, and adds the framing.
+    /// - Returns: number of bytes taken; `nil` when the client is gone. If some bytes are left, `roomCame` follows, or
+    ///   the server cuts the client off after its stall timeout.
     func write(_ piece: Span<UInt8>, _ taking: PieceTaking) -> Int?
 
-    /// Ends our side of another protocol; the client's bytes still arrive.
+    /// Shuts down our side of another protocol. The client's bytes still arrive.
     func endOutput()
 
     /// Ends an answer whose head and body have been written.
@@ -65,21 +65,21 @@ public protocol ClientStream: AnyObject {
     ///   - code: code of RST_STREAM over HTTP/2; `nil`: INTERNAL_ERROR for a cut answer, else CANCEL.
     func close(cut: Bool, code: HTTP2Code?)
 
-    /// Calls `deadlinePassed` after the timeout, unless the request ends or another deadline is set first; a `write` that
-    /// takes less than all sets one, too. `.off`: no deadline.
+    /// Calls the handler's `deadlinePassed` after the timeout; `.off`: never. The request's end clears the deadline. A
+    /// new deadline replaces the old one, and so does a `write` that does not take all bytes.
     func setDeadline(after timeout: Timeout)
 
-    /// The same for a client that may send nothing for now. While the server stops, its idle timeout counts, if that is
-    /// shorter.
+    /// Does the same while the client need not send anything. If the server stops, its `drainIdleTimeout` applies
+    /// instead, if shorter.
     func setIdleDeadline(after timeout: Timeout)
 
-    /// Puts a stream upon the one so far, such as TLS. Requests are read from it once the current one is finished.
-    /// - Parameter make: receives the stream so far, and the bytes read from it behind the request's head.
-    /// - Returns: `false` when that is not possible. Then the stream can only be closed.
+    /// Wraps the byte stream in another one, such as TLS, which then carries the client's next requests.
+    /// - Parameter make: receives the old stream, and the bytes read from it after the request's head.
+    /// - Returns: `false` on failure. Then the stream can only be closed.
     func layStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool
 
-    /// Hands the byte stream over, for bytes that are not HTTP. The stream stays in the server's count until `close`.
-    /// - Parameter take: receives the stream, the bytes read behind the request's head, and the unsent output. If it
+    /// Hands the byte stream over, for another protocol. The server counts the connection until `close`.
+    /// - Parameter take: receives the stream, the bytes read after the request's head, and the unsent output. If it
     ///   throws, nothing changes.
     func handOver(
         _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
@@ -92,13 +92,13 @@ extension ClientStream {
     public func setIdleDeadline(after timeout: Timeout) { setDeadline(after: timeout) }
 }
 
-/// Where a client's requests come from.
+/// Origin of a client's requests: a listener and a connection.
 public struct ClientSource {
     /// The server's listener that accepted the connection.
     public let listener: Int
     /// The process at the other end of a Unix socket.
     public let peer: PeerCredentials?
-    /// The connection: as the listener accepted it, or with the stream that was put upon it then.
+    /// The connection as the listener accepted it, or the stream that wraps the connection, such as TLS.
     public let stream: any ByteStream
 
     init(listener: Int, _ stream: any ByteStream) {
@@ -107,41 +107,40 @@ public struct ClientSource {
         peer = stream.peerCredentials
     }
 
-    /// The client's address; `nil` on a Unix socket. A system call.
+    /// The client's address; `nil` on a Unix socket. Makes a system call.
     public var address: SocketAddress? { stream.peerAddress }
 
-    /// Address that the client dialled before the kernel redirected the connection; `nil`: it was not redirected. A system
-    /// call.
+    /// Address that the client dialled if the kernel redirected the connection, otherwise `nil`. Makes a system call.
     public var originalDestination: SocketAddress? { stream.originalDestination }
 
-    /// The local address; for a wildcard listener, the address that was dialled. A system call.
+    /// Local address; for a wildcard listener, the address that the client dialled. Makes a system call.
     public var localAddress: SocketAddress? { stream.localAddress }
 }
 
-/// How far a request and its answer have come.
+/// Progress of a request and its answer.
 public struct StreamProgress {
-    /// Bytes of the body read in this pass.
+    /// Number of the body's bytes read since the start or the last rewind.
     public var bodyTaken: UInt64
-    /// The request's body has been read to its end.
+    /// Whether the request's body has been read to its end.
     public var isRequestComplete: Bool
-    /// The body can be read again from its first byte.
+    /// Whether the body can be read again from its first byte.
     public var canRewind: Bool
-    /// The client has ended its side, though earlier bytes may be unread. This does not show whether it is gone.
+    /// Whether the client has ended its side. Earlier bytes may be unread, and the client may still read.
     public var hasClientEnded: Bool
-    /// No output waits for the client.
+    /// Whether all output was sent.
     public var isOutputTaken: Bool
-    /// No request can follow this one: the server or its listener is ending.
+    /// Whether no request may follow this one, because the server or its listener is ending.
     public var mustClose: Bool
 }
 
 /// Head of an answer, apart from its fields.
 public struct AnswerHead {
     public var status: Int
-    /// `.chunked`: the length is not known, and the body is written in chunks. `.length`: a field says it.
+    /// `.chunked`: the length is unknown, and the body is written in chunks. `.length`: a Content-Length field has it.
     public var framing: BodyFraming
     /// Whether another request may follow.
     public var keepsOpen: Bool
-    /// The answer comes from here and not from an upstream, so it is given a Date.
+    /// Whether the server made the answer, and no upstream. The server then adds a Date field.
     public var isOwn: Bool
 
     public init(_ status: Int, _ framing: BodyFraming = .none, keepsOpen: Bool = true, isOwn: Bool = false) {
@@ -152,13 +151,13 @@ public struct AnswerHead {
     }
 }
 
-/// The part to take of a piece for a slow client.
+/// The part of a piece that `write` takes for a slow client.
 public enum PieceTaking {
-    /// All of it, although it has to wait. For small pieces.
+    /// All bytes, although some must wait. For small pieces.
     case all
-    /// Nothing while much output waits; else all.
+    /// No bytes while much output waits, otherwise all.
     case allOrNone
-    /// As much as goes out at once; all of it where the answer is chunked.
+    /// The bytes that can be sent at once; all bytes if the answer is chunked.
     case part
 }
 
@@ -174,7 +173,7 @@ public enum BodyReading: Sendable, Equatable {
 }
 
 public enum Peeked: Sendable, Equatable {
-    /// Enough bytes are there; the first one.
+    /// Enough bytes have arrived; this is the first.
     case byte(UInt8)
     case wait
     /// The client has ended its side.
@@ -185,15 +184,15 @@ public enum Peeked: Sendable, Equatable {
 /// A client's byte stream after a hand-over.
 public struct HandedOver {
     public let stream: any ByteStream
-    /// The client's end has been announced.
+    /// Whether the kernel has announced the client's end.
     public let isEnding: Bool
-    /// All bytes up to the client's end have been read.
+    /// Whether all bytes up to the client's end have been read.
     public let hasEnded: Bool
 }
 
-/// A request as received: its head, the bytes that the head's ranges refer to, and its trailers. Reused.
+/// A received request: its head, the bytes that the head's ranges refer to, and its trailers. Reused for the next one.
 public final class ReceivedRequest {
-    /// Can't be copied, so that lending it costs nothing.
+    /// Not copyable, so that lending costs nothing.
     struct Content: ~Copyable {
         var head = RequestHead()
         var bytes = ByteBuffer()
@@ -213,7 +212,7 @@ public final class ReceivedRequest {
         @safe @exclusivity(unchecked)
     #endif
     var content = Content()
-    /// Trailers that may be passed on; complete once the body is read.
+    /// Trailers that may be forwarded; complete once the body is read.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif

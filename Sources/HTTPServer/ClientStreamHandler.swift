@@ -3,30 +3,30 @@ import Reactor
 
 /// Answers the requests of one client, one after the other: one object per `ClientStream`.
 ///
-/// Called on the loop's thread; must return at once. Each request ends with exactly one of `ClientStream.finish`,
-/// `close`, a call that found the client gone, or `clientLeft`.
+/// Called on the loop's thread; each method must return at once. Each request ends with exactly one of
+/// `ClientStream.finish`, `close`, a method that found the client gone, or `clientLeft`.
 public protocol ClientStreamHandler: AnyObject {
-    /// The current request is still incomplete and idle, so its connection may have to make room for others.
+    /// Whether the current request is incomplete, so that its connection may be closed to make room for others.
     var awaitsRequest: Bool { get }
-    /// The head of a request is in `ClientStream.request`; its body so far is well-formed.
+    /// Called when a request's head is in `ClientStream.request`. The body is well-formed so far.
     func requestBegan()
-    /// The request is malformed, or its head came too slowly. The handler answers with `error`, and the connection ends
-    /// after the answer.
+    /// Called when a request is malformed, or its head came too slowly. The handler answers with `error`, and the
+    /// connection ends after the answer.
     func requestRefused(_ error: MessageError)
-    /// More bytes of the body, or its end, may be there since the last `readBody`.
+    /// Called when more of the body, or its end, may have arrived since the last `readBody`.
     func bodyArrived()
-    /// The client has ended its side while its request is answered. Not called where that happened before the request
-    /// began; see `StreamProgress.hasClientEnded`.
+    /// Called when the client ends its side while its request is answered. An earlier end shows only in
+    /// `StreamProgress.hasClientEnded`.
     func clientEnded()
-    /// There is room for more output, after a piece that was not taken whole.
+    /// Called when there is room for more output, after a `write` that did not take all bytes.
     func roomCame()
-    /// The connection is closed. Nothing of an answer can reach the client any more.
+    /// Called when the connection is closed. Nothing more of an answer can reach the client.
     func clientLeft(_ leaving: ClientLeaving)
-    /// The handler's own deadline has passed.
+    /// Called when the deadline that the handler set has passed.
     func deadlinePassed()
-    /// Makes the handler of another stream, which comes on the connection of this handler's one; `nil`: it is refused.
+    /// Returns a handler for another stream on the same connection; `nil` refuses the stream.
     func handler(for stream: any ClientStream) -> (any ClientStreamHandler)?
-    /// The byte stream is ready. Called only after `handOver`.
+    /// Called when the byte stream is ready, only after `handOver`.
     func ready(_ readiness: Readiness)
 }
 
@@ -43,7 +43,7 @@ extension ClientStreamHandler {
 /// Reason why a client is gone.
 public enum ClientLeaving: Sendable {
     case gone
-    /// The server cut it off: it took nothing of its answer for the idle timeout, or the server stopped.
+    /// The server cut the client off: the client read nothing of its answer for too long, or the server stopped.
     case cutOff
 }
 

@@ -1,30 +1,30 @@
 import Reactor
 
-/// The event that a client's connection waits for, and its deadline.
+/// The event that a client's connection waits for, and the deadline of the wait.
 struct ConnectionDeadline {
     enum Kind {
         case none
-        /// The next request.
+        /// Waits for the next request.
         case idle
-        /// A last request while the server stops.
+        /// Waits for a last request while the server stops.
         case draining
-        /// The rest of a head.
+        /// Waits for the rest of a head.
         case head
-        /// An event of the handler.
+        /// Deadline of the handler.
         case handler
-        /// The same, while the client owes nothing.
+        /// Deadline of the handler while the client need not send anything.
         case handlerIdle
-        /// Room: the client has to take some of its answer.
+        /// Waits until the client has read some of its answer.
         case room
-        /// The first deadline of an HTTP/2 connection or one of its streams.
+        /// Earliest deadline of an HTTP/2 connection and its streams.
         case multiplexed
-        /// The end: the client has to close after its last answer.
+        /// Waits until the client closes after its last answer.
         case linger
     }
 
     let kind: Kind
     let time: LoopTime
-    /// When it was set.
+    /// Time at which the deadline was set.
     let since: LoopTime
 
     static let never = LoopTime(nanoseconds: .max)

@@ -1,7 +1,7 @@
 import Reactor
 import WireText
 
-/// The Date field of the server's own answers (RFC 9110, section 6.6.1), rewritten once a second. Loop's thread only.
+/// The Date field of the server's own answers (RFC 9110, section 6.6.1), rebuilt once a second. Loop's thread only.
 struct DateField {
     private var second = Int.min
     private var line: [UInt8] = []

@@ -1,6 +1,6 @@
 public import Reactor
 
-/// A server of `async` handlers on one loop, with the same engine that serves programs. May be used from any thread.
+/// An HTTP server for `async` handlers on one loop, based on `ServerLoop` like the proxy. Any thread may use it.
 public final class HTTPServer: Sendable {
     public let loop: EventLoop
     /// Listening addresses, in the order of the sockets.
@@ -9,7 +9,7 @@ public final class HTTPServer: Sendable {
 
     /// Starts to accept on `sockets`. `drain` closes them.
     /// - Parameters:
-    ///   - maxBodyBytes: a longer request gets 413. `nil`: a body is read and counted, but not kept.
+    ///   - maxBodyBytes: limit of a body; a longer one gets 413. `nil`: bodies are read and counted, but not kept.
     ///   - admits: checks the caller on a Unix socket. A caller that is not admitted is disconnected before anything is
     ///     read.
     ///   - acceptFailed: called on the loop when accepting fails, at a limited rate.
@@ -31,7 +31,7 @@ public final class HTTPServer: Sendable {
         }
     }
 
-    /// Stops accepting, lets answers finish for `limit`, then ends the rest.
+    /// Stops accepting, waits up to `limit` for requests to finish, then closes the remaining connections.
     public func drain(within limit: Duration) async {
         let bound = bound
         let timer = Task {

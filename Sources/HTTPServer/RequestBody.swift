@@ -3,32 +3,32 @@ import Reactor
 
 /// The body of one request, decoded from its framing.
 ///
-/// While the body may have to be read again (after a 401 that a new token cures), consumed bytes stay in the input
-/// buffer, in front of the client's next bytes. Going back moves an offset and copies nothing.
+/// While the body may have to be replayed (after a 401), the bytes already read stay in the input buffer, before the
+/// unread ones. A rewind resets an offset and copies nothing.
 struct RequestBody {
     private var framing = BodyFraming.none
-    /// Bytes of content left; `.max` where the framing does not say.
+    /// Number of content bytes left; `.max` if the length is unknown.
     private var remaining: UInt64 = 0
     private var decoder = ChunkedDecoder()
-    /// Number of the client's bytes, framing included, that were consumed but are still in the input.
+    /// Number of bytes, framing included, that were read but are still in the input buffer.
     private(set) var offset = 0
-    /// Bytes of content delivered in this pass.
+    /// Number of content bytes delivered since the start or the last rewind.
     private(set) var taken: UInt64 = 0
-    /// All content was delivered in this pass.
+    /// Whether all content was delivered since the start or the last rewind.
     private(set) var isDone = true
-    /// Limit of content kept for another pass, in bytes. Its framing may take as much and `maxKeptFraming` more.
+    /// Limit in bytes of the content kept for a replay. Chunk framing may take as much again, plus `maxKeptFraming`.
     private var keepLimit = 0
     private static let maxKeptFraming = 4096
-    /// The first bytes are gone: the body can't be read again.
+    /// Whether the first bytes were dropped, so that the body can't be replayed.
     private(set) var isSpent = false
 
-    /// Trailers that may be passed on; complete once the body is done.
+    /// Trailers that may be forwarded; complete once the body is read to its end.
     var trailers: [(name: [UInt8], value: [UInt8])] { decoder.trailers }
 
-    /// The bytes are no longer HTTP, and end with the connection.
+    /// Whether the bytes belong to another protocol, and end with the connection.
     var isRaw: Bool { framing == .untilClose }
 
-    /// - Parameter framing: `.untilClose` for bytes that are no longer HTTP, delivered unchanged.
+    /// - Parameter framing: `.untilClose` for another protocol, whose bytes are delivered unchanged.
     mutating func begin(_ framing: BodyFraming) {
         self.framing = framing
         keepLimit = 0
@@ -38,8 +38,8 @@ struct RequestBody {
 
     mutating func keep(upTo limit: Int) { keepLimit = limit }
 
-    /// Starts again at the first byte.
-    /// - Returns: `false`, and changes nothing, when the first bytes are gone.
+    /// Returns to the first byte.
+    /// - Returns: `false`, without a change, if the first bytes were dropped.
     mutating func rewind() -> Bool {
         guard !isSpent else { return false }
         restart()
@@ -59,8 +59,8 @@ struct RequestBody {
         isDone = remaining == 0
     }
 
-    /// Checks the available bytes of a chunked body before the request is used. A body that is malformed from its first
-    /// bytes reaches no upstream.
+    /// Checks the chunks received so far, before the request is used. So a body that is malformed at its start reaches
+    /// no upstream.
     func check(_ input: borrowing ByteBuffer) throws(MessageError) {
         guard framing == .chunked else { return }
         var decoder = ChunkedDecoder()
@@ -68,14 +68,14 @@ struct RequestBody {
         while case .data(_, let consumed) = try decoder.next(input.bytes, from: index) { index = consumed }
     }
 
-    /// Whether `input` holds as much as can be used at once.
+    /// Whether `input` has enough bytes to fill `room`, or all that are left of the body.
     func isSatisfied(by input: borrowing ByteBuffer, room: Int) -> Bool {
         let available = input.count - offset
         guard case .length = framing else { return available >= room }
         return UInt64(available) >= min(UInt64(room), remaining)
     }
 
-    /// Moves content into `room` and returns the number of bytes; 0 when `input` has none, or the body is done.
+    /// Copies content into `room` and returns the number of bytes: 0 if `input` has none, or the body is done.
     /// - Throws: `MessageError` for malformed chunks.
     mutating func take(
         from input: inout ByteBuffer, into room: inout MutableSpan<UInt8>
@@ -87,7 +87,7 @@ struct RequestBody {
             count = Int(min(UInt64(min(room.count, input.count - offset)), remaining))
             input.copy(offset..<(offset + count), to: &room, at: 0)
             offset += count
-            // Bytes that are no longer HTTP have no end.
+            // The length of another protocol's bytes is unknown.
             guard !isRaw else { break }
             remaining -= UInt64(count)
             isDone = remaining == 0
@@ -128,7 +128,7 @@ struct RequestBody {
         return count
     }
 
-    /// Drops the kept bytes. The next byte of `input` is then the connection's next byte.
+    /// Drops the bytes already read. Then `input` begins with the first unread byte.
     mutating func release(_ input: inout ByteBuffer) {
         input.consume(offset)
         offset = 0

@@ -1,14 +1,14 @@
 import HTTPMessage
 import Reactor
 
-/// The input of one client: its bytes, and the current request. One value, so that each operation on it is one
+/// The input of one client: its bytes, and the current request. A single value, so that each operation needs only one
 /// exclusive access.
 struct RequestReader: ~Copyable {
     /// Result of looking for the next request's head.
     enum Step {
-        /// The head is in `head`.
+        /// The head is in `request`.
         case complete
-        /// The bytes are no valid request: the head, or the first bytes of the body.
+        /// The head, or the start of the body, is malformed.
         case refused(MessageError)
         case partial
         case nothing
@@ -20,7 +20,7 @@ struct RequestReader: ~Copyable {
     var input: StreamInput
     let request = ReceivedRequest()
     private var body = RequestBody()
-    /// The request's body has been read to its end.
+    /// Whether the request's body has been read to its end.
     private(set) var isComplete = true
 
     init(_ spares: SpareBuffers) { input = StreamInput(spares) }
@@ -64,31 +64,30 @@ struct RequestReader: ~Copyable {
         input.settle()
         body.begin(request.content.head.framing)
         isComplete = body.isDone
-        // Checked before the request is used: a body that is malformed from its first bytes reaches no upstream.
         do throws(MessageError) { try body.check(input.buffer) } catch { return .refused(error) }
         return .complete
     }
 
-    /// Keeps the bytes of a head that will not become complete. They can still be examined.
+    /// Gives up on a head that is malformed or late. Its bytes stay in `request`, where they can be examined.
     mutating func giveUp(maxBytes: Int) {
-        // The bytes behind it are no request.
+        // The bytes that follow are not a request.
         isComplete = false
         request.content.bytes.removeAll()
         request.content.bytes.append(first: maxBytes, of: input.buffer)
         body.begin(.none)
     }
 
-    /// Takes `bytes` for the head of the current request. The unread input stays.
+    /// Uses `bytes` as the head of the current request. The unread input stays.
     mutating func replaceHead(by bytes: Span<UInt8>, _ settings: ServerSettings) throws(MessageError) {
         var head = RequestHead()
         guard case .complete = try head.parse(bytes, limits: settings.headLimits) else {
-            throw MessageError(detail: "The head is not whole.")
+            throw MessageError(detail: "The head is incomplete.")
         }
         request.content.head = head
         begin(bytes)
     }
 
-    /// Begins the request with the head that was parsed.
+    /// Begins the request whose head was parsed from `bytes`.
     private mutating func begin(_ bytes: Span<UInt8>) {
         request.content.bytes.removeAll()
         request.content.bytes.append(bytes)
@@ -111,7 +110,7 @@ struct RequestReader: ~Copyable {
 
     mutating func keep(upTo limit: Int) { body.keep(upTo: limit) }
 
-    /// - Returns: `false`, and changes nothing, when the first bytes are gone.
+    /// - Returns: `false`, without a change, if the first bytes were dropped.
     mutating func rewind() -> Bool {
         guard body.rewind() else { return false }
         isComplete = body.isDone
@@ -164,11 +163,11 @@ struct RequestReader: ~Copyable {
         return isComplete
     }
 
-    /// No unread bytes are known, so an orderly close loses nothing.
+    /// Whether no unread bytes are known, so that closing causes no reset.
     var isQuiet: Bool { isComplete && input.isEmpty && (!input.canRead || input.hasEnded) }
 
     /// Discards the available and the arriving bytes, a limited number in each turn.
-    /// - Parameter limit: of bytes, approximately.
+    /// - Parameter limit: approximate number of bytes.
     /// - Returns: the number of bytes discarded; `nil` when the connection has failed.
     mutating func discard(from stream: any ByteStream, limit: Int) -> Int? {
         input.buffer.removeAll()

@@ -23,7 +23,7 @@ public struct Router: Sendable {
 
     /// - Parameters:
     ///   - method: `GET` also answers HEAD.
-    ///   - pattern: segments with slashes; a name in braces matches any segment: `/login/{client}`.
+    ///   - pattern: path. A segment in braces matches any segment, such as `/login/{client}`.
     public mutating func on(_ method: String, _ pattern: String, _ handler: @escaping Handler) {
         routes.append(Route(method: method, segments: Self.segments(of: pattern), handler: handler))
     }
@@ -46,7 +46,7 @@ public struct Router: Sendable {
         case .route(let handler, let parameters): return await handler(request, parameters)
         case .nothing: return .plain(404, "There is nothing at this address.\n")
         case .otherMethods(let allowed):
-            var response = ServerResponse.plain(405, "This address does not know that method.\n")
+            var response = ServerResponse.plain(405, "This address does not support the request's method.\n")
             response.set("Allow", allowed.joined(separator: ", "))
             return response
         }
@@ -73,7 +73,7 @@ public struct Router: Sendable {
         }
     }
 
-    /// Keeps empty segments.
+    /// Splits a path into segments, empty ones included.
     private static func pieces(of path: String) -> [Substring] {
         path == "/" ? [] : path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     }

@@ -33,7 +33,7 @@ extension ServerConnection {
         }
     }
 
-    /// A large piece is written without a copy; a small one waits for the end of the turn.
+    /// Writes a large piece at once, without a copy. A small piece waits for the end of the turn.
     public func write(_ piece: Span<UInt8>, _ taking: PieceTaking) -> Int? {
         guard phase == .busy else { return nil }
         if taking != .all, isFull {
@@ -51,7 +51,7 @@ extension ServerConnection {
             return nil
         }
         if isChunked || taking != .part {
-            // The length of a chunk is out already.
+            // The size line of the chunk is already in the output, so the whole chunk must follow.
             output.append {
                 if count < piece.count { $0.append(piece.extracting(count...)) }
                 if isChunked { $0.append("\r\n") }
@@ -98,12 +98,12 @@ extension ServerConnection {
 
     public func turnEnded() {
         schedule.flushes = false
-        // Answers to requests that have arrived go out together.
+        // Answers to all requests that have arrived are sent together.
         if phase == .readingHead { readHeads() }
         if phase != .closed, phase != .handedOver { flush() }
     }
 
-    /// Writes as many bytes as the kernel takes, and sets the deadlines that follow.
+    /// Writes as many bytes as the kernel takes, and updates the deadline.
     func flush() {
         if phase == .multiplexed, let multiplexed { return multiplexed.flush() }
         guard let left = output.flush(to: stream) else { return leave() }
@@ -114,7 +114,7 @@ extension ServerConnection {
             return
         }
         guard left == 0 else {
-            // All bytes that went out count as progress of the client.
+            // Each byte sent counts as progress of the client.
             if phase != .busy || waits.forRoom { waitForClient() }
             return
         }

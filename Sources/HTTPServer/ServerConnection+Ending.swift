@@ -1,12 +1,12 @@
 import HTTP2
 import Reactor
 
-// How a client's connection ends, or is handed over.
+// The end of a client's connection, and its hand-over.
 extension ServerConnection {
-    /// Limit of bytes discarded after an early answer. A program that sends its whole request before it reads still
-    /// gets the answer.
+    /// Limit of bytes discarded after an early answer. A program that reads only after it has sent its whole request
+    /// thereby gets the answer.
     private static let maxDiscarded = 64 << 20
-    /// Time for a client to take its last answer after all of it was sent.
+    /// Time limit for a client to close after its last answer was sent.
     private static let lingerTimeout = Timeout(.seconds(2))
 
     public func close(cut: Bool, code: HTTP2Code?) {
@@ -25,7 +25,7 @@ extension ServerConnection {
         multiplexed?.end(.gone)
     }
 
-    // MARK: Behind the last answer
+    // MARK: After the last answer
 
     func closeBehindOutput() {
         guard !output.isEmpty else { return close() }
@@ -34,7 +34,7 @@ extension ServerConnection {
     }
 
     func finishClosing() {
-        // Otherwise a reset could overtake the answer (RFC 9112, section 9.6).
+        // With unread input, closing could send a reset that overtakes the answer (RFC 9112, section 9.6).
         if reader.isQuiet { return close() }
         stream.shutdownWriting()
         phase = .lingering
@@ -51,21 +51,21 @@ extension ServerConnection {
         if reader.input.canRead, discarded <= Self.maxDiscarded { goOnNextTurn() }
     }
 
-    // MARK: Before that
+    // MARK: Before the last answer
 
-    /// Ends the connection of a client that is gone or given up.
+    /// Ends the connection of a client that left or is cut off.
     func leave(_ leaving: ClientLeaving = .gone) {
         guard phase != .closed else { return }
         let (wasBusy, handler) = (phase == .busy, handler)
         multiplexed?.end(leaving)
-        // After a hand-over the handler owns the stream's end.
+        // After a hand-over, the handler owns the stream and ends it.
         if phase == .handedOver { handler?.clientLeft(leaving) }
         close()
         if wasBusy { handler?.clientLeft(leaving) }
     }
 
-    /// Prepares the end while the server, or its listener, stops. An idle connection closes once it was idle for long
-    /// enough, a busy one after its answer.
+    /// Prepares the end because the server or the listener stops. An idle connection closes after `drainIdleTimeout`,
+    /// a busy one after its answer.
     func drain() {
         multiplexed?.drain()
         if phase == .busy, deadline.kind == .handlerIdle {
@@ -78,7 +78,7 @@ extension ServerConnection {
         left > .zero ? setDeadline(.draining, after: Timeout(left)) : closeIdle()
     }
 
-    /// Ends the connection between two requests. Requests that have arrived are answered first.
+    /// Closes an idle connection. Requests that have already arrived are answered first.
     func closeIdle() {
         guard phase == .readingHead, reader.input.isEmpty else { return close() }
         _ = reader.input.note(.readable)
@@ -90,13 +90,13 @@ extension ServerConnection {
         if phase == .multiplexed, let multiplexed { multiplexed.endStreams() } else { close() }
     }
 
-    /// Ends the connection when the server has stopped waiting.
+    /// Ends the connection at once, because the server waits no longer.
     func stop() {
         if phase == .busy || phase == .multiplexed { stream.resetOnClose() }
         leave(.cutOff)
     }
 
-    // MARK: Given away
+    // MARK: Hand-over
 
     public func layStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool {
         guard phase == .busy, output.flush(to: stream) == 0 else { return false }

@@ -1,11 +1,11 @@
 import HTTPMessage
 import Reactor
 
-/// One client's connection: reads requests and has them answered in order, one at a time. Knows streams, buffers,
-/// limits, deadlines and keep-alive, but not the answers. Loop's thread only.
+/// One client's connection: reads requests and gives them to its handler in order, one at a time. Responsible for
+/// buffers, limits, deadlines and keep-alive; the handler makes the answers. Loop's thread only.
 ///
-/// A client that ends its side after a whole request gets its answer. A client that is gone shows in a reset or a
-/// failed write.
+/// A client that shuts down its side after a whole request still gets its answer. Only a reset or a failed write shows
+/// that a client is gone.
 public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHandler, NextTurnHandler {
     enum Phase {
         /// Between requests, or within a head.
@@ -16,21 +16,21 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         /// HTTP/2: `multiplexed` has the requests.
         case multiplexed
         case closing
-        /// Our side is shut down. The client's further bytes are discarded, so that no reset destroys the answer.
+        /// Our side is shut down. Further bytes are read and discarded, because a reset would destroy the answer.
         case lingering
         case closed
     }
 
-    /// Calls that the loop will make, or is making.
+    /// Callbacks that the loop will make, or is making.
     struct Schedule {
         var flushes = false
         var goesOn = false
     }
 
-    /// Limit of waiting output. Above it, pieces of bodies are not taken.
+    /// Limit of unsent output in bytes. Above this limit, the answer's body must wait.
     static let highWater = 64 * 1024
 
-    /// Keeps this connection alive until it is closed.
+    /// The server, which keeps this connection alive until the connection closes.
     let server: ServerLoop
     public let source: ClientSource
     #if !DEBUG
@@ -70,14 +70,14 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         @safe @exclusivity(unchecked)
     #endif
     private(set) var deadline = ConnectionDeadline.off
-    /// Time at which a head began that did not come in one piece.
+    /// Time at which the current head began; `nil` for a head that came in one piece.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
     private var headBegan: LoopTime?
     /// Bytes in the kernel's send buffer when the wait for the client began.
     private var unacknowledged = 0
-    /// Bytes discarded behind the client's last request.
+    /// Number of bytes discarded after the client's last request.
     var discarded = 0
     private(set) var multiplexed: HTTP2Connection?
 
@@ -97,7 +97,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
 
     var listener: Int { source.listener }
 
-    /// Time at which the loop woke up last.
+    /// Time of the loop's last wake-up.
     var now: LoopTime { server.loop.now }
 
     // MARK: Readiness
@@ -105,14 +105,14 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     public func ready(_ readiness: Readiness) {
         if phase == .handedOver { handler?.ready(readiness) }
         guard phase != .handedOver, phase != .closed else { return }
-        // Both sides have ended in order. The client's bytes are still read: either they are needed, or reading them
-        // avoids a reset that would destroy the last answer.
+        // Both sides have ended in order. Reading goes on: either the bytes are needed, or leaving them unread would
+        // cause a reset, which destroys the last answer.
         let isOrderly = (phase == .lingering || output.hasEnded) && !readiness.contains(.error)
         if readiness.contains(.failed), !isOrderly { return leave() }
         if output.note(readiness), waits.forRoom || !output.isEmpty { flush() }
         guard phase != .closed, !readiness.isDisjoint(with: [.readable, .peerClosed]) else { return }
-        // The client has sent all its bytes and may still read. If it is gone, the next write causes a reset. Without
-        // bytes to write, the kernel sends a probe.
+        // The client has ended its side, but may still read. If the client is gone, the next write causes a reset.
+        // While there is nothing to write, the kernel's probes do.
         if reader.input.note(readiness) {
             stream.probePeer()
             if phase == .busy { handler?.clientEnded() }
@@ -149,7 +149,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
 
     /// Reads until a request begins or the stream is empty.
     func readHeads() {
-        // A client that pipelines without reading waits until its answers are out.
+        // A client that pipelines without reading its answers must wait until they are sent.
         while phase == .readingHead, output.count <= Self.highWater {
             switch reader.readHead(from: stream, server.settings) {
             case .complete:
@@ -229,8 +229,8 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
             refuse(MessageError(status: 408, detail: "The head of the request did not arrive in time."))
         case .handler, .handlerIdle: handler?.deadlinePassed()
         case .multiplexed: multiplexed?.deadlinePassed()
-        // The kernel asks for more only once a good part of its send buffer is free. Until then, its fill level shows
-        // whether a client reads slowly or not at all.
+        // The kernel reports room only once much of its send buffer is free. Until then, the buffer's fill level shows
+        // whether the client reads slowly or not at all.
         case .room:
             if stream.unacknowledged < unacknowledged { return waitForClient() }
             stream.resetOnClose()
@@ -243,7 +243,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         setDeadline(.room, after: server.settings.outputTimeout)
     }
 
-    /// Time at which the current request's head began, if it did not come in one piece. Cleared by the call.
+    /// Returns `headBegan` and clears it.
     func takeHeadBegan() -> LoopTime? {
         defer { headBegan = nil }
         return headBegan

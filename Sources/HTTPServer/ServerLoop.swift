@@ -1,6 +1,6 @@
 import Reactor
 
-/// The part of an HTTP server on one loop: its listeners and its clients' connections. Loop's thread only.
+/// An HTTP server's share on one loop: listeners and clients' connections. Loop's thread only.
 public final class ServerLoop {
     /// Shortest time between two checks of the clients' deadlines.
     private static let sweepInterval = Duration.milliseconds(50)
@@ -49,10 +49,10 @@ public final class ServerLoop {
     /// - Parameters:
     ///   - admits: checks the caller on a Unix socket. A caller that is not admitted is disconnected before anything is
     ///     read.
-    ///   - layStream: puts another stream, such as TLS, upon one that the listener accepted; `nil` closes it. Without it
-    ///     all are served as they are.
-    ///   - acceptFailed: called when accepting fails, most likely for lack of a descriptor, at a limited rate.
-    ///     Accepting is tried again.
+    ///   - layStream: wraps each accepted stream in another one, such as TLS. If it returns `nil`, the connection is
+    ///     closed. Without `layStream` nothing is wrapped.
+    ///   - acceptFailed: called at a limited rate when accepting fails, usually for lack of file descriptors. The
+    ///     server then tries again.
     ///   - makeHandler: called for each connection.
     public init(
         _ settings: ServerSettings, on loop: EventLoop, admits: ((PeerCredentials?) -> Bool)? = nil,
@@ -68,7 +68,7 @@ public final class ServerLoop {
         roomTimer = LoopTimer(on: loop) { [unowned self] in makeRoom() }
     }
 
-    /// Starts to accept. `listener` is passed on to the connections.
+    /// Starts to accept connections, whose `ClientSource` then has this `listener`.
     public func listen(_ socket: ListeningSocket, listener: Int) throws(SystemError) {
         let acceptor = try Acceptor(
             socket, on: loop, accepted: { [unowned self] in accept($0, listener) },
@@ -91,7 +91,7 @@ public final class ServerLoop {
         return hasClosed && listeners[listener] == nil
     }
 
-    /// Applies the settings from now on. Deadlines that are set already stay.
+    /// Replaces the settings. Deadlines that are already set stay.
     public func update(_ settings: ServerSettings) {
         self.settings = settings
         if connections.count < settings.maxConnections { resume() }
@@ -105,7 +105,7 @@ public final class ServerLoop {
         serve(stream, listener: listener)
     }
 
-    /// Serves requests that come on `stream`, as if `listener` had accepted it.
+    /// Serves the requests on `stream` as if `listener` had accepted the connection.
     public func serve(_ stream: any ByteStream, listener: Int) {
         let connection = ServerConnection(stream, listener: listener, server: self)
         guard acceptance.admits?(connection.source.peer) ?? true else { return connection.close() }
@@ -114,7 +114,7 @@ public final class ServerLoop {
         connections[ObjectIdentifier(connection)] = connection
         guard connections.count >= settings.maxConnections else { return }
         if settings.whenFull == .replace {
-            // Its request may have arrived already.
+            // The new connection's request may have arrived already.
             connection.ready(.readable)
             if weakest != nil { return }
         }
@@ -139,7 +139,7 @@ public final class ServerLoop {
         return room.replaceable.last
     }
 
-    /// Ends one connection. It is read first: after a long turn of the loop its request may have arrived already.
+    /// Ends the weakest connection, after another read: its request may have arrived during a long turn of the loop.
     private func endWeakest() {
         let count = connections.count
         while connections.count == count, let connection = weakest {
@@ -192,8 +192,8 @@ public final class ServerLoop {
 
     // MARK: Deadlines
 
-    /// Notes a client's new deadline. Deadlines are checked together: a request sets several, and that must cost
-    /// nothing.
+    /// Notes a client's new deadline. One timer serves all deadlines, because each request sets several of them, which
+    /// must be cheap.
     func noteDeadline(_ deadline: LoopTime) {
         guard deadline < nextSweep else { return }
         nextSweep = max(deadline, loop.now + Self.sweepInterval)
@@ -213,13 +213,13 @@ public final class ServerLoop {
 
     // MARK: Stopping
 
-    /// Serves as before, but closes each connection after its answer. The client's next connection may reach another process.
+    /// Goes on accepting, but closes each connection after its answer. A client may then reconnect to another process.
     public func leave() {
         if case .serving = life { life = .leaving }
     }
 
-    /// Stops accepting and lets requests finish. Clients that have connected by now are served. `done` is called after
-    /// the last client has left, perhaps at once.
+    /// Stops accepting and lets requests finish. Clients that have already connected are still served. `done` is called
+    /// after the last client has left, perhaps at once.
     public func drain(_ done: @escaping () -> Void) {
         for acceptor in acceptors { acceptor.finish() }
         life = .draining(done: done)

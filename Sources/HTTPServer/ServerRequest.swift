@@ -1,38 +1,38 @@
 import HTTPMessage
 import Reactor
 
-/// A whole request, for `async` handlers.
+/// A complete request, for `async` handlers.
 public struct ServerRequest: Sendable {
-    /// Case-sensitive, as received.
+    /// Method as received. Its case matters.
     public let method: String
-    /// The target up to the query, percent-encoded as received; begins with `/`, or is `*`.
+    /// Path of the target, percent-encoded as received: begins with `/`, or is `*`.
     public let path: String
-    /// The target behind the first `?`; `nil` without one.
+    /// Query of the target, after the first `?`; `nil` without a `?`.
     public let query: String?
-    /// The requested authority: of an absolute target, else the Host field (RFC 9112, section 3.3). Empty for HTTP/1.0
-    /// requests without one.
+    /// Requested authority, from an absolute target or else from the Host field (RFC 9112, section 3.3). Empty in an
+    /// HTTP/1.0 request that names no host.
     public let authority: String
     /// Names as received.
     public let fields: [(name: String, value: String)]
-    /// Empty where the server only counts bodies.
+    /// Content of the body; empty if the server only counts it.
     public var body: [UInt8] = []
-    /// Bytes of content.
+    /// Length of the content in bytes.
     public var bodyLength = 0
     public let listener: Int
     /// The process at the other end of a Unix socket.
     public let peer: PeerCredentials?
     /// The client's address over TCP.
     public let peerAddress: SocketAddress?
-    /// The local address; for a wildcard listener, the address that was dialled.
+    /// Local address of the connection. For a wildcard listener, the address that the client dialled.
     public let localAddress: SocketAddress?
 
-    /// The values of every field of this name, in any case, in order.
+    /// Returns the values of all fields with this name, in order. The name's case does not matter.
     public func values(_ name: String) -> [String] {
         let lowercased = name.lowercased()
         return fields.compactMap { $0.name.lowercased() == lowercased ? $0.value : nil }
     }
 
-    /// The value of the only field of this name; `nil` when there is none, or more than one.
+    /// Returns the value if exactly one field has this name, otherwise `nil`.
     public func value(_ name: String) -> String? {
         let values = values(name)
         return values.count == 1 ? values[0] : nil
@@ -46,23 +46,23 @@ public struct ServerRequest: Sendable {
 
     /// - Throws: for a target that only a proxy can answer.
     private init(_ head: RequestHead, _ bytes: Span<UInt8>, _ source: ClientSource) throws(MessageError) {
-        var asked = head.host
+        var requested = head.host
         let pathAndQuery: ByteRange
         switch try RequestTarget(parsing: bytes, head: head) {
         case .origin(let range): pathAndQuery = range
         case .absolute(_, let named, let range):
-            asked = named
+            requested = named
             pathAndQuery = range
         case .asterisk: pathAndQuery = head.target
-        case .authority: throw MessageError(status: 501, detail: "This is no proxy: CONNECT leads nowhere.")
+        case .authority: throw MessageError(status: 501, detail: "This server is not a proxy and refuses CONNECT.")
         }
         var target = pathAndQuery.string(in: bytes)
         if target.first != "/", target != "*" { target = "/" + target }
-        let question = target.utf8.firstIndex(of: UInt8(ascii: "?"))
-        path = question.map { String(target[..<$0]) } ?? target
-        query = question.map { String(target[target.index(after: $0)...]) }
+        let questionMark = target.utf8.firstIndex(of: UInt8(ascii: "?"))
+        path = questionMark.map { String(target[..<$0]) } ?? target
+        query = questionMark.map { String(target[target.index(after: $0)...]) }
         method = head.method.string(in: bytes)
-        authority = asked.string(in: bytes)
+        authority = requested.string(in: bytes)
         fields = head.fields.map { ($0.name.string(in: bytes), $0.value.string(in: bytes)) }
         listener = source.listener
         peer = source.peer

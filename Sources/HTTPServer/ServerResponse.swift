@@ -1,14 +1,14 @@
 public struct ServerResponse: Sendable {
     public enum Body: Sendable {
         case whole([UInt8])
-        /// Pieces, each sent when it comes. The next one is requested when the client has room. The answer ends with
-        /// the sequence.
+        /// Pieces, each sent as it arrives. The next piece is requested when the client can take more. The end of the
+        /// sequence ends the answer.
         case pieces(AsyncStream<[UInt8]>)
     }
 
     /// 200 to 599.
     public var status: Int
-    /// In order. The server writes framing and `Connection`. Fields with control characters are left out.
+    /// Fields in order. The server adds framing and `Connection`, and leaves out fields with control characters.
     public var fields: [(name: String, value: String)]
     public var body: Body
 
@@ -22,12 +22,12 @@ public struct ServerResponse: Sendable {
         self.init(status: status, fields: [("Content-Type", type)], body: .whole(Array(text.utf8)))
     }
 
-    /// A sentence for people.
+    /// Returns an answer with a plain text for people.
     public static func plain(_ status: Int, _ text: String) -> ServerResponse {
         ServerResponse(status: status, type: "text/plain; charset=utf-8", text)
     }
 
-    /// Replaces every field of this name.
+    /// Replaces all fields of this name.
     public mutating func set(_ name: String, _ value: String) {
         let lowercased = name.lowercased()
         fields.removeAll { $0.name.lowercased() == lowercased }

@@ -1,11 +1,11 @@
 import Reactor
 
-// The connection that gives way when all slots are taken.
+// The choice of a connection to close when all slots are taken.
 
-/// The claim of a connection on its slot while it has no whole request, or has an answer that its client does not take.
-/// The lowest claim goes first.
+/// Claim of a connection on its slot while the connection has no whole request, or while its client does not read the
+/// answer. The connection with the lowest claim is replaced first.
 struct SlotClaim: Comparable {
-    /// Time that a connection has for its first request, and for each next one, before it may be replaced.
+    /// Time that a connection has for its first request, and for each further one, before it may be replaced.
     static let grace = Duration.milliseconds(50)
 
     let isStalled: Bool
@@ -17,13 +17,13 @@ struct SlotClaim: Comparable {
     }
 }
 
-/// Makes room when there are more clients than slots: ends idle connections in favour of waiting clients.
+/// Finds room when there are more clients than slots, by closing idle connections.
 struct Room {
     /// Time between two checks while all slots are taken.
     static let interval = Duration.milliseconds(100)
     private static let complaintInterval = Duration.seconds(10)
 
-    /// No further clients are accepted.
+    /// Whether no further clients are accepted.
     var isFull = false
     /// Connections that may be replaced, the weakest claim last, as of `replaceableAt`.
     var replaceable: [ServerConnection] = []
@@ -50,14 +50,14 @@ struct Room {
 }
 
 extension ServerConnection {
-    /// Time since which the connection waits for a request; `nil` during a request or unsent output.
+    /// Time at which the wait for a request began; `nil` during a request, or while output is unsent.
     var idleSince: LoopTime? {
         if phase == .multiplexed { return multiplexed?.idleSince }
         guard phase == .readingHead, deadline.kind == .idle, reader.input.isEmpty, output.isEmpty else { return nil }
         return deadline.since
     }
 
-    /// Claim on the connection's slot; `nil` while its request is answered, or may be on its way.
+    /// Claim on the connection's slot; `nil` while a request is answered, or may be on its way.
     var claim: SlotClaim? {
         if let idleSince, now.since(idleSince) < SlotClaim.grace { return nil }
         let isWaiting =

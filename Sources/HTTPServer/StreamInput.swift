@@ -1,20 +1,20 @@
 import HTTPMessage
 import Reactor
 
-/// Unused input of a client, and whether more can come.
+/// Unused input of a client, and whether more can be read.
 struct StreamInput: ~Copyable {
     var buffer = ByteBuffer()
     private let spares: SpareBuffers
     private(set) var canRead = true
-    /// The client has ended its side, and all of its bytes have been read.
+    /// Whether the client has ended its side and all of its bytes have been read.
     private(set) var hasEnded = false
-    /// The client's end has been announced, so a short read is not the last one.
+    /// Whether the kernel has announced the client's end. Then even a short read must be followed by another.
     private(set) var isEnding = false
 
     /// - Parameter spares: lends memory while there is input.
     init(_ spares: SpareBuffers) { self.spares = spares }
 
-    /// Drops the unread input: what follows comes from another stream.
+    /// Drops the unread input before another stream takes over.
     mutating func restart() {
         buffer.removeAll()
         settle()
@@ -23,7 +23,7 @@ struct StreamInput: ~Copyable {
 
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
-    /// The bytes so far begin the connection preface of HTTP/2, or hold it (RFC 9113, section 3.4).
+    /// Whether the input begins with HTTP/2's connection preface, or 4 bytes or more of it (RFC 9113, section 3.4).
     var isHTTP2: Bool {
         guard count >= 4 else { return false }
         let bytes = buffer.bytes
@@ -33,7 +33,7 @@ struct StreamInput: ~Copyable {
 
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
-    /// No bytes are there, and the loop will report new ones.
+    /// Whether the input is empty and the loop will report new bytes.
     var isWaiting: Bool { buffer.isEmpty && !canRead }
 
     /// - Returns: whether the client's end was announced for the first time.
@@ -49,7 +49,7 @@ struct StreamInput: ~Copyable {
     mutating func fill(from stream: any ByteStream, limit: Int) -> Bool {
         buffer.borrow(from: spares)
         switch stream.read(into: &buffer, limit: limit) {
-        // A short read: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
+        // A short read means that the kernel's buffer is empty. A new byte is then reported as an edge (epoll(7)).
         case .bytes(let count): canRead = count == limit || isEnding
         case .wouldBlock: canRead = false
         case .endOfStream:
@@ -60,7 +60,7 @@ struct StreamInput: ~Copyable {
         return true
     }
 
-    /// Gives the memory of an empty buffer back.
+    /// Gives the memory of an empty buffer back to `spares`.
     mutating func settle() {
         if buffer.isEmpty { buffer.giveBack(to: spares) }
     }

@@ -1,14 +1,14 @@
 import Reactor
 
-/// Output that waits to be written to a client.
+/// Output that is not yet written to a client.
 struct StreamOutput: ~Copyable {
-    /// Larger pieces are written directly, without a copy.
+    /// Size limit of pieces that are copied. Larger pieces are written directly.
     private static let copyLimit = 16 * 1024
 
     private(set) var buffer = ByteBuffer()
     private let spares: SpareBuffers
     private var canWrite = true
-    /// Our side ends after this output.
+    /// Whether our side is shut down after this output.
     private var isEnding = false
     private(set) var hasEnded = false
 
@@ -18,7 +18,7 @@ struct StreamOutput: ~Copyable {
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
 
-    /// - Returns: whether room was reported for the first time.
+    /// - Returns: whether the stream has just become writable.
     mutating func note(_ readiness: Readiness) -> Bool {
         guard readiness.contains(.writable), !canWrite else { return false }
         canWrite = true
@@ -53,7 +53,7 @@ struct StreamOutput: ~Copyable {
     enum Step {
         /// The piece waits for the next flush.
         case kept
-        /// Number of bytes written. The stream is now full.
+        /// Number of the piece's bytes written; the stream is full if some are left.
         case written(Int)
         case failed
     }
@@ -72,7 +72,7 @@ struct StreamOutput: ~Copyable {
         case .wouldBlock: break
         case .endOfStream, .failed: return .failed
         }
-        // A short write: the kernel's buffer is full, and room in it is a new edge.
+        // A short write means that the kernel's buffer is full. New room is then reported as an edge (epoll(7)).
         if taken < piece.count { canWrite = false }
         return .written(taken)
     }

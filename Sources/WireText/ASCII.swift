@@ -1,4 +1,4 @@
-/// The ASCII bytes (RFC 20) and character classes that grammars name. Other bytes belong to no class.
+/// The ASCII bytes (RFC 20) and character classes that grammars use. Other bytes belong to no class.
 ///
 /// Computed and inlinable: a constant of another module would be read through a call.
 public enum ASCII {
@@ -75,7 +75,7 @@ public enum ASCII {
     /// `tchar`, section 5.6.2.
     @inlinable @inline(__always)
     public static func isTokenByte(_ byte: UInt8) -> Bool {
-        // One bit a byte: 0x00 to 0x3F, 0x40 to 0x7F.
+        // One bit for each byte: 0x00 to 0x3F, then 0x40 to 0x7F.
         let bits: UInt64 = byte < 0x40 ? 0x03FF_6CFA_0000_0000 : 0x57FF_FFFF_C7FF_FFFE
         return byte < 0x80 && bits >> UInt64(byte & 0x3F) & 1 != 0
     }

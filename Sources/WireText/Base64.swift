@@ -5,7 +5,7 @@ public enum Base64 {
         case url
     }
 
-    /// The accepted form. None accepts nonzero leftover bits, so that bytes have one spelling in each form.
+    /// The accepted form. In each form, leftover bits must be zero, so that they allow no second spelling.
     public enum Reading: Sendable {
         /// Both alphabets, padded or not, for files written by people.
         case either
@@ -49,7 +49,7 @@ public enum Base64 {
     }
 
     /// Decodes byte by byte without a copy, for secrets.
-    /// - Returns: `false` for text that is not base64 in that form. The output so far is then useless.
+    /// - Returns: `false` for text that is not base64 in that form. The output so far is then invalid.
     public static func decode(_ text: Span<UInt8>, as reading: Reading, to output: (UInt8) -> Void) -> Bool {
         var end = text.count
         if reading != .url {

@@ -10,7 +10,7 @@ public enum DecimalText {
         }
     }
 
-    /// - Returns: `nil` where a byte is no digit.
+    /// - Returns: `nil` if a byte is not a digit.
     static func number(_ digits: some Sequence<UInt8>) -> Int? {
         var value = 0
         for digit in digits {
@@ -20,7 +20,7 @@ public enum DecimalText {
         return value
     }
 
-    /// At most three decimal places; `null` for infinite, NaN and huge values.
+    /// Writes at most three decimal places; `null` for infinite, NaN and huge values.
     public static func thousandths(_ value: Double) -> String {
         guard value.isFinite, value.magnitude < 1e15 else { return "null" }
         let scaled = Int((value * 1000).rounded())

@@ -1,6 +1,6 @@
-/// Domains, each with all names below it. In lower case.
+/// Domains in lower case. Each stands for itself and all names below it.
 public struct DomainSet: Sendable, Equatable {
-    /// None is below another.
+    /// Domains, none of which is below another.
     public let names: Set<String>
 
     public init(_ names: some Sequence<String>) {
@@ -15,7 +15,7 @@ public struct DomainSet: Sendable, Equatable {
         !isEmpty && (names.contains(name) || Self.parents(of: name).contains { names.contains(String($0)) })
     }
 
-    /// `example.com` and `com` of `api.example.com`.
+    /// Returns the parents of a name: for `api.example.com`, `example.com` and `com`.
     private static func parents(of name: String) -> some Sequence<Substring> {
         sequence(state: name[...]) { rest -> Substring? in
             guard let dot = rest.firstIndex(of: ".") else { return nil }

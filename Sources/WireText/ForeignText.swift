@@ -1,4 +1,4 @@
-/// Text from outside, such as a server's answer, a row of a database or the name of a file, made fit to be shown.
+/// Text from outside, such as a server's answer, a row of a database or the name of a file, made safe to display.
 public enum ForeignText {
     /// One line: every invisible character becomes `?`.
     /// - Parameter most: the number of Unicode scalars after which the text is cut, with an ellipsis.

@@ -1,5 +1,5 @@
 extension Sequence<UInt8> {
-    /// Two lower-case digits a byte.
+    /// Two lower-case digits for each byte.
     public var hexadecimal: [UInt8] { flatMap { [ASCII.hexDigit($0 >> 4), ASCII.hexDigit($0 & 0x0F)] } }
 }
 

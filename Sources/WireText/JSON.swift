@@ -1,10 +1,10 @@
-/// JSON to write (RFC 8259). Members stay in the given order. Parsed JSON is a `JSONValue`.
+/// A JSON value to write (RFC 8259). Members stay in the given order. Parsed JSON is a `JSONValue`.
 public enum JSON: Sendable, Equatable {
     case null
     case bool(Bool)
     case string(String)
     case number(Int)
-    /// At most three decimal places; `null` for infinite and NaN.
+    /// A number with at most three decimal places; `null` for infinite, NaN and huge values.
     case decimal(Double)
     /// A number in its final spelling.
     case literal(String)
@@ -26,7 +26,7 @@ public enum JSON: Sendable, Equatable {
 
     public init(_ texts: [String]) { self = .array(texts.map { .string($0) }) }
 
-    /// Seconds; `nil` becomes `null`.
+    /// Writes seconds; `nil` becomes `null`.
     public init(_ duration: Duration?) { self = duration.map { .decimal($0 / .seconds(1)) } ?? .null }
 
     /// Sorts members by name.
@@ -45,7 +45,7 @@ public enum JSON: Sendable, Equatable {
     public enum Layout: Sendable {
         /// For programs: no white space.
         case compact
-        /// One line, with a space behind each comma and colon.
+        /// One line, with a space after each comma and colon.
         case line
         /// For people: two spaces an indentation step, and a line feed at the very end.
         case document

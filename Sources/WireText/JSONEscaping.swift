@@ -1,10 +1,10 @@
-/// Sets of characters to escape in JSON strings. Every reader gets the same text back.
+/// Sets of characters to escape in JSON strings. A parser decodes the same text from each.
 public enum JSONEscaping: Sendable {
     /// Required by RFC 8259 section 7: quotes, backslashes and control characters below the space.
     case required
     /// Also characters that are invisible or change how the text around them looks: for terminals and logs.
     case invisible
-    /// Also `<`, which could end a script that contains the text.
+    /// Also `<`, because `</script>` would end a script that contains the text.
     case page
 
     public func quote(_ text: String, to output: (UInt8) -> Void) {
@@ -13,7 +13,7 @@ public enum JSONEscaping: Sendable {
         output(ASCII.quote)
     }
 
-    /// Without the quotes.
+    /// Escapes the text, without quotes around it.
     public func escape(_ text: String, to output: (UInt8) -> Void) {
         for scalar in text.unicodeScalars {
             switch scalar {

@@ -12,7 +12,7 @@ public struct JSONParser: ~Escapable {
 
     private let bytes: Span<UInt8>
     private var position = 0
-    /// Only validates: copies no string except names.
+    /// Whether the parser only validates, and copies no string except names.
     private var isDry = false
 
     public static func parse(_ bytes: [UInt8]) throws(Fault) -> JSONValue { try parse(bytes.span) }
@@ -31,7 +31,7 @@ public struct JSONParser: ~Escapable {
             case string(Range<Int>)
             case number(String)
             case null
-            /// Any other value; it is in `source`.
+            /// Any other value, whose text is in `source`.
             case other
         }
 
@@ -64,7 +64,7 @@ public struct JSONParser: ~Escapable {
     public static func decode(string range: Range<Int>, in bytes: Span<UInt8>, to output: (Span<UInt8>) -> Void) {
         var parser = JSONParser(bytes)
         parser.position = range.lowerBound - 1
-        // Parsed before, so it is well-formed.
+        // The string was parsed before, so it is well-formed.
         try? parser.characters(output)
     }
 
@@ -236,7 +236,7 @@ public struct JSONParser: ~Escapable {
         throw malformed
     }
 
-    /// Outputs the unescaped text from `start` on. No character continues behind an escape, so each piece is valid
+    /// Outputs the unescaped text from `start` on. No character continues after an escape, so each piece must be valid
     /// UTF-8.
     private func plain(_ start: Int, _ output: (Span<UInt8>) -> Void) throws(Fault) {
         let piece = bytes.extracting(start..<position)

@@ -1,4 +1,4 @@
-/// Bytes as text for a URL, a form or a file name. The rules differ in the characters that stay unescaped.
+/// Percent-encoding of bytes, by rules that differ in the characters that stay unescaped.
 public enum PercentEncoding: Sendable {
     /// RFC 3986 section 2.1: escapes all but the unreserved characters (letters, digits, `-`, `.`, `_`, `~`). A space
     /// is `%20`; a plus stays a plus.
@@ -6,9 +6,9 @@ public enum PercentEncoding: Sendable {
     /// application/x-www-form-urlencoded of RFC 6749 appendix B: a space is `+`; escapes all but letters, digits, `-`,
     /// `.` and `_`.
     case form
-    /// Escapes all but letters, digits, `-` and `_`: a file name that is neither a path nor hidden.
+    /// Escapes all but letters, digits, `-` and `_`, so that a file name is neither a path nor hidden.
     case fileName
-    /// `grpc-message`: escapes all but visible ASCII and the space, and the percent sign itself.
+    /// Rule of `grpc-message`: escapes the percent sign, and all but visible ASCII and the space.
     case grpcMessage
 
     @inlinable

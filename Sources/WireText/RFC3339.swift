@@ -31,8 +31,8 @@ public enum RFC3339 {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// Seconds since 1970 of `2026-03-01T09:05:07Z`. Accepts an offset, and a fraction, which is dropped; `nil` for
-    /// other text.
+    /// Returns the seconds since 1970 of text like `2026-03-01T09:05:07Z`; `nil` for other text. Accepts an offset, and
+    /// a fraction, which is dropped.
     public static func seconds(_ text: String) -> Int? {
         var rest = Array(text.utf8)[...]
         func number(_ digits: Int, then mark: UInt8?) -> Int? {

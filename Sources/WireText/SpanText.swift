@@ -11,7 +11,7 @@ extension Array where Element == UInt8 {
 }
 
 extension Span where Element == UInt8 {
-    /// The offset of the first such byte, from `start` on; `count` if there is none.
+    /// Returns the offset of the first `byte` at or after `start`; `count` if there is none.
     public func position(of byte: UInt8, from start: Int = 0) -> Int {
         guard start >= 0, start < count else { return count }
         return unsafe withUnsafeBytes { bytes in

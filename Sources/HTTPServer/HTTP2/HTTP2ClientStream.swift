@@ -7,7 +7,7 @@ import Reactor
 final class HTTP2ClientStream: ClientStream {
     enum Phase {
         case busy
-        /// The answer is complete, but may not be sent yet.
+        /// The answer is complete. Some of it may still be unsent.
         case finished
         case closed
     }
@@ -22,7 +22,7 @@ final class HTTP2ClientStream: ClientStream {
     private var body = HTTP2RequestBody()
     private var waits = StreamWaits()
     private(set) var deadline = ConnectionDeadline.off
-    /// Head of the final answer, until the first piece of its body or the turn's end.
+    /// Unsent head of the final answer. It waits for the first piece of the body, or for the turn's end.
     private var head: HTTP2FieldList?
     /// Number of unsent bytes when the wait for the client began.
     private var unsent = 0
@@ -51,7 +51,7 @@ final class HTTP2ClientStream: ClientStream {
             let head = try HTTP2RequestHead(list, block.fields)
             try head.write(to: &request.content.bytes, isSecure: isSecure, isWhole: isWhole)
             guard case .complete = try request.content.parse(server.settings.headLimits) else {
-                throw MessageError(detail: "The head of the request is not whole.")
+                throw MessageError(detail: "The head of the request is incomplete.")
             }
             request.content.head.version = .http2
         } catch {

@@ -2,12 +2,12 @@ import HTTP2
 import HTTPMessage
 import Reactor
 
-/// An HTTP/2 connection of a client, with an `HTTP2ClientStream` for each request. It uses the byte stream and the buffers of
-/// its `ServerConnection`. Loop's thread only.
+/// An HTTP/2 connection of a client, with an `HTTP2ClientStream` for each request. Uses the byte stream and the buffers
+/// of its `ServerConnection`. Loop's thread only.
 final class HTTP2Connection {
-    /// Maximum of bytes read, and of bytes written, in one turn. Then other connections get theirs.
+    /// Limit of bytes read, and of bytes written, in one turn, so that other connections get their turn.
     private static let share = 256 * 1024
-    /// Time for the PONG that follows the first GOAWAY.
+    /// Time limit for the client's answer to the PING that follows the first GOAWAY.
     private static let noticeTimeout = Timeout(.seconds(1))
 
     enum Life {
@@ -55,7 +55,7 @@ final class HTTP2Connection {
 
     var isIdle: Bool { streams.isEmpty }
 
-    /// Performs a call that fails only without memory. A failure ends the connection.
+    /// Performs a call that fails only for lack of memory. A failure ends the connection.
     func attempt(_ call: (HTTP2Session) throws(HTTP2Error) -> Void) {
         do throws(HTTP2Error) { try call(session) } catch { hasFailed = true }
     }
@@ -64,7 +64,7 @@ final class HTTP2Connection {
 
     /// Begins with the bytes read so far, which hold the connection preface.
     func begin() {
-        // The client's SETTINGS belong to its preface.
+        // The client's SETTINGS are a part of its preface, and have the time limit of a head.
         set(.head, after: server.settings.headerTimeout)
         receive()
     }
@@ -91,7 +91,7 @@ final class HTTP2Connection {
             guard connection.phase == .multiplexed else { return }
             swap(&bytes, &connection.reader.input.buffer)
             connection.reader.input.settle()
-            // A client that has ended its side can't open the windows for its answers.
+            // A client that has ended its side can't send WINDOW_UPDATE frames for its answers.
             if connection.reader.input.hasEnded { return connection.leave() }
             // Backpressure: reads nothing while much output waits for the client.
             guard connection.reader.input.canRead, connection.output.count < ServerConnection.highWater else { return }
@@ -175,12 +175,12 @@ final class HTTP2Connection {
             guard let left = connection.output.flush(to: connection.stream) else { return connection.leave() }
             guard left == 0 else { return waitForClient(hasTaken: left < waiting + count) }
             if wait.kind == .room { waitForRequest() }
-            // A client may have begun a head without an end, for which the session would wait.
+            // The session alone would wait for the end of a head that the client left incomplete.
             if hasFailed || session.isFinished || life == .ending && streams.isEmpty { return close() }
             guard count > 0 else { break }
             share -= count
         }
-        // Reading may have paused for the output.
+        // Reading may have paused because of unsent output.
         if connection.phase == .multiplexed, connection.reader.input.canRead { connection.goOnNextTurn() }
     }
 

@@ -3,7 +3,7 @@ import HTTPMessage
 import Reactor
 import WireText
 
-/// Converts a request's head to HTTP/1.1, so that `RequestHead` reads it by the same rules.
+/// Converts a request's head to HTTP/1.1, so that `RequestHead` applies the same rules to both versions.
 struct HTTP2RequestHead: ~Copyable {
     private static let methodField = Array(":method".utf8)
     private static let schemeField = Array(":scheme".utf8)
@@ -21,7 +21,7 @@ struct HTTP2RequestHead: ~Copyable {
     private var lines = ByteBuffer()
     private var hasLength = false
 
-    /// - Throws: for a head without a meaning in HTTP/1.1, or with two.
+    /// - Throws: for a head that HTTP/1.1 can't express, or that is ambiguous.
     init(_ list: borrowing HTTP2FieldList, _ fields: Range<Int>) throws(MessageError) {
         var head = Self()
         try list.forEach(fields) { name, value throws(MessageError) in try head.take(name, value) }
@@ -31,7 +31,7 @@ struct HTTP2RequestHead: ~Copyable {
     private init() {}
 
     private mutating func take(_ name: Span<UInt8>, _ value: Span<UInt8>) throws(MessageError) {
-        // libnghttp2 also resets such a stream. A line end here would begin another field.
+        // A line end would begin another field of HTTP/1.1. libnghttp2 refuses such fields too.
         guard ASCII.endOfFieldValue(value, 0) == value.count, ASCII.endOfFieldValue(name, 0) == name.count else {
             throw MessageError(detail: "A field holds a control character.")
         }
