@@ -164,7 +164,7 @@ public struct RequestHead: Sendable {
         method = range
         methodKind = Method(bytes, Int(range.start), Int(range.end))
         if methodKind == .other, bytes.extracting(range.range).elementsEqual(RequestLine.preface) {
-            throw MessageError("PRI begins the preface of HTTP/2, which is not spoken here.")
+            throw MessageError("PRI begins the preface of HTTP/2, which is not accepted here.")
         }
     }
 

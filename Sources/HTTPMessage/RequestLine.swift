@@ -58,7 +58,7 @@ enum RequestLine {
         switch (bytes[start + 5], bytes[start + 7]) {
         case (0x31, 0x31): return .http11
         case (0x31, 0x30): return .http10
-        default: throw MessageError(status: 505, detail: "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+        default: throw MessageError(status: 505, detail: "Only HTTP/1.1 and HTTP/1.0 are accepted here.")
         }
     }
 }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Apache in the foreground, on free loopback ports: HTTP/2 with prior knowledge and HTTP/1.1 in the clear, and HTTP/2 over TLS.
-/// It takes files by PUT and gives them back; files above `/small` have at most 1 MB.
+/// Apache in the foreground, on free loopback ports: plain HTTP/1.1, HTTP/2 with prior knowledge, and HTTP/2 over TLS.
+/// Stores files by PUT and serves them. Files below `/small` have at most 1 MB.
 public final class Apache: Sendable {
     public let httpPort: UInt16
     public let httpsPort: UInt16
@@ -31,7 +31,7 @@ public final class Apache: Sendable {
 
     deinit { child.kill() }
 
-    /// `CONNECTION REQUEST PROTOCOL STATUS` of every finished request, one a line.
+    /// One line for each finished request: `CONNECTION REQUEST PROTOCOL STATUS`.
     public func accessLog() throws -> String { try directory.read("access.log") }
 
     public func stop() async throws { try await child.stop() }

@@ -1,16 +1,16 @@
 import Foundation
 
-/// An authorization server and the API behind it, which judge requests with libraries that are not ours: joserfc and
-/// authlib. See `Fixtures/oauth_server`.
+/// An authorization server and an API that check requests by third-party libraries: joserfc and authlib. See
+/// `Fixtures/oauth_server`.
 public final class AuthorizationServer: Sendable {
-    /// Kind of requests that it judges.
+    /// Kind of requests that the server checks.
     public enum Judge: Sendable {
-        /// Grants that show something.
-        /// - keys: JWK set of those whose assertions are taken.
+        /// Grants that present an assertion, a token or a code.
+        /// - keys: JWK set of the accepted assertions' issuers.
         case grants(keys: String = #"{"keys": []}"#)
-        /// DPoP, for tokens and at the API.
-        /// - life: of its access tokens, in seconds.
-        /// - refresh: whether it gives refresh tokens.
+        /// DPoP, at the token endpoint and at the API.
+        /// - life: lifetime of access tokens in seconds.
+        /// - refresh: whether to issue refresh tokens.
         case dpop(life: Int = 60, refresh: Bool = false)
         /// A client's signed assertions.
         /// - key: the client's public JWK.
@@ -39,7 +39,7 @@ public final class AuthorizationServer: Sendable {
     public struct Finding: Decodable, Sendable {
         /// `token` or `api`.
         public var at: String
-        /// `issued`, `served`, `use_dpop_nonce`, or how the request was refused.
+        /// `issued`, `served`, `use_dpop_nonce`, or the kind of refusal.
         public var result: String
         public var why: String?
         public var grant: String?
@@ -85,12 +85,12 @@ public final class AuthorizationServer: Sendable {
         try lines().compactMap { try JSONSerialization.jsonObject(with: $0) as? [String: Any] }
     }
 
-    /// No token that was issued is good any more.
+    /// Makes all issued tokens invalid.
     public func revokeTokens() async throws {
         _ = try await RawClient.exchange(
             port: port, "POST /test/revoke HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
     }
 
-    /// Its output, for a failure's message.
+    /// The server's output, for a failure's message.
     public var log: String { child.transcript }
 }

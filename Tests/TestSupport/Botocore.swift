@@ -1,8 +1,8 @@
 import Foundation
 
-/// Signatures by botocore, to compare ours with.
+/// Signatures by botocore, for comparison with ours.
 public enum Botocore {
-    /// A request as it goes out, without its signature.
+    /// A request without its signature.
     public struct Request: Encodable, Sendable {
         public var id = "AKIDEXAMPLE"
         public var secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
@@ -11,7 +11,7 @@ public enum Botocore {
         public var region = "us-east-1"
         public var method: String
         public var url: String
-        /// Those that are signed.
+        /// Signed fields.
         public var fields: [[String]]
         public var body = ""
         public var date: String
@@ -25,7 +25,7 @@ public enum Botocore {
         }
     }
 
-    /// 64 hexadecimal digits for each.
+    /// Returns the signatures, each of 64 hexadecimal digits.
     public static func signatures(_ requests: [Request]) async throws -> [String] {
         let folder = try TemporaryDirectory()
         let file = folder.path + "/requests.json"

@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A program that a test started. It can't outlive the test: it is killed, with its process group, when the last
-/// reference goes, and by the kernel when the test process dies.
+/// A program that a test started and that can't outlive the test. The last reference kills the process group when it
+/// goes. The kernel kills the program when the test process dies.
 public final class ChildProcess: Sendable {
     public enum Ending: Equatable, Sendable { case exited(Int32), signalled(Int32) }
 
@@ -14,7 +14,7 @@ public final class ChildProcess: Sendable {
         var ending: Ending?
     }
 
-    /// Shared with the threads that read and wait, so that they keep nothing else alive.
+    /// Shared with the threads that read and wait, which thereby keep nothing else alive.
     fileprivate final class State: Sendable { let streams = Mutex(Streams()) }
 
     public let arguments: [String]
@@ -24,8 +24,8 @@ public final class ChildProcess: Sendable {
     /// Starts `arguments[0]`, searched in `PATH`, with standard input from `input` or empty.
     /// - Parameters:
     ///   - environment: added to the test's own environment; `nil` as a value removes a variable.
-    ///   - directory: where it starts; `nil`: where the test runs.
-    /// - Throws: `TestFailure` when it can't be started. An unknown program is exit code 127.
+    ///   - directory: working directory; `nil`: that of the test.
+    /// - Throws: `TestFailure` when the start fails. For an unknown program, the exit code is 127.
     public init(
         _ arguments: [String], environment: [String: String?] = [:], directory: String? = nil, input: [UInt8] = []
     ) throws {
@@ -62,7 +62,7 @@ public final class ChildProcess: Sendable {
     public var output: String { state.streams.withLock { String(decoding: $0.output, as: UTF8.self) } }
     public var outputBytes: [UInt8] { state.streams.withLock { $0.output } }
     public var errors: String { state.streams.withLock { String(decoding: $0.errors, as: UTF8.self) } }
-    /// `nil` while it runs.
+    /// `nil` while the program runs.
     public var ending: Ending? { state.streams.withLock { $0.ending } }
 
     public func signal(_ number: Int32) {
@@ -75,7 +75,7 @@ public final class ChildProcess: Sendable {
     }
 
     /// Waits for the end of the program and of its output.
-    /// - Throws: `TestFailure` with its output when `limit` passes.
+    /// - Throws: `TestFailure` with the output when `limit` passes.
     @discardableResult
     public func ended(within limit: Duration = .seconds(60)) async throws -> Ending {
         do {
@@ -85,7 +85,7 @@ public final class ChildProcess: Sendable {
         } catch let failure as TestFailure { throw TestFailure("\(failure)\n\(transcript)") }
     }
 
-    /// SIGTERM, then SIGKILL when it does not end within `grace`.
+    /// Sends SIGTERM, then SIGKILL if the program does not end within `grace`.
     @discardableResult
     public func stop(grace: Duration = .seconds(10)) async throws -> Ending {
         signal(SIGTERM)
@@ -94,7 +94,7 @@ public final class ChildProcess: Sendable {
         return try await ended(within: .seconds(10))
     }
 
-    /// Everything it wrote, for a failure's message.
+    /// The program's whole output, for a failure's message.
     public var transcript: String {
         let fate = ending.map { "\($0)" } ?? "running"
         return "--- \(arguments.joined(separator: " ")): \(fate)\n\(output)--- standard error\n\(errors)---"
@@ -110,8 +110,8 @@ public final class ChildProcess: Sendable {
         return child
     }
 
-    /// Runs a program to its end and gives its standard output.
-    /// - Throws: `TestFailure` with all it wrote when it does not exit with 0.
+    /// Runs a program to its end and returns its standard output.
+    /// - Throws: `TestFailure` with the whole output if the exit code is not 0.
     @discardableResult
     public static func output(
         of arguments: [String], environment: [String: String?] = [:], directory: String? = nil, input: [UInt8] = [],
@@ -125,7 +125,7 @@ public final class ChildProcess: Sendable {
         return child.output
     }
 
-    /// The first line of a server that prints its port.
+    /// The port, from the first line that a server prints.
     public func printedPort() async throws -> UInt16 {
         try await eventually("the server's port") {
             if ending != nil { throw TestFailure(transcript) }
@@ -134,8 +134,8 @@ public final class ChildProcess: Sendable {
         }
     }
 
-    /// Its arguments as the kernel has them, with spaces between.
-    /// - Throws: when there is no such process, or it has ended and only waits to be reaped.
+    /// The process's arguments from the kernel, joined by spaces.
+    /// - Throws: when there is no such process, or the process has ended and only waits to be reaped.
     public static func commandLine(of pid: Int32) throws -> String {
         let bytes = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(pid)/cmdline"))
         guard !bytes.isEmpty else { throw TestFailure("process \(pid) has ended") }
@@ -177,7 +177,7 @@ extension ChildProcess.State {
         streams.withLock { $0.openStreams -= 1 }
     }
 
-    /// The pid stays reserved until `waitpid`; signals are sent under the same lock, so they never hit a stranger.
+    /// Reaps the process under the lock of `signal`. The pid is reserved until then, so no signal hits another process.
     fileprivate func reap(_ pid: Int32) {
         var information = unsafe siginfo_t()
         while unsafe waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
@@ -217,8 +217,8 @@ private struct Pipe {
     }
 }
 
-/// One thread that starts every child and never ends. The kernel delivers a parent-death signal (prctl(2),
-/// `PR_SET_PDEATHSIG`) when the *thread* that forked ends, so a pool's thread would kill children at random.
+/// One thread that starts every child and never ends. The kernel sends a parent-death signal (prctl(2),
+/// `PR_SET_PDEATHSIG`) when the forking *thread* ends, so the end of a pool's thread would kill children at random.
 private final class Spawner: Sendable {
     static let shared = Spawner()
 

@@ -1,19 +1,19 @@
 import Foundation
 
-/// django-oauth-toolkit under gunicorn on a free loopback port: an authorization server that somebody else wrote,
-/// with an API that it protects at `/api/`. See `Fixtures/django_oauth_toolkit/project.py`.
+/// django-oauth-toolkit under gunicorn on a free loopback port: a third-party authorization server, with a protected
+/// API at `/api/`. See `Fixtures/django_oauth_toolkit/project.py`.
 public final class DjangoOAuthToolkit: Sendable {
     public let port: UInt16
     public var url: String { "http://127.0.0.1:\(port)" }
     public var tokenEndpoint: String { "\(url)/o/token/" }
 
-    /// Client credentials, confidential. The secret has characters that `basic_encoding` is about.
+    /// Client credentials, confidential. The secret has characters that `basic_encoding` concerns.
     public static let machine = (id: "machine", secret: "machine: a secret/with +%& signs")
     /// Password and refresh grants, confidential.
     public static let person = (id: "person", secret: "person-secret")
     /// Password and refresh grants, without a secret.
     public static let publicClient = "public"
-    /// Authorization code, confidential. Every port of `http://127.0.0.1/callback` is registered, and `com.example.app:/oauth`.
+    /// Authorization code, confidential. Redirects: `http://127.0.0.1/callback`, any port; `com.example.app:/oauth`.
     public static let browser = (id: "browser", secret: "browser-secret")
     /// Authorization code without a secret.
     public static let app = "app"
@@ -23,12 +23,12 @@ public final class DjangoOAuthToolkit: Sendable {
     public static let television = "television"
     public static let user = (name: "ada", password: "ada's password", email: "ada@example.com")
 
-    /// Its name for itself; endpoints are found by OpenID Connect Discovery.
+    /// Issuer, whose endpoints OpenID Connect Discovery finds.
     public var issuer: String { "\(url)/o" }
     public var authorizationEndpoint: String { "\(url)/o/authorize/" }
     public var deviceAuthorizationEndpoint: String { "\(url)/o/device-authorization/" }
 
-    /// Rows of the server's database.
+    /// Numbers of rows in the server's database.
     public struct Tokens: Decodable, Sendable {
         public var access: Int
         public var refresh: Int
@@ -38,14 +38,14 @@ public final class DjangoOAuthToolkit: Sendable {
     private let child: ChildProcess
     private let directory: TemporaryDirectory
 
-    /// - Parameter accessTokenSeconds: what `expires_in` says.
-    /// - Throws: `TestFailure` with its output when it does not start.
+    /// - Parameter accessTokenSeconds: value of `expires_in`.
+    /// - Throws: `TestFailure` with the output when the start fails.
     public init(accessTokenSeconds: Int = 300) async throws {
         directory = try TemporaryDirectory()
         for (name, bytes) in try await Self.prepared.value { try directory.write(bytes, to: name) }
         var environment = Self.environment(directory)
         environment["ACCESS_TOKEN_SECONDS"] = "\(accessTokenSeconds)"
-        // gunicorn says which port it got.
+        // gunicorn logs its port.
         let child = try ChildProcess(
             [
                 try Repository.python("gunicorn"), "project:application", "--bind", "127.0.0.1:0", "--workers", "1",
@@ -71,7 +71,7 @@ public final class DjangoOAuthToolkit: Sendable {
         ]
     }
 
-    /// Files with the user, the clients and the signing key. All servers begin with them: to make them takes seconds.
+    /// Files with the user, the clients and the signing key. All servers share them, because making them takes seconds.
     private static let prepared = Task {
         let folder = try TemporaryDirectory()
         try await ChildProcess.output(
@@ -86,7 +86,7 @@ public final class DjangoOAuthToolkit: Sendable {
         child.output.split(separator: "\n").filter { $0.contains("\"POST /o/token/ ") }.count
     }
 
-    /// Its output, for a failure's message.
+    /// The server's output, for a failure's message.
     public var log: String { child.transcript }
 
     public func tokens() async throws -> Tokens {
@@ -97,10 +97,10 @@ public final class DjangoOAuthToolkit: Sendable {
         return try decoder.decode(Tokens.self, from: Data(response.body))
     }
 
-    /// Makes every access token invalid at once; refresh tokens stay good.
+    /// Makes every access token invalid at once. Refresh tokens stay valid.
     public func forgetAccessTokens() async throws { try await administer("forget") }
 
-    /// Revokes every refresh token, and the access tokens that came with them.
+    /// Revokes every refresh token, and the access tokens issued with them.
     public func revokeRefreshTokens() async throws { try await administer("revoke") }
 
     private func administer(_ action: String) async throws {
@@ -109,7 +109,7 @@ public final class DjangoOAuthToolkit: Sendable {
         guard response.status == 204 else { throw TestFailure("\(action): \(response.status)") }
     }
 
-    /// The server's status for a refresh by the test itself: 400 for a spent token.
+    /// Refreshes from the test itself, and returns the server's status: 400 for a spent token.
     public func spend(_ refreshToken: String) async throws -> Int {
         let body = "grant_type=refresh_token&refresh_token=\(refreshToken)"
         let credentials = Data("\(Self.person.id):\(Self.person.secret)".utf8).base64EncodedString()
@@ -120,7 +120,7 @@ public final class DjangoOAuthToolkit: Sendable {
         ).status
     }
 
-    /// A refresh token from a password grant that the test makes with curl.
+    /// Returns a refresh token from a password grant, which the test requests with curl.
     public func refreshToken() async throws -> String {
         struct Answer: Decodable { var refreshToken: String }
         let answer = try await ChildProcess.output(of: [
@@ -133,14 +133,14 @@ public final class DjangoOAuthToolkit: Sendable {
         return try decoder.decode(Answer.self, from: Data(answer.utf8)).refreshToken
     }
 
-    /// The user logs in at the server's pages and says yes or no.
-    /// - Parameter address: as a client sends a browser there.
-    /// - Returns: the address that the server sends the browser back to.
+    /// Logs the user in at the server's pages, and allows or denies the request.
+    /// - Parameter address: the authorization URL of a client.
+    /// - Returns: the address to which the server redirects the browser.
     public func authorize(_ address: String, allowing: Bool = true) async throws -> String {
         try await person(["authorize", address] + (allowing ? [] : ["deny"]))
     }
 
-    /// The user logs in on another device, types in the code, and says yes or no.
+    /// Logs the user in on another device, enters the code, and allows or denies the request.
     public func authorizeDevice(at address: String, code: String, allowing: Bool = true) async throws {
         let page = try await person(["device", address, code] + (allowing ? [] : ["deny"]))
         guard page.hasPrefix("200 ") else { throw TestFailure(page) }
@@ -152,6 +152,6 @@ public final class DjangoOAuthToolkit: Sendable {
             .trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Ends it; connections break.
+    /// Stops the server and breaks its connections.
     public func stop() async throws { try await child.stop() }
 }

@@ -1,21 +1,21 @@
-/// An upstream that never comes to an end, in every way there is (`Fixtures/endless_upstream.py`).
+/// An upstream whose answers never end, in many ways (`Fixtures/endless_upstream.py`).
 public final class EndlessUpstream: Sendable {
-    /// Ways over HTTP/1.1: what the path of a request ends in.
+    /// Ways over HTTP/1.1. Each is the last segment of a request's path.
     public static let plain = [
         "chunks", "body", "close", "trailers", "trailer", "extension", "extensions", "interim", "interims", "fields",
         "field", "reason", "blank", "refused",
     ]
-    /// Ways over HTTP/2, each at its own port, in this order.
+    /// Ways over HTTP/2, each at its own port, in the order of the ports.
     private static let frames = [
         "continuation", "data", "early-ping", "early-priority", "early-window", "empty-data", "interim", "large-data",
         "padding", "ping", "priority", "settings", "trailers", "unknown", "window", "window-of-stream",
     ]
 
-    /// Of HTTP/1.1, without TLS.
+    /// Port for HTTP/1.1, without TLS.
     public let port: UInt16
     private let framePorts: [String]
     private let process: ChildProcess
-    /// Its files are read by the proxy.
+    /// Kept because the proxy reads its files.
     private let authority: PrivateCA
 
     public init() async throws {
@@ -37,14 +37,14 @@ public final class EndlessUpstream: Sendable {
         framePorts = Array(ports.dropFirst())
     }
 
-    /// The entries of `upstreams` that lead to it.
-    /// - Parameter plain: the ways over HTTP/1.1 that are wanted.
+    /// URLs for all ways, which the entries of `upstreams` route to this upstream.
+    /// - Parameter plain: ways over HTTP/1.1 to include.
     public func urls(plain: [String] = plain) -> [String] {
         plain.map { "http://plain.test/\($0)" } + Self.frames.map { "http://\($0).h2.test/" }
     }
 
-    /// Members of a configuration's list of upstreams, for the client `api`.
-    /// - Parameter indent: blanks in front of each line.
+    /// Entries of a configuration's list of upstreams, with the client `api`.
+    /// - Parameter indent: number of spaces before each line.
     public func upstreams(indent: Int = 0) -> String {
         let margin = String(repeating: " ", count: indent)
         var text =

@@ -1,22 +1,22 @@
 import Foundation
 import Synchronization
 
-/// What the executable wrote in a run of tests, and what was secret meanwhile, kept for `.ci/secrets.py`, which looks for
-/// the one in the other. Only where `HEIMDALLR_TESTS_KEEP` names a folder, as `.ci/run` does.
+/// Keeps the executable's output in a run of tests, and the run's secrets, for `.ci/secrets.py`, which searches the
+/// output for the secrets. Active only if `HEIMDALLR_TESTS_KEEP` names a folder, as in `.ci/run`.
 ///
-/// Nobody has to name a secret: what reaches an origin or a token endpoint as a credential is one, and so is what a token
-/// endpoint gives out, and what stands in the files that a configuration calls secrets.
+/// Tests need not name secrets. Secrets are credentials that an origin or a token endpoint receives, tokens that a
+/// token endpoint issues, and contents of files that a configuration names as secrets.
 enum Evidence {
     static let folder: String? = ProcessInfo.processInfo.environment["HEIMDALLR_TESTS_KEEP"]
     private static let secrets = file("secrets")
     private static let written = file("written")
     private static let noted = Mutex<Set<String>>([])
 
-    /// Of longer ones the beginning is kept: load tests write without end.
+    /// Limit in bytes of the output kept from one process, because load tests write a lot.
     private static let mostWritten = 4 << 20
-    /// Shorter values are ordinary words.
+    /// Minimum length of a secret. Shorter values may be ordinary words.
     private static let shortest = 12
-    /// Commands whose output is secret by intent, or another program's.
+    /// Commands that print a secret on purpose, or another program's output.
     private static let excepted = ["token", "exec", "demo", "keygen"]
 
     private static func file(_ name: String) -> Mutex<FileHandle?> {
@@ -38,7 +38,7 @@ enum Evidence {
         }
     }
 
-    /// The credential after the scheme, if there is a scheme.
+    /// Notes a credential, without its scheme.
     static func credential(_ value: String) { secret(value.split(separator: " ", maxSplits: 1).last.map(String.init)) }
 
     private static let credentials = ["authorization", "dpop", "x-api-key", "x-amz-security-token"]
@@ -65,7 +65,7 @@ enum Evidence {
         }
     }
 
-    /// At `debug`, unless the test is about the log; and its secrets are noted.
+    /// Notes the configuration's secrets. Returns the configuration with log level `debug`, unless it sets one.
     static func prepared(_ configuration: String, files: [String: String], environment: [String: String?]) -> String {
         guard folder != nil else { return configuration }
         for match in configuration.matches(of: #/\{ *file: *FOLDER\/([\w.-]+) *\}/#) { secret(files[String(match.1)]) }
@@ -84,7 +84,7 @@ enum Evidence {
         written.withLock { _ = try? $0?.write(contentsOf: Data(text.utf8.prefix(mostWritten))) }
     }
 
-    /// Its own answers only: what an upstream says is the upstream's.
+    /// Keeps the proxy's own answers, but not those of upstreams.
     static func answered(_ response: RawResponse) {
         guard folder != nil, response.field("Proxy-Status")?.hasPrefix("heimdallr-proxy") == true else { return }
         let fields = response.fields.map(\.description).joined(separator: "\n")

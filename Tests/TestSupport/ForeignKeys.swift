@@ -1,6 +1,6 @@
 import Foundation
 
-/// Keys made by another library, and its verdict on signatures made with them.
+/// Keys made by another library, which also verifies signatures.
 public enum ForeignKeys {
     /// - Parameters:
     ///   - kind: `rsa2048`, `rsa1024`, `p256`, `p384`, `p521`, `secp256k1` or `ed25519`.
@@ -9,7 +9,7 @@ public enum ForeignKeys {
         try await run(["make", kind, form])
     }
 
-    /// RFC 7638.
+    /// The thumbprint of a key (RFC 7638).
     public static func thumbprint(_ key: String) async throws -> String {
         try await run(["thumbprint", key]).trimmingCharacters(in: .whitespacesAndNewlines)
     }
@@ -17,9 +17,9 @@ public enum ForeignKeys {
     /// The public half, as a JWK.
     public static func publicJWK(_ key: String) async throws -> String { try await run(["public", key]) }
 
-    /// Header and claims of a token whose signature is right.
+    /// Returns header and claims of a token with a valid signature.
     /// - Parameter key: PEM, JWK or a shared secret.
-    /// - Throws: `TestFailure` with what the library says against it.
+    /// - Throws: `TestFailure` with the library's objection.
     public static func verify(
         _ token: String, key: String, algorithm: String
     ) async throws -> (header: [String: Any], claims: [String: Any]) {

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Holds threads back until the test lets them go, for good.
+/// Holds threads until the test opens the gate for good.
 public final class Gate: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 

@@ -1,5 +1,5 @@
 extension String {
-    /// Each line that is not empty, with so many spaces before it.
+    /// Returns the text without empty lines, with `count` spaces before each line.
     public func indented(_ count: Int) -> String {
         split(separator: "\n").map { String(repeating: " ", count: count) + $0 }.joined(separator: "\n")
     }

@@ -6,7 +6,7 @@ public final class MCPServer: Sendable {
     public var url: String { "http://127.0.0.1:\(port)" }
     private let child: ChildProcess
 
-    /// - Parameter tokenSeconds: life of its access tokens.
+    /// - Parameter tokenSeconds: lifetime of access tokens.
     public init(_ kind: Kind, tokenSeconds: Int = 300) async throws {
         let child = try ChildProcess(
             [try Repository.python(), Repository.fixture("mcp_server.py"), kind.rawValue, "\(tokenSeconds)"],
@@ -31,7 +31,7 @@ public final class MCPServer: Sendable {
         return count
     }
 
-    /// As after a restart of a server without a database.
+    /// Makes the server forget its clients, as a restart without a database would.
     public func forgetClients() async throws {
         let asked = try await ChildProcess.run([
             "curl", "-sf", "--noproxy", "*", "-X", "DELETE", "\(url)/test/clients",
@@ -39,6 +39,6 @@ public final class MCPServer: Sendable {
         guard asked.output == "0" else { throw TestFailure(asked.transcript) }
     }
 
-    /// Its output, for a failure's message.
+    /// The server's output, for a failure's message.
     public var log: String { child.transcript }
 }

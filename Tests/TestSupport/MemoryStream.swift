@@ -1,11 +1,11 @@
 import Reactor
 
-/// A client in memory: its bytes come as they are delivered, and faults come where the test wants them. Readiness is by
-/// edges, like a socket's. Loop's thread only.
+/// A client in memory. The test delivers its bytes and chooses where calls fail. Readiness is edge-triggered, like a
+/// socket's. Loop's thread only.
 public final class MemoryStream: ByteStream {
-    /// Number of the call of `read` or `write` that fails, from 1; `nil`: none.
+    /// Number of the `read` or `write` call that fails, from 1; `nil`: none.
     private let failing: Int?
-    /// Bytes of one write; then the stream is full until `giveRoom`.
+    /// Limit in bytes of one write, after which the stream is full until `giveRoom`.
     private let room: Int
     private var calls = 0
     private var incoming: [UInt8] = []
@@ -14,9 +14,9 @@ public final class MemoryStream: ByteStream {
     private weak var handler: (any ReadinessHandler)?
     public private(set) var written: [UInt8] = []
     public private(set) var isClosed = false
-    /// Our side was ended, in order.
+    /// Whether the server's side was shut down in order.
     public private(set) var isShutDown = false
-    /// `close` cuts the connection.
+    /// Whether `close` resets the connection.
     public private(set) var isCut = false
 
     public init(failing: Int? = nil, room: Int = .max) {
@@ -41,7 +41,7 @@ public final class MemoryStream: ByteStream {
         tell(.writable)
     }
 
-    /// Reports readiness, perhaps without a reason.
+    /// Reports readiness, even if nothing has changed.
     public func tell(_ readiness: Readiness) { if !isClosed { handler?.ready(readiness) } }
 
     // MARK: ByteStream

@@ -12,25 +12,25 @@ public struct Field: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension [Field] {
-    /// All values of a name, compared without case, in their order.
+    /// All values of a name in order. The name's case does not matter.
     public func values(_ name: String) -> [String] {
         filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     }
 
-    /// `nil` if absent; joined by `, ` if repeated.
+    /// The value of a name: `nil` if absent, joined by `, ` if repeated.
     public func value(_ name: String) -> String? {
         let found = values(name)
         return found.isEmpty ? nil : found.joined(separator: ", ")
     }
 }
 
-/// How a message says where its body ends (RFC 9112, section 6).
+/// The way in which a message marks the end of its body (RFC 9112, section 6).
 public enum Framing: Sendable, Equatable {
     case none
     case length(Int)
     case chunked
 
-    /// - Throws: `TestFailure` for everything that two readers could read differently.
+    /// - Throws: `TestFailure` for framing that two readers could read differently.
     init(_ fields: [Field]) throws {
         let codings = fields.values("Transfer-Encoding")
         let lengths = fields.values("Content-Length")
@@ -54,7 +54,7 @@ struct MessageReader {
     let socket: Socket
     var buffered: [UInt8]
     var deadline: Deadline
-    /// Sees every byte that arrives, before it is understood.
+    /// Receives every byte that arrives, before parsing.
     var record: ((ArraySlice<UInt8>) -> Void)?
 
     init(
@@ -66,7 +66,7 @@ struct MessageReader {
         self.record = record
     }
 
-    /// One more piece. False at the end of the stream.
+    /// Reads one more piece. Returns `false` at the end of the stream.
     mutating func more() throws -> Bool {
         let piece: [UInt8]
         do { piece = try socket.read(deadline: deadline) } catch Socket.Failure.timedOut {
@@ -166,7 +166,7 @@ private func isHexByte(_ byte: UInt8) -> Bool {
     }
 }
 
-/// Bytes for a failure's message: escaped, and not too many.
+/// Returns bytes for a failure's message, escaped and shortened.
 func shown(_ bytes: [UInt8]) -> String {
     let text = String(decoding: bytes.prefix(600), as: UTF8.self).debugDescription
     return bytes.count > 600 ? "\(text)… (\(bytes.count) bytes)" : text

@@ -7,13 +7,13 @@ public struct MetricsReference: Sendable {
         public var type: String
         public var labels: Set<String>
         public var meaning: String
-        /// PromQL.
+        /// Example in PromQL.
         public var query: String
     }
 
     public var rows: [Row] = []
 
-    /// - Throws: `TestFailure` for a row that has not five cells, or no name.
+    /// - Throws: `TestFailure` for a row without a name, or without exactly five cells.
     public init() throws {
         let text = try String(contentsOfFile: "\(Repository.root)/docs/metrics.md", encoding: .utf8)
         for line in text.split(separator: "\n") where line.hasPrefix("| `") {

@@ -1,4 +1,4 @@
-/// nginx in the foreground, on free loopback ports: plain HTTP/1.1, and with a certificate TLS with HTTP/1.1 and HTTP/2.
+/// nginx in the foreground, on free loopback ports: plain HTTP/1.1; with a certificate also TLS, HTTP/1.1 and HTTP/2.
 public final class Nginx: Sendable {
     public let httpPort: UInt16
     /// 0 without a certificate.
@@ -7,7 +7,7 @@ public final class Nginx: Sendable {
     private let child: ChildProcess
     private let directory: TemporaryDirectory
 
-    /// Answers every request with its fields, one `name: value` a line.
+    /// Configuration that answers every request with its fields, one `name: value` in each line.
     public static let sayWhatArrived = #"""
         location / {
             default_type text/plain;
@@ -16,12 +16,12 @@ public final class Nginx: Sendable {
         """#
 
     /// - Parameters:
-    ///   - certificate: for the TLS port; without it there is none.
-    ///   - clientCA: a PEM file; then clients must show a certificate of it.
-    ///   - http2: whether the TLS port offers it.
-    ///   - isKnown: whether the port in the clear speaks HTTP/2 alone, with prior knowledge.
-    ///   - locations: what stands inside both `server` blocks. `FOLDER` becomes a folder of its own.
-    /// - Throws: `TestFailure` with what nginx said when it does not come up.
+    ///   - certificate: for the TLS port; `nil` for no TLS port.
+    ///   - clientCA: PEM file of a CA; clients must then show a certificate of this CA.
+    ///   - http2: whether the TLS port offers HTTP/2.
+    ///   - isKnown: whether the plain port speaks only HTTP/2, with prior knowledge.
+    ///   - locations: content of the `server` block. `FOLDER` becomes nginx's own folder.
+    /// - Throws: `TestFailure` with nginx's output when the start fails.
     public init(
         certificate: PrivateCA.Certificate? = nil, clientCA: String? = nil, locations: String = Nginx.sayWhatArrived,
         http2: Bool = true, isKnown: Bool = false
@@ -50,8 +50,8 @@ public final class Nginx: Sendable {
         throw lastFailure
     }
 
-    /// With a TLS port, whose certificate is of a private CA: `authority`.
-    /// - Parameter asksClients: for a certificate of the same CA.
+    /// Starts nginx with a TLS port, whose certificate is issued by a private CA: `authority`.
+    /// - Parameter asksClients: whether clients must show a certificate of the same CA.
     public static func secure(
         _ names: [String] = ["DNS:localhost", "IP:127.0.0.1"], asksClients: Bool = false,
         locations: String = Nginx.sayWhatArrived
@@ -64,19 +64,19 @@ public final class Nginx: Sendable {
 
     deinit { child.kill() }
 
-    /// The CA behind the TLS port.
+    /// The CA of the TLS port's certificate.
     public var authority: PrivateCA {
         guard let certificate else { fatalError("this nginx has no TLS port") }
         return certificate.authority
     }
 
-    /// `METHOD TARGET PROTOCOL STATUS AUTHORIZATION` of every finished request, one a line.
+    /// One line for each finished request: `METHOD TARGET PROTOCOL STATUS AUTHORIZATION`.
     public func accessLog() throws -> String { try directory.read("access.log") }
 
-    /// Everything it complained about.
+    /// nginx's error log so far.
     public var errorLog: String { child.errors }
 
-    /// Ends it; connections break.
+    /// Stops nginx and breaks its connections.
     public func stop() async throws { try await child.stop() }
 
     static func waitUntilUp(_ child: ChildProcess, ports: [UInt16]) async throws {

@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// One request at a `RecordingOrigin`, in the hands of the test's closure, on the connection's own thread.
-/// Every call throws when the other side is gone; a closure lets that pass.
+/// One request at a `RecordingOrigin`, for the test's closure, on the connection's own thread.
+/// Every call throws when the other side is gone. Closures need not catch this error.
 public final class OriginExchange {
     public let head: RecordedRequest
     public private(set) var isClosed = false
@@ -78,13 +78,13 @@ public final class OriginExchange {
 
     // MARK: The answer
 
-    /// Exactly these bytes.
+    /// Sends exactly these bytes.
     public func send(_ text: String) throws { try send(Array(text.utf8)) }
 
-    /// Exactly these bytes.
+    /// Sends exactly these bytes.
     public func send(_ bytes: [UInt8]) throws { try reader.socket.write(bytes, deadline: .after(.seconds(60))) }
 
-    /// A whole response with Content-Length, after the request's body has been read.
+    /// Reads the request's body, then sends a complete response with Content-Length.
     public func respond(
         _ status: Int = 200, _ reason: String = "Answer", fields: [(String, String)] = [], body: String = ""
     ) throws {
@@ -94,7 +94,7 @@ public final class OriginExchange {
         try send("HTTP/1.1 \(status) \(reason)\r\n\(lines)Content-Length: \(body.utf8.count)\r\n\r\n\(text)")
     }
 
-    /// The head of a chunked response. Follow with `chunk` and `lastChunk`.
+    /// Sends the head of a chunked response. Follow with `chunk` and `lastChunk`.
     public func startChunked(_ status: Int = 200, fields: [(String, String)] = []) throws {
         let lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
         try send("HTTP/1.1 \(status) Answer\r\n\(lines)Transfer-Encoding: chunked\r\n\r\n")
@@ -108,7 +108,7 @@ public final class OriginExchange {
         try send("0\r\n\(trailers.map { "\($0.0): \($0.1)\r\n" }.joined())\r\n")
     }
 
-    /// A response of `count` bytes, made as it goes. Returns when the kernel has taken them all.
+    /// Sends a response of `count` bytes. Returns when the kernel has taken them all.
     public func flood(_ count: Int) throws {
         try readBody()
         try send("HTTP/1.1 200 Flood\r\nContent-Length: \(count)\r\n\r\n")
@@ -123,7 +123,7 @@ public final class OriginExchange {
 
     public func pause(_ time: Duration) { Thread.sleep(forTimeInterval: time / .seconds(1)) }
 
-    /// Reads on and on (recording) until the other side ends the connection; true if it did within `limit`.
+    /// Reads and records until the other side ends the connection; `true` if this happens within `limit`.
     public func waitForPeerToLeave(within limit: Duration = .seconds(60)) -> Bool {
         reader.deadline = .after(limit)
         do {
@@ -137,7 +137,7 @@ public final class OriginExchange {
         }
     }
 
-    /// Ends the connection in order, whatever was sent.
+    /// Ends the connection in order, even in the middle of an answer.
     public func close() {
         isClosed = true
         reader.socket.shut()

@@ -1,4 +1,4 @@
-/// Third-party authorization servers with a path in their issuers, and an API for each: see `Fixtures/issuer_server.py`.
+/// Third-party authorization servers with paths in their issuers, each with an API: see `Fixtures/issuer_server.py`.
 public final class PathIssuers: Sendable {
     public enum Kind: String, Sendable, CaseIterable { case authlib, idpyoidc }
     /// Address of the issuer's metadata: RFC 8414, OpenID Connect inserted, OpenID Connect appended.
@@ -7,7 +7,7 @@ public final class PathIssuers: Sendable {
     public let url: String
     private let child: ChildProcess
 
-    /// - Parameter documents: folder of client ID metadata documents and their keys, which are the only clients then.
+    /// - Parameter documents: folder of client ID metadata documents and keys. Their clients are then the only ones.
     public init(_ kind: Kind, tokenSeconds: Int, documents: String? = nil) async throws {
         let child = try ChildProcess(
             [try Repository.python(), Repository.fixture("issuer_server.py"), kind.rawValue, "\(tokenSeconds)"]

@@ -2,27 +2,27 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A PostgreSQL of the test's own: its own data folder, a Unix socket and a port of loopback. It runs as another user where
-/// the tests run as root, which it refuses. The user `postgres` comes in without a password, `limited` with one
-/// (`password`) over TCP.
+/// A PostgreSQL server for tests, with its own data folder, a Unix socket and a loopback port. Refuses to run as root,
+/// so in tests as root it runs as another user. The user `postgres` needs no password; `limited` needs `password` over
+/// TCP.
 public final class PostgresServer: Sendable {
     public static let password = "it's a \\secret word"
     public let port: UInt16
     public let folder: TemporaryDirectory
-    /// Behind its certificate, which is for the name `localhost`.
+    /// CA of the server's certificate, which is for the name `localhost`.
     public let authority: PrivateCA
     private let child: Mutex<ChildProcess>
 
-    /// `nobody`: initdb wants a user with a name.
+    /// `nobody`, because initdb requires a user with a name.
     private static let user: uid_t = 65534
     private static let programs = "/usr/lib/postgresql/15/bin/"
 
     private static let one = Task { try await PostgresServer() }
 
-    /// One server for all tests of the process. Each test has its own space.
+    /// Returns the one server for all tests of the process. Each test has its own space.
     public static func shared() async throws -> PostgresServer { try await one.value }
 
-    /// - Throws: `TestFailure` with its output when it does not start.
+    /// - Throws: `TestFailure` with the output when the start fails.
     public init() async throws {
         folder = try TemporaryDirectory()
         let authority = try await PrivateCA()
@@ -67,7 +67,7 @@ public final class PostgresServer: Sendable {
 
     private static func asUser(_ arguments: [String]) -> [String] {
         guard geteuid() == 0 else { return arguments }
-        // It must not outlive the tests, and a process that changes its user forgets that it was told so.
+        // A process that changes its user loses its parent-death signal, which is therefore set again.
         return ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--pdeathsig=KILL"] + arguments
     }
 
@@ -83,20 +83,20 @@ public final class PostgresServer: Sendable {
         }
     }
 
-    /// Everything it has said.
+    /// The server's messages so far.
     public var log: String { child.withLock { $0.errors } }
 
     // MARK: Use
 
-    /// Runs SQL over the Unix socket, as superuser.
+    /// Connection string over the Unix socket, as superuser.
     public var connection: String { "host=\(folder.path) port=\(port) user=postgres dbname=postgres" }
 
-    /// Over TCP, without TLS.
+    /// Connection string over TCP, without TLS.
     public var plainConnection: String {
         "host=127.0.0.1 port=\(port) user=postgres dbname=postgres sslmode=disable"
     }
 
-    /// The output of psql without headings.
+    /// Returns psql's output without headings.
     @discardableResult
     public func sql(_ statement: String) async throws -> String {
         try await ChildProcess.output(
@@ -107,31 +107,31 @@ public final class PostgresServer: Sendable {
             ])
     }
 
-    /// Kills it with SIGKILL. For its clients this is a crash of its machine.
+    /// Kills the server with SIGKILL, which looks like a crash of its machine to clients.
     public func crash() async throws {
         let child = child.withLock { $0 }
         child.signal(SIGKILL)
         try await child.ended()
     }
 
-    /// After a crash.
+    /// Starts the server again after a crash.
     public func restart() async throws {
         try await eventually("PostgreSQL again") {
             let child = try Self.start(self.folder, self.port)
             self.child.withLock { $0 = child }
-            // Its processes of before may still be ending; then it refuses.
+            // The start fails while processes of the killed server are still ending.
             return (try? await self.waitUntilUp()) != nil
         }
     }
 }
 
-/// pgbouncer before a server, which gives each transaction another connection.
+/// pgbouncer before a server, in the mode that may give each transaction another connection.
 public final class PgBouncer: Sendable {
     public let port: UInt16
     private let child: ChildProcess
     private let folder: TemporaryDirectory
 
-    /// - Throws: `TestFailure` with its output when it does not start.
+    /// - Throws: `TestFailure` with the output when the start fails.
     public init(before server: PostgresServer) async throws {
         folder = try TemporaryDirectory()
         port = try freePort()
@@ -150,7 +150,7 @@ public final class PgBouncer: Sendable {
 
             """, to: "pgbouncer.ini")
         if geteuid() == 0 {
-            // It reads its file again as the user that it changes to.
+            // pgbouncer reads its file again as the user to which it changes.
             for path in [folder.path, configuration] { _ = unsafe chmod(path, 0o755) }
             _ = unsafe chmod(server.folder.path, 0o755)
         }
@@ -170,6 +170,6 @@ public final class PgBouncer: Sendable {
     deinit { child.kill() }
 
     public var connection: String { "host=127.0.0.1 port=\(port) user=postgres dbname=postgres sslmode=disable" }
-    /// Everything it has said.
+    /// pgbouncer's messages so far.
     public var log: String { child.errors + child.output }
 }

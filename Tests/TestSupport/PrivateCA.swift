@@ -1,10 +1,10 @@
-/// A certificate authority of the test's own, in a temporary folder, made with the openssl command. P-256 keys.
+/// A certificate authority for tests, in a temporary folder, made with the openssl command. Its keys are P-256.
 public struct PrivateCA: Sendable {
     /// A certificate and its key, as PEM files.
     public struct Certificate: Sendable {
         public var certificateFile: String
         public var keyFile: String
-        /// Who signed it. The files last as long as this.
+        /// Issuer. The files exist as long as this object.
         public let authority: PrivateCA
     }
 
@@ -13,8 +13,8 @@ public struct PrivateCA: Sendable {
     public let certificateFile: String
     private let keyFile: String
 
-    /// - Parameter days: how long its own certificate is valid from now on.
-    /// - Throws: `TestFailure` with what openssl said.
+    /// - Parameter days: validity of the CA's own certificate, from now on.
+    /// - Throws: `TestFailure` with openssl's message.
     public init(commonName: String = "heimdallr-proxy test CA", days: Int = 365) async throws {
         directory = try TemporaryDirectory()
         certificateFile = directory.path(of: "ca.pem")
@@ -26,15 +26,15 @@ public struct PrivateCA: Sendable {
         ])
     }
 
-    /// A certificate for a server with these names (`DNS:localhost`, `IP:127.0.0.1`).
-    /// - Parameter days: how long it is valid from now on; negative for one that has expired.
+    /// Issues a certificate for a server with these names (`DNS:localhost`, `IP:127.0.0.1`).
+    /// - Parameter days: validity from now on; negative for an expired certificate.
     public func server(
         _ names: [String] = ["DNS:localhost", "IP:127.0.0.1"], days: Int = 90
     ) async throws -> Certificate {
         try await issue("server", usage: "serverAuth", names: names, days: days)
     }
 
-    /// A server's self-signed certificate.
+    /// Makes a server's self-signed certificate.
     public func selfSigned(_ names: [String] = ["DNS:localhost", "IP:127.0.0.1"]) async throws -> Certificate {
         let file = "self-\(UInt32.random(in: .min ... .max))"
         let certificate = Certificate(
@@ -48,7 +48,7 @@ public struct PrivateCA: Sendable {
         return certificate
     }
 
-    /// A certificate for a client.
+    /// Issues a certificate for a client.
     public func client(_ name: String = "client") async throws -> Certificate {
         try await issue(name, usage: "clientAuth", names: ["DNS:\(name)"], days: 90)
     }

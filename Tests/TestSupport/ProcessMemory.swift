@@ -1,15 +1,15 @@
 import Foundation
 import Glibc
 
-/// What a running process has in its memory, read from outside: proc_pid_maps(5), proc_pid_mem(5). As the same user, or
-/// as root where the process is not dumpable.
+/// The memory of a running process, read from outside: proc_pid_maps(5), proc_pid_mem(5). Needs the same user, or root
+/// if the process is not dumpable.
 public struct ProcessMemory: Sendable {
-    /// Where a text was found.
+    /// Place where a text was found.
     public struct Finding: Sendable, CustomStringConvertible {
-        /// As the kernel calls it: `[heap]`, `[stack]`; empty: memory without a name.
+        /// The kernel's name, such as `[heap]` or `[stack]`; empty for memory without a name.
         public var region: String
         public var address: UInt
-        /// The bytes around it, with dots for unprintable bytes.
+        /// The bytes around the text, with dots for unprintable bytes.
         public var surroundings: String
 
         public var description: String { "\(String(address, radix: 16)) \(region): \(surroundings)" }
@@ -19,7 +19,7 @@ public struct ProcessMemory: Sendable {
 
     public init(of pid: Int32) { self.pid = pid }
 
-    /// - Throws: when the memory can't be read, or when none could be.
+    /// - Throws: when no memory of the process can be read.
     public func findings(of text: String) async throws -> [Finding] { try await offPool { try search(text) } }
 
     private func search(_ text: String) throws -> [Finding] {
@@ -32,12 +32,12 @@ public struct ProcessMemory: Sendable {
         for line in maps.split(separator: "\n") {
             let words = line.split(separator: " ", omittingEmptySubsequences: true)
             let bounds = words[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
-            // The kernel's own pages, of which some can't be read, hold nothing of the process's.
+            // Some of the kernel's own pages can't be read. They hold no data of the process.
             guard bounds.count == 2, words[1].hasPrefix("rw"), words.count < 6 || !words[5].hasPrefix("[v") else {
                 continue
             }
             let region = words.count > 5 ? String(words[5]) : ""
-            // Stacks and arenas are reserved in large pieces. Most of their pages are untouched.
+            // Stacks and arenas are reserved in large pieces, whose pages are mostly untouched.
             let piece: UInt = 1 << 20
             var start = bounds[0]
             while start < bounds[1] {
@@ -70,7 +70,7 @@ public struct ProcessMemory: Sendable {
         return findings
     }
 
-    /// memmem(3): a search takes seconds in a debug build otherwise.
+    /// Searches by memmem(3). In Swift this takes seconds in a debug build.
     private static func first(_ needle: Data, in bytes: Data) -> Range<Data.Index>? {
         let offset: Int? = unsafe bytes.withUnsafeBytes { bytes in
             unsafe needle.withUnsafeBytes { needle in
@@ -84,7 +84,7 @@ public struct ProcessMemory: Sendable {
     }
 }
 
-// The C library has it; Swift's module of it does not.
+// The C library has this function, but Swift's module of the library does not.
 @_silgen_name("memmem") private func memmem(
     _ bytes: UnsafeRawPointer, _ count: Int, _ pattern: UnsafeRawPointer, _ length: Int
 ) -> UnsafeMutableRawPointer?

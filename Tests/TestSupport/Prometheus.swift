@@ -1,12 +1,12 @@
 import Foundation
 
-/// A real Prometheus with the scrape configuration and the alerts of `deploy/observe`, but for the target, the pace and
-/// the place of its data.
+/// A real Prometheus with the scrape configuration and the alerts of `deploy/observe`. Only the targets, the intervals
+/// and the data folder differ.
 public final class Prometheus: Sendable {
-    /// The answer.
+    /// One series of a query's answer.
     public struct Series: Sendable {
         public var labels: [String: String]
-        /// The value, or the last one of a range.
+        /// The value; of a range, the last value.
         public var value: Double
     }
 
@@ -20,7 +20,7 @@ public final class Prometheus: Sendable {
     private let directory: TemporaryDirectory
 
     /// - Parameter targets: admin ports.
-    /// - Throws: `TestFailure` with its output when it does not start.
+    /// - Throws: `TestFailure` with the output when the start fails.
     public init(scraping targets: [UInt16]) async throws {
         let folder = "\(Repository.root)/deploy/observe"
         let example = try String(contentsOfFile: "\(folder)/prometheus.yaml", encoding: .utf8)
@@ -29,7 +29,7 @@ public final class Prometheus: Sendable {
             .replacing("- alerts.yaml", with: "- \(folder)/alerts.yaml")
         guard text.contains(ports), text.contains("scrape_interval: 250ms"), text.contains("\(folder)/alerts.yaml")
         else { throw TestFailure("deploy/observe/prometheus.yaml is not what the tests know: \(example)") }
-        // A port that was free a moment ago may be taken by the time it is bound.
+        // A port that was free a moment ago may be taken by the time Prometheus binds it.
         var lastFailure: any Error = TestFailure("Prometheus was not tried")
         for _ in 0..<5 {
             let directory = try TemporaryDirectory()
@@ -53,10 +53,10 @@ public final class Prometheus: Sendable {
 
     deinit { child.kill() }
 
-    /// Everything it complained about.
+    /// Prometheus's warnings and errors so far.
     public var log: String { child.errors }
 
-    /// Of the alerts that it has loaded.
+    /// Returns the loaded alerts.
     public func alerts() async throws -> [Alert] {
         let data = try await ask("/api/v1/rules?type=alert")
         guard let groups = data["groups"] as? [[String: Any]] else { throw TestFailure("no groups: \(data)") }
@@ -66,8 +66,8 @@ public final class Prometheus: Sendable {
         }
     }
 
-    /// Asks for now.
-    /// - Throws: `TestFailure` with its words when it can't answer.
+    /// Evaluates an expression for the present time.
+    /// - Throws: `TestFailure` with Prometheus's message when the query fails.
     public func query(_ expression: String) async throws -> [Series] {
         var allowed = CharacterSet.alphanumerics
         allowed.insert(charactersIn: "-._~")

@@ -1,10 +1,10 @@
-/// The built `heimdallr-proxy` and the origin behind `http://api.test/`, for tests that look at both.
+/// The built `heimdallr-proxy` and the origin of `http://api.test/`, for tests that check both.
 public struct ProxyAndOrigin: Sendable {
     public let origin: RecordingOrigin
     public let proxy: RunningProxy
 
-    /// The parameters are those of `RunningProxy`.
-    /// - Parameter answer: the origin's.
+    /// The other parameters are those of `RunningProxy`.
+    /// - Parameter answer: the origin's handler.
     public init(
         path: String = "", proxy lines: String = "", upstream: String = "", more: String = "", listeners: Int = 1,
         under wrapper: [String] = [], answer: @escaping RecordingOrigin.Handler = { try $0.respond(body: "ok") }

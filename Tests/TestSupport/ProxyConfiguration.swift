@@ -1,8 +1,8 @@
-/// A configuration of the executable, made of what most tests want and the lines that differ.
+/// A configuration of the executable: defaults for most tests, and a test's own lines.
 public struct ProxyConfiguration: Sendable {
-    /// YAML. `FOLDER` stands for the folder that `files` are in.
+    /// YAML. `FOLDER` stands for the folder of `files`.
     public var text: String
-    /// By name: `secret`, which is the client's, and further ones.
+    /// Contents of files by name: `secret`, which is the client's, and others.
     public var files: [String: String]
 
     /// Default content of the file `secret`.
@@ -10,11 +10,11 @@ public struct ProxyConfiguration: Sendable {
 
     /// - Parameters:
     ///   - listen: the port of `proxy.listen`, on 127.0.0.1; 0 for a free one.
-    ///   - proxy: further lines of the section `proxy`, `listen` too where it is another one.
-    ///   - admin: further lines of the section `admin`, which listens at a free port and at the socket
-    ///     `FOLDER/admin.sock` unless they say otherwise; `nil` for none.
-    ///   - clients: as `client` makes them.
-    ///   - upstreams: as `upstream` makes them.
+    ///   - proxy: further lines of the section `proxy`; a `listen` among them replaces the default.
+    ///   - admin: further lines of the section `admin`; `nil` for no section. By default it listens at a free port and
+    ///     at the socket `FOLDER/admin.sock`.
+    ///   - clients: entries made by `client`.
+    ///   - upstreams: entries made by `upstream`.
     ///   - more: further sections.
     public init(
         listen: UInt16 = 0, proxy: String = "", admin: String? = nil, clients: [String], upstreams: [String],
@@ -39,8 +39,8 @@ public struct ProxyConfiguration: Sendable {
         self.files = files.merging(["secret": Self.secret]) { given, _ in given }
     }
 
-    /// With one client, `api`.
-    /// - Parameter client: its further lines.
+    /// Makes a configuration with one client, `api`.
+    /// - Parameter client: further lines of the client.
     public init(
         listen: UInt16 = 0, tokenEndpoint: String, client: String = "", proxy: String = "", admin: String? = nil,
         upstreams: String..., more: String = "", files: [String: String] = [:]
@@ -51,10 +51,10 @@ public struct ProxyConfiguration: Sendable {
             files: files)
     }
 
-    /// One entry of `clients`.
+    /// Returns one entry of `clients`.
     /// - Parameters:
-    ///   - tokenEndpoint: `nil` where `lines` say it, or the issuer.
-    ///   - lines: further ones; a `client_id` among them stands for that of these tests and its secret.
+    ///   - tokenEndpoint: `nil` if `lines` have the endpoint or the issuer.
+    ///   - lines: further lines; a `client_id` among them replaces the default one and its secret.
     public static func client(_ name: String = "api", tokenEndpoint: String?, _ lines: String = "") -> String {
         var text = "  \(name):\n    allow_plaintext: true\n"
         if let tokenEndpoint { text += "    token_endpoint: \(tokenEndpoint)\n" }
@@ -64,8 +64,8 @@ public struct ProxyConfiguration: Sendable {
         return text + lines.indented(4)
     }
 
-    /// One entry of `upstreams`, signed by the client `api`.
-    /// - Parameter lines: further ones.
+    /// Returns one entry of `upstreams`, which uses the client `api`.
+    /// - Parameter lines: further lines of the entry.
     public static func upstream(_ host: String = "api.test", url: String, _ lines: String = "") -> String {
         var text = "  - host: \(host)\n    url: \(url)\n    client: api\n"
         if url.hasPrefix("http://") { text += "    allow_plaintext: true\n" }
@@ -74,9 +74,9 @@ public struct ProxyConfiguration: Sendable {
 }
 
 extension TokenEndpoint {
-    /// The token of `plain`.
+    /// The token that `plain` issues.
     public static let plainToken = "the-token-0123456789"
 
-    /// One that gives out the same token again and again, for tests whose promise is elsewhere.
+    /// Makes an endpoint that always issues the same token, for tests of something else.
     public static func plain() throws -> TokenEndpoint { try TokenEndpoint([.token(plainToken)]) }
 }

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// A client that sends exactly the test's bytes, even wrong ones, and returns exactly the answer's bytes.
-/// Calls of one client are made one after the other.
+/// A client that sends exactly the test's bytes, even malformed ones, and returns exactly the answer's bytes.
+/// Make only one call of a client at a time.
 public final class RawClient: Sendable {
     private let socket: Socket
     private let buffer = Mutex<[UInt8]>([])
 
-    /// Ports of both ends of a TCP connection. The far one is unknown to the kernel after the far end has left.
+    /// Ports of both ends of a TCP connection, kept because the kernel forgets the far port when the far end has left.
     private let ports: (near: UInt16, far: UInt16)?
 
     init(socket: Socket) {
@@ -15,7 +15,7 @@ public final class RawClient: Sendable {
     }
 
     /// Connects to 127.0.0.1.
-    /// - Parameter receiveBuffer: bytes the kernel may hold for us (`SO_RCVBUF`): small makes a slow reader.
+    /// - Parameter receiveBuffer: limit of bytes in the kernel's receive buffer (`SO_RCVBUF`); small for a slow reader.
     public static func connect(port: UInt16, receiveBuffer: Int32? = nil) async throws -> RawClient {
         try await offPool {
             RawClient(
@@ -28,7 +28,7 @@ public final class RawClient: Sendable {
         try await offPool { RawClient(socket: try Socket.connect(unix: path, deadline: .after(.seconds(10)))) }
     }
 
-    /// Connects and sends in one hop: a server may end a connection that stays silent.
+    /// Connects and sends at once, because a server may end a connection that stays silent.
     public static func connect(
         port: UInt16, sending request: String, within limit: Duration = .seconds(20)
     ) async throws -> RawClient {
@@ -55,7 +55,7 @@ public final class RawClient: Sendable {
         try await offPool { [socket] in try socket.write(bytes, deadline: .after(limit)) }
     }
 
-    /// The same bytes again and again, `limit` for all of them.
+    /// Sends the same bytes several times, all within `limit`.
     public func send(_ bytes: [UInt8], times: Int, within limit: Duration) async throws {
         try await offPool { [socket] in
             let deadline = Deadline.after(limit)
@@ -63,8 +63,8 @@ public final class RawClient: Sendable {
         }
     }
 
-    /// One response, final or interim, read strictly (see `RawResponse`).
-    /// - Parameter method: of the request it answers; a response to HEAD has no body.
+    /// Reads one response strictly, final or interim (see `RawResponse`).
+    /// - Parameter method: method of the request. A response to HEAD has no body.
     public func response(to method: String = "GET", within limit: Duration = .seconds(20)) async throws -> RawResponse {
         try await offPool { [self] in
             let deadline = Deadline.after(limit)
@@ -76,7 +76,7 @@ public final class RawClient: Sendable {
         }
     }
 
-    /// Everything up to and with `mark`.
+    /// Reads up to `mark`, which is included.
     public func read(until mark: String, within limit: Duration = .seconds(20)) async throws -> String {
         try await offPool { [self] in
             var message = MessageReader(
@@ -86,7 +86,7 @@ public final class RawClient: Sendable {
         }
     }
 
-    /// Exactly `count` bytes.
+    /// Reads exactly `count` bytes.
     public func read(count: Int, within limit: Duration = .seconds(20)) async throws -> [UInt8] {
         try await offPool { [self] in
             var message = MessageReader(
@@ -96,7 +96,7 @@ public final class RawClient: Sendable {
         }
     }
 
-    /// Everything until the other side ends the stream. A reset counts as an end.
+    /// Reads until the other side ends the stream. A reset counts as an end.
     public func readToEnd(within limit: Duration = .seconds(20)) async throws -> [UInt8] {
         try await offPool { [self] in
             let deadline = Deadline.after(limit)
@@ -116,7 +116,7 @@ public final class RawClient: Sendable {
         }
     }
 
-    /// Reads and counts to the end of the stream, keeping nothing.
+    /// Reads and counts bytes to the end of the stream, and keeps none.
     public func countToEnd(within limit: Duration = .seconds(120)) async throws -> Int {
         try await offPool { [self] in
             let deadline = Deadline.after(limit)
@@ -130,19 +130,19 @@ public final class RawClient: Sendable {
         }
     }
 
-    /// No more bytes from us; we still read.
+    /// Shuts down our side. Reading is still possible.
     public func finishSending() { socket.finishSending() }
 
-    /// Goes away in an orderly way.
+    /// Closes in an orderly way.
     public func close() { socket.shut() }
 
-    /// How the kernel sees the connection.
+    /// The kernel's view of the connection.
     func connection() throws -> TCPConnection {
         guard let ports else { throw TestFailure("no TCP connection") }
         return try TCPConnection(port: ports.near, farPort: ports.far)
     }
 
-    /// Goes away with a reset once the last reference is gone.
+    /// Closes with a reset once the last reference is gone.
     public func resetOnClose() { socket.resetOnClose() }
 }
 
@@ -155,8 +155,8 @@ public func refusesConnections(_ port: UInt16) async throws {
     }
 }
 
-/// A response as it came over the wire, read by the strict grammar of RFC 9112: anything else throws, so a test
-/// that gets one knows it was well formed.
+/// A response as received, read by the strict grammar of RFC 9112. Anything else throws, so every `RawResponse` was
+/// well-formed.
 public struct RawResponse: Sendable {
     public var version: String
     public var status: Int
@@ -164,12 +164,12 @@ public struct RawResponse: Sendable {
     public var fields: [Field]
     public var body: [UInt8]
     public var trailers: [Field]
-    /// The body ended with the connection: nothing says it is complete.
+    /// Whether the body ended with the connection, so that it may be incomplete.
     public var endedByClose: Bool
 
     public var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// The value of a field that is there once; `nil` if absent; values joined by `, ` if repeated.
+    /// The value of a field: `nil` if absent, values joined by `, ` if repeated.
     public func field(_ name: String) -> String? { fields.value(name) }
 
     init(from message: inout MessageReader, method: String) throws {

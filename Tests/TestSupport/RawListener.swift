@@ -1,21 +1,21 @@
 import Synchronization
 
-/// A listener on 127.0.0.1 whose connections the test holds in its own hands: what came in is read and written by a
-/// `RawClient`, which is as good at the other end of a connection.
+/// A listener on 127.0.0.1 whose connections the test serves itself, byte by byte. Each accepted connection is a
+/// `RawClient`, which works at either end.
 public final class RawListener: Sendable {
     public let port: UInt16
     private let listener: Socket
     private let count = Mutex(0)
 
-    /// - Throws: when no socket can be had.
+    /// - Throws: when no socket can be opened.
     public init() throws { (listener, port) = try Socket.listener(backlog: 4096) }
 
     deinit { listener.shut() }
 
-    /// How many connections were accepted.
+    /// Number of accepted connections.
     public var accepted: Int { count.withLock { $0 } }
 
-    /// The next connection.
+    /// Accepts the next connection.
     public func accept(within limit: Duration = .seconds(20)) async throws -> RawClient {
         try await offPool { [self] in
             guard let socket = try listener.accept(before: .after(limit)) else {
@@ -26,7 +26,7 @@ public final class RawListener: Sendable {
         }
     }
 
-    /// Whether a connection waits to be accepted, after a short time.
+    /// Whether a client connects within a short time. Accepts its connection.
     public func isAwaited() async throws -> Bool {
         do {
             _ = try await accept(within: .milliseconds(200))

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Events in order, from any thread.
+/// Collects events from any thread, in order.
 public final class Recorder<Element: Sendable>: Sendable {
     private let elements = Mutex<[Element]>([])
 

@@ -3,19 +3,19 @@ import Synchronization
 
 /// A request as the origin received it.
 public struct RecordedRequest: Sendable {
-    /// Which connection brought it, counted from 0.
+    /// Number of the request's connection, from 0.
     public var connection: Int
     public var method: String
     public var target: String
     public var version: String
     public var fields: [Field]
     public var framing: Framing
-    /// The first bytes of the body, see `RecordingOrigin.recordLimit`.
+    /// First bytes of the body, up to `RecordingOrigin.recordLimit`.
     public var body: [UInt8] = []
-    /// All of the body's bytes, kept or not.
+    /// Number of all bytes of the body, kept or not.
     public var bodyCount = 0
     public var trailers: [Field] = []
-    /// The body came to its proper end.
+    /// Whether the body was received to its proper end.
     public var isComplete = false
 
     public var text: String { String(decoding: body, as: UTF8.self) }
@@ -26,30 +26,30 @@ public struct RecordedRequest: Sendable {
 
 /// A connection as the origin saw it.
 public struct RecordedConnection: Sendable {
-    /// The first bytes received, see `RecordingOrigin.recordLimit`.
+    /// First bytes received, up to `RecordingOrigin.recordLimit`.
     public var bytes: [UInt8] = []
-    /// All bytes received, kept or not.
+    /// Number of all bytes received, kept or not.
     public var byteCount = 0
-    /// Violations of RFC 9112's strict grammar in a message.
+    /// Violation of RFC 9112's strict grammar in a message.
     public var problem: String?
-    /// The other side ended it, in order or by reset.
+    /// Whether the other side ended the connection, in order or by reset.
     public var isEndedByPeer = false
-    /// Both sides are done with it.
+    /// Whether both sides are done with the connection.
     public var isOver = false
 }
 
-/// An HTTP/1.1 server on loopback that records every byte it receives and answers what a closure says, well or
-/// badly. One thread a connection; a test judges by what really arrived.
+/// An HTTP/1.1 server on loopback that records every received byte. A closure gives the answers, well-formed or not.
+/// Each connection has a thread. A test checks the bytes that really arrived.
 ///
 ///     let origin = try RecordingOrigin { try $0.respond(body: "hello") }
 ///     …
 ///     #expect(origin.requests.map(\.line) == ["GET / HTTP/1.1"])
 ///
-/// The closure runs once a request, after its head; a body that it leaves unread is read (and recorded) after it.
+/// The closure runs after each request's head. If it leaves the body unread, the body is read and recorded afterwards.
 public final class RecordingOrigin: Sendable {
     public typealias Handler = @Sendable (OriginExchange) throws -> Void
 
-    /// How much of a connection, and of a body, is kept in bytes; the rest is only counted.
+    /// Limit in bytes of the kept part of a connection, and of a body. Further bytes are only counted.
     public static let recordLimit = 1 << 20
 
     public let port: UInt16
@@ -61,7 +61,7 @@ public final class RecordingOrigin: Sendable {
     private let listener: Socket
     private let record = OriginRecord()
 
-    /// - Throws: when no socket can be had.
+    /// - Throws: when no socket can be opened.
     public init(_ handler: @escaping Handler = { try $0.respond(body: "ok") }) throws {
         (listener, port) = try Socket.listener()
         Thread.detachNewThread { [listener, record] in
@@ -81,7 +81,7 @@ public final class RecordingOrigin: Sendable {
     /// Violations in all messages. A proxy must leave this empty.
     public var problems: [String] { connections.compactMap(\.problem) }
 
-    /// Waits until that many requests have been received whole.
+    /// Waits until `count` requests have been received completely.
     public func completeRequests(
         _ count: Int, within limit: Duration = .seconds(20)
     ) async throws -> [RecordedRequest] {
@@ -92,7 +92,7 @@ public final class RecordingOrigin: Sendable {
         }
     }
 
-    /// Accepts nothing more and ends every connection.
+    /// Stops accepting and ends every connection.
     public func stop() {
         listener.shut()
         record.stop()

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Where things are: this source tree and the build it was made into.
+/// Paths in this source tree and in its build.
 public enum Repository {
     /// The folder with Package.swift.
     public static let root: String = {
@@ -9,10 +9,10 @@ public enum Repository {
         return url.path
     }()
 
-    /// The tests' files that are not Swift.
+    /// Returns the path of a test file that is not Swift.
     public static func fixture(_ name: String) -> String { "\(root)/Tests/TestSupport/Fixtures/\(name)" }
 
-    /// The built `heimdallr-proxy`: beside the running tests, or what `HEIMDALLR_PROXY_EXECUTABLE` names.
+    /// The built `heimdallr-proxy`: the path in `HEIMDALLR_PROXY_EXECUTABLE`, or the file beside the running tests.
     public static func executable() throws -> String {
         if let path = ProcessInfo.processInfo.environment["HEIMDALLR_PROXY_EXECUTABLE"] { return path }
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
@@ -24,13 +24,13 @@ public enum Repository {
         return path
     }
 
-    /// A program of the tests' own Python environment, which `deploy/test` makes at `.venv`, or the one that
-    /// `HEIMDALLR_TEST_VENV` names.
+    /// A program of the tests' Python environment: the folder in `HEIMDALLR_TEST_VENV`, or `.venv`, which `deploy/test`
+    /// makes.
     public static func python(_ program: String = "python") throws -> String {
         let folder = ProcessInfo.processInfo.environment["HEIMDALLR_TEST_VENV"] ?? root + "/.venv"
         let path = "\(folder)/bin/\(program)"
         guard FileManager.default.isExecutableFile(atPath: path) else {
-            throw TestFailure("\(path) is missing; run deploy/test, which installs what the tests need")
+            throw TestFailure("\(path) is missing; run deploy/test, which installs the tests' programs")
         }
         return path
     }

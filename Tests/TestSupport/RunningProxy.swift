@@ -2,7 +2,7 @@ import Foundation
 
 /// A process of the built `heimdallr-proxy`, with a configuration from the test.
 ///
-/// Let `proxy.listen` (and an upstream's `listen`) be `127.0.0.1:0`: the real ports are read from the log.
+/// Set `proxy.listen` (and an upstream's `listen`) to `127.0.0.1:0`. The real ports are read from the log.
 public final class RunningProxy: Sendable {
     /// A `listening` line of the log.
     public struct Listener: Sendable {
@@ -12,26 +12,26 @@ public final class RunningProxy: Sendable {
 
     public let directory: TemporaryDirectory
     public let process: ChildProcess
-    /// `proxy.listen` first, then the upstreams' own, in the order of the configuration.
+    /// Listeners of `proxy.listen`, then those of the upstreams, in the order of the configuration.
     public let listeners: [Listener]
 
-    /// Where its token requests go, if it was made with it: `init(to:)`.
+    /// Token endpoint, if the proxy was made by `init(to:)`.
     public let tokenEndpoint: TokenEndpoint?
-    /// Of the first `proxy.listen`.
+    /// Port of the first `proxy.listen`.
     public var port: UInt16 { listeners[0].port }
-    /// Of the first upstream that has its own, where `proxy.listen` is one address.
+    /// Port of the first upstream with its own listener, if `proxy.listen` is one address.
     public var upstreamPort: UInt16 { listeners[1].port }
     /// `http://127.0.0.1:PORT`, for `http_proxy`.
     public var url: String { "http://127.0.0.1:\(port)" }
-    /// Standard error so far.
+    /// The proxy's standard error so far.
     public var log: String { process.errors }
 
-    /// Between programs, a token endpoint for its one client `api`, and the upstream `http://api.test/`.
+    /// Starts a proxy with one client, `api`, a token endpoint for it, and the upstream `http://api.test/`.
     /// - Parameters:
-    ///   - url: of the upstream.
-    ///   - client: further lines of the client, `proxy`: of that section, `upstream`: of the upstream.
-    ///   - admin: further lines of that section; `nil` for none.
-    ///   - tokenEndpoint: another one than `TokenEndpoint.plain`.
+    ///   - url: URL of the upstream.
+    ///   - client: further lines of the client. `proxy`: of the section. `upstream`: of the upstream.
+    ///   - admin: further lines of the section; `nil` for no section.
+    ///   - tokenEndpoint: used in place of `TokenEndpoint.plain`.
     ///   - more: further sections.
     public convenience init(
         to url: String, host: String = "api.test", client: String = "", proxy: String = "", upstream lines: String = "",
@@ -47,8 +47,8 @@ public final class RunningProxy: Sendable {
             under: wrapper, tokenEndpoint: endpoint)
     }
 
-    /// The same, with that origin as the upstream.
-    /// - Parameter path: behind the origin's own URL.
+    /// Starts the same, with `origin` as the upstream.
+    /// - Parameter path: appended to the origin's URL.
     public convenience init(
         to origin: RecordingOrigin, path: String = "", host: String = "api.test", client: String = "",
         proxy: String = "", upstream lines: String = "", admin: String? = nil, tokenEndpoint: TokenEndpoint? = nil,
@@ -70,13 +70,13 @@ public final class RunningProxy: Sendable {
             under: wrapper)
     }
 
-    /// Starts it and waits until all listeners are up.
+    /// Starts the proxy and waits until all listeners are open.
     /// - Parameters:
-    ///   - configuration: YAML. `FOLDER` becomes the folder that `files` are in.
+    ///   - configuration: YAML. `FOLDER` becomes the folder of `files`.
     ///   - files: further files by name, for secrets and certificates.
-    ///   - count: how many `listening` lines to wait for, at least 1.
+    ///   - count: number of `listening` lines to wait for, at least 1.
     ///   - wrapper: a command that starts its arguments, such as `prlimit --nofile=100`.
-    /// - Throws: `TestFailure` with its log when it does not come up.
+    /// - Throws: `TestFailure` with the log when the start fails.
     public init(
         _ configuration: String, files: [String: String] = [:], environment: [String: String?] = [:],
         listeners count: Int = 1, under wrapper: [String] = [], tokenEndpoint: TokenEndpoint? = nil
@@ -105,13 +105,13 @@ public final class RunningProxy: Sendable {
         if let trustFolder { try? FileManager.default.removeItem(atPath: trustFolder) }
     }
 
-    /// Folder of the files by which programs trust it, once they are written.
+    /// Folder of the files that make programs trust the proxy, once these files are written.
     public var trustFolder: String? {
         log.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
             .first { $0.contains(" info TLS of programs is opened ") }.flatMap { Self.metadata("trust", in: $0) }
     }
 
-    /// How many token requests have come to `tokenEndpoint`.
+    /// Number of token requests that `tokenEndpoint` has received.
     public var tokenRequests: Int { tokenEndpoint?.requests.count ?? 0 }
 
     /// The admin port and socket, once they are open.
@@ -130,19 +130,19 @@ public final class RunningProxy: Sendable {
         }
     }
 
-    /// SIGTERM, and how it ended.
+    /// Sends SIGTERM, and returns how the process ended.
     public func terminate(within limit: Duration = .seconds(30)) async throws -> ChildProcess.Ending {
         process.signal(SIGTERM)
         return try await process.ended(within: limit)
     }
 
-    /// One request with the proxy's own absolute-form line.
+    /// Sends a GET request with an absolute-form target, on a new connection.
     /// - Parameter url: `http://host[:port]/path`.
     public func get(_ url: String, fields: [(String, String)] = []) async throws -> RawResponse {
         try await send("GET", url, fields: fields)
     }
 
-    /// One request with an absolute-form target, on a new connection.
+    /// Sends a request with an absolute-form target, on a new connection.
     public func send(
         _ method: String, _ url: String, fields: [(String, String)] = [], body: String? = nil
     ) async throws -> RawResponse {
@@ -153,7 +153,7 @@ public final class RunningProxy: Sendable {
         return try await RawClient.exchange(port: port, "\(head)\r\n\(body ?? "")", method: method)
     }
 
-    /// Runs another verb of the executable to its end.
+    /// Runs another command of the executable to its end.
     public static func run(
         _ arguments: [String], environment: [String: String?] = [:], directory: String? = nil
     ) async throws -> ChildProcess {

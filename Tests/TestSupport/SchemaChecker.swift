@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// PyPI's `jsonschema`, with YAML read as editors read it. One program for all tests of a process; asked by one at a time.
+/// PyPI's `jsonschema`, which reads YAML as editors do. One program serves all tests of a process, one at a time.
 public final class SchemaChecker: Sendable {
     private struct Pipes: ~Copyable {
         var process: Process
@@ -12,7 +12,7 @@ public final class SchemaChecker: Sendable {
 
     private let pipes: Mutex<Pipes>
 
-    /// - Throws: when the schema is none.
+    /// - Throws: if `schema` is not a JSON Schema.
     public init(schema: String) throws {
         let process = Process()
         let (input, output) = (Pipe(), Pipe())
@@ -29,7 +29,7 @@ public final class SchemaChecker: Sendable {
 
     deinit { pipes.withLock { $0.process.terminate() } }
 
-    /// The schema's complaints about this text.
+    /// Returns the violations of the schema in this text.
     public func problems(_ yaml: String) throws -> [String] {
         let question = String(decoding: try JSONEncoder().encode(["yaml": yaml]), as: UTF8.self)
         let answer = try pipes.withLock { try Self.ask(question, &$0) }

@@ -1,4 +1,4 @@
-/// Given once, for tasks to wait for.
+/// A signal that is given once, and that tasks wait for.
 public struct Signal: Sendable {
     private let stream: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
@@ -7,10 +7,10 @@ public struct Signal: Sendable {
 
     public func give() { continuation.finish() }
 
-    /// Until it is given, or the task is cancelled.
+    /// Waits until the signal is given, or the task is cancelled.
     public func wait() async { for await _ in stream {} }
 
-    /// Waits until it is given, even in a cancelled task.
+    /// Waits until the signal is given, even in a cancelled task.
     public func waitWhateverComes() async {
         await Task { [stream] in for await _ in stream {} }.value
     }

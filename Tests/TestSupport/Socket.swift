@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// A stream socket on loopback with deadlines on every call. Closed when the last reference goes; any thread may
-/// `shut` it, which wakes the waiting threads.
+/// A stream socket on loopback with a deadline for every call. Closed when the last reference goes. Any thread may call
+/// `shut`, which wakes the waiting threads.
 final class Socket: Sendable {
     enum Failure: Error, Equatable { case timedOut, closed, code(Int32) }
 
@@ -14,7 +14,7 @@ final class Socket: Sendable {
 
     // MARK: Making one
 
-    /// A listener on 127.0.0.1 and a port of the kernel's choice.
+    /// Opens a listener on 127.0.0.1; port 0 lets the kernel choose.
     static func listener(backlog: Int32 = 512, port: UInt16 = 0) throws -> (socket: Socket, port: UInt16) {
         let socket = try make(AF_INET)
         try unsafe withAddress(port: port) { address, length in
@@ -48,7 +48,7 @@ final class Socket: Sendable {
         return socket
     }
 
-    /// The next connection, or `nil` when the listener was shut.
+    /// Returns the next connection; `nil` when the listener was shut.
     func accept(before deadline: Deadline = .never) throws -> Socket? {
         while true {
             let accepted = Descriptors.make { descriptors in
@@ -72,7 +72,7 @@ final class Socket: Sendable {
 
     // MARK: Using it
 
-    /// The bytes that have arrived, at most `limit`. Empty at the end of the stream.
+    /// Returns the bytes that have arrived, at most `limit`; empty at the end of the stream.
     func read(limit: Int = 64 * 1024, deadline: Deadline) throws -> [UInt8] {
         while true {
             var code: Int32 = 0
@@ -88,7 +88,7 @@ final class Socket: Sendable {
         }
     }
 
-    /// Reads into `buffer` without keeping anything. 0 at the end of the stream.
+    /// Reads into `buffer` and returns the number of bytes; 0 at the end of the stream.
     func read(into buffer: inout [UInt8], deadline: Deadline) throws -> Int {
         while true {
             let size = buffer.count
@@ -115,7 +115,7 @@ final class Socket: Sendable {
     /// Ends both directions, and wakes the waiting threads.
     func shut() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-    /// Makes the coming close a reset (RST) instead of an orderly end.
+    /// Makes the close send a reset (RST) instead of an orderly end.
     func resetOnClose() {
         var option = linger(l_onoff: 1, l_linger: 0)
         _ = unsafe setsockopt(
@@ -204,16 +204,16 @@ final class Socket: Sendable {
     }
 }
 
-/// A TCP port of 127.0.0.1 where connections are neither accepted nor refused: whoever connects waits.
+/// A TCP port of 127.0.0.1 where connections are neither accepted nor refused, so that clients wait.
 public final class DeafPort: Sendable {
     public let port: UInt16
     private let listener: Socket
     private let fillers: [Socket]
 
-    /// - Throws: when no socket can be had.
+    /// - Throws: when no socket can be opened.
     public init() throws {
         (listener, port) = try Socket.listener(backlog: 0)
-        // The queue holds one more than the backlog. Later connections get no answer.
+        // The queue holds one connection more than the backlog. Later connections get no answer.
         var fillers: [Socket] = []
         while fillers.count < 16 {
             guard let filler = try? Socket.connect(port: port, deadline: .after(.milliseconds(200))) else { break }
@@ -222,13 +222,13 @@ public final class DeafPort: Sendable {
         self.fillers = fillers
     }
 
-    /// Waits until a connection to it is under way.
+    /// Waits until a client tries to connect to the port.
     public func isDialled() async throws {
-        try await eventually("somebody connects") { try TCPConnection.dials(to: self.port) > 0 }
+        try await eventually("a client connects") { try TCPConnection.dials(to: self.port) > 0 }
     }
 }
 
-/// When to give up.
+/// Time after which a call fails.
 struct Deadline: Sendable {
     private var instant: ContinuousClock.Instant?
 
@@ -237,7 +237,7 @@ struct Deadline: Sendable {
 
     var hasPassed: Bool { instant.map { $0 <= .now } ?? false }
 
-    /// For `poll`: -1 without end, else rounded up.
+    /// Timeout for `poll`: -1 for none, otherwise rounded up.
     fileprivate var milliseconds: Int32 {
         guard let instant else { return -1 }
         let left = ContinuousClock.now.duration(to: instant) / .milliseconds(1)
@@ -245,8 +245,8 @@ struct Deadline: Sendable {
     }
 }
 
-/// A TCP port of 127.0.0.1 that nobody listened on a moment ago. For programs that can't take port 0; ours can.
-/// The kernel gives it to no outgoing connection: it is still free when it is wanted again. ip(7), ip_local_port_range.
+/// Returns a TCP port of 127.0.0.1 that was free a moment ago, for programs that can't listen on port 0. The port is
+/// outside ip_local_port_range (ip(7)), so the kernel gives it to no outgoing connection in between.
 public func freePort() throws -> UInt16 {
     for _ in 0..<100 {
         if let (_, port) = try? Socket.listener(port: .random(in: 10_000..<32_000)) { return port }
@@ -254,8 +254,8 @@ public func freePort() throws -> UInt16 {
     return try Socket.listener().port
 }
 
-/// Files that a child must not inherit are made, and children started, one at a time: between a call that makes a
-/// descriptor and the one that marks it close-on-exec, no child may be born.
+/// A lock for making descriptors and for starting children: no child may start between the call that makes a
+/// descriptor and the call that marks the descriptor close-on-exec.
 enum Descriptors {
     private static let lock = Mutex<Void>(())
 

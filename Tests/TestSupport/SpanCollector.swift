@@ -1,15 +1,15 @@
 import Foundation
 
-/// A collector of spans that reads requests by OpenTelemetry's own schema: see `Fixtures/collector.py`.
+/// A collector of spans that reads requests by OpenTelemetry's schema: see `Fixtures/collector.py`.
 public final class SpanCollector: Sendable {
     /// One request's spans, and the status of its answer.
     public struct Export: Decodable, Sendable {
         public var path: String
         public var behaviour: String
-        /// Of a clock that only goes on, in seconds.
+        /// Time of a monotonic clock in seconds.
         public var time: Double
         public var bytes: Int
-        /// Fields that the schema does not know.
+        /// Number of fields that the schema does not know.
         public var unknown: Int
         /// Names in lower case.
         public var fields: [String: String]
@@ -49,8 +49,8 @@ public final class SpanCollector: Sendable {
     public var url: String { "\(authority == nil ? "http://127.0.0.1" : "https://localhost"):\(port)" }
 
     /// - Parameters:
-    ///   - script: how it answers, one for each request: `status:503:1`, `partial:2`, `slow` and so on; then it takes all.
-    ///   - isSecure: with a certificate of its `authority`.
+    ///   - script: one behaviour for each request: `status:503:1`, `partial:2`, `slow`, …. Later requests succeed.
+    ///   - isSecure: whether to use TLS, with a certificate of `authority`.
     public init(_ script: [String] = [], isSecure: Bool = false) async throws {
         var files: [String] = []
         if isSecure {
@@ -75,12 +75,12 @@ public final class SpanCollector: Sendable {
             .compactMap { try? JSONDecoder().decode(Export.self, from: Data($0.utf8)) }
     }
 
-    /// Those that it took.
+    /// Spans that the collector accepted.
     public var spans: [Span] {
         exports.filter { $0.behaviour == "ok" || $0.behaviour.hasPrefix("partial") }.flatMap(\.spans)
     }
 
-    /// - Throws: `TestFailure` with what the collector wrote, when not so many come.
+    /// Waits for `count` spans. Throws `TestFailure` with the collector's output when too few arrive.
     public func spans(_ count: Int, within limit: Duration = .seconds(30)) async throws -> [Span] {
         do {
             return try await eventually("\(count) spans", within: limit) {

@@ -1,35 +1,35 @@
 import Glibc
 
-/// Both ends of a TCP connection on loopback, as the kernel shows them: sock_diag(7). A test sees by them how far the
-/// other side has come. A look takes some microseconds; one at /proc/net/tcp took milliseconds.
+/// The kernel's state of both ends of a TCP connection on loopback: sock_diag(7). Shows a test how far the other side
+/// has come. A query takes some microseconds; reading /proc/net/tcp took milliseconds.
 struct TCPConnection {
     /// One end.
     struct End {
-        /// Bytes that the other end's kernel has not acknowledged. An end of the stream counts as one.
+        /// Number of bytes that the other end's kernel has not acknowledged. The end of the stream counts as a byte.
         var unsent: Int
-        /// Bytes that arrived and that the program has not read. An end of the stream counts as one.
+        /// Number of received bytes that the program has not read. The end of the stream counts as a byte.
         var unread: Int
-        /// Whether a program has it open: it was accepted, and it was not closed.
+        /// Whether a program has this end open: accepted, and not closed.
         var isOpen: Bool
     }
 
     /// `nil` after a reset.
     let near: End?
-    /// `nil` when the kernel keeps nothing of it any more.
+    /// `nil` when the kernel has forgotten this end.
     let far: End?
 
     /// - Parameters:
-    ///   - port: of the end that is asked about.
-    ///   - farPort: of the other end.
+    ///   - port: port of the near end.
+    ///   - farPort: port of the far end.
     init(port: UInt16, farPort: UInt16) throws {
         near = try Self.ends(port, farPort).first
         far = try Self.ends(farPort, port).first
     }
 
-    /// Number of connections that wait for an answer from a port.
+    /// Number of connection attempts to a port that wait for an answer.
     static func dials(to port: UInt16) throws -> Int { try ends(nil, port, states: 1 << 2).count }
 
-    /// Number of bytes from a port that arrived and that no program has read.
+    /// Number of received bytes from a port that no program has read.
     static func unread(from port: UInt16) throws -> Int { try ends(nil, port).reduce(0) { $0 + $1.unread } }
 
     /// Ends with these ports.
@@ -37,7 +37,7 @@ struct TCPConnection {
     ///   - local: `nil`: any.
     ///   - states: one bit for each; `TCP_SYN_SENT` is 2.
     private static func ends(_ local: UInt16?, _ remote: UInt16, states: UInt32 = .max) throws -> [End] {
-        // SOCK_DIAG_BY_FAMILY; NLM_F_REQUEST, and NLM_F_DUMP for all that fit.
+        // SOCK_DIAG_BY_FAMILY with NLM_F_REQUEST, and with NLM_F_DUMP for all matching sockets.
         let header: [UInt32] = [72, 20 | (local == nil ? 0x301 : 1) << 16, 0, 0]
         let loopback: [UInt32] = [UInt32(0x7F00_0001).bigEndian, 0, 0, 0]
         let ports = UInt32((local ?? 0).bigEndian) | UInt32(remote.bigEndian) << 16
@@ -60,7 +60,7 @@ struct TCPConnection {
                 let message = rest.prefix(Int(rest[rest.startIndex] + 3) / 4)
                 guard message.count >= 4 else { throw TestFailure("a message of no length") }
                 rest = rest.dropFirst(message.count)
-                // NLMSG_ERROR, which is ENOENT for a connection that is not there, and NLMSG_DONE.
+                // Other types: NLMSG_DONE, and NLMSG_ERROR, which is ENOENT for a missing connection.
                 guard message[message.startIndex + 1] & 0xFFFF == 20 else { return found }
                 if let end = End(message.dropFirst(4)) { found.append(end) }
                 if local != nil { return found }
@@ -70,7 +70,7 @@ struct TCPConnection {
 }
 
 extension TCPConnection.End {
-    /// - Parameter words: `struct inet_diag_msg`; `nil` for a listener, which the kernel names in place of a connection.
+    /// Reads `struct inet_diag_msg`. `nil` for a listener, which the kernel may return in place of a connection.
     fileprivate init?(_ words: ArraySlice<UInt32>) {
         guard words.count >= 18, let first = words.first, first >> 8 & 0xFF != 10 else { return nil }
         let (queues, inode) = (words.startIndex + 14, words.startIndex + 17)
@@ -80,12 +80,12 @@ extension TCPConnection.End {
     }
 }
 
-/// Number of bytes from a TCP port that arrived and that no program has read.
+/// Number of received bytes from a TCP port that no program has read.
 public func unreadBytes(from port: UInt16) throws -> Int { try TCPConnection.unread(from: port) }
 
 extension RawClient {
-    /// Waits until the other side's kernel has all bytes sent so far, and the end if one was sent; the program may not have
-    /// read them.
+    /// Waits until the other side's kernel has all bytes sent so far, and the end if it was sent. The program may not
+    /// have read them yet.
     public func isDelivered() async throws {
         try await eventually("the other side's kernel has it all") {
             let connection = try self.connection()
@@ -93,7 +93,7 @@ extension RawClient {
         }
     }
 
-    /// Waits until the other side has accepted the connection and has read all bytes sent so far, and the end if one was sent.
+    /// Waits until the other side has accepted the connection and read all bytes sent so far, the end included.
     public func isRead() async throws {
         try await eventually("the other side has read it all") {
             let connection = try self.connection()

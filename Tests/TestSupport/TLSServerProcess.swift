@@ -1,12 +1,12 @@
-/// A program of the test's own that serves TLS on loopback, with a certificate of a private CA, and prints its port.
+/// A test program that serves TLS on loopback, with a certificate of a private CA, and prints its port.
 public final class TLSServerProcess: Sendable {
     public let authority: PrivateCA
     public let process: ChildProcess
     public let port: UInt16
 
     /// - Parameters:
-    ///   - command: gets the file of the certificate and that of the key as its next arguments.
-    ///   - arguments: further ones behind them.
+    ///   - command: program, followed by the paths of the certificate and of the key.
+    ///   - arguments: further arguments after these paths.
     public init(_ command: [String], _ arguments: [String] = []) async throws {
         authority = try await PrivateCA()
         let certificate = try await authority.server()
@@ -16,6 +16,6 @@ public final class TLSServerProcess: Sendable {
 
     deinit { process.kill() }
 
-    /// Everything it has printed.
+    /// The program's output so far.
     public var output: String { process.output }
 }

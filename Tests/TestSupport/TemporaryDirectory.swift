@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A folder of the test's own, mode 0700, removed with everything in it when the last reference goes, or the process ends.
+/// A folder with mode 0700, removed with its contents when the last reference goes, or the process ends.
 public final class TemporaryDirectory: Sendable {
     public let path: String
 
@@ -10,9 +10,9 @@ public final class TemporaryDirectory: Sendable {
         return Mutex([])
     }()
 
-    /// - Throws: when the system's temporary folder can't be written.
+    /// - Throws: when no folder can be made in the system's temporary folder.
     public init() throws {
-        // Short on purpose: the path of a Unix socket has 107 bytes.
+        // The name is short, because the path of a Unix socket has at most 107 bytes.
         let path = FileManager.default.temporaryDirectory.appendingPathComponent(
             "heimdallr-\(UInt32.random(in: .min ... .max))"
         ).path
@@ -27,7 +27,7 @@ public final class TemporaryDirectory: Sendable {
         _ = Self.all.withLock { $0.remove(path) }
     }
 
-    /// Where a file of that name is or would be.
+    /// Returns the path of a file of this name, which need not exist.
     public func path(of name: String) -> String { path + "/" + name }
 
     /// Writes a file, mode 0600, and returns its path.
@@ -46,7 +46,7 @@ public final class TemporaryDirectory: Sendable {
         return file
     }
 
-    /// The text of a file in here.
+    /// Returns the text of a file in this folder.
     public func read(_ name: String) throws -> String {
         try String(contentsOfFile: path(of: name), encoding: .utf8)
     }

@@ -7,7 +7,7 @@ import Synchronization
 ///     …
 ///     #expect(endpoint.requests.map { $0["grant_type"] } == ["client_credentials", "client_credentials"])
 ///
-/// One thread a connection. The last answer of a script is given again and again.
+/// Each connection has a thread. The last answer of a script is repeated.
 public final class TokenEndpoint: Sendable {
     /// `http://127.0.0.1:PORT/token`
     public var url: String { "\(origin.url)/token" }
@@ -16,7 +16,7 @@ public final class TokenEndpoint: Sendable {
     private let origin: RecordingOrigin
     private let log = TokenEndpointLog()
 
-    /// - Parameter answer: called for each request, on that connection's thread, with the request's number from 0.
+    /// - Parameter answer: called for each request, on its connection's thread, with the request's number from 0.
     public init(answering answer: @escaping @Sendable (TokenEndpointRequest, Int) -> TokenEndpointAnswer) throws {
         origin = try RecordingOrigin { [log] exchange in
             let request = TokenEndpointRequest(try exchange.readBody(), at: .now)
@@ -27,7 +27,7 @@ public final class TokenEndpoint: Sendable {
                 return try answer.give(exchange)
             }
             if answer.delay > .zero { exchange.pause(answer.delay) }
-            // Before the answer leaves: its client may ask again before this thread goes on.
+            // Ends before the answer is sent, because the client may send its next request at once.
             log.end()
             try answer.delayed(.zero).give(exchange)
         }
@@ -39,14 +39,14 @@ public final class TokenEndpoint: Sendable {
         }
     }
 
-    /// In the order of their arrival.
+    /// Requests in the order of their arrival.
     public var requests: [TokenEndpointRequest] { log.state.withLock { $0.requests } }
-    /// The most that were under way at the same time.
+    /// Highest number of concurrent requests so far.
     public var mostAtOnce: Int { log.state.withLock { $0.mostAtOnce } }
     /// Violations of RFC 9112's strict grammar in all requests.
     public var problems: [String] { origin.problems }
 
-    /// Waits until that many requests have come.
+    /// Waits until `count` requests have arrived.
     public func requests(_ count: Int, within limit: Duration = .seconds(20)) async throws -> [TokenEndpointRequest] {
         let log = log
         return try await eventually("\(count) token requests", within: limit) {
@@ -64,7 +64,7 @@ public struct TokenEndpointRequest: Sendable {
     public let target: String
     public let fields: [Field]
     public let body: String
-    /// The form's parameters, decoded, in their order.
+    /// The form's decoded parameters, in order.
     public let form: [(name: String, value: String)]
     public let at: ContinuousClock.Instant
 

@@ -3,13 +3,13 @@ public struct TokenEndpointAnswer: Sendable {
     public enum Manner: Sendable {
         /// A proper response.
         case whole
-        /// The body comes one byte at a time with that pause between.
+        /// The body is sent byte by byte, with this pause after each byte.
         case drip(Duration)
-        /// The head promises the whole body, of which so many bytes come, and then the connection ends.
+        /// The head promises the whole body, but the connection ends after this number of bytes.
         case cut(after: Int)
-        /// The head and so many bytes of `x`.
+        /// The head and this number of bytes, all `x`.
         case flood(Int)
-        /// Nothing comes, and the connection stays open until the client leaves.
+        /// Nothing is sent, and the connection stays open until the client leaves.
         case silence
         /// The connection ends without an answer.
         case close
@@ -20,7 +20,7 @@ public struct TokenEndpointAnswer: Sendable {
     public var status: Int
     public var fields: [(String, String)]
     public var body: String
-    /// Before anything is sent.
+    /// Pause before anything is sent.
     public var delay: Duration
     public var manner: Manner
 
@@ -35,7 +35,7 @@ public struct TokenEndpointAnswer: Sendable {
         self.manner = manner
     }
 
-    /// A successful answer. `expiresIn` and `extra` are JSON as it stands: `"3600"` with its quotes is a string.
+    /// A successful answer. `expiresIn` and `extra` are JSON text: `"3600"` with its quotes is a string.
     public static func token(
         _ value: String, type: String? = "Bearer", expiresIn: String? = "3600", refreshToken: String? = nil,
         extra: String? = nil, delay: Duration = .zero
@@ -56,7 +56,7 @@ public struct TokenEndpointAnswer: Sendable {
             delay: delay)
     }
 
-    /// RFC 6749 section 5.2.
+    /// An error answer (RFC 6749 section 5.2).
     public static func error(
         _ code: String, status: Int = 400, description: String? = nil, uri: String? = nil
     ) -> TokenEndpointAnswer {
@@ -85,7 +85,7 @@ public struct TokenEndpointAnswer: Sendable {
     public static let close = TokenEndpointAnswer(manner: .close)
     public static let reset = TokenEndpointAnswer(manner: .reset)
 
-    /// The same after a pause.
+    /// Returns the same answer with a pause before it.
     public func delayed(_ delay: Duration) -> TokenEndpointAnswer {
         var answer = self
         answer.delay = delay

@@ -1,20 +1,20 @@
 import Foundation
 
-/// A test helper that could not do its work, in words.
+/// The reason why a test helper failed, in words.
 public struct TestFailure: Error, CustomStringConvertible, Sendable {
     public var description: String
     public init(_ description: String) { self.description = description }
 }
 
-/// Runs blocking work on a new thread, so that a test that waits for a socket never starves the
-/// cooperative pool that the code under test runs on.
+/// Runs blocking work on a new thread. A test that waits for a socket then never blocks the cooperative pool, on which
+/// the code under test runs.
 public func offPool<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Result { try work() }) }
     }
 }
 
-/// Waits until `condition` holds, looking every few milliseconds.
+/// Waits until `condition` holds, and checks every few milliseconds.
 /// - Throws: `TestFailure` naming `what` when `limit` has passed.
 public func eventually(
     _ what: String, within limit: Duration = .seconds(20), _ condition: @Sendable () async throws -> Bool
@@ -22,7 +22,7 @@ public func eventually(
     _ = try await eventually(what, within: limit) { try await condition() ? () : nil }
 }
 
-/// Waits until `value` is there, looking every few milliseconds.
+/// Waits until `value` is not `nil`, and checks every few milliseconds.
 /// - Throws: `TestFailure` naming `what` when `limit` has passed.
 public func eventually<Value>(
     _ what: String, within limit: Duration = .seconds(20), _ value: @Sendable () async throws -> Value?
@@ -37,7 +37,7 @@ public func eventually<Value>(
 
 /// Waits until `value` stays the same for `time`.
 /// - Returns: that value.
-/// - Throws: `TestFailure` naming `what` when it still changes after `limit`.
+/// - Throws: `TestFailure` naming `what` when the value still changes after `limit`.
 public func settled<Value: Equatable & Sendable>(
     _ what: String, for time: Duration = .milliseconds(100), within limit: Duration = .seconds(20),
     _ value: @Sendable () async throws -> Value
@@ -54,8 +54,8 @@ public func settled<Value: Equatable & Sendable>(
     return last
 }
 
-/// Checks that `condition` holds for all of `time`: that something does not happen, only time can show.
-/// - Throws: `TestFailure` naming `what` as soon as it does not.
+/// Checks that `condition` holds for all of `time`. Only time can show that something does not happen.
+/// - Throws: `TestFailure` naming `what` as soon as the condition fails.
 public func holds(
     _ what: String, for time: Duration = .milliseconds(100), _ condition: @Sendable () async throws -> Bool
 ) async throws {
@@ -71,8 +71,8 @@ public func untilCancelled() async {
     while !Task.isCancelled { try? await Task.sleep(for: .seconds(3600)) }
 }
 
-/// Measures up to three times, until it takes less than `limit`: a busy machine may be too slow once, not each time.
-/// - Returns: the shortest.
+/// Measures up to three times, until a result is below `limit`: a busy machine may be too slow once, not each time.
+/// - Returns: the shortest time.
 public func shortest(
     under limit: Duration, _ measure: () async throws -> Duration
 ) async throws -> Duration {
@@ -81,7 +81,7 @@ public func shortest(
     return shortest
 }
 
-/// How long until `condition` holds.
+/// Measures the time until `condition` holds.
 /// - Throws: `TestFailure` naming `what` after 20 seconds.
 public func time(
     until what: String, _ condition: @Sendable () async throws -> Bool

@@ -1,7 +1,7 @@
 """Starts a program as systemd does, with listening sockets: activate.py SOCKET... -- COMMAND...
 
-A SOCKET is [NAME=]WHAT: HOST:PORT, unix:PATH or unix:MODE:PATH (octal), or of no use: udp, pipe, closed, connected,
-abstract. With --notify FILE what the program says of itself is written there, a line each.
+A SOCKET is [NAME=]WHAT: HOST:PORT, unix:PATH or unix:MODE:PATH (octal), or an unusable one: udp, pipe, closed,
+connected, abstract. With --notify FILE, the program's notifications are written to FILE, one a line.
 """
 
 import os
@@ -61,7 +61,7 @@ if notify:
                 if select.select([ear], [], [], 0.2)[0]:
                     print(ear.recv(4096).decode().replace("\n", " | "), file=output, flush=True)
         os._exit(0)
-# Out of the way first: the numbers from 3 on may be taken by those that come later.
+# First to high numbers, because sockets made here may already have the numbers from 3 on.
 high = [made and os.dup2(made.fileno(), 100 + index) for index, made in enumerate(held)]
 for index, descriptor in enumerate(high):
     if descriptor is None:

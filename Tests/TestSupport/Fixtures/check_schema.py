@@ -1,7 +1,7 @@
-"""Says of YAML texts whether they fit a JSON Schema, as an editor would.
+"""Checks YAML texts against a JSON Schema, as an editor would.
 
-Reads one JSON value a line: first the schema, then objects with `yaml`. Answers each of them with a line: a list of what
-is wrong, empty where it fits.
+Reads one JSON value from each line: first the schema, then objects with `yaml`. Answers each with a line: the list of
+errors, empty if the text fits.
 """
 
 import io
@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import MappingNode, ScalarNode
 
-# YAML 1.2, section 10.3.2: what a plain scalar is. yaml-language-server goes by this.
+# Types of plain scalars (YAML 1.2, section 10.3.2), by which yaml-language-server reads.
 CORE = [
     (re.compile(r"null|Null|NULL|~|"), lambda text: None),
     (re.compile(r"true|True|TRUE"), lambda text: True),
@@ -48,7 +48,7 @@ def main():
         try:
             found = value(YAML(typ="safe", pure=True).compose(io.StringIO(json.loads(line)["yaml"])))
             problems = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(found)]
-        except Exception as error:  # noqa: BLE001: whatever it is, the test shall see it
+        except Exception as error:  # noqa: BLE001: the test must see every error
             problems = [f"not read: {error!r}"]
         print(json.dumps(problems), flush=True)
 

@@ -1,7 +1,7 @@
-"""A collector of spans for tests: takes OTLP/HTTP, reads each body by OpenTelemetry's own schema, prints what was in it
-as a line of JSON, and answers as it is told.
+"""A collector of spans for tests: accepts OTLP/HTTP, reads each body by OpenTelemetry's schema, prints its content as a
+line of JSON, and answers by the given behaviour.
 
-collector.py [CERTIFICATE KEY] -- BEHAVIOUR...: prints its port. One behaviour for each request, in their order; then `ok`.
+collector.py [CERTIFICATE KEY] -- BEHAVIOUR...: prints its port. One behaviour for each request, in order; then `ok`.
 """
 
 import http.server
@@ -31,7 +31,7 @@ def attributes(pairs):
 
 
 def unknown(message):
-    """What the schema does not know."""
+    """The number of fields that the schema does not know."""
     from google.protobuf import unknown_fields
     found = len(unknown_fields.UnknownFieldSet(message))
     for field, inner in message.ListFields():
@@ -113,7 +113,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def pour(self, head, piece):
-        """More than anybody wants, as fast as it goes."""
+        """Sends up to 1 GiB as fast as possible."""
         self.close_connection = True
         poured = 0
         try:
@@ -140,7 +140,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(120)
 
     def drip(self):
-        """Never silent, never done."""
+        """Sends a byte every 0.2 s, without end."""
         self.close_connection = True
         try:
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n")

@@ -1,7 +1,7 @@
-"""An upstream that never comes to an end: what the path names is sent again and again, as fast as it is taken.
+"""An upstream whose answers never end. The path names the bytes that are repeated as fast as the client reads them.
 
-endless_upstream.py CERTIFICATE KEY: prints the port of its plain HTTP, where the path says what, and one for each of
-FRAMES in alphabetical order, with HTTP/2 over TLS.
+endless_upstream.py CERTIFICATE KEY: prints a port for plain HTTP, where the path is a name in PLAIN. Then prints a port
+with HTTP/2 over TLS for each name in FRAMES, in alphabetical order.
 """
 
 import socket

@@ -1,10 +1,10 @@
-"""Serves pages over TLS as `localhost`, with a certificate that only a thief of another host's key makes.
+"""Serves pages over TLS as `localhost`, with a certificate forged with another host's stolen key.
 
     forged_server.py WAY CERTIFICATE KEY
 
-CERTIFICATE: of the other host, PEM. KEY: its private scalar, in hex. WAY:
-    child  signed with that key, below that certificate
-    root   signed with that key, in the name of the certificate's issuer
+CERTIFICATE: the other host's, PEM. KEY: its private scalar in hex. WAY:
+    child  signed with that key, issued by that certificate
+    root   signed with that key, with the certificate's issuer as its issuer
     own    the certificate itself
 Prints its port, then a line for each request.
 """

@@ -1,6 +1,6 @@
-"""A server of gRPC: grpc_server.py [CERTIFICATE KEY]. Prints its port. Without a certificate it speaks in the clear.
+"""A gRPC server: grpc_server.py [CERTIFICATE KEY]. Prints its port. Without a certificate there is no TLS.
 
-Messages are plain bytes. Each method answers with what it got, as its name says.
+Messages are plain bytes. Each method answers with the received bytes, in the way that its name tells.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""An HTTP/2 server in the clear that breaks the rules: the path of a request says how. Prints its port.
-
-Each case is what is sent in answer to a request, by section of RFC 9113. "/ok" and "/waiting" are answered in order. With `one-stream`, a connection has one stream at a time.
+"""An HTTP/2 server without TLS that breaks the rules. The path of a request chooses the case. Prints its port.
+Each case is the bytes of an answer, by section of RFC 9113. "/ok" and "/waiting" get correct answers. With the argument
+`one-stream`, a connection allows one stream at a time.
 """
 
 import socket
@@ -21,7 +21,7 @@ END_STREAM, END_HEADERS, PADDED, ACK = 1, 4, 8, 1
 
 
 def literal(name, value):
-    """A field without Huffman coding and without the tables, so that any byte can stand in it."""
+    """A field without Huffman coding and tables, so that it may contain any byte."""
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
@@ -134,7 +134,7 @@ CASES = {
     "flood-priority": lambda s: frame(PRIORITY, 0, s, b"\0\0\0\3\x10") * 20000,
     "flood-unknown": lambda s: frame(0xBE, 0, s, b"") * 20000,
     "flood-reset": lambda s: reset(s, 8) * 20000,
-    # In order, though unusual
+    # Correct, but unusual
     "ok": lambda s: head(s) + data(s),
     "waiting": lambda s: head(s) + data(s),
     "half-close": lambda s: head(s) + data(s) + b"half-close",
@@ -147,7 +147,7 @@ CASES = {
     "unknown-setting": lambda s: setting(0x99, 1) + head(s) + data(s),
     "ping": lambda s: frame(PING, 0, 0, b"12345678") + head(s) + data(s),
     "trailers": lambda s: head(s) + data(s, flags=0) + head(s, literal(b"x", b"y"), END_HEADERS | END_STREAM),
-    # A server, or a network, that is gone without a word.
+    # A server or a network that fails silently.
     "silence": lambda s: b"silence",
     "smallest-window": lambda s: setting(4, 0) + head(s) + data(s),
 }
@@ -160,7 +160,7 @@ seen = set()
 
 def answer(path, stream):
     name = path.strip("/")
-    # Refuses the first request of its kind, in ways that say that it was not processed.
+    # Refuses the first request for each path, in a way that shows that the request was not processed.
     if name.startswith("once-"):
         if name not in seen:
             seen.add(name)
@@ -190,7 +190,7 @@ def serve(connection):
             frames = answer(fields[":path"], int.from_bytes(start[5:], "big"))
             print(fields[":path"], flush=True)
             if frames.endswith(b"half-close"):
-                # Time for another request to wait for this stream's end.
+                # Gives another request time to begin its wait for this stream's end.
                 time.sleep(0.5)
                 connection.sendall(frames.removesuffix(b"half-close"))
                 connection.shutdown(socket.SHUT_WR)

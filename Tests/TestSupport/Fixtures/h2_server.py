@@ -1,21 +1,21 @@
-"""An HTTP/2 server that ends streams and connections in the ways of RFC 9113. A request's path says how.
+"""An HTTP/2 server that ends streams and connections in the ways of RFC 9113. A request's path chooses the way.
 
     h2_server.py [CERTIFICATE KEY] [--streams N]
 
-Prints its port, then `N METHOD PATH`, `N goaway CODE`, `N reset CODE`, `N ping` and `N closed`, where N is the connection. Each answer
-is the number of its connection. Without CERTIFICATE it speaks in the clear. A connection that begins with `release` instead
-of the preface lets all requests for /hold go.
+Prints its port, then `N METHOD PATH`, `N goaway CODE`, `N reset CODE`, `N ping` and `N closed`, where N is the
+connection's number. Each answer's body is this number. Without CERTIFICATE there is no TLS. A connection that begins with
+`release` instead of the preface has all requests for /hold answered.
 
-    /hold      waits
-    /hold-back answers its head, and waits
-    /goaway    the first time: takes no stream above the lowest one that waits
-    /bye       answers, and takes no further stream
-    /close     answers, and closes the connection a moment later without a word
+    /hold      waits for `release`
+    /hold-back sends the answer's head, then waits
+    /goaway    the first time: sends GOAWAY with the number of the lowest waiting stream
+    /bye       answers, and accepts no further stream
+    /close     answers, and closes the connection a moment later without GOAWAY
     /lower     allows one stream at a time from now on
     /deaf      answers, and reads nothing more
     /large     has 32 MiB
     /early     answers 413 at once, with END_STREAM
-    /early-0   the same, and RST_STREAM(NO_ERROR) behind it
+    /early-0   the same, followed by RST_STREAM(NO_ERROR)
 """
 
 import argparse
@@ -51,7 +51,7 @@ class Connection:
         self.h2.initiate_connection()
         if options.streams is not None:
             self.h2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: options.streams})
-        # Streams that wait, and the number of bytes of others that wait for their windows.
+        # Streams that wait for `release`, and for other streams the number of bytes that wait for the window.
         self.held, self.unsent = {}, {}
         self.ends = False
 

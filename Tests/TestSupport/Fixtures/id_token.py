@@ -1,8 +1,8 @@
-"""Signs an id token as a server would, or as somebody would who is none.
+"""Signs an id token as a server would, or forges one.
 
     id_token.py '{"algorithm": "RS256", "forgery": null, "claims": {…}}'    # prints {"jwks": …, "token": …}
 
-The claims are taken as they are. Keys are made for each call.
+The claims are used unchanged. Keys are made for each call.
 """
 
 import base64

@@ -1,12 +1,12 @@
-"""Authorization servers with a path in their issuers, of Authlib or idpyoidc, each with an API, on a free loopback port.
+"""Authorization servers by Authlib or idpyoidc with paths in their issuers, each with an API, on a free loopback port.
 
     issuer_server.py authlib|idpyoidc TOKEN-SECONDS [DOCUMENTS]
 
 Prints its port. The API /api/FORM names the issuer /FORM/tenant, whose metadata is at one of three addresses: FORM is
 oauth (RFC 8414), inserted or appended (OpenID Connect). Consent is given at once. /test/targets lists all requests.
 
-With DOCUMENTS, Authlib's clients are client ID metadata documents with private_key_jwt. The folder has the content of each https address,
-under the last segment of its path.
+With DOCUMENTS, Authlib's clients are client ID metadata documents with private_key_jwt. The file for an https address
+in that folder is named after the last segment of the address's path.
 """
 
 import json
@@ -26,7 +26,7 @@ from starlette.routing import Route
 kind, seconds = sys.argv[1], int(sys.argv[2])
 documents = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
 METHODS = ["private_key_jwt"] if documents else ["none"]
-os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"  # http, on loopback
+os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"  # allows http
 listener = socket.socket()
 listener.bind(("127.0.0.1", 0))
 url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -39,7 +39,7 @@ targets = []
 
 
 class Authlib:
-    """https://docs.authlib.org: a framework of its own, with public clients, PKCE, registration, rotation and iss."""
+    """https://docs.authlib.org, with public clients, PKCE, registration, rotation and iss."""
 
     def __init__(self, issuer):
         from authlib.oauth2.rfc6749 import AuthorizationServer, OAuth2Request, JsonRequest, grants
@@ -214,7 +214,7 @@ class Idpyoidc:
         from idpyoidc.server.oidc.registration import Registration
 
         class KeylessRegistration(Registration):
-            # idpyoidc 5.0.0 looks up the keys of every client, for a line of its log.
+            # idpyoidc 5.0.0 looks up the keys of every client, only to log them.
             def do_client_registration(self, request, client_id, **more):
                 self.upstream_get("attribute", "keyjar").add_symmetric(client_id, secrets.token_urlsafe(32))
                 return super().do_client_registration(request, client_id, **more)

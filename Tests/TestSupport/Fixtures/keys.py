@@ -1,4 +1,4 @@
-"""Makes keys and checks what was signed with them, with a library that is not ours.
+"""Makes keys and checks signatures made with them, by a third-party library.
 
     keys.py make KIND [FORMAT]                    # a private key: rsa2048, rsa1024, p256, p384, p521, ed25519; pem, jwk
     keys.py verify '{"token": …, "key": …, "algorithms": […]}'     # {"header": …, "claims": …}, or it fails
@@ -27,7 +27,7 @@ TYPES = {"rsa": jwk.RSAKey, "p": jwk.ECKey, "ed": jwk.OKPKey}
 
 
 def read(text):
-    """A JWK, a PEM or a shared secret."""
+    """Reads a JWK, a PEM or a shared secret."""
     if text.lstrip().startswith("{"):
         return jwk.import_key(json.loads(text))
     if "-----BEGIN" not in text:

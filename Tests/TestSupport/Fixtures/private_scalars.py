@@ -2,13 +2,13 @@
 
     private_scalars.py PROGRAM ARGUMENT…
 
-The program prints lines of `KIND BASE64`, a certificate each, and `done`. Every 32 bytes of its writable memory that could
-be random, at any address and in both byte orders, are multiplied with the curve's generator. Where that gives a
-certificate's public key, they are its private key; where it gives the first half of a certificate's signature, they are
-the nonce of that signature, from which the signer's key follows. Prints a JSON object of how often each was found.
+The program prints a line `KIND BASE64` for each certificate, then `done`. Every 32 bytes of its writable memory that
+look random, at any address and in both byte orders, are multiplied with the curve's generator. If the result is a
+certificate's public key, the bytes are its private key. If it is the first half of a certificate's signature, they are
+the signature's nonce, which reveals the signer's key. Prints a JSON object with the number of each.
 
-A line `process PID` has another process searched instead, and after `keys FILE` the last private key found is written
-there in hex.
+After a line `process PID`, that process is searched instead. After `keys FILE`, the last private key found is written
+to FILE in hex.
 """
 
 import base64
@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 
-# The runs of bytes that a random number can stand in, and each place in one.
+# Runs of 32 bytes or more without three zero bytes in a row, which may hold a random number.
 RUN = re.compile(rb"(?:[^\0]|\0(?!\0\0)){32,}", re.DOTALL)
 HIGH = bytes(range(0x80))
 
@@ -33,7 +33,7 @@ encoded = ctypes.create_string_buffer(33)
 
 
 def abscissa(scalar):
-    """The x of scalar · G. EC_POINT_mul(3), EC_POINT_point2oct(3), compressed."""
+    """The x coordinate of scalar · G, by EC_POINT_mul(3) and EC_POINT_point2oct(3), compressed."""
     crypto.BN_bin2bn(scalar, 32, number)
     assert crypto.EC_POINT_mul(group, point, number, None, None, context) == 1
     crypto.EC_POINT_point2oct(group, point, 2, encoded, 33, context)
@@ -41,7 +41,7 @@ def abscissa(scalar):
 
 
 def elements(der):
-    """The contents of the elements in DER."""
+    """Yields the contents of the elements in DER."""
     while der:
         size, start = der[1], 2
         if size & 0x80:
@@ -52,7 +52,7 @@ def elements(der):
 
 
 def could_be_random(window):
-    """One in ten thousand random numbers is not taken for one."""
+    """Whether the bytes look random. Misses one in ten thousand random numbers."""
     return len(window.translate(None, HIGH)) >= 6 and len(set(window)) >= 24
 
 
@@ -69,7 +69,7 @@ def memory(pid):
                     yield piece
                     start += len(piece)
             except OSError:
-                pass  # A running process has unmapped it meanwhile.
+                pass  # The running process has unmapped these pages.
 
 
 options = {}

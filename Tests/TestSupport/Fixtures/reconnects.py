@@ -2,9 +2,9 @@
 
     reconnects.py PORT CLIENTS HOW [REQUEST]
 
-HOW is `close` or `reset`: how a connection ends. REQUEST is sent first, with \\r and \\n written as such. Each client has a
-loopback address of its own, so that it takes no ports from others. Prints the number of connections each second. Ends with
-the process that started it.
+HOW ends a connection: `close` or `reset`. REQUEST, with \\r and \\n as escapes, is sent first. Each client has its own
+loopback address, so that clients do not take ports from each other. Prints the number of connections each second. Ends
+when the parent process ends.
 """
 
 import ctypes

@@ -1,9 +1,9 @@
-"""Asks a TLS server for pages, as a Python program that knows nothing of its certificate, and trusts SSL_CERT_FILE.
+"""Gets pages from a TLS server by Python's own certificate checks. Trusts SSL_CERT_FILE.
 
     tls_names.py CHAIN KEY HOST…
 
-Serves CHAIN with KEY on loopback, asks it for each HOST, with the strict checks of Python 3.13, and prints a line each:
-the page, or why there is none.
+Serves CHAIN with KEY on loopback, and gets a page for each HOST with the strict checks of Python 3.13. Prints one line
+for each HOST: the page, or the error.
 """
 
 import http.server

@@ -1,6 +1,6 @@
-"""A person at a browser, as far as the server's pages want one: logs in as ada and says yes, or no.
+"""A person at a browser, as far as the server's pages need one: logs in as ada, and allows or denies the request.
 
-    person.py authorize URL [deny]       # prints the address that the browser is sent back to
+    person.py authorize URL [deny]       # prints the address to which the server redirects the browser
     person.py device URI CODE [deny]
 """
 
@@ -28,7 +28,7 @@ def form(response, button, **fields):
 
 
 def follow(response):
-    """As far as this server goes."""
+    """Follows redirects on this server. Returns the first address elsewhere, or the last answer."""
     while response.is_redirect:
         address = urljoin(response.url, response.headers["Location"])
         if not address.startswith(HOME):

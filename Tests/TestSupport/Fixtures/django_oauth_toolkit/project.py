@@ -3,7 +3,7 @@
     FOLDER=/tmp/x python project.py      # makes the database, a user and the clients
     FOLDER=/tmp/x gunicorn project:application
 
-Everything it writes is in FOLDER. Clients and the user have fixed names and secrets: this is for loopback only.
+All written files are in FOLDER. Clients and the user have fixed names and secrets, for loopback only.
 """
 
 import json
@@ -16,7 +16,7 @@ FOLDER = os.environ["FOLDER"]
 
 
 def signing_key():
-    """What id tokens are signed with; made by the first who asks."""
+    """The key that signs id tokens. The first call makes it."""
     file = os.path.join(FOLDER, "key.pem")
     if not os.path.exists(file):
         from cryptography.hazmat.primitives import serialization
@@ -118,7 +118,7 @@ from oauth2_provider.views import DeviceAuthorizationView  # noqa: E402
 
 @csrf_exempt
 def api(request):
-    """401 with a challenge unless the token is good, else what arrived, as JSON."""
+    """Answers the received request as JSON, or 401 with a challenge if the token is invalid."""
     body = request.body.decode("latin-1")
     valid, grant = get_oauthlib_core().verify_request(request, scopes=["read"])
     if not valid:
@@ -142,7 +142,7 @@ def api(request):
 
 
 def tokens(request):
-    """How many tokens there are: what a test asks behind the proxy's back."""
+    """Numbers of tokens, for tests, which request them without the proxy."""
     access, refresh = get_access_token_model(), get_refresh_token_model()
     return JsonResponse(
         {
@@ -155,14 +155,14 @@ def tokens(request):
 
 @csrf_exempt
 def forget(request):
-    """Makes every access token invalid, refresh tokens stay: what an administrator or a crash may do."""
+    """Makes every access token invalid but keeps refresh tokens, as an administrator or a crash may do."""
     get_access_token_model().objects.update(expires="2000-01-01T00:00:00Z")
     return HttpResponse(status=204)
 
 
 @csrf_exempt
 def revoke(request):
-    """Revokes every refresh token, and with it its access token: what a user or an administrator may do."""
+    """Revokes every refresh token with its access token, as a user or an administrator may do."""
     for token in get_refresh_token_model().objects.filter(revoked=None):
         token.revoke()
     return HttpResponse(status=204)
@@ -170,7 +170,7 @@ def revoke(request):
 
 @csrf_exempt
 def device_authorization(request):
-    """The toolkit's, with the port that this server got: a setting can't know it."""
+    """The toolkit's view, with this server's port in the answer, which no setting can know."""
     response = DeviceAuthorizationView.as_view()(request)
     if response.status_code != 200:
         return response

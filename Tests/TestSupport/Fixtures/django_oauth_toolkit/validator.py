@@ -1,4 +1,4 @@
-"""What the server says about who signed in."""
+"""Claims about the signed-in user."""
 
 from oauth2_provider.oauth2_validators import OAuth2Validator
 

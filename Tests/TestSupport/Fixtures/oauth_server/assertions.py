@@ -1,7 +1,7 @@
-"""A token endpoint by authlib that knows its one client by a signed assertion, which it takes only once.
+"""A token endpoint by authlib. Its one client authenticates by signed assertions, each of which is accepted once.
 
-Settings: `client`, its identifier; `key`, its public JWK; `audience`, the URL that assertions are for: `endpoint` or `issuer`,
-which is the server's root. A client that is refused gets 403 and an empty body, and tokens are of the type `bEaReR`.
+Settings: `client`, the client's identifier; `key`, its public JWK; `audience`, the required audience: `endpoint` or
+`issuer`, which is the server's root. A refused client gets 403 and an empty body. The token type is `bEaReR`.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""A token endpoint and an API that both want DPoP (RFC 9449), checked with joserfc.
+"""A token endpoint and an API that both require DPoP (RFC 9449), checked by joserfc.
 
-The token endpoint wants a nonce that it gives with `use_dpop_nonce`, and gives another one with each answer. The API does
-the same; /rotate throws its nonce away, so that the next request meets `use_dpop_nonce`. A proof is taken once.
-Settings: `life` of access tokens in seconds; `refresh`: whether it gives refresh tokens.
+The token endpoint requires a nonce, which it sends with `use_dpop_nonce`, and replaces with each answer. The API does
+the same. /rotate drops the API's nonce, so that the next request gets `use_dpop_nonce`. Each proof is accepted once.
+Settings: `life`, the lifetime of access tokens in seconds; `refresh`, whether to issue refresh tokens.
 """
 
 import base64
@@ -14,7 +14,7 @@ import time
 from joserfc import jws, jwt
 from joserfc.jwk import import_key
 
-# An RSA key in the header takes more than the 512 bytes that are allowed there.
+# An RSA key in the header needs more than the 512 bytes that joserfc allows by default.
 jws.JWSRegistry.max_header_length = 2048
 ALGORITHMS = ["ES256", "ES384", "EdDSA", "Ed25519", "RS256", "PS256"]
 
@@ -41,7 +41,7 @@ class Judge:
         self.nonces = {"token": secrets.token_urlsafe(8), "api": secrets.token_urlsafe(8)}
 
     def check(self, request, role, access_token=None):
-        """The thumbprint of the proof's key. RFC 9449, section 4.3, in its order."""
+        """Checks a proof in the order of RFC 9449, section 4.3. Returns the thumbprint of its key."""
         fields = request.headers.get_all("DPoP") or []
         if len(fields) != 1:
             raise Refused("%d DPoP fields" % len(fields))

@@ -1,7 +1,7 @@
-"""Grants that show something: RFC 7523, RFC 8693, GitHub's Apps. JWTs are judged by joserfc.
+"""Grants that present an assertion or a token: RFC 7523, RFC 8693, GitHub Apps. joserfc checks JWTs.
 
-It is strict: each `jti` is good once, an assertion lives for an hour at most, and is for the token endpoint's URL alone.
-The setting `keys` is a JWK set: whose assertions are taken.
+Strict: each `jti` is accepted once, and an assertion must live for at most an hour and have the token endpoint's URL as
+its only audience. The setting `keys` is the JWK set of accepted issuers.
 """
 
 import base64
@@ -28,11 +28,11 @@ class Judge:
         self.root, self.note = root, note
         self.keys = settings["keys"]
         self.jtis = set()
-        self.tokens = {}  # access token: (who, when it ends)
+        self.tokens = {}  # access token: (subject, expiry)
         self.count = 0
 
     def assertion(self, text, audience, longest):
-        """The header and the claims of an assertion whose signature is right."""
+        """Checks an assertion's signature and times. Returns its header and claims."""
         keys = jwk.KeySet.import_key_set(self.keys)
         key = keys.keys[0] if len(keys.keys) == 1 else keys
         try:
@@ -86,7 +86,7 @@ class Judge:
         raise Refusal(400, "unsupported_grant_type")
 
     def exchange(self, form):
-        """The subject's first letters say what becomes of it."""
+        """Exchanges a subject token. The first letters of the subject choose the outcome."""
         if not form.get("subject_token_type", "").startswith(URN + "token-type:"):
             raise Refusal(400, "invalid_request", "subject_token_type")
         subject = form["subject_token"]

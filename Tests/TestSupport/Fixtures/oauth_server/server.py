@@ -1,9 +1,9 @@
-"""An authorization server and the API behind it, which judge requests with libraries that are not ours.
+"""An authorization server and an API that check requests by third-party libraries.
 
     server.py grants|dpop|assertions FOLDER        # prints its port
 
-The first argument names the judge, a module beside this one; FOLDER/settings.json is for it. Each request that it judges is
-a line of FOLDER/log.jsonl before its answer is sent.
+The first argument names the judge, a module beside this one, which reads FOLDER/settings.json. Before each answer, the
+judge's findings about the request are a line of FOLDER/log.jsonl.
 """
 
 import http.server
