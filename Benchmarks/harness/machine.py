@@ -1,4 +1,4 @@
-"""What the kernel says: processes, their CPU time and memory, free ports, cores, and how busy others are."""
+"""The kernel's data: processes, their CPU time and memory, free ports, cores, and other programs' load."""
 
 import os
 import random
@@ -10,7 +10,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class BenchmarkError(Exception):
-    """Something that the person at the terminal can act on; its text is shown without a traceback."""
+    """An error that the user can correct. Its text is shown without a traceback."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class ProcessStat:
     pid: int
     parent: int
     started: int
-    """In ticks since boot: with the pid, a name that is never reused."""
+    """Start time in ticks since boot. With the pid, it identifies a process forever."""
     cpu_seconds: float
     """User and system time of the process and of the children it has waited for."""
 
@@ -29,7 +29,7 @@ def process_stat(pid):
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    fields = text[text.rindex(")") + 2 :].split()  # the name before may hold spaces and parentheses
+    fields = text[text.rindex(")") + 2 :].split()  # the program's name may contain spaces and parentheses
     return ProcessStat(
         pid=pid,
         parent=int(fields[1]),
@@ -45,7 +45,7 @@ def process_tree(root):
     for stat in filter(None, stats):
         children.setdefault(stat.parent, []).append(stat)
     tree = [stat for stat in stats if stat and stat.pid == root]
-    for stat in tree:  # grows while it is walked
+    for stat in tree:  # the loop also visits the appended children
         tree += children.get(stat.pid, [])
     return tree
 
@@ -81,7 +81,7 @@ def busy_seconds(cores):
 
 @dataclass(frozen=True)
 class Cores:
-    """Who runs where. Unpinned, all three are all the cores we may use."""
+    """Cores of each part. Without pinning, each part may use all cores."""
 
     load: frozenset
     origin: frozenset
@@ -107,7 +107,7 @@ def choose_cores(pin):
 
 
 def free_ports(count):
-    """Ports of 127.0.0.1 that nobody has, below those the kernel gives to outgoing connections."""
+    """Unused ports of 127.0.0.1, below those that the kernel gives to outgoing connections."""
     lowest_outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     candidates = list(range(10_000, max(lowest_outgoing, 11_000)))
     random.shuffle(candidates)

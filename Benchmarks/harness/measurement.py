@@ -1,4 +1,4 @@
-"""One sample: start a proxy, time it to its first answer, weigh it, load it, stop it."""
+"""One sample: starts a proxy, measures the time to its first answer and its memory, loads it, stops it."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ class Settings:
     seconds: int
     warmup: int
     noise_limit: float
-    """Cores' worth of CPU that others may use on our cores before a sample counts as noisy."""
+    """CPU time, in cores, that other programs may use on our cores before a sample counts as noisy."""
     retries: int
 
 
@@ -34,14 +34,14 @@ class Sample:
     p50_us: float | None = None
     p99_us: float | None = None
     proxy_cores: float | None = None
-    """Cores that the proxy kept busy: near 1.0 it was the bottleneck."""
+    """Number of cores that the proxy kept busy. Near 1.0, the proxy was the bottleneck."""
     foreign_cores: float | None = None
     noisy: bool = False
     failure: str = ""
 
 
 class Patience:
-    """The seconds that a whole run may spend on waiting for others to be quiet."""
+    """The seconds that a whole run may wait until other programs are quiet."""
 
     def __init__(self, seconds):
         self.left = seconds
@@ -56,7 +56,7 @@ class Patience:
 
 
 def answers_200(port, workload):
-    """Whether one small request gets its 200 now. Cheaper than `ask`: it is polled while a start is timed."""
+    """Whether one small request gets a 200 now. Cheaper than `ask`, because a start is measured by polling this."""
     request = f"GET {workload.target} HTTP/1.1\r\nHost: {workload.host}\r\nConnection: close\r\n\r\n"
     try:
         with socket.create_connection(("127.0.0.1", port), 5) as connection:
@@ -68,7 +68,7 @@ def answers_200(port, workload):
 
 
 def start(name, command, stage, probe, limit=20.0, pause=0.001):
-    """Starts a proxy and returns it with the milliseconds from there to its first 200 for `probe`."""
+    """Starts a proxy. Returns it, and the milliseconds until its first 200 for `probe`."""
     log = stage.directory / f"{name}.log"
     began = time.perf_counter()
     process = Process(command, stage.cores.proxy, log)
@@ -81,7 +81,7 @@ def start(name, command, stage, probe, limit=20.0, pause=0.001):
 
 
 def measure(peer, workload, probe, round_number, stage, settings, patience):
-    """A sample of one proxy under one workload. Wrong answers are in `Sample.failure`, and no exception."""
+    """Takes a sample of one proxy under one workload. Wrong answers are in `Sample.failure`, not exceptions."""
     sample = Sample(peer=peer.name, workload=workload.name, round=round_number)
     process, sample.start_ms = start(peer.name, peer.command(stage), stage, probe)
     try:
@@ -104,7 +104,7 @@ def measure(peer, workload, probe, round_number, stage, settings, patience):
 
 
 def load(sample, process, workload, stage, settings):
-    """Warms up, then measures between two looks at the clocks. A quieter sample taken before is kept."""
+    """Warms up, then measures the load. Keeps the earlier values in `sample` if they were quieter."""
     if settings.warmup:
         drive(stage.port(workload), workload, settings.warmup, stage.directory)
     tree, everything = process.tree(), process_tree(os.getpid())
@@ -113,7 +113,7 @@ def load(sample, process, workload, stage, settings):
     seen = drive(stage.port(workload), workload, settings.seconds, stage.directory)
     elapsed = time.perf_counter() - began
     proxy = cpu_seconds(tree) - proxy_before
-    own = cpu_seconds(everything) - own_before  # the load generator is in it: a child that we have waited for
+    own = cpu_seconds(everything) - own_before  # includes the load generator, a child that has been waited for
     foreign = max(0.0, busy_seconds(stage.cores.all) - busy_before - own) / elapsed
     sample.failure = seen.failures
     if sample.failure or (sample.foreign_cores is not None and sample.foreign_cores <= foreign):

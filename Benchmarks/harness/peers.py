@@ -1,4 +1,4 @@
-"""The proxies under test. Each gets the same requests, in absolute form, for the same two hosts."""
+"""The proxies under test. Each gets the same requests, in absolute form, for the same hosts."""
 
 import json
 import os
@@ -24,7 +24,7 @@ class HeimdallrProxy:
     def __init__(self, binary, threads=1, upstreams=2, settings="", more_upstreams=""):
         """
         threads: event loops.
-        upstreams: how many are configured; those beyond the two that are asked are never used.
+        upstreams: number of configured upstreams. All beyond two are never used.
         settings, more_upstreams: lines of YAML for `proxy` and for `upstreams`.
         """
         self.binary = Path(binary).resolve()
@@ -44,7 +44,7 @@ class HeimdallrProxy:
         return first_line(self.binary, "--version")
 
     def command(self, stage, single_process=False):
-        """`single_process`: to be counted by valgrind, which can't read our debug information, and makes handshakes slow."""
+        """`single_process`: for valgrind, which can't read our debug information, and makes handshakes slow."""
         binary, patience = self.binary, ""
         if single_process:
             binary = stage.directory / "heimdallr-proxy"
@@ -182,7 +182,7 @@ class Envoy:
 
 
 class Nginx:
-    """nginx with one worker and a fixed token: it can't fetch one, so it is the floor, not an alternative."""
+    """nginx with one worker and a fixed token. It can't fetch tokens, so it is a lower bound, not an alternative."""
 
     name = "nginx"
 

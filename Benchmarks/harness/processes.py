@@ -1,4 +1,4 @@
-"""Start and stop the programs of a run. Only what was started here is ever signalled, and by pid."""
+"""Starts and stops the programs of a run. Signals only processes started here, by pid."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ class Process:
         """Starts `command` on `cores`, with its output appended to the file `log`."""
         self.log = log
         ours = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, cores)  # inherited by the child: no wrapper that would cost start time
+        os.sched_setaffinity(0, cores)  # inherited by the child, without a wrapper, which would take start time
         try:
             with open(log, "ab") as output:
                 self._child = subprocess.Popen(
@@ -46,7 +46,7 @@ class Process:
         return DidNotStart("\n    ".join([what, *text]))
 
     def stop(self, patience=2.0):
-        """Asks the program to end, then ends it and every process that it left behind."""
+        """Sends SIGTERM to the program, then SIGKILL to all of its processes that are left."""
         tree = self.tree()
         if not self.has_ended():
             self._child.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""From samples to medians, ratios and Markdown."""
+"""Computes medians and ratios of samples, and writes them as Markdown."""
 
 import statistics
 from dataclasses import asdict
@@ -23,7 +23,7 @@ def median_of(samples, field):
 
 
 def summarise(samples, peers, workloads):
-    """Medians for each workload and peer; quiet samples only, where there are any."""
+    """Medians for each workload and peer, of quiet samples if there are any."""
     cells = {}
     for workload in workloads:
         for peer in peers:
@@ -53,7 +53,7 @@ def summarise(samples, peers, workloads):
 
 
 def ratios_of(rows, columns):
-    """Ours divided by each other peer's, for every column that both have."""
+    """Our values divided by those of each other peer, for every column that both have."""
     ours = rows.get(OURS, {})
     return {
         peer: {field: ours[field] / row[field] for field, _, _ in columns if ours.get(field) and row.get(field)}

@@ -1,4 +1,4 @@
-"""What every proxy is measured against: an nginx origin that wants a token, and the endpoint that issues it."""
+"""The servers for every proxy: an nginx origin that requires a token, and the endpoint that issues the token."""
 
 import os
 import secrets
@@ -11,7 +11,7 @@ from .installation import program
 from .machine import free_ports
 from .processes import Process, wait_until
 
-#: The names in the requests. Proxies map them to the origin, so no name service is involved.
+#: Host names in the requests. Proxies map them to the origin, so no DNS is involved.
 PLAIN_HOST = "plain.test"
 SECURE_HOST = "secure.test"
 HTTP2_HOST = "http2.test"
@@ -42,7 +42,7 @@ class Stage:
         self._processes = []
 
     def port(self, workload):
-        """The proxy's port for this workload: nginx and Envoy have one for each version of HTTP."""
+        """The proxy's port for this workload: nginx and Envoy have one port for each version of HTTP."""
         return self.proxy_http2_port if workload.streams else self.proxy_port
 
     def __enter__(self):
@@ -89,7 +89,7 @@ class Stage:
         )
 
     def nginx_preamble(self, name, master=True):
-        """The directives that origin and nginx peer have in common: one worker, no logs, files in our folder."""
+        """Directives of both the origin and the nginx peer: one worker, no logs, files in our folder."""
         folder = self.directory / name
         folder.mkdir(exist_ok=True)
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -116,7 +116,7 @@ http {{
     root {files}; default_type application/octet-stream;
     location = /1k {{ return 200 "{"k" * 1024}"; }}
     location = /10m {{ }}
-    # Asking an inner server makes nginx read the whole body before it answers.
+    # With an inner server, nginx reads the whole body before it answers.
     client_body_buffer_size 128k; proxy_http_version 1.1; proxy_pass_request_body off;
     proxy_set_header Connection ""; proxy_set_header Content-Length ""; proxy_set_header X-Length $request_length;
     location = /upload {{ proxy_pass http://drain; }}

@@ -1,4 +1,4 @@
-"""An origin that answers nobody until a given number of requests are there: so many connections stand at once."""
+"""An origin that answers no request until a given number have arrived, so that this number of connections is open."""
 
 import asyncio
 import ssl
@@ -6,13 +6,13 @@ import threading
 
 
 class WaitingOrigin:
-    """Two listeners on loopback, plain and TLS, on a thread of their own. A context manager."""
+    """Two listeners on loopback, plain and TLS, on a separate thread. A context manager."""
 
     def __init__(self, directory, ports):
         self.directory = directory
         self.plain_port, self.tls_port = ports
         self.crowd = 1
-        """Requests that are answered together; those that stand open count anew behind each answer."""
+        """Number of requests that are answered together. The count begins again after each answer."""
 
     def __enter__(self):
         self._loop = asyncio.new_event_loop()

@@ -1,4 +1,4 @@
-"""What is asked of each proxy, one checked request at a time (`ask`) and as load (`drive`)."""
+"""The requests to each proxy: one checked request (`ask`), or load (`drive`)."""
 
 import http.client
 import json
@@ -60,7 +60,7 @@ WORKLOADS = [
 
 
 def ask(port, workload):
-    """One request through the proxy. Returns None when the answer is right, else what is wrong with it."""
+    """Sends one request through the proxy. Returns None if the answer is right, otherwise its error."""
     if workload.streams:
         return ask_http2(port, workload)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
@@ -104,7 +104,7 @@ def ask_http2(port, workload):
 
 @dataclass(frozen=True)
 class Load:
-    """What wrk or h2load saw. Latencies in microseconds."""
+    """Results of wrk or h2load. Latencies are in microseconds."""
 
     requests: int
     seconds: float
@@ -114,7 +114,7 @@ class Load:
     failures: str
 
 
-#: The request is formatted once: no Lua runs per request.
+#: wrk formats the request once, so that no Lua runs for each request.
 LUA = """
 wrk.method = "%(method)s"
 wrk.path = "%(target)s"
@@ -132,7 +132,7 @@ end
 
 
 def drive(port, workload, seconds, directory):
-    """Loads the proxy with wrk or h2load for `seconds`, from the caller's cores."""
+    """Loads the proxy by wrk or h2load for `seconds`, on the caller's cores."""
     if workload.streams:
         return drive_http2(port, workload, seconds, directory)
     script = directory / f"{workload.name}.lua"
@@ -173,7 +173,7 @@ def drive(port, workload, seconds, directory):
 
 
 def drive_http2(port, workload, seconds, directory):
-    """h2load tells no percentiles."""
+    """Loads the proxy by h2load, which reports no percentiles."""
     body = directory / f"{workload.name}.body"
     body.write_bytes(b"u" * workload.upload_bytes)
     command = [program("h2load"), "-t1", f"-c{workload.connections}", f"-m{workload.streams}", f"-D{seconds}"]
