@@ -183,7 +183,7 @@ extension HTTP2Session {
         if ownResets > 0 {
             ownResets -= 1
         } else {
-            // libnghttp2 resets each stream whose rules the peer breaks, perhaps one after the other (CVE-2025-8671).
+            // A peer that breaks the rules on many streams makes libnghttp2 reset them all (CVE-2025-8671).
             budget.noteReset()
         }
     }

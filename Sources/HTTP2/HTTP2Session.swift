@@ -114,7 +114,7 @@ import Reactor
             unsafe nghttp2_session_get_remote_settings(handle, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
     }
 
-    /// Whether `request` may open a stream now. libnghttp2 would queue those above the limit, without a bound.
+    /// Whether `request` may open a stream now. libnghttp2 would queue requests above the limit, without a bound.
     public var canRequest: Bool {
         unsafe error == nil && lastHandled == nil && openStreams < peersMaxStreams
             && nghttp2_session_check_request_allowed(handle) != 0

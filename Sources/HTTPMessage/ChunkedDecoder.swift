@@ -3,13 +3,13 @@ import WireText
 /// Decodes the chunked coding (RFC 9112 7.1), strictly.
 ///
 /// - A size has 1 to 16 hexadecimal digits and is below 2^63. Nothing may precede it, and only extensions may follow.
-/// - Extensions must follow the grammar, without the "bad whitespace" that it tolerates. A line of more than 256 bytes,
-///   or more than 4 KiB of extensions in one body, is refused (CVE-2023-39326). Extensions are dropped (7.1.1).
+/// - Extensions must follow the grammar, but without its "bad whitespace". A line of more than 256 bytes, or more than
+///   4 KiB of extensions in one body, is refused (CVE-2023-39326). Extensions are dropped (7.1.1).
 /// - Lines end in CRLF. A bare LF or CR is refused everywhere (CVE-2025-22871).
 /// - Trailers are syntax-checked like the fields of a head, with at most 32 fields and 8 KiB. Forbidden ones are
 ///   dropped, see `TrailerRules`.
 public struct ChunkedDecoder: Sendable {
-    /// Offsets are into the `bytes` of the call.
+    /// Result of a call. Offsets refer to the call's `bytes`.
     public enum Step: Sendable, Equatable {
         /// All bytes were read; more must follow.
         case needMore(consumed: Int)

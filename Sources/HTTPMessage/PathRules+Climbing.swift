@@ -4,7 +4,7 @@ extension PathRules {
     /// Limit of decodings. A path that still changes after them is refused.
     private static let maxDecodings = 5
 
-    /// Whether some server could resolve the path to a place outside the folder to which the path is appended:
+    /// Whether some server could resolve the path to a place outside its base folder. The path then has one of:
     ///
     /// - `..` as a segment, plain, escaped once or repeatedly, in overlong UTF-8 or as `%u002e`; also after an escaped
     ///   slash, or before text that some servers cut off: parameters (`..;x`), or an escaped question mark, hash, NUL
@@ -13,7 +13,7 @@ extension PathRules {
     ///   that Unicode normalization turns into dots or slashes (`%ef%bc%8e`);
     /// - a backslash, plain or escaped: some servers read it as a slash.
     ///
-    /// Unlike `isAmbiguous`, accepts `%2f`, `//` and `;`: both readings of such a path stay below the folder.
+    /// Unlike `isAmbiguous`, accepts `%2f`, `//` and `;`: both readings of such a path stay below that folder.
     /// - Parameter path: path, or path and query; the query is ignored.
     public static func climbs(_ path: Span<UInt8>) -> Bool {
         var end = 0
@@ -70,8 +70,8 @@ extension PathRules {
         }
     }
 
-    /// Overlong UTF-8 (RFC 3629, section 10), such as `%c0%ae` for a dot, or the former sequences of five and six
-    /// bytes.
+    /// Whether the path has overlong UTF-8 (RFC 3629, section 10), such as `%c0%ae` for a dot, or the former sequences
+    /// of five and six bytes.
     private static func isOverlong(_ path: [UInt8]) -> Bool {
         for (first, second) in zip(path, path.dropFirst()) {
             switch (first, second) {

@@ -5,7 +5,7 @@ import WireText
 /// One pass over the bytes, which may come in any pieces. Keeps ranges instead of copies, and is reused with `reset()`,
 /// so that a kept-alive connection allocates nothing. Not for concurrent use.
 ///
-/// Choices where RFC 9112 leaves one:
+/// Choices where RFC 9112 allows several:
 /// - One empty line before the request line is skipped (2.2), but no second one, and never a bare LF.
 /// - Lines end in CRLF only (2.2 would allow LF). Folded lines are refused (5.2). Field values have no control
 ///   characters but tab (RFC 9110 5.5); bytes above 0x7F pass.

@@ -3,12 +3,12 @@ import WireText
 /// The head of one response, parsed strictly, line by line from the status line to the blank line. An error becomes a
 /// 502, and the connection must not be used again.
 ///
-/// Choices where the RFCs leave one:
+/// Choices where the RFCs allow several:
 /// - Status codes are 100 to 599 (RFC 9110 15) and are followed by a space, even without a reason (RFC 9112 4).
 /// - `Transfer-Encoding: chunked` is the only transfer coding, for 1.1 only, and not with Content-Length (RFC 9112
 ///   6.1). A repeated Content-Length is refused even with equal values.
-/// - 1xx and 204 have no Transfer-Encoding (RFC 9112 6.1) and no Content-Length (RFC 9110 8.6). A `Content-Length: 0`,
-///   which servers do send with 204, is marked as not to be forwarded.
+/// - 1xx and 204 must have no Transfer-Encoding (RFC 9112 6.1) and no Content-Length (RFC 9110 8.6). The exception,
+///   `Content-Length: 0`, which some servers send with 204, is accepted but not forwarded.
 public struct ResponseHead: Sendable {
     /// The lines as received, CRLFs included.
     public private(set) var bytes: [UInt8] = []

@@ -69,8 +69,8 @@ public protocol ClientStream: AnyObject {
     /// new deadline replaces the old one, and so does a `write` that does not take all bytes.
     func setDeadline(after timeout: Timeout)
 
-    /// Does the same while the client need not send anything. If the server stops, its `drainIdleTimeout` applies
-    /// instead, if shorter.
+    /// Sets the same deadline while the client need not send anything. If the server stops, its `drainIdleTimeout`
+    /// applies when that is shorter.
     func setIdleDeadline(after timeout: Timeout)
 
     /// Wraps the byte stream in another one, such as TLS, which then carries the client's next requests.
@@ -140,7 +140,7 @@ public struct AnswerHead {
     public var framing: BodyFraming
     /// Whether another request may follow.
     public var keepsOpen: Bool
-    /// Whether the server made the answer, and no upstream. The server then adds a Date field.
+    /// Whether the answer comes from the server itself, not from an upstream. Such an answer gets a Date field.
     public var isOwn: Bool
 
     public init(_ status: Int, _ framing: BodyFraming = .none, keepsOpen: Bool = true, isOwn: Bool = false) {

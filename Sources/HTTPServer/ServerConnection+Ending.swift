@@ -3,8 +3,8 @@ import Reactor
 
 // The end of a client's connection, and its hand-over.
 extension ServerConnection {
-    /// Limit of bytes discarded after an early answer. A program that reads only after it has sent its whole request
-    /// thereby gets the answer.
+    /// Limit of bytes discarded after an early answer. Up to this limit, a program that reads only after sending its
+    /// whole request still gets the answer.
     private static let maxDiscarded = 64 << 20
     /// Time limit for a client to close after its last answer was sent.
     private static let lingerTimeout = Timeout(.seconds(2))
@@ -90,7 +90,7 @@ extension ServerConnection {
         if phase == .multiplexed, let multiplexed { multiplexed.endStreams() } else { close() }
     }
 
-    /// Ends the connection at once, because the server waits no longer.
+    /// Ends the connection at once, even in the middle of an answer.
     func stop() {
         if phase == .busy || phase == .multiplexed { stream.resetOnClose() }
         leave(.cutOff)

@@ -111,8 +111,8 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         if readiness.contains(.failed), !isOrderly { return leave() }
         if output.note(readiness), waits.forRoom || !output.isEmpty { flush() }
         guard phase != .closed, !readiness.isDisjoint(with: [.readable, .peerClosed]) else { return }
-        // The client has ended its side, but may still read. If the client is gone, the next write causes a reset.
-        // While there is nothing to write, the kernel's probes do.
+        // The client has ended its side, but may still read. If the client is gone, the next write, or else a probe
+        // by the kernel, causes a reset.
         if reader.input.note(readiness) {
             stream.probePeer()
             if phase == .busy { handler?.clientEnded() }

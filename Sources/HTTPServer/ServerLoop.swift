@@ -1,6 +1,6 @@
 import Reactor
 
-/// An HTTP server's share on one loop: listeners and clients' connections. Loop's thread only.
+/// The part of an HTTP server that runs on one loop: listeners and clients' connections. Loop's thread only.
 public final class ServerLoop {
     /// Shortest time between two checks of the clients' deadlines.
     private static let sweepInterval = Duration.milliseconds(50)
@@ -170,7 +170,7 @@ public final class ServerLoop {
         makeRoom()
     }
 
-    /// Ends the connections that have been idle longest, while new clients wait.
+    /// Closes the connections that were idle longest, if new clients wait.
     private func makeRoom() {
         guard !isDraining else { return }
         guard settings.whenFull == .wait else { return goOnReplacing() }
