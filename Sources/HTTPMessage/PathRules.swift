@@ -2,7 +2,7 @@ import WireText
 
 /// Rules for paths that hold for every upstream, whichever way its server reads a path.
 public enum PathRules {
-    /// Whether different servers may resolve the path differently, so that no rule for paths is safe. It then has one of:
+    /// Whether servers may resolve the path differently, so that no rule for paths is safe. Such a path has one of:
     ///
     /// - `.` or `..` as a segment, an empty segment (`//`); one slash at the end is fine;
     /// - `;` (parameters, which some servers cut off), a backslash, raw controls, spaces and bytes beyond ASCII;
