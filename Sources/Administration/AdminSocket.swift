@@ -66,7 +66,7 @@ public enum AdminSocket {
 
     /// Reason not to send a password to this socket: another user could replace it. `nil` if only this user or root may
     /// write to the socket's folder. Symbolic links are followed.
-    public static func strangersFault(folderOf path: String) -> String? {
+    public static func sharedFolderFault(folderOf path: String) -> String? {
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         guard let real = FileStatus(of: folder) else { return "its folder \(folder) does not exist or can't be read" }
         guard real.owner == geteuid() || real.owner == 0 else { return "its folder \(folder) belongs to another user" }

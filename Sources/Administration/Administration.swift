@@ -172,7 +172,7 @@ public final class Administration: Sendable {
         _ settings: AdministrationSettings, _ logger: Logger
     ) throws(AdministrationError) -> String {
         if let path = settings.socket {
-            if let fault = AdminSocket.strangersFault(folderOf: path) {
+            if let fault = AdminSocket.sharedFolderFault(folderOf: path) {
                 logger.warning(
                     "the command line will not use the admin socket: give it a folder that only its user may write to",
                     metadata: ["socket": "\(path)", "reason": "\(fault)"])

@@ -36,7 +36,7 @@ public struct Challenge: Sendable, Equatable {
 
     /// Whether a 401 with these fields rejects the token (RFC 6750, section 3.1; RFC 9449, section 7.1). There must be
     /// no challenge, or one of the token's scheme without an error or with `invalid_token`.
-    public static func refuseToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
+    public static func rejectsToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
         guard !values.isEmpty else { return true }
         return parse(values)?.contains { challenge in
             guard challenge.scheme == scheme else { return false }
@@ -46,7 +46,7 @@ public struct Challenge: Sendable, Equatable {
     }
 
     /// Whether a challenge of that scheme has the error `invalid_token`.
-    public static func sayInvalidToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
+    public static func hasInvalidTokenError(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
         (parse(values) ?? []).contains { $0.scheme == scheme && $0.value(of: "error") == "invalid_token" }
     }
 

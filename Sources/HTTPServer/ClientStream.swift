@@ -76,13 +76,13 @@ public protocol ClientStream: AnyObject {
     /// Wraps the byte stream in another one, such as TLS, which then carries the client's next requests.
     /// - Parameter make: receives the old stream, and the bytes read from it after the request's head.
     /// - Returns: `false` on failure. Then the stream can only be closed.
-    func layStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool
+    func wrapStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool
 
     /// Hands the byte stream over, for another protocol. The server counts the connection until `close`.
     /// - Parameter take: receives the stream, the bytes read after the request's head, and the unsent output. If it
     ///   throws, nothing changes.
     func handOver(
-        _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
+        _ take: (HandedOverStream, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
     ) throws(SystemError)
 }
 
@@ -128,7 +128,7 @@ public struct StreamProgress {
     /// Whether the client has ended its side. Earlier bytes may be unread, and the client may still read.
     public var hasClientEnded: Bool
     /// Whether all output was sent.
-    public var isOutputTaken: Bool
+    public var isOutputSent: Bool
     /// Whether no request may follow this one, because the server or its listener is ending.
     public var mustClose: Bool
 }
@@ -182,7 +182,7 @@ public enum Peeked: Sendable, Equatable {
 }
 
 /// A client's byte stream after a hand-over.
-public struct HandedOver {
+public struct HandedOverStream {
     public let stream: any ByteStream
     /// Whether the kernel has announced the client's end.
     public let isEnding: Bool

@@ -27,7 +27,7 @@ extension ServerConnection {
 
     // MARK: After the last answer
 
-    func closeBehindOutput() {
+    func closeAfterOutput() {
         guard !output.isEmpty else { return close() }
         phase = .closing
         scheduleFlush()
@@ -98,7 +98,7 @@ extension ServerConnection {
 
     // MARK: Hand-over
 
-    public func layStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool {
+    public func wrapStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool {
         guard phase == .busy, output.flush(to: stream) == 0 else { return false }
         var received = ByteBuffer()
         received.append(reader.input.buffer.bytes)
@@ -110,9 +110,9 @@ extension ServerConnection {
     }
 
     public func handOver(
-        _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
+        _ take: (HandedOverStream, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
     ) throws(SystemError) {
-        let client = HandedOver(stream: stream, isEnding: reader.input.isEnding, hasEnded: reader.input.hasEnded)
+        let client = HandedOverStream(stream: stream, isEnding: reader.input.isEnding, hasEnded: reader.input.hasEnded)
         try reader.input.buffer.withBytes { received throws(SystemError) in
             try output.buffer.withBytes { unsent throws(SystemError) in try take(client, received, unsent) }
         }

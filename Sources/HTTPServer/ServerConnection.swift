@@ -165,7 +165,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
             case .nothing:
                 if server.isEnding(listener) { drain() } else { waitForRequest() }
                 return
-            case .ended: return closeBehindOutput()
+            case .ended: return closeAfterOutput()
             case .failed: return leave()
             }
         }

@@ -31,7 +31,7 @@ public final class ServerLoop {
     private let makeHandler: (ServerConnection) -> any ClientStreamHandler
     private struct Acceptance {
         let admits: ((PeerCredentials?) -> Bool)?
-        let layStream: ((any ByteStream, Int) -> (any ByteStream)?)?
+        let wrapStream: ((any ByteStream, Int) -> (any ByteStream)?)?
         let failed: (SystemError) -> Void
     }
 
@@ -49,20 +49,20 @@ public final class ServerLoop {
     /// - Parameters:
     ///   - admits: checks the caller on a Unix socket. A caller that is not admitted is disconnected before anything is
     ///     read.
-    ///   - layStream: wraps each accepted stream in another one, such as TLS. If it returns `nil`, the connection is
-    ///     closed. Without `layStream` nothing is wrapped.
+    ///   - wrapStream: wraps each accepted stream in another one, such as TLS. If it returns `nil`, the connection is
+    ///     closed. Without `wrapStream` nothing is wrapped.
     ///   - acceptFailed: called at a limited rate when accepting fails, usually for lack of file descriptors. The
     ///     server then tries again.
     ///   - makeHandler: called for each connection.
     public init(
         _ settings: ServerSettings, on loop: EventLoop, admits: ((PeerCredentials?) -> Bool)? = nil,
-        layStream: ((any ByteStream, Int) -> (any ByteStream)?)? = nil,
+        wrapStream: ((any ByteStream, Int) -> (any ByteStream)?)? = nil,
         acceptFailed: @escaping (SystemError) -> Void,
         makeHandler: @escaping (ServerConnection) -> any ClientStreamHandler
     ) {
         self.settings = settings
         self.loop = loop
-        acceptance = Acceptance(admits: admits, layStream: layStream, failed: acceptFailed)
+        acceptance = Acceptance(admits: admits, wrapStream: wrapStream, failed: acceptFailed)
         self.makeHandler = makeHandler
         sweep = LoopTimer(on: loop) { [unowned self] in sweepDeadlines() }
         roomTimer = LoopTimer(on: loop) { [unowned self] in makeRoom() }
@@ -100,8 +100,8 @@ public final class ServerLoop {
     // MARK: Clients
 
     private func accept(_ socket: StreamSocket, _ listener: Int) {
-        guard let layStream = acceptance.layStream else { return serve(socket, listener: listener) }
-        guard let stream = layStream(socket, listener) else { return socket.close() }
+        guard let wrapStream = acceptance.wrapStream else { return serve(socket, listener: listener) }
+        guard let stream = wrapStream(socket, listener) else { return socket.close() }
         serve(stream, listener: listener)
     }
 

@@ -19,7 +19,7 @@ extension Heimdallr {
     func stored() async -> Result<TokenRecord?, TokenStoreError> {
         do {
             guard let record = try await store.load(client: recordName) else { return .success(nil) }
-            return .success(await exchange.takingUp(record))
+            return .success(await requests.takingUp(record))
         } catch {
             return .failure(Self.fault(error))
         }
@@ -69,7 +69,7 @@ extension Heimdallr {
     /// Saves a record. If another process has saved a later record, uses that record instead (`isSuperseded`).
     func save(_ record: TokenRecord) async -> (isSuperseded: Bool, fault: TokenStoreError?) {
         do {
-            try await store.save(exchange.completed(record), client: recordName)
+            try await store.save(requests.completed(record), client: recordName)
             return (false, nil)
         } catch {
             let fault = Self.fault(error)

@@ -59,7 +59,7 @@ extension Heimdallr {
     private func removeRecord() async throws {
         guard look({ $0.grant.enrolment != nil }) else { return try await store.remove(client: recordName) }
         let record = apply { $0.record(nil, $1) }
-        try await store.save(exchange.completed(record), client: recordName)
+        try await store.save(requests.completed(record), client: recordName)
     }
 
     func tokensInMemory() -> (refreshToken: Secret?, accessToken: Secret?, expiresIn: Duration?, revision: UInt64) {

@@ -12,7 +12,7 @@ public final class Heimdallr: Sendable {
     package let recordName: String
     let authenticator: any ResourceRequestAuthenticator
     let store: any OAuthAccessTokenStore
-    let exchange: TokenExchange
+    let requests: TokenRequests
     let issuerKeys: IssuerKeys
     /// Admits one task at a time to the store's record.
     let gate: TokenRequestLimiter
@@ -75,9 +75,9 @@ public final class Heimdallr: Sendable {
         gate = TokenRequestLimiter(.one, clock: clock)
         certificate = configuration.certificate
         self.onTokenRequest = onTokenRequest
-        exchange = TokenExchange(
+        requests = TokenRequests(
             configuration, credentials, grant, parser, LimitedHTTPClient(httpClient, limiter), clock)
-        issuerKeys = IssuerKeys(directory: exchange.directory)
+        issuerKeys = IssuerKeys(directory: requests.directory)
         let policy = TokenPolicy(
             defaultExpiresIn: configuration.defaultExpiresIn, defaultTokenType: configuration.defaultTokenType,
             treatAsBearer: configuration.treatAsBearer, requestedScope: configuration.scope)
@@ -90,7 +90,7 @@ public final class Heimdallr: Sendable {
             caller.triesUnasked = false
             callers = CallerClients(
                 CallerClients.Blueprint(
-                    name: name, authenticator: authenticator, exchange: exchange, issuerKeys: issuerKeys,
+                    name: name, authenticator: authenticator, requests: requests, issuerKeys: issuerKeys,
                     clock: clock, settings: caller, onTokenRequest: onTokenRequest), grant: grant)
         } else {
             callers = nil
@@ -108,14 +108,14 @@ public final class Heimdallr: Sendable {
         recordName = name
         authenticator = blueprint.authenticator
         store = OAuthAccessTokenMemoryStore()
-        var exchange = blueprint.exchange
-        exchange.grant = grant
-        exchange.parser = parser
-        self.exchange = exchange
+        var requests = blueprint.requests
+        requests.grant = grant
+        requests.parser = parser
+        self.requests = requests
         issuerKeys = blueprint.issuerKeys
         clock = blueprint.clock
         gate = TokenRequestLimiter(.one, clock: clock)
-        certificate = blueprint.exchange.configuration.certificate
+        certificate = blueprint.requests.configuration.certificate
         onTokenRequest = { report in
             asked(report)
             blueprint.onTokenRequest?(report)
@@ -245,7 +245,7 @@ public final class Heimdallr: Sendable {
             }
         case .enrol(let enrolment):
             // Under the lock, so that no token is used with the server or client of another token.
-            exchange.enroller?.use(enrolment)
+            requests.enroller?.use(enrolment)
         case .resave(let record): Task.detached { [self] in await resave(record) }
         case .emit(let kind): broadcast.send(HeimdallrEvent(client: name, kind: kind))
         }

@@ -123,15 +123,15 @@ extension Heimdallr {
     public func status() -> HeimdallrStatus {
         let now = clock.now()
         var status = look {
-            $0.status(client: name, grantType: exchange.grant.type, loginMethod: exchange.grant.loginMethod, now: now)
+            $0.status(client: name, grantType: requests.grant.type, loginMethod: requests.grant.loginMethod, now: now)
         }
-        let facts = exchange.trace.facts
-        status.issuer = exchange.configuration.issuer
-        status.enrolment = exchange.enroller?.report
+        let facts = requests.trace.facts
+        status.issuer = requests.configuration.issuer
+        status.enrolment = requests.enroller?.report
         status.lastAddress = facts.address
         status.ambiguousEncoding = facts.ambiguousEncoding
         if let callers { status.note(callers.overview, now: now) }
-        if status.expiresIn != nil { status.noteScope(wanted: exchange.configuration.scope) }
+        if status.expiresIn != nil { status.noteScope(wanted: requests.configuration.scope) }
         return status
     }
 }

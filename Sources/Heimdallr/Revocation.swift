@@ -83,7 +83,7 @@ extension Heimdallr {
         if locally { return await forget(.forgotten) }
         guard held.refreshToken != nil || held.accessToken != nil else { return await forget(.nothingHeld) }
         let endpoint: Result<String, DiscoveryFault>
-        do throws(DiscoveryFault) { endpoint = .success(try await exchange.directory.url(.revocation)) } catch {
+        do throws(DiscoveryFault) { endpoint = .success(try await requests.directory.url(.revocation)) } catch {
             endpoint = .failure(error)
         }
         if case .failure(.missing) = endpoint { return LogoutReport(result: .noEndpoint, isForgotten: false) }
@@ -128,9 +128,9 @@ extension Heimdallr {
         do throws(TokenEndpointFault) {
             let url: String
             do throws(DiscoveryFault) { url = try endpoint.get() } catch { throw .discovery(error) }
-            let request = try await exchange.authenticated(
+            let request = try await requests.authenticated(
                 [FormParameter("token", token), FormParameter("token_type_hint", hint)])
-            _ = try await exchange.answer(to: request, at: url, hiding: secrets)
+            _ = try await requests.answer(to: request, at: url, hiding: secrets)
             return .revoked
         } catch {
             guard case .refused(let refusal) = error, refusal.code.rawValue == "unsupported_token_type" else {

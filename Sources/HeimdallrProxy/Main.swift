@@ -11,7 +11,7 @@ enum Main {
         _ = LibcurlGlobal.removedVariables
         // If the command line can't be read, `check` would run as `serve`.
         guard let arguments = ProcessArguments.all else {
-            Complaint.error(
+            ErrorOutput.error(
                 "the command line can't be read, because /proc is not mounted here: mount -t proc proc /proc")
             ProcessHygiene.end(ExitStatus.failure.rawValue)
         }
@@ -56,7 +56,7 @@ enum ExitStatus: Int32 {
     case failure = 1
     case usage = 2
     /// `status` shows a degraded proxy, or `why` a request that would be refused.
-    case unwell = 3
+    case problemReported = 3
     /// EX_CONFIG of sysexits.h.
     case badConfiguration = 78
     /// `exec` found the program but can't run it, as in shells and env(1).
@@ -73,7 +73,7 @@ enum ExitStatus: Int32 {
 
     /// Prints the fault, then returns the same as `error`.
     func error(_ fault: String) -> ExitCode {
-        Complaint.error(fault)
+        ErrorOutput.error(fault)
         return error
     }
 }

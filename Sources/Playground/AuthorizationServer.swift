@@ -50,7 +50,7 @@ struct AuthorizationServer: Sendable {
         case "refresh_token": return try refresh(try form.required("refresh_token"), requested: form["scope"], now: now)
         case "authorization_code": return try exchange(form, now: now)
         case "urn:ietf:params:oauth:grant-type:device_code":
-            let granted = try signIns.exchangeDevice(try form.required("device_code"), now: now)
+            let granted = try signIns.redeemDevice(try form.required("device_code"), now: now)
             return issue(nextFamily(), granted, now: now)
         default: throw .unsupportedGrantType
         }

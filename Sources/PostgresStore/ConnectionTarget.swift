@@ -31,15 +31,15 @@ struct ConnectionTarget: Sendable {
     init(_ text: Secret, anchors: String?, _ libpq: Libpq.Table) throws(TokenStoreError) {
         var given = try Self.parse(text, libpq)
         guard given["service"] == nil else {
-            throw Self.misfit("`service` is not supported: write host, dbname and user")
+            throw Self.fault("`service` is not supported: write host, dbname and user")
         }
         hosts = try Self.hosts(&given)
         password = given.removeValue(forKey: "password").map { Secret($0) }
         if given["user"] == nil { given["user"] = Self.systemUser() }
-        guard let user = given["user"] else { throw Self.misfit("write `user=…`") }
+        guard let user = given["user"] else { throw Self.fault("write `user=…`") }
         if given["dbname"] == nil { given["dbname"] = user }
         let timeout = given.removeValue(forKey: "connect_timeout").map { Int($0) ?? -1 }
-        guard timeout ?? 0 >= 0 else { throw Self.misfit("`connect_timeout` must be a number of seconds") }
+        guard timeout ?? 0 >= 0 else { throw Self.fault("`connect_timeout` must be a number of seconds") }
         connectTimeout = .seconds(min(timeout ?? 0, 3600) == 0 ? 4 : min(timeout ?? 4, 60))
         let mode = given["sslmode"] ?? (hosts.allSatisfy(\.isUnixSocket) ? "disable" : "verify-full")
         let defaults = [
@@ -61,13 +61,13 @@ struct ConnectionTarget: Sendable {
     private static func parse(_ text: Secret, _ libpq: Libpq.Table) throws(TokenStoreError) -> [String: String] {
         var plain = text.revealed
         while let last = plain.utf8.last, last == 0x0A || last == 0x0D || last == 0x20 { plain.removeLast() }
-        guard !plain.isEmpty, !plain.utf8.contains(0) else { throw misfit("it is empty") }
+        guard !plain.isEmpty, !plain.utf8.contains(0) else { throw fault("it is empty") }
         var message: UnsafeMutablePointer<CChar>?
         let parsed = unsafe libpq.call.PQconninfoParse(plain, &message)
         if let message = unsafe message { unsafe libpq.call.PQfreemem(message) }
         guard let parsed = unsafe parsed else {
             // libpq's message would quote the string.
-            throw misfit(
+            throw fault(
                 "libpq can't read it: write `host=… dbname=… user=… password=…`, values with spaces in single quotes, or "
                     + "`postgresql://user:password@host/dbname`, with %XX for special characters")
         }
@@ -84,7 +84,7 @@ struct ConnectionTarget: Sendable {
         return given
     }
 
-    private static func misfit(_ text: String) -> TokenStoreError {
+    private static func fault(_ text: String) -> TokenStoreError {
         TokenStoreError("store.connection: \(text)", kind: .misconfigured)
     }
 
@@ -96,19 +96,19 @@ struct ConnectionTarget: Sendable {
         let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"))
         let count = max(names.count, addresses.count)
         guard count > 0 else {
-            throw misfit("write `host=…`: a name, or the folder of the server's Unix socket, such as /run/postgresql")
+            throw fault("write `host=…`: a name, or the folder of the server's Unix socket, such as /run/postgresql")
         }
         guard count <= 16, names.isEmpty || addresses.isEmpty || names.count == addresses.count,
             ports.count <= 1 || ports.count == count
-        else { throw misfit("`host`, `hostaddr` and `port` have to list the same number of servers, 16 at most") }
+        else { throw fault("`host`, `hostaddr` and `port` have to list the same number of servers, 16 at most") }
         var hosts: [Host] = []
         for index in 0..<count {
             let address = addresses.isEmpty || addresses[index].isEmpty ? nil : addresses[index]
             let name = names.isEmpty || names[index].isEmpty ? address : names[index]
-            guard let name else { throw misfit("`host` has an empty entry") }
+            guard let name else { throw fault("`host` has an empty entry") }
             var port = ports.isEmpty ? "5432" : ports[ports.count == 1 ? 0 : index]
             if port.isEmpty { port = "5432" }
-            guard let number = Int(port), (1...65535).contains(number) else { throw misfit("`port` must be 1-65535") }
+            guard let number = Int(port), (1...65535).contains(number) else { throw fault("`port` must be 1-65535") }
             hosts.append(Host(name: name, address: address, port: port))
         }
         return hosts
@@ -136,7 +136,7 @@ struct ConnectionTarget: Sendable {
         guard options["sslmode"]?.hasPrefix("verify") == true, let anchors = options["sslrootcert"],
             anchors != "system", !FileSystem.exists(anchors)
         else { return }
-        throw Self.misfit(
+        throw Self.fault(
             "\(anchors) does not exist, and the server's certificate is checked against it: name a file in `sslrootcert` "
                 + "or `tls.ca_file`, or install ca-certificates")
     }

@@ -12,7 +12,7 @@ extension OAuthAccessTokenPostgresStore {
         try target.checkFiles()
         let sql = PostgresSchema.sql(role: role)
         let limit = settings.answerTime * 4
-        try await judging(isStart: true) {
+        try await convertingFaults(isStart: true) {
             try await session.perform(within: limit) { link, deadline in try link.run(script: sql, by: deadline) }
         }
     }
@@ -56,7 +56,7 @@ extension OAuthAccessTokenPostgresStore {
     public func report() async throws -> Report {
         try await open()
         let newLocation = try await newLocation()
-        return try await judging(isStart: true) {
+        return try await convertingFaults(isStart: true) {
             let space = PostgresLink.Value.text(settings.space)
             let about = try await run(
                 "SELECT current_setting('server_version'), (SELECT max(version)::bigint FROM heimdallr.version),"
@@ -96,17 +96,17 @@ extension OAuthAccessTokenPostgresStore: MovableTokenStore {
         try await open()
         engine.isMoving.store(true, ordering: .relaxed)
         guard alone, !session.isPolling else { return }
-        let isAlone = try await judging { try await run(Statements.useAlone, [.text(settings.space)]).flag(0, 0) }
-        if !isAlone { throw MovedStore.inUse(location) }
+        guard try await convertingFaults({ try await run(Statements.useAlone, [.text(settings.space)]).flag(0, 0) })
+        else { throw MovedStore.inUse(location) }
     }
 
     package func newLocation() async throws -> String? {
-        try await judging { try await run(Statements.newLocation, [.text(settings.space)]).text(0, 0) }
+        try await convertingFaults { try await run(Statements.newLocation, [.text(settings.space)]).text(0, 0) }
     }
 
     package func setNewLocation(_ location: String?) async throws {
         let values: [PostgresLink.Value] = [.text(settings.space), location.map { .text($0) } ?? .null]
-        try await judging { _ = try await run(Statements.setNewLocation, values) }
+        try await convertingFaults { _ = try await run(Statements.setNewLocation, values) }
     }
 }
 
@@ -117,7 +117,7 @@ extension OAuthAccessTokenPostgresStore: PendingLoginStore {
     public func putPending(_ content: Secret, key: String, life: Duration) async throws {
         let name = names.pending(key)
         let sealed = try sealing.seal(content, for: "pending", name)
-        try await judging {
+        try await convertingFaults {
             let values: [PostgresLink.Value] = [
                 .text(settings.space), .bytes(name), .bytes(sealed), .integer(max(0, life.microseconds)),
             ]
@@ -130,7 +130,7 @@ extension OAuthAccessTokenPostgresStore: PendingLoginStore {
 
     public func takePending(key: String) async throws -> Secret? {
         let name = names.pending(key)
-        return try await judging {
+        return try await convertingFaults {
             let rows = try await run(Statements.takePending, [.text(settings.space), .bytes(name)])
             guard let sealed = rows.bytes(0, 0) else { return nil }
             return try sealing.open(sealed, for: "pending", name)

@@ -75,7 +75,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     func open() async throws {
         try target.checkFiles()
         session.listen()
-        try await judging(isStart: true) {
+        try await convertingFaults(isStart: true) {
             guard let found = try await run(Statements.schema).integer(0, 0) else {
                 throw PostgresFault(kind: .refused("42P01"), text: "heimdallr.version is empty")
             }
@@ -107,7 +107,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     public func lease(client: String) async throws -> (any TokenStoreLease)? { try await records.lease(client: client) }
 
     public func names(of client: String) async throws -> [String] {
-        try await judging {
+        try await convertingFaults {
             let rows = try await run(Statements.names, [.text(settings.space), .text(client)])
             return (0..<rows.count).compactMap { rows.text($0, 0) }.filter { RecordName.client(of: $0) == client }
         }

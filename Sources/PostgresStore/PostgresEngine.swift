@@ -32,7 +32,7 @@ final class PostgresEngine: SharedRecordEngine {
 
     func read(client: String) async throws -> SharedRow {
         try check(client)
-        return try await judging {
+        return try await convertingFaults {
             let answer = try await run(Statements.read, [.text(settings.space), .text(client)])
             var row = row(answer, of: client)
             if case .others(let left) = row.mark, left <= .zero { row.mark = .none }
@@ -47,7 +47,7 @@ final class PostgresEngine: SharedRecordEngine {
             .text(owner), .integer(time.microseconds), .integer(session.isInGrace ? 0 : 1),
             .integer(isMoving.load(ordering: .relaxed) ? 1 : 0),
         ]
-        return try await judging {
+        return try await convertingFaults {
             for _ in 0..<2 {
                 let answer = try await run(Statements.mark, values)
                 guard answer.rows.count > 0 else {
@@ -65,7 +65,7 @@ final class PostgresEngine: SharedRecordEngine {
         let values: [PostgresLink.Value] = [
             .text(settings.space), .text(client), .text(owner), .text(names.channel), .text(names.text(for: client)),
         ]
-        try await judging { _ = try await run(Statements.unmark, values) }
+        try await convertingFaults { _ = try await run(Statements.unmark, values) }
     }
 
     func swap(client: String, revision: UInt64, for record: TokenRecord?) async throws -> UInt64? {
@@ -73,7 +73,7 @@ final class PostgresEngine: SharedRecordEngine {
         guard revision < UInt64(Int64.max) - 1 else {
             throw TokenStoreError("the revision of the record of \(client) is too large", kind: .unreadable)
         }
-        return try await judging {
+        return try await convertingFaults {
             if revision == 0 { try await make(client) }
             let reading = try await freshReading()
             let next = max(revision + 1, min(record?.revision ?? 0, UInt64(Int64.max) - 1))
@@ -154,8 +154,8 @@ final class PostgresEngine: SharedRecordEngine {
 }
 
 /// Turns faults of the database into errors of the store.
-func judging<Value>(isStart: Bool = false, _ body: () async throws -> Value) async throws -> Value {
+func convertingFaults<Value>(isStart: Bool = false, _ body: () async throws -> Value) async throws -> Value {
     do {
         return try await body()
-    } catch let fault as PostgresFault { throw isStart ? fault.storeError : fault.lateError }
+    } catch let fault as PostgresFault { throw isStart ? fault.storeError : fault.runtimeError }
 }

@@ -46,7 +46,7 @@ struct PostgresFault: Error, Sendable, Equatable {
     }
 
     /// The store's error in a running proxy: always `.unreachable`. The proxy never bypasses a store that others share.
-    var lateError: TokenStoreError {
+    var runtimeError: TokenStoreError {
         var error = storeError
         error.kind = .unreachable
         return error

@@ -24,7 +24,7 @@ struct ListenerChange: Sendable {
     /// - Throws: `ListenError`, after closing the listeners opened so far.
     init(
         from former: [ProxyPlan.Listener], of before: Configuration = Configuration(), to configuration: Configuration,
-        lastNumber: Int, _ way: ListenWay
+        lastNumber: Int, _ way: ListenInput
     ) throws(ProxyServer.ListenError) {
         self.lastNumber = lastNumber
         var left = former

@@ -3,7 +3,7 @@ import Glibc
 import Reactor
 
 /// Input of all functions that open listeners.
-struct ListenWay {
+struct ListenInput {
     let loops: Int
     /// Listening sockets from the service manager (sd_listen_fds(3)).
     let passed: [PassedSocket]
@@ -20,7 +20,7 @@ extension ProxyServer {
     /// - Returns: one array for each resolved address, with one socket per loop.
     /// - Throws: `ListenError`, after closing all sockets.
     static func open(
-        _ address: ListenAddress, name: String, _ passed: inout PassedSockets, _ way: ListenWay
+        _ address: ListenAddress, name: String, _ passed: inout PassedSockets, _ way: ListenInput
     ) throws(ListenError) -> [[ListeningSocket]] {
         var opened: [[ListeningSocket]] = []
         do throws(ListenError) {
@@ -64,14 +64,14 @@ extension ProxyServer {
     }
 
     /// Binds one socket per loop, all to the port of the first. For port 0, the kernel chose that port.
-    private static func open(_ address: SocketAddress, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
+    private static func open(_ address: SocketAddress, _ way: ListenInput) throws(ListenError) -> [ListeningSocket] {
         try collect(way.loops, address) { earlier throws(SystemError) in
             try ListeningSocket.open(earlier.first?.address ?? address, sharesPort: way.loops > 1)
         }
     }
 
     /// Binds the path once. All loops accept from this socket.
-    private static func open(path: String, mode: UInt16, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
+    private static func open(path: String, mode: UInt16, _ way: ListenInput) throws(ListenError) -> [ListeningSocket] {
         try collect(way.loops, SocketAddress(.unix(path: path))) { earlier throws(SystemError) in
             guard let first = earlier.first else { return try ListeningSocket.open(path: path, mode: mode) }
             return try first.duplicate()

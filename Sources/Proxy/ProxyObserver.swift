@@ -27,7 +27,7 @@ public struct ProxyObserver: Sendable {
 
     /// Called for wrong passwords of `proxy.users`, at most once in ten seconds per source. `user` is `nil` for an
     /// unknown name. `count` is the number of wrong passwords since the last call for this source.
-    public var userGuessed: @Sendable (_ peer: String, _ user: String?, _ count: Int) -> Void = { _, _, _ in }
+    public var userFailed: @Sendable (_ peer: String, _ user: String?, _ count: Int) -> Void = { _, _, _ in }
 
     /// Returns how a person signs in for the OAuth client of this name.
     public var signIn: @Sendable (String) -> SignInHint = { client in

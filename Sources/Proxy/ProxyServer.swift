@@ -97,7 +97,7 @@ public final class ProxyServer: Sendable {
         let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
         let directory = try await Self.directory(configuration, users, observer)
         self.loops = loops
-        let way = ListenWay(loops: loops.count, passed: passed)
+        let way = ListenInput(loops: loops.count, passed: passed)
         let change = try ListenerChange(from: [], to: configuration, lastNumber: 0, way)
         for listener in change.listeners { own.add(listener.bound) }
         self.own = own
@@ -137,7 +137,7 @@ public final class ProxyServer: Sendable {
         let change = try ListenerChange(
             from: former.plan.listeners, of: former.plan.configuration, to: configuration,
             lastNumber: former.lastNumber,
-            ListenWay(loops: loops.count, passed: passed))
+            ListenInput(loops: loops.count, passed: passed))
         let plan = ProxyPlan(
             configuration: configuration, clients: clients, observer: observer,
             routes: RouteTable(configuration.upstreams), layout: MetricsLayout(configuration), own: own,

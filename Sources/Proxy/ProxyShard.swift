@@ -42,7 +42,7 @@ final class ProxyShard {
         rules = RuleSet(plan, former: nil, exchanges: exchanges, loop: loop)
         let server = ServerLoop(
             ServerSettings(plan.configuration.proxy), on: loop,
-            layStream: { [unowned self] in secure($0, listener: $1) },
+            wrapStream: { [unowned self] in secure($0, listener: $1) },
             acceptFailed: { [unowned self] in observer.acceptFailed($0) },
             makeHandler: { [unowned self] in Forwarder($0, shard: self) })
         for (listener, socket) in zip(plan.listeners, sockets) {

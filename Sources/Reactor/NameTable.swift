@@ -10,7 +10,7 @@ struct NameTable<Asker> {
         /// Concurrent look-ups of names with the same last two labels.
         var slotsOfZone = 32
         /// Concurrent look-ups of names that clients choose.
-        var slotsOfStrangers = 96
+        var slotsOfClientNames = 96
         /// Names that wait for a slot.
         var queue = 256
         /// Questions that wait for answers, in total.
@@ -29,7 +29,7 @@ struct NameTable<Asker> {
 
     private struct Work {
         var isRunning: Bool
-        var isStrange: Bool
+        var isFromClient: Bool
         var askers: [UInt64: Asker] = [:]
     }
 
@@ -46,9 +46,9 @@ struct NameTable<Asker> {
     init(_ limits: Limits = Limits()) { self.limits = limits }
 
     /// - Parameters:
-    ///   - isStrange: whether a client chose the name.
+    ///   - isFromClient: whether a client chose the name.
     ///   - asker: returned by `finish`, unless `leave` was called with `id`.
-    mutating func ask(_ name: String, isStrange: Bool, id: UInt64, asker: Asker, now: LoopTime) -> Reply {
+    mutating func ask(_ name: String, isFromClient: Bool, id: UInt64, asker: Asker, now: LoopTime) -> Reply {
         if let found = known[name] {
             if now < found.until { return .known(found.answer) }
             known[name] = nil
@@ -57,10 +57,10 @@ struct NameTable<Asker> {
         let isNew = work[name] == nil
         if isNew {
             guard work.count - running < limits.queue else { return .refused }
-            work[name] = Work(isRunning: false, isStrange: isStrange)
-        } else if !isStrange, work[name]?.isRunning == false {
+            work[name] = Work(isRunning: false, isFromClient: isFromClient)
+        } else if !isFromClient, work[name]?.isRunning == false {
             // A name that the configuration chose may use slots that clients' names may not.
-            work[name]?.isStrange = false
+            work[name]?.isFromClient = false
         }
         work[name]?.askers[id] = asker
         askers += 1
@@ -86,7 +86,7 @@ struct NameTable<Asker> {
         guard let done = work[name], done.isRunning else { return ([], []) }
         work[name] = nil
         running -= 1
-        if done.isStrange { runningStrangers -= 1 }
+        if done.isFromClient { runningStrangers -= 1 }
         let zone = Self.zone(of: name)
         runningByZone[zone, default: 1] -= 1
         if runningByZone[zone] == 0 { runningByZone[zone] = nil }
@@ -107,14 +107,14 @@ struct NameTable<Asker> {
 
     private func hasSlot(for name: String) -> Bool {
         guard let asked = work[name], running < limits.slots else { return false }
-        if asked.isStrange, runningStrangers >= limits.slotsOfStrangers { return false }
+        if asked.isFromClient, runningStrangers >= limits.slotsOfClientNames { return false }
         return runningByZone[Self.zone(of: name), default: 0] < limits.slotsOfZone
     }
 
     private mutating func begin(_ name: String) {
         work[name]?.isRunning = true
         running += 1
-        if work[name]?.isStrange == true { runningStrangers += 1 }
+        if work[name]?.isFromClient == true { runningStrangers += 1 }
         runningByZone[Self.zone(of: name), default: 0] += 1
     }
 

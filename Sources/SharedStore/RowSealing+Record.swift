@@ -40,7 +40,7 @@ extension RowSealing {
         }
         record.issuedAt = wall - age.components.seconds - 1
         record.expiresAt = max(record.issuedAt, record.issuedAt + life.components.seconds)
-        record.moments = .init(issuedAt: now - age, expiresAt: now - age + life, isReckoned: true)
+        record.moments = .init(issuedAt: now - age, expiresAt: now - age + life, isFromStore: true)
         return record
     }
 }

@@ -36,7 +36,7 @@ enum TLSFront {
             unsafe SSL_CTX_set_client_hello_cb(
                 context,
                 { tls, alert, _ in
-                    switch unsafe TLSFront.owner(of: tls)?.heardHello() {
+                    switch unsafe TLSFront.owner(of: tls)?.chooseContext() {
                     case .goOn, nil: return SSL_CLIENT_HELLO_SUCCESS
                     case .wait: return SSL_CLIENT_HELLO_RETRY
                     case .alert(let number):

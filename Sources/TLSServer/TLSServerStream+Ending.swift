@@ -26,7 +26,7 @@ extension TLSServerStream {
     }
 
     public func close() {
-        if wire.isEnding { leftBehind() }
+        if wire.isEnding { reportClientEnd() }
         report = nil
         switch phase {
         case .leaving, .closed: return
@@ -60,7 +60,7 @@ extension TLSServerStream {
     }
 
     /// Notes that the client has ended the connection, perhaps before its first byte.
-    func leftBehind() {
+    func reportClientEnd() {
         guard case .open = phase, let report else { return }
         self.report = nil
         report(received.map { .alert($0) } ?? .silent)

@@ -84,7 +84,7 @@ extension TLSServerStream {
     }
 
     /// Chooses the context by the ClientHello.
-    func heardHello() -> HelloAnswer {
+    func chooseContext() -> HelloAnswer {
         if case .awaited(let choose) = hello {
             guard readServerName() else { return .alert(SSL_AD_DECODE_ERROR) }
             switch choose(serverName) {
@@ -120,7 +120,7 @@ extension TLSServerStream {
             if isSent { sent = alert } else { received = alert }
             // Within one read, libssl would answer any number of attempts to renegotiate.
             if isSent, alert == .noRenegotiation { wire.isStopped = true }
-        case SSL3_RT_HANDSHAKE where !isSent: heardKeyUpdate()
+        case SSL3_RT_HANDSHAKE where !isSent: countKeyUpdate()
         default: break
         }
     }

@@ -144,7 +144,7 @@ import Reactor
         case .bytes: if count < limit { notice() }
         case .endOfStream, .failed:
             readEnd = step
-            leftBehind()
+            reportClientEnd()
             // After a short read, the reader waits for an edge. `notice` stands in for it.
             if count > 0 { notice() }
         }
@@ -172,7 +172,7 @@ import Reactor
     }
 
     /// Counts a message of the handshake protocol that arrives after the handshake.
-    func heardKeyUpdate() {
+    func countKeyUpdate() {
         guard case .open = phase else { return }
         silence += 1
         if silence > Self.maxSilence { wire.isStopped = true }

@@ -13,7 +13,7 @@ struct NameTableTests {
     private func ask(
         _ table: inout Table, _ name: String, _ id: UInt64, strange: Bool = false, at milliseconds: UInt64 = 0
     ) -> String {
-        switch table.ask(name, isStrange: strange, id: id, asker: "\(id)", now: Self.time(milliseconds)) {
+        switch table.ask(name, isFromClient: strange, id: id, asker: "\(id)", now: Self.time(milliseconds)) {
         case .known(.success): "found"
         case .known(.failure): "failed"
         case .pending(true): "begins"
@@ -61,7 +61,7 @@ struct NameTableTests {
     @Test func `names that hang leave places to other zones, and strangers' names to the configuration's`() {
         var limits = Table.Limits()
         limits.slots = 4
-        limits.slotsOfStrangers = 3
+        limits.slotsOfClientNames = 3
         limits.slotsOfZone = 2
         var table = Table(limits)
         #expect(ask(&table, "1.evil.test", 1, strange: true) == "begins")
@@ -80,7 +80,7 @@ struct NameTableTests {
     @Test func `strangers never have more than their part`() {
         var limits = Table.Limits()
         limits.slots = 4
-        limits.slotsOfStrangers = 2
+        limits.slotsOfClientNames = 2
         var table = Table(limits)
         #expect(ask(&table, "a.one", 1, strange: true) == "begins")
         #expect(ask(&table, "a.two", 2, strange: true) == "begins")

@@ -79,7 +79,7 @@ struct ModelEngine: SharedRecordEngine {
             revision: row.revision, accessToken: nil, issuedAt: 0, expiresAt: 0, refreshToken: nil)
         var record = row.record ?? (row.revision > 0 ? empty : nil)
         // As a store does that reckons by its own clock, and keeps more than whole seconds.
-        record?.moments?.isReckoned = true
+        record?.moments?.isFromStore = true
         if let moments = record?.moments {
             let wall = process.clock.wallClock()
             record?.issuedAt = wall - moments.issuedAt.duration(to: now).components.seconds - 1

@@ -80,7 +80,7 @@ final class EchoPeer: ReadinessHandler {
     /// Leaves the stream open when the client has ended.
     var stays = false
     /// Does not read.
-    var isDeaf = false
+    var cannotWrite = false
 
     init(_ stream: TLSServerStream, limit: Int) {
         self.stream = stream
@@ -91,7 +91,7 @@ final class EchoPeer: ReadinessHandler {
         if !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }
         if !readiness.isDisjoint(with: [.writable, .failed]) { canWrite = true }
         if readiness.contains(.peerClosed) { isEnding = true }
-        if !isDeaf { work() }
+        if !cannotWrite { work() }
     }
 
     func write(_ bytes: [UInt8]) {

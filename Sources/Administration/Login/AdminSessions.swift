@@ -7,7 +7,7 @@ final class AdminSessions: Sendable {
     static let lifetime = Duration.seconds(12 * 3600)
     private static let capacity = 64
     /// Limit of wrong tokens from an address in a minute. Further tokens are refused without a check.
-    static let patience = GuessLimit.patience
+    static let patience = FailedLoginLimit.patience
 
     private struct Session {
         var token: Secret
@@ -16,7 +16,7 @@ final class AdminSessions: Sendable {
 
     private struct State {
         var sessions: [String: Session] = [:]
-        var guesses = GuessLimit()
+        var guesses = FailedLoginLimit()
     }
 
     private let state = Mutex(State())
@@ -35,7 +35,7 @@ final class AdminSessions: Sendable {
     func judge(
         _ offered: Secret, expected: Secret, from address: String, now: ContinuousClock.Instant = .now
     ) -> Verdict {
-        let name = GuessLimit.name(address: address)
+        let name = FailedLoginLimit.name(address: address)
         return state.withLock { state in
             guard !state.guesses.isExhausted(name, now: now) else {
                 return .tooMany(unreported: state.guesses.refused(name, now: now))

@@ -32,7 +32,7 @@ package final class PendingLogins: Sendable {
 
     /// - Parameters:
     ///   - ticket: receives the outcome; an unknown ticket has no effect.
-    ///   - agreed: as for `Heimdallr.beginLogin(redirectURI:goesAtOnce:agreed:)`.
+    ///   - agreed: as for `Heimdallr.beginLogin(redirectURI:opensAtOnce:agreed:)`.
     /// - Returns: the URL for the browser, and the cookie that the browser has to bring back.
     package func beginAtBrowser(
         _ client: Heimdallr, redirectURI: String, ticket: String?, agreed: String? = nil
@@ -158,7 +158,7 @@ package final class PendingLogins: Sendable {
         _ client: Heimdallr, redirectURI: String
     ) async throws(LoginError) -> (ticket: String, url: String) {
         // Not at once: the URL is printed, and a person opens it later.
-        let login = try await client.beginLogin(redirectURI: redirectURI, goesAtOnce: false)
+        let login = try await client.beginLogin(redirectURI: redirectURI, opensAtOnce: false)
         let id = try openTicket(client.name)
         let attempt = attempt(login, client, cookie: nil, ticket: id)
         update { $0.add(attempt, now: $1) }

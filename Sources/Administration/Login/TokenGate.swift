@@ -25,7 +25,7 @@ struct TokenGate: Sendable {
             case .tooMany:
                 var response = ServerResponse.problem(
                     .tooManyGuesses, "Too many wrong tokens came from your address. Wait a minute, then try again.\n")
-                response.set("Retry-After", String(GuessLimit.window.components.seconds))
+                response.set("Retry-After", String(FailedLoginLimit.window.components.seconds))
                 return response
             }
         }

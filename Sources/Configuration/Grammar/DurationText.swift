@@ -4,7 +4,7 @@ package enum DurationText {
 
     /// Reads a duration such as `500ms`, `30s`, `5m` or `1h`.
     package static func read(_ text: String, _ range: ClosedRange<Duration>) throws(Fault) -> Duration {
-        do throws(Misfit) { return try Grammar.duration(range)(text) } catch { throw Fault(sentence: error.message) }
+        do throws(BadValue) { return try Grammar.duration(range)(text) } catch { throw Fault(sentence: error.message) }
     }
 
     /// Writes a duration for people, rounded up to seconds: `9m 58s`.

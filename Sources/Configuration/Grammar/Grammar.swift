@@ -7,47 +7,47 @@ enum Grammar {
         !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
     }
 
-    static func any(_ text: String) throws(Misfit) -> String { text }
+    static func any(_ text: String) throws(BadValue) -> String { text }
 
-    /// Returns the text if it fits, or throws the advice.
-    static func checked(_ text: String, _ fits: Bool, _ advice: @autoclosure () -> Misfit) throws(Misfit) -> String {
-        guard fits else { throw advice() }
+    /// Returns the text if it fits, or throws.
+    static func checked(_ text: String, _ fits: Bool, _ bad: @autoclosure () -> BadValue) throws(BadValue) -> String {
+        guard fits else { throw bad() }
         return text
     }
 
-    static func nonempty(_ text: String) throws(Misfit) -> String {
-        try checked(text, !text.isEmpty, Misfit("write a value that is not empty", quotes: false))
+    static func nonempty(_ text: String) throws(BadValue) -> String {
+        try checked(text, !text.isEmpty, BadValue("write a value that is not empty", quotes: false))
     }
 
     /// A path of a file or folder.
-    static func path(_ text: String) throws(Misfit) -> String {
+    static func path(_ text: String) throws(BadValue) -> String {
         guard text != "~", !text.hasPrefix("~/") else {
-            throw Misfit("write the full path: ~ is not expanded")
+            throw BadValue("write the full path: ~ is not expanded")
         }
         return try nonempty(text)
     }
 
-    static func boolean(_ text: String) throws(Misfit) -> Bool {
+    static func boolean(_ text: String) throws(BadValue) -> Bool {
         switch text {
         case "true", "True", "TRUE": true
         case "false", "False", "FALSE": false
-        default: throw Misfit("write true or false", fits: .boolean)
+        default: throw BadValue("write true or false", fits: .boolean)
         }
     }
 
     /// One of a fixed set of words.
-    static func word<T: RawRepresentable & CaseIterable>(_ text: String) throws(Misfit) -> T
+    static func word<T: RawRepresentable & CaseIterable>(_ text: String) throws(BadValue) -> T
     where T.RawValue == String {
         if let value = T(rawValue: text) { return value }
         let words = T.allCases.map(\.rawValue)
         let advice = Suggestion.nearest(to: text, among: words) ?? "one of \(words.joined(separator: ", "))"
-        throw Misfit("write \(advice)", fits: .words(words))
+        throw BadValue("write \(advice)", fits: .words(words))
     }
 
-    static func integer(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int {
-        { text throws(Misfit) in
+    static func integer(_ range: ClosedRange<Int>) -> (String) throws(BadValue) -> Int {
+        { text throws(BadValue) in
             guard let value = digits(text), range.contains(value) else {
-                throw Misfit(
+                throw BadValue(
                     "write a whole number from \(range.lowerBound) to \(range.upperBound)", fits: .integer(range))
             }
             return value
@@ -63,24 +63,24 @@ enum Grammar {
     // MARK: Durations and sizes
 
     /// `500ms`, `30s`, `5m`, `1h`.
-    static func duration(_ range: ClosedRange<Duration>) -> (String) throws(Misfit) -> Duration {
-        { text throws(Misfit) in try duration(text, range) }
+    static func duration(_ range: ClosedRange<Duration>) -> (String) throws(BadValue) -> Duration {
+        { text throws(BadValue) in try duration(text, range) }
     }
 
     /// A duration, or `off`, which gives `nil`.
-    static func durationOrOff(_ range: ClosedRange<Duration>) -> (String) throws(Misfit) -> Duration? {
-        { text throws(Misfit) in isOff(text) ? nil : try duration(text, range, orOff: true) }
+    static func durationOrOff(_ range: ClosedRange<Duration>) -> (String) throws(BadValue) -> Duration? {
+        { text throws(BadValue) in isOff(text) ? nil : try duration(text, range, orOff: true) }
     }
 
     private static func duration(
         _ text: String, _ range: ClosedRange<Duration>, orOff: Bool = false
-    ) throws(Misfit) -> Duration {
+    ) throws(BadValue) -> Duration {
         let off = orOff ? ", or off" : ""
         guard let value = milliseconds(text) else {
-            throw Misfit("write a duration such as 500ms, 30s, 5m or 1h\(off)", fits: .duration(range, orOff: orOff))
+            throw BadValue("write a duration such as 500ms, 30s, 5m or 1h\(off)", fits: .duration(range, orOff: orOff))
         }
         guard range.contains(value) else {
-            throw Misfit("write a duration from \(show(range.lowerBound)) to \(show(range.upperBound))\(off)")
+            throw BadValue("write a duration from \(show(range.lowerBound)) to \(show(range.upperBound))\(off)")
         }
         return value
     }
@@ -105,22 +105,23 @@ enum Grammar {
     }
 
     /// `64KiB`, `1MiB`, `2GiB`, `512B` or a bare number of bytes.
-    static func size(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int {
-        { text throws(Misfit) in try size(text, range) }
+    static func size(_ range: ClosedRange<Int>) -> (String) throws(BadValue) -> Int {
+        { text throws(BadValue) in try size(text, range) }
     }
 
     /// A size, or `off`, which gives `nil`.
-    static func sizeOrOff(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int? {
-        { text throws(Misfit) in isOff(text) ? nil : try size(text, range, orOff: true) }
+    static func sizeOrOff(_ range: ClosedRange<Int>) -> (String) throws(BadValue) -> Int? {
+        { text throws(BadValue) in isOff(text) ? nil : try size(text, range, orOff: true) }
     }
 
-    private static func size(_ text: String, _ range: ClosedRange<Int>, orOff: Bool = false) throws(Misfit) -> Int {
+    private static func size(_ text: String, _ range: ClosedRange<Int>, orOff: Bool = false) throws(BadValue) -> Int {
         let off = orOff ? ", or off" : ""
         guard let value = bytes(text) else {
-            throw Misfit("write a size such as 64KiB or 1MiB\(off)", fits: .size(range, orOff: orOff))
+            throw BadValue("write a size such as 64KiB or 1MiB\(off)", fits: .size(range, orOff: orOff))
         }
         guard range.contains(value) else {
-            throw Misfit("write a size from \(show(bytes: range.lowerBound)) to \(show(bytes: range.upperBound))\(off)")
+            let (least, most) = (show(bytes: range.lowerBound), show(bytes: range.upperBound))
+            throw BadValue("write a size from \(least) to \(most)\(off)")
         }
         return value
     }
@@ -146,29 +147,30 @@ enum Grammar {
 
     // MARK: HTTP
 
-    static func method(_ text: String) throws(Misfit) -> String {
+    static func method(_ text: String) throws(BadValue) -> String {
         guard ASCII.isToken(text) else {
-            throw Misfit("write an HTTP method such as GET", matching: "^[!#$%&'*+.^_`|~0-9A-Z-]+$")
+            throw BadValue("write an HTTP method such as GET", matching: "^[!#$%&'*+.^_`|~0-9A-Z-]+$")
         }
         guard text.utf8.allSatisfy({ !(0x61...0x7A).contains($0) }) else {
-            throw Misfit("methods are case-sensitive: write \(text.uppercased())")
+            throw BadValue("methods are case-sensitive: write \(text.uppercased())")
         }
         return try checked(
-            text, text != "CONNECT" && text != "TRACE", Misfit("CONNECT and TRACE never carry a token: leave them out"))
+            text, text != "CONNECT" && text != "TRACE",
+            BadValue("CONNECT and TRACE never carry a token: leave them out"))
     }
 
-    static func headerName(_ text: String) throws(Misfit) -> String {
+    static func headerName(_ text: String) throws(BadValue) -> String {
         try checked(
             text, ASCII.isToken(text),
-            Misfit("write a header name such as X-Api-Key", matching: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))
+            BadValue("write a header name such as X-Api-Key", matching: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))
     }
 
     /// A header name that is not in `others`, which are in lower case.
     /// - Parameter fault: text that follows the quoted name in the message.
-    static func headerName(_ text: String, not others: Set<String>, _ fault: String) throws(Misfit) -> String {
+    static func headerName(_ text: String, not others: Set<String>, _ fault: String) throws(BadValue) -> String {
         let name = try headerName(text)
         return try checked(
-            name, !others.contains(name.lowercased()), Misfit("\"\(name)\" \(fault)", quotes: false))
+            name, !others.contains(name.lowercased()), BadValue("\"\(name)\" \(fault)", quotes: false))
     }
 
     /// Names of fields of the connection and of message framing (RFC 9110, sections 6 to 8), in lower case.
@@ -182,50 +184,50 @@ enum Grammar {
     static func spelling(ofField name: String) -> String { name.lowercased().replacing("_", with: "-") }
 
     /// A field value (RFC 9110, section 5.5), without obsolete octets, and without spaces at its ends.
-    static func headerValue(_ text: String) throws(Misfit) -> String {
+    static func headerValue(_ text: String) throws(BadValue) -> String {
         guard ASCII.isFieldValue(text, allowingTabs: true) else {
-            throw Misfit("a header value can't hold line breaks or control characters", quotes: false)
+            throw BadValue("a header value can't hold line breaks or control characters", quotes: false)
         }
         let ends = [text.utf8.first, text.utf8.last]
         return try checked(
             text, !ends.contains(0x20) && !ends.contains(0x09),
-            Misfit("a header value can't begin or end with a space: remove it", quotes: false))
+            BadValue("a header value can't begin or end with a space: remove it", quotes: false))
     }
 
     // MARK: OAuth
 
     /// Scope tokens, separated by spaces (RFC 6749, section 3.3).
-    static func scopes(_ text: String) throws(Misfit) -> [String] {
+    static func scopes(_ text: String) throws(BadValue) -> [String] {
         let tokens = text.split(separator: " ").map(String.init)
         guard !tokens.isEmpty, tokens.allSatisfy({ isVisible($0) && !$0.contains("\"") && !$0.contains("\\") }) else {
-            throw Misfit(
+            throw BadValue(
                 "write scopes as in [read, write] or \"read write\", without \" and \\", matching: #"^[^"\\]+$"#)
         }
         return tokens
     }
 
     /// Printable ASCII with spaces, for client_id and other values (RFC 6749, appendix A).
-    static func printable(_ text: String) throws(Misfit) -> String {
+    static func printable(_ text: String) throws(BadValue) -> String {
         try checked(
             text, !text.isEmpty && text.utf8.allSatisfy { (0x20...0x7E).contains($0) },
-            Misfit("write printable ASCII characters", matching: "^[ -~]+$"))
+            BadValue("write printable ASCII characters", matching: "^[ -~]+$"))
     }
 
     /// A name that appears in logs, metrics, paths and file names.
-    static func name(_ text: String) throws(Misfit) -> String {
+    static func name(_ text: String) throws(BadValue) -> String {
         guard let first = text.utf8.first, ASCII.isAlphanumeric(first), text.utf8.count <= 64,
             text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._".utf8.contains($0) })
         else {
-            throw Misfit(
+            throw BadValue(
                 "write a name of letters, digits, dots, - and _", matching: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
         }
         return text
     }
 
     /// A Prometheus label name.
-    static func labelName(_ text: String) throws(Misfit) -> String {
+    static func labelName(_ text: String) throws(BadValue) -> String {
         try checked(
             text, Substitution.isName(text),
-            Misfit("write a label name of letters, digits and _", matching: Substitution.namePattern))
+            BadValue("write a label name of letters, digits and _", matching: Substitution.namePattern))
     }
 }

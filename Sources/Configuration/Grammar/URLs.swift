@@ -10,10 +10,10 @@ struct URLParts {
     var query: Substring?
     var fragment: Substring?
 
-    init(_ text: String, example: String) throws(Misfit) {
-        let advice = Misfit("write an absolute URL such as \(example)", matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+$"#)
+    init(_ text: String, example: String) throws(BadValue) {
+        let advice = BadValue("write an absolute URL such as \(example)", matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+$"#)
         guard !text.utf8.contains(0x20) else {
-            throw Misfit("write the URL without spaces; in a path, write %20 for a space")
+            throw BadValue("write the URL without spaces; in a path, write %20 for a space")
         }
         guard Grammar.isVisible(text), !text.utf8.contains(where: { "\"<>\\^`{|}".utf8.contains($0) }) else {
             throw advice
@@ -36,7 +36,7 @@ struct URLParts {
             userinfo = host[..<at]
             host = host[at...].dropFirst()
         }
-        guard let authority = try? Authority(parsing: String(host)) else { throw Grammar.portMisfit(host) ?? advice }
+        guard let authority = try? Authority(parsing: String(host)) else { throw Grammar.portFault(host) ?? advice }
         self.authority = authority
     }
 
@@ -44,14 +44,14 @@ struct URLParts {
     /// - Parameter query: advice about a query; `nil` if a query is allowed.
     init(
         web text: String, example: String, scheme: String = "an https:// URL", user: String = "", query: String? = nil
-    ) throws(Misfit) {
+    ) throws(BadValue) {
         try self.init(text, example: example)
-        guard self.scheme == "https" || self.scheme == "http" else { throw Misfit("write \(scheme)") }
-        guard userinfo == nil else { throw Misfit("write the URL without a user name\(user)", quotes: false) }
+        guard self.scheme == "https" || self.scheme == "http" else { throw BadValue("write \(scheme)") }
+        guard userinfo == nil else { throw BadValue("write the URL without a user name\(user)", quotes: false) }
         if let query, self.query != nil {
-            throw Misfit("write the URL without a query (from ? on)\(query)", quotes: query.isEmpty)
+            throw BadValue("write the URL without a query (from ? on)\(query)", quotes: query.isEmpty)
         }
-        guard fragment == nil else { throw Misfit("write the URL without a fragment (from # on)") }
+        guard fragment == nil else { throw BadValue("write the URL without a fragment (from # on)") }
     }
 
     /// Port to connect to.
@@ -60,7 +60,7 @@ struct URLParts {
 
 extension Grammar {
     /// The URL of an upstream.
-    static func upstreamURL(_ text: String) throws(Misfit) -> UpstreamURL {
+    static func upstreamURL(_ text: String) throws(BadValue) -> UpstreamURL {
         let parts = try URLParts(
             web: text, example: "https://api.example.com", user: "; the token comes from `client`", query: "")
         let scheme: UpstreamURL.Scheme = parts.scheme == "https" ? .https : .http
@@ -73,7 +73,7 @@ extension Grammar {
     }
 
     /// A token endpoint: a query is allowed, a fragment is not (RFC 6749, section 3.2).
-    static func endpoint(_ text: String) throws(Misfit) -> String {
+    static func endpoint(_ text: String) throws(BadValue) -> String {
         let parts = try URLParts(
             web: text, example: "https://idp.example.com/token", user: "; use `client_id` and `client_secret`")
         try checkEscapes(parts.path)
@@ -81,39 +81,39 @@ extension Grammar {
     }
 
     /// The next proxy: a URL, `environment` or `none`.
-    static func nextProxy(_ text: String) throws(Misfit) -> NextProxy {
+    static func nextProxy(_ text: String) throws(BadValue) -> NextProxy {
         switch text {
         case "none": return .none
         case "environment": return .environment
         default:
             // Messages do not quote the URL, because it may contain a password.
-            let advice = Misfit(
+            let advice = BadValue(
                 "write http://host:port, environment or none", quotes: false,
                 fits: .any([
                     .words(["none", "environment"]), .text(matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+:[0-9]+/?$"#),
                 ]))
             let parts: URLParts
-            do throws(Misfit) {
+            do throws(BadValue) {
                 parts = try URLParts(text, example: "")
             } catch {
-                throw error.fits == nil ? Misfit(error.message, quotes: false) : advice
+                throw error.fits == nil ? BadValue(error.message, quotes: false) : advice
             }
             guard parts.scheme == "http" || parts.scheme == "https" else { throw advice }
             guard parts.path.isEmpty || parts.path == "/", parts.query == nil, parts.fragment == nil else {
                 throw advice
             }
             guard parts.authority.port != nil else {
-                throw Misfit("write the port too, as in http://proxy.example.com:3128", quotes: false)
+                throw BadValue("write the port too, as in http://proxy.example.com:3128", quotes: false)
             }
             return .url(text)
         }
     }
 
     /// An absolute URI without a fragment (RFC 8707, section 2).
-    static func resource(_ text: String) throws(Misfit) -> String {
+    static func resource(_ text: String) throws(BadValue) -> String {
         try checked(
             text, isAbsoluteURI(text) && !text.utf8.contains(0x23),
-            Misfit(
+            BadValue(
                 "write an absolute URI without a fragment, such as https://api.example.com",
                 matching: #"^[A-Za-z][A-Za-z0-9+.-]*:[^#\s]+$"#))
     }
@@ -129,39 +129,39 @@ extension Grammar {
     static let absoluteURIs = ValueKind.text(matching: #"^[A-Za-z][A-Za-z0-9+.-]*:\S+$"#)
 
     /// A path prefix of whole segments.
-    static func pathPrefix(_ text: String) throws(Misfit) -> String {
-        guard text.hasPrefix("/") else { throw Misfit("write a path that starts with /", matching: "^/") }
+    static func pathPrefix(_ text: String) throws(BadValue) -> String {
+        guard text.hasPrefix("/") else { throw BadValue("write a path that starts with /", matching: "^/") }
         guard !text.contains("?"), !text.contains("#") else {
-            throw Misfit("write the path without ? and #; queries are not matched")
+            throw BadValue("write the path without ? and #; queries are not matched")
         }
         try checkPath(text[...])
         let segments = text.split(separator: "/")
         let kept = segments.prefix { $0 != "*" && $0 != "**" }
         return try checked(
             text, kept.count == segments.count,
-            Misfit("paths are prefixes already: write /\(kept.joined(separator: "/"))"))
+            BadValue("paths are prefixes already: write /\(kept.joined(separator: "/"))"))
     }
 
     /// Checks the characters of a path (RFC 3986, section 3.3). Refuses dot segments: requests with them never match.
-    private static func checkPath(_ path: Substring) throws(Misfit) {
+    private static func checkPath(_ path: Substring) throws(BadValue) {
         guard path.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._~!$&'()*+,;=:@%/".utf8.contains($0) }) else {
-            throw Misfit("percent-encode spaces and other special characters of a path")
+            throw BadValue("percent-encode spaces and other special characters of a path")
         }
         try checkEscapes(path)
         for segment in path.split(separator: "/") {
             let plain = segment.lowercased().split(separator: "%2e", omittingEmptySubsequences: false)
                 .joined(separator: ".")
-            guard plain != ".", plain != ".." else { throw Misfit("write the path without . and .. segments") }
+            guard plain != ".", plain != ".." else { throw BadValue("write the path without . and .. segments") }
         }
     }
 
     /// Checks that each % begins a percent-encoded octet.
-    static func checkEscapes(_ path: Substring) throws(Misfit) {
+    static func checkEscapes(_ path: Substring) throws(BadValue) {
         var rest = path.utf8
         while let percent = rest.firstIndex(of: 0x25) {
             rest = rest[percent...].dropFirst()
             guard rest.prefix(2).count == 2, rest.prefix(2).allSatisfy({ ASCII.hexValue($0) != nil }) else {
-                throw Misfit("write %25 for a literal %")
+                throw BadValue("write %25 for a literal %")
             }
         }
     }

@@ -113,12 +113,12 @@ struct AutoReader {
     }
 
     /// Reads the address of a client ID metadata document: https, with a path.
-    private static func document(_ text: String) throws(Misfit) -> String {
+    private static func document(_ text: String) throws(BadValue) -> String {
         let url = try Grammar.endpoint(text)
         let example = "write an https:// URL with a path, such as https://ops.example.com/heimdallr-proxy.json"
         guard url.hasPrefix("https://"), !url.contains("?"), let slash = url.dropFirst(8).firstIndex(of: "/"),
             url.index(after: slash) < url.endIndex
-        else { throw Misfit(example) }
+        else { throw BadValue(example) }
         return url
     }
 }

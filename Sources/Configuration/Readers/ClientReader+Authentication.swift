@@ -50,7 +50,7 @@ extension ClientReader {
         case .tlsClientAuth, .selfSignedTLSClientAuth:
             let advice = "\(method.rawValue) needs `tls: {cert_file: PATH, key_file: PATH}`"
             section.need("tls", for: location, saying: advice)
-            if section.has("tls"), !showsCertificate { section.error(location, advice) }
+            if section.has("tls"), !hasTLSCertificate { section.error(location, advice) }
             refuseSecret()
         case .none:
             section.refuse(
@@ -59,7 +59,7 @@ extension ClientReader {
         }
         section.refuse(
             unused, saying: "\(method.rawValue) does not use this: leave it out, or write another `\(location)`")
-        if section.has("certificate_bound"), settings.certificateBound, !showsCertificate {
+        if section.has("certificate_bound"), settings.certificateBound, !hasTLSCertificate {
             section.error(
                 "certificate_bound",
                 "there is no certificate to bind to: write `tls: {cert_file: PATH, key_file: PATH}`")

@@ -1,11 +1,11 @@
 // Reads `dpop` (RFC 9449).
 extension ClientReader {
     mutating func readDPoP() {
-        let found: ClientSettings.DPoP? = section.either("dpop") { text throws(Misfit) in
+        let found: ClientSettings.DPoP? = section.either("dpop") { text throws(BadValue) in
             switch text {
             case "true": .ownKey
             case "false": .off
-            default: throw Misfit("write true, or {key: {file: PATH}} for a key of your own", fits: .boolean)
+            default: throw BadValue("write true, or {key: {file: PATH}} for a key of your own", fits: .boolean)
             }
         } or: {
             Self.readOwnKey($0)
@@ -16,10 +16,10 @@ extension ClientReader {
 
     private static func readOwnKey(_ own: Section) -> ClientSettings.DPoP? {
         defer { own.finish() }
-        let algorithm = own.value("algorithm") { text throws(Misfit) in
+        let algorithm = own.value("algorithm") { text throws(BadValue) in
             guard let algorithm = ClientSettings.KeyAlgorithm(rawValue: text) else {
                 let names = ClientSettings.KeyAlgorithm.allCases.map(\.rawValue)
-                throw Misfit("write one of \(names.joined(separator: ", "))", fits: .words(names))
+                throw BadValue("write one of \(names.joined(separator: ", "))", fits: .words(names))
             }
             return algorithm
         }

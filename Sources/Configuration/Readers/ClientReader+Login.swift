@@ -46,11 +46,11 @@ extension ClientReader {
     // MARK: Values
 
     /// An issuer, which has no query (RFC 8414, section 2).
-    static func issuer(_ text: String) throws(Misfit) -> String {
+    static func issuer(_ text: String) throws(BadValue) -> String {
         let url = try Grammar.endpoint(text)
-        guard !url.contains("?") else { throw Misfit("write the issuer without a query (from ? on)") }
+        guard !url.contains("?") else { throw BadValue("write the issuer without a query (from ? on)") }
         if let issuer = withoutWellKnown(url) {
-            throw Misfit("this is the URL of the issuer's metadata, not the issuer: write \(issuer)")
+            throw BadValue("this is the URL of the issuer's metadata, not the issuer: write \(issuer)")
         }
         return url
     }
@@ -70,25 +70,27 @@ extension ClientReader {
     }
 
     /// A redirect URI: https, http on loopback, or a private scheme (RFC 8252, section 7).
-    static func redirectURI(_ text: String) throws(Misfit) -> String {
+    static func redirectURI(_ text: String) throws(BadValue) -> String {
         guard Grammar.isAbsoluteURI(text), let colon = text.firstIndex(of: ":") else {
-            throw Misfit("write an absolute URI such as http://127.0.0.1:8081/callback", fits: Grammar.absoluteURIs)
+            throw BadValue("write an absolute URI such as http://127.0.0.1:8081/callback", fits: Grammar.absoluteURIs)
         }
-        guard !text.contains("#") else { throw Misfit("write the URI without a fragment (from # on)") }
+        guard !text.contains("#") else { throw BadValue("write the URI without a fragment (from # on)") }
         let scheme = text[..<colon]
-        guard scheme == scheme.lowercased() else { throw Misfit("write the scheme in lower case, as browsers do") }
+        guard scheme == scheme.lowercased() else { throw BadValue("write the scheme in lower case, as browsers do") }
         guard scheme == "https" || scheme == "http" else { return text }
         let parts = try URLParts(text, example: "http://127.0.0.1:8081/callback")
-        guard parts.userinfo == nil else { throw Misfit("write the URI without a user name") }
+        guard parts.userinfo == nil else { throw BadValue("write the URI without a user name") }
         let authority = text[colon...].dropFirst(3).prefix { $0 != "/" && $0 != "?" }
-        guard authority == authority.lowercased() else { throw Misfit("write the host in lower case, as browsers do") }
+        guard authority == authority.lowercased() else {
+            throw BadValue("write the host in lower case, as browsers do")
+        }
         let isLoopback = ["127.0.0.1", "::1", "localhost"].contains(parts.authority.host.bare)
         guard scheme == "https" || isLoopback else {
-            throw Misfit("a code would cross the network in plain text: write https://, or a loopback address")
+            throw BadValue("a code would cross the network in plain text: write https://, or a loopback address")
         }
         let names = (parts.query ?? "").split(separator: "&").map { $0.prefix { $0 != "=" } }
         if let name = names.first(where: { answerNames.contains(String($0)) }) {
-            throw Misfit("write the URI without \(name) in its query: the server's answer adds this parameter")
+            throw BadValue("write the URI without \(name) in its query: the server's answer adds this parameter")
         }
         return text
     }

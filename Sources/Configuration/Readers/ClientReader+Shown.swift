@@ -10,7 +10,7 @@ extension ClientReader {
 
     /// Whether the assertion or token alone may identify the client. Then `client_id` is optional (RFC 7521, section
     /// 4.1; RFC 8693, section 2.1).
-    var saysWhoItIs: Bool {
+    var mayOmitClientID: Bool {
         switch settings.grantType {
         case .jwtBearer, .saml2Bearer, .tokenExchange:
             !["client_secret", "client_key", "client_assertion", "token_endpoint_auth_method"].contains(
@@ -19,7 +19,7 @@ extension ClientReader {
         }
     }
 
-    mutating func readShown(_ grant: Grant?) {
+    mutating func readAssertions(_ grant: Grant?) {
         settings.assertion = readAssertion()
         settings.githubApp = readGitHubApp(grant)
         let subject = readSubject()
@@ -59,7 +59,7 @@ extension ClientReader {
         settings.issuer = inner.value("issuer", Grammar.nonempty)
         settings.subject = inner.value("subject", Grammar.nonempty)
         inner.tell("audience", usually: "token_endpoint")
-        inner.read("audience", into: &settings.audience) { text throws(Misfit) in
+        inner.read("audience", into: &settings.audience) { text throws(BadValue) in
             ClientSettings.AssertionAudience(try Grammar.nonempty(text))
         }
         if settings.audience == .issuer, !section.has("issuer") {
@@ -107,10 +107,10 @@ extension ClientReader {
 
     private mutating func readGitHubApp(_ grant: Grant?) -> GitHubAppSettings? {
         let key = section.secret("key")
-        let installation = section.value("installation") { text throws(Misfit) in
+        let installation = section.value("installation") { text throws(BadValue) in
             try Grammar.checked(
                 text, text.utf8.count <= 20 && Grammar.digits(text) != nil,
-                Misfit(
+                BadValue(
                     "write the installation's number, the last part of the URL of its settings",
                     matching: "^[0-9]{1,20}$"))
         }
@@ -151,11 +151,11 @@ extension ClientReader {
     }
 
     /// A token type: a short name, or any URI (RFC 8693, section 3).
-    private static func tokenTypeURI(_ text: String) throws(Misfit) -> String {
+    private static func tokenTypeURI(_ text: String) throws(BadValue) -> String {
         if typeNames.contains(text) { return typeURN + text }
         guard !Grammar.isAbsoluteURI(text) else { return text }
-        if let near = Suggestion.nearest(to: text, among: typeNames) { throw Misfit("write \(near)") }
-        throw Misfit(
+        if let near = Suggestion.nearest(to: text, among: typeNames) { throw BadValue("write \(near)") }
+        throw BadValue(
             "write one of \(typeNames.joined(separator: ", ")), or a URI",
             fits: .any([.words(typeNames), Grammar.absoluteURIs]))
     }

@@ -3,7 +3,7 @@ struct ClientReader {
     let section: Section
     var settings: ClientSettings
     /// Whether the client has a TLS certificate, even if its file can't be read.
-    var showsCertificate = false
+    var hasTLSCertificate = false
 
     static func read(_ name: String, _ section: Section) -> ClientSettings {
         var reader = ClientReader(section: section, settings: ClientSettings(name: name))
@@ -11,7 +11,7 @@ struct ClientReader {
         reader.readEndpoints()
         reader.readAuthentication()
         reader.readRequest()
-        reader.readShown(grant)
+        reader.readAssertions(grant)
         reader.readLifetime()
         reader.readDPoP()
         section.finish()
@@ -36,12 +36,12 @@ struct ClientReader {
     private mutating func readGrant() -> Grant? {
         section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
         section.tell("grant_type", usually: "client_credentials")
-        let found = section.value("grant_type") { text throws(Misfit) -> Grant in
+        let found = section.value("grant_type") { text throws(BadValue) -> Grant in
             for (name, grant) in Grant.named where text == name || text == Grant.urn + name { return grant }
             if Grammar.isAbsoluteURI(text) { return .extension(text) }
             let names = Grant.named.map(\.name)
-            if let near = Suggestion.nearest(to: text, among: names) { throw Misfit("write \(near)") }
-            throw Misfit(
+            if let near = Suggestion.nearest(to: text, among: names) { throw BadValue("write \(near)") }
+            throw BadValue(
                 "write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, "
                     + "saml2-bearer, token-exchange, github_app or an extension grant's URI",
                 fits: .any([
@@ -127,7 +127,7 @@ struct ClientReader {
     }
 
     private func checkNeeds() {
-        if !saysWhoItIs {
+        if !mayOmitClientID {
             let name = section.name(of: "client_id")
             section.need(
                 "client_id", saying: "\(name) is missing: write the identifier that the authorization server issued")
@@ -157,7 +157,7 @@ struct ClientReader {
         readProof()
         if let tls = section.section("tls") {
             settings.tls = tls.tlsSettings(serverName: false)
-            showsCertificate = tls.has("cert_file")
+            hasTLSCertificate = tls.has("cert_file")
         }
         let key = "token_endpoint_auth_method"
         let method: ClientSettings.AuthMethod? = section.value(key, Grammar.word)
@@ -189,10 +189,10 @@ struct ClientReader {
         settings.authorizationDetails = readAuthorizationDetails()
         let ownParams = Self.ownParams + (settings.grantType == .tokenExchange ? Self.exchangeKeys : [])
         settings.params = section.pairs(
-            "params", name: { text throws(Misfit) in try Self.parameterName(text, ownParams) }, value: Grammar.any)
+            "params", name: { text throws(BadValue) in try Self.parameterName(text, ownParams) }, value: Grammar.any)
         settings.headers = section.pairs(
             "headers",
-            name: { text throws(Misfit) in
+            name: { text throws(BadValue) in
                 try Grammar.headerName(
                     text, not: Self.reservedHeaders, "is set by the token request itself and can't be an extra header")
             }, value: Grammar.headerValue)
@@ -208,7 +208,7 @@ struct ClientReader {
     /// Reads a list of scopes, or a text with all scopes.
     private func readScope() -> [String] {
         var joined = false
-        let groups = section.list("scope") { text throws(Misfit) in
+        let groups = section.list("scope") { text throws(BadValue) in
             let tokens = try Grammar.scopes(text)
             joined = joined || tokens.contains { $0.contains(",") }
             return tokens
@@ -221,18 +221,18 @@ struct ClientReader {
         return (groups ?? []).flatMap { $0 }
     }
 
-    private static func parameterName(_ text: String, _ ownParams: [String]) throws(Misfit) -> String {
+    private static func parameterName(_ text: String, _ ownParams: [String]) throws(BadValue) -> String {
         if reservedParams.contains(text) {
-            throw Misfit("\"\(text)\" is set by the grant itself and can't be an extra parameter", quotes: false)
+            throw BadValue("\"\(text)\" is set by the grant itself and can't be an extra parameter", quotes: false)
         }
         if ownParams.contains(text) {
-            throw Misfit("\"\(text)\" has a separate key: write `\(text):` beside `params`", quotes: false)
+            throw BadValue("\"\(text)\" has a separate key: write `\(text):` beside `params`", quotes: false)
         }
         return try Grammar.nonempty(text)
     }
 
-    private static func tokenType(_ text: String) throws(Misfit) -> String {
-        try Grammar.checked(text, Grammar.isVisible(text), Misfit("write a token_type such as access_token"))
+    private static func tokenType(_ text: String) throws(BadValue) -> String {
+        try Grammar.checked(text, Grammar.isVisible(text), BadValue("write a token_type such as access_token"))
     }
 
     // MARK: Times

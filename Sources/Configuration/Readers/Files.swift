@@ -4,20 +4,20 @@ import Glibc
 /// Reads small files at the start. No other code in this target reads the disk.
 enum Files {
     /// Returns the bytes of a file. The error message follows "PATH: ".
-    static func read(_ path: String, limit: Int) throws(Misfit) -> [UInt8] {
-        guard !path.utf8.contains(0) else { throw Misfit("a path can't hold a NUL byte", quotes: false) }
-        guard let status = FileStatus(of: path) else { throw Misfit("there is no such file", quotes: false) }
-        guard status.kind != .folder else { throw Misfit("this is a directory, not a file", quotes: false) }
+    static func read(_ path: String, limit: Int) throws(BadValue) -> [UInt8] {
+        guard !path.utf8.contains(0) else { throw BadValue("a path can't hold a NUL byte", quotes: false) }
+        guard let status = FileStatus(of: path) else { throw BadValue("there is no such file", quotes: false) }
+        guard status.kind != .folder else { throw BadValue("this is a directory, not a file", quotes: false) }
         guard FileSystem.isReadable(path) else {
-            throw Misfit("this process may not read the file; see its owner and mode", quotes: false)
+            throw BadValue("this process may not read the file; see its owner and mode", quotes: false)
         }
-        guard status.kind == .regular else { throw Misfit("this is not a regular file", quotes: false) }
+        guard status.kind == .regular else { throw BadValue("this is not a regular file", quotes: false) }
         do throws(FileSystem.ReadError) {
             return try FileSystem.read(path, limit: limit)
         } catch {
             switch error {
-            case .tooLarge: throw Misfit("the file is larger than \(limit / 1024) KiB", quotes: false)
-            case .unreadable: throw Misfit("reading the file failed", quotes: false)
+            case .tooLarge: throw BadValue("the file is larger than \(limit / 1024) KiB", quotes: false)
+            case .unreadable: throw BadValue("reading the file failed", quotes: false)
             }
         }
     }

@@ -94,18 +94,18 @@ struct InjectionReader {
 
     private func readTarget(_ entry: Section) -> Injection? {
         let header = entry.value("header", Self.header)
-        let scheme = entry.value("scheme") { text throws(Misfit) in
+        let scheme = entry.value("scheme") { text throws(BadValue) in
             try Grammar.checked(
                 text, text.isEmpty || ASCII.isToken(text),
-                Misfit(
+                BadValue(
                     "write a scheme such as Bearer, or \"\" for the bare token",
                     matching: "^[!#$%&'*+.^_`|~0-9A-Za-z-]*$"))
         }
-        let query = entry.value("query") { text throws(Misfit) in
+        let query = entry.value("query") { text throws(BadValue) in
             try Grammar.checked(
                 text,
                 !text.isEmpty && text.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-._~".utf8.contains($0) },
-                Misfit("write a parameter name such as access_token", matching: "^[A-Za-z0-9._~-]+$"))
+                BadValue("write a parameter name such as access_token", matching: "^[A-Za-z0-9._~-]+$"))
         }
         let value = entry.secret("value")
         entry.check(value, "value", InjectedValue.fieldValue)
@@ -144,18 +144,18 @@ struct InjectionReader {
         "content-type", "content-encoding", "date", "range",
     ])
 
-    private static func header(_ text: String) throws(Misfit) -> String {
+    private static func header(_ text: String) throws(BadValue) -> String {
         let name = try Grammar.headerName(text)
         return try Grammar.checked(
             name, !unfitHeaders.contains(Grammar.spelling(ofField: name)),
-            Misfit("write a header that can carry a token, such as Authorization or X-Api-Key"))
+            BadValue("write a header that can carry a token, such as Authorization or X-Api-Key"))
     }
 
     /// A placeholder that programs can send in place of a credential.
-    static func placeholder(_ text: String) throws(Misfit) -> String {
+    static func placeholder(_ text: String) throws(BadValue) -> String {
         try Grammar.checked(
             text, Grammar.isVisible(text) && text.utf8.count <= 256,
-            Misfit(
+            BadValue(
                 "write up to 256 visible ASCII characters without spaces, such as PLACEHOLDER",
                 matching: "^[!-~]{1,256}$"))
     }

@@ -32,7 +32,7 @@ extension Section {
     }
 
     private func listenerKeys(saying label: String) -> (address: ListenAddress?, tls: ListenerTLS?) {
-        let path = value("unix") { text throws(Misfit) in try Grammar.socketPath(text) }
+        let path = value("unix") { text throws(BadValue) in try Grammar.socketPath(text) }
         let mode = value("mode", Grammar.fileMode)
         let address = value("address", Grammar.tcpListener)
         let tls = section("tls")?.listenerTLS()
@@ -70,21 +70,23 @@ extension Section {
 
 extension Grammar {
     /// Path of a Unix socket. It has at most 107 bytes, because `sockaddr_un` needs a zero byte (unix(7)).
-    static func socketPath(_ text: some StringProtocol) throws(Misfit) -> String {
-        guard text.hasPrefix("/") else { throw Misfit("write an absolute path", matching: "^/") }
-        guard text.utf8.count <= 107, !text.utf8.contains(0) else { throw Misfit("write a path of at most 107 bytes") }
+    static func socketPath(_ text: some StringProtocol) throws(BadValue) -> String {
+        guard text.hasPrefix("/") else { throw BadValue("write an absolute path", matching: "^/") }
+        guard text.utf8.count <= 107, !text.utf8.contains(0) else {
+            throw BadValue("write a path of at most 107 bytes")
+        }
         return String(text)
     }
 
     /// File permissions in octal digits, as for chmod(1).
-    static func fileMode(_ text: String) throws(Misfit) -> UInt16 {
+    static func fileMode(_ text: String) throws(BadValue) -> UInt16 {
         var digits = text[...]
         if digits.hasPrefix("0o") { digits = digits.dropFirst(2) }
         guard (3...4).contains(digits.utf8.count), let mode = UInt16(digits, radix: 8), mode <= 0o777,
             mode & 0o600 == 0o600
         else {
             // YAML readers with types read 0660 as the number 660, and 0o660 as 432.
-            throw Misfit(
+            throw BadValue(
                 "write permissions in octal such as \"0600\", \"0660\" or \"0666\"",
                 fits: .any([.text(matching: "^(0o)?[0-7]{3,4}$"), .integer(0o600...777)]))
         }

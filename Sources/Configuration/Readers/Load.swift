@@ -69,7 +69,7 @@ extension Configuration {
 
     private static func text(of file: String) throws(ConfigurationError) -> String {
         let bytes: [UInt8]
-        do throws(Misfit) { bytes = try Files.read(file, limit: sizeLimit) } catch {
+        do throws(BadValue) { bytes = try Files.read(file, limit: sizeLimit) } catch {
             throw ConfigurationError(problems: [.init(file: file, message: error.message)])
         }
         if let text = String(validating: bytes, as: UTF8.self) { return text }

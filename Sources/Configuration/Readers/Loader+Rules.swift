@@ -192,7 +192,7 @@ extension Loader {
                 continue
             }
             guard own != certificate else { continue }
-            configuration.upstreams[index].showsForeignCertificate = true
+            configuration.upstreams[index].usesOtherCertificate = true
             diagnostics.warn(
                 upstream.position,
                 "\(upstream.path): the tokens of clients.\(client.name) are bound to its certificate, but this "

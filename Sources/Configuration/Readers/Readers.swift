@@ -75,17 +75,17 @@ extension Section {
         return settings
     }
 
-    private static func adminAddress(_ text: String) throws(Misfit) -> ListenAddress {
+    private static func adminAddress(_ text: String) throws(BadValue) -> ListenAddress {
         let address = try Grammar.listener(text)
         guard !address.isUnix else {
-            throw Misfit("write a host and port such as 127.0.0.1:8081; a Unix socket's path goes into `socket`")
+            throw BadValue("write a host and port such as 127.0.0.1:8081; a Unix socket's path goes into `socket`")
         }
         return address
     }
 
-    private static func socketPath(_ text: String) throws(Misfit) -> String {
+    private static func socketPath(_ text: String) throws(BadValue) -> String {
         // `sockaddr_un` has 108 bytes, including a final zero (unix(7)).
-        guard !text.isEmpty, text.utf8.count <= 107 else { throw Misfit("write a path of at most 107 bytes") }
+        guard !text.isEmpty, text.utf8.count <= 107 else { throw BadValue("write a path of at most 107 bytes") }
         return try Grammar.path(text)
     }
 
@@ -136,10 +136,10 @@ extension Section {
     func readableFile(_ key: String) -> String? {
         guard let written = value(key, Grammar.path) else { return nil }
         let path = diagnostics.resolve(path: written)
-        do throws(Misfit) {
+        do throws(BadValue) {
             let content = try Files.read(path, limit: 4 << 20)
             guard content.firstRange(of: Array("-----BEGIN ".utf8)) != nil else {
-                throw Misfit("the file is not PEM (it has no -----BEGIN line)", quotes: false)
+                throw BadValue("the file is not PEM (it has no -----BEGIN line)", quotes: false)
             }
             return path
         } catch {

@@ -70,10 +70,10 @@ extension Section {
 
     private func secretParts() -> (file: String?, variable: String?, words: [String], refresh: Duration) {
         let file = value("file", Grammar.path)
-        let variable = value("env") { text throws(Misfit) in
+        let variable = value("env") { text throws(BadValue) in
             try Grammar.checked(
                 text, Substitution.isName(text),
-                Misfit("write the name of an environment variable", matching: Substitution.namePattern))
+                BadValue("write the name of an environment variable", matching: Substitution.namePattern))
         }
         let words = command("command", isSearched: true)
         var refresh = Duration.seconds(300)
@@ -124,10 +124,10 @@ extension Section {
 
     private func fileSecret(_ written: String, label: String, at position: Position) -> SecretSource? {
         let path = diagnostics.resolve(path: written)
-        do throws(Misfit) {
+        do throws(BadValue) {
             let content = try Files.read(path, limit: 64 * 1024)
             guard content.contains(where: { $0 != 0x0A && $0 != 0x0D }) else {
-                throw Misfit("the file is empty: put the secret into it")
+                throw BadValue("the file is empty: put the secret into it")
             }
             warnOfBlanks(
                 Self.withoutLineEnd(content), "the secret in \(Section.shown(path))", label: label, at: position)

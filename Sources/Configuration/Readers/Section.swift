@@ -146,12 +146,12 @@ final class Section {
         diagnostics.warn(node.position, label(key, node) + advice)
     }
 
-    func value<T>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
+    func value<T>(_ key: String, _ parse: (String) throws(BadValue) -> T) -> T? {
         tell(key, .value(of: parse))
         return node(key).flatMap { value(of: $0, key, parse) }
     }
 
-    func value<T>(of node: Node, _ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
+    func value<T>(of node: Node, _ key: String, _ parse: (String) throws(BadValue) -> T) -> T? {
         guard let text = text(node, key) else { return nil }
         do {
             return try parse(text)
@@ -162,7 +162,7 @@ final class Section {
     }
 
     /// Replaces the default in `target` if the key is present with a valid value.
-    func read<T>(_ key: String, into target: inout T, _ parse: (String) throws(Misfit) -> T) {
+    func read<T>(_ key: String, into target: inout T, _ parse: (String) throws(BadValue) -> T) {
         if let outline {
             let shape = Shape.value(of: parse)
             outline.add(key, shape, usual: shape.json(target))
@@ -171,7 +171,7 @@ final class Section {
     }
 
     /// Reads a list, or a single value as a list with one element. Reports repeated values.
-    func list<T: Equatable>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> [T]? {
+    func list<T: Equatable>(_ key: String, _ parse: (String) throws(BadValue) -> T) -> [T]? {
         distinct(key, .value(of: parse), by: \.self) { value(of: $0, key, parse) }
     }
 
@@ -192,7 +192,7 @@ final class Section {
     }
 
     /// Reads a value that is a word or a mapping.
-    func either<T>(_ key: String, _ parse: (String) throws(Misfit) -> T, or read: (Section) -> T?) -> T? {
+    func either<T>(_ key: String, _ parse: (String) throws(BadValue) -> T, or read: (Section) -> T?) -> T? {
         tell(key, .any([.value(of: parse), .section { _ = read($0) }]))
         guard let node = node(key) else { return nil }
         guard case .mapping = node.content else { return value(of: node, key, parse) }
@@ -211,7 +211,7 @@ final class Section {
 
     /// Reads a mapping of free names to single values.
     func pairs(
-        _ key: String, name: (String) throws(Misfit) -> String, value: (String) throws(Misfit) -> String
+        _ key: String, name: (String) throws(BadValue) -> String, value: (String) throws(BadValue) -> String
     ) -> [NameValue] {
         mapping(key, to: nil, .value(of: value), name: name) { entry, _ in
             self.value(of: entry.value, "\(key).\(entry.key)", value)
@@ -224,7 +224,7 @@ final class Section {
     ///   - value: reads an entry of the mapping.
     func mapping<Value>(
         _ key: String, of names: String = "names", to what: String?, _ shape: @autoclosure () -> Shape,
-        name: (String) throws(Misfit) -> String, value: (Node.Entry, Section) -> Value?
+        name: (String) throws(BadValue) -> String, value: (Node.Entry, Section) -> Value?
     ) -> [(name: String, value: Value)] {
         tell(key, .names(ValueKind(of: name), shape()))
         guard let node = node(key) else { return [] }
@@ -236,7 +236,7 @@ final class Section {
         let inner = Section(
             entries, path: self.name(of: key), pattern: Self.path(pattern, key), at: node.position, diagnostics)
         return entries.compactMap { entry in
-            do throws(Misfit) {
+            do throws(BadValue) {
                 let name = try name(entry.key)
                 return value(entry, inner).map { (name, $0) }
             } catch {
@@ -255,9 +255,9 @@ final class Section {
         return name(of: key) + ": "
     }
 
-    private func report(_ misfit: Misfit, _ node: Node, _ key: String) {
-        var message = misfit.message
-        if misfit.quotes, case .scalar(let scalar) = node.content {
+    private func report(_ fault: BadValue, _ node: Node, _ key: String) {
+        var message = fault.message
+        if fault.quotes, case .scalar(let scalar) = node.content {
             message += ", not \"\(Self.shown(scalar.text))\""
             if let found = LookAlike(in: scalar.text) { message += ": it holds \(found.name)" }
         }

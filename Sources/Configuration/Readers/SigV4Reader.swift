@@ -8,8 +8,8 @@ enum SigV4Reader {
     /// Returns `nil` if a value is invalid.
     static func read(_ section: Section) -> SigV4Settings? {
         defer { section.finish() }
-        let region = section.value("region") { text throws(Misfit) in try word(text, "eu-central-1") }
-        let service = section.value("service") { text throws(Misfit) in try word(text, "execute-api or s3") }
+        let region = section.value("region") { text throws(BadValue) in try word(text, "eu-central-1") }
+        let service = section.value("service") { text throws(BadValue) in try word(text, "execute-api or s3") }
         for (key, example) in [("region", "eu-central-1"), ("service", "execute-api or s3")] {
             section.need(key, saying: "\(section.path): `\(key)` is missing: write \(example)")
         }
@@ -18,19 +18,19 @@ enum SigV4Reader {
     }
 
     /// A word in the credential scope of a signature.
-    private static func word(_ text: String, _ example: String) throws(Misfit) -> String {
+    private static func word(_ text: String, _ example: String) throws(BadValue) -> String {
         try Grammar.checked(
             text,
             (1...64).contains(text.utf8.count)
                 && text.utf8.allSatisfy { ASCII.isDigit($0) || (0x61...0x7A).contains($0) || "-._".utf8.contains($0) },
-            Misfit("write a name in small letters such as \(example)", matching: "^[a-z0-9._-]{1,64}$"))
+            BadValue("write a name in small letters such as \(example)", matching: "^[a-z0-9._-]{1,64}$"))
     }
 
     /// Reads the access keys, which are beside region and service, or under `credentials`.
     private static func credentials(_ section: Section) -> SigV4Settings.Credentials? {
-        let found = section.either("credentials") { text throws(Misfit) in
+        let found = section.either("credentials") { text throws(BadValue) in
             guard text == "container" else {
-                throw Misfit("write container, or a mapping with access_key_id", fits: .words(["container"]))
+                throw BadValue("write container, or a mapping with access_key_id", fits: .words(["container"]))
             }
             return SigV4Settings.Credentials.container(try container(section.diagnostics))
         } or: { inner in
@@ -73,7 +73,7 @@ enum SigV4Reader {
     /// Addresses of the container services: ECS, and EKS Pod Identity.
     private static let serviceHosts = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"]
 
-    private static func container(_ diagnostics: Diagnostics) throws(Misfit) -> SigV4Settings.Container {
+    private static func container(_ diagnostics: Diagnostics) throws(BadValue) -> SigV4Settings.Container {
         func variable(_ name: String) -> String? { diagnostics.environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         var authorization: SecretSource?
         if let path = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
@@ -83,23 +83,23 @@ enum SigV4Reader {
         }
         if let path = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
             guard path.hasPrefix("/"), Grammar.isVisible(path) else {
-                throw Misfit("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI has to begin with /", quotes: false)
+                throw BadValue("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI has to begin with /", quotes: false)
             }
             return .init(isTLS: false, host: serviceHosts[0], port: 80, target: path, authorization: authorization)
         }
         guard let url = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI") else {
-            throw Misfit(
+            throw BadValue(
                 "neither AWS_CONTAINER_CREDENTIALS_FULL_URI nor AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is set. The "
                     + "container service sets them: elsewhere, write `access_key_id` and `secret_access_key`",
                 quotes: false)
         }
         guard Grammar.isVisible(url), let parts = try? URLParts(url, example: ""), parts.userinfo == nil,
             parts.scheme == "https" || parts.scheme == "http"
-        else { throw Misfit("AWS_CONTAINER_CREDENTIALS_FULL_URI is no http:// or https:// URL", quotes: false) }
+        else { throw BadValue("AWS_CONTAINER_CREDENTIALS_FULL_URI is no http:// or https:// URL", quotes: false) }
         let host = parts.authority.host
         let isTLS = parts.scheme == "https"
         guard isTLS || host.isLoopback || serviceHosts.contains(host.description) else {
-            throw Misfit(
+            throw BadValue(
                 "AWS_CONTAINER_CREDENTIALS_FULL_URI is an http:// URL of a host other than loopback and the container "
                     + "service's, so the credentials would cross the network in plain text", quotes: false)
         }

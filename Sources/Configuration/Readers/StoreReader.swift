@@ -48,10 +48,10 @@ extension Section {
         ("space", [.postgres]),
     ]
 
-    private static func space(_ text: String) throws(Misfit) -> String {
+    private static func space(_ text: String) throws(BadValue) -> String {
         try Grammar.checked(
             text, (1...80).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F },
-            Misfit("write a name of 1 to 80 characters without spaces"))
+            BadValue("write a name of 1 to 80 characters without spaces"))
     }
 
     /// Reads a list of at least one secret.

@@ -30,19 +30,19 @@ enum Substitution {
     }
 
     /// Replaces all names. The error describes the first fault.
-    static func apply(to text: String, _ environment: [String: String]) throws(Misfit) -> String {
+    static func apply(to text: String, _ environment: [String: String]) throws(BadValue) -> String {
         var result = ""
         for piece in pieces(of: text) {
             switch piece {
             case .text(let text): result += text
             case .name(let name):
                 guard let value = environment[name] else {
-                    throw Misfit(
+                    throw BadValue(
                         "the environment variable \(name) is not set: set it, or write $${ for a literal ${",
                         quotes: false)
                 }
                 result += value
-            case .malformed: throw Misfit("write ${NAME} for an environment variable, or $${ for a literal ${")
+            case .malformed: throw BadValue("write ${NAME} for an environment variable, or $${ for a literal ${")
             }
         }
         return result

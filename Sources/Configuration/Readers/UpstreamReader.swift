@@ -69,9 +69,9 @@ struct UpstreamReader {
         .map { FieldRule(name: Grammar.spelling(ofField: $0.name), patterns: $0.value) }
     }
 
-    private static func fieldPattern(_ text: String) throws(Misfit) -> String {
+    private static func fieldPattern(_ text: String) throws(BadValue) -> String {
         let pattern = try Grammar.printable(text)
-        return try Grammar.checked(pattern, !pattern.dropLast().contains("*"), Misfit("write * at the end only"))
+        return try Grammar.checked(pattern, !pattern.dropLast().contains("*"), BadValue("write * at the end only"))
     }
 
     // MARK: Injection
@@ -113,15 +113,16 @@ struct UpstreamReader {
 
     private static let credentials: Set<String> = ["authorization", "cookie", "dpop"]
 
-    private static func header(_ text: String) throws(Misfit) -> String {
+    private static func header(_ text: String) throws(BadValue) -> String {
         let name = try Grammar.headerName(text)
         let field = Grammar.spelling(ofField: name)
         if credentials.contains(field) {
-            throw Misfit(
+            throw BadValue(
                 "\"\(name)\" carries credentials: use `inject` and `on_existing` instead", quotes: false)
         }
         guard !Grammar.framingFields.contains(field) else {
-            throw Misfit("\"\(name)\" belongs to the connection, which the proxy manages: leave it out", quotes: false)
+            throw BadValue(
+                "\"\(name)\" belongs to the connection, which the proxy manages: leave it out", quotes: false)
         }
         return name
     }
@@ -159,9 +160,9 @@ struct UpstreamReader {
 
     /// Reads `rewrite`: `true`, `false`, or `{host: keep}`.
     private mutating func readRewriting() {
-        let found = section.either("rewrite") { text throws(Misfit) in
-            do throws(Misfit) { return (rewrite: try Grammar.boolean(text), keepsHost: false) } catch {
-                throw Misfit("write true, false, or {host: keep}", fits: .boolean)
+        let found = section.either("rewrite") { text throws(BadValue) in
+            do throws(BadValue) { return (rewrite: try Grammar.boolean(text), keepsHost: false) } catch {
+                throw BadValue("write true, false, or {host: keep}", fits: .boolean)
             }
         } or: { rewrite in
             defer { rewrite.finish() }
@@ -225,10 +226,10 @@ struct UpstreamReader {
         section.read("max_connections", into: &settings.maxConnections, Grammar.integer(1...65535))
         section.read(
             "max_connection_age", into: &settings.maxConnectionAge, Grammar.duration(.seconds(1)...Section.day))
-        section.read("http2", into: &settings.http2) { text throws(Misfit) -> UpstreamSettings.HTTP2Use in
+        section.read("http2", into: &settings.http2) { text throws(BadValue) -> UpstreamSettings.HTTP2Use in
             if text == "prior-knowledge" { return .known }
             if let isOffered = try? Grammar.boolean(text) { return isOffered ? .offered : .never }
-            throw Misfit("write true, false or prior-knowledge", fits: .words(["true", "false", "prior-knowledge"]))
+            throw BadValue("write true, false or prior-knowledge", fits: .words(["true", "false", "prior-knowledge"]))
         }
     }
 }

@@ -32,20 +32,20 @@ extension Section {
 
 extension Grammar {
     /// A subject or a subject alternative name of a certificate.
-    static func certificateName(_ text: String) throws(Misfit) -> String {
+    static func certificateName(_ text: String) throws(BadValue) -> String {
         let kinds = ["DNS:", "URI:", "email:"]
         let isAlternative = kinds.contains { text.hasPrefix($0) && text.utf8.count > $0.utf8.count }
         return try checked(
             text, isAlternative || text.contains("=") && !text.hasPrefix("/"),
-            Misfit(
+            BadValue(
                 "write a subject such as CN=worker,O=Example, or DNS:…, URI:… or email:…",
                 matching: "^((DNS|URI|email):.+|[^/].*=.*)$"))
     }
 
     /// A user name in Basic credentials, the part before the colon (RFC 7617, section 2).
-    static func userName(_ text: String) throws(Misfit) -> String {
+    static func userName(_ text: String) throws(BadValue) -> String {
         try checked(
             text, !text.isEmpty && text.utf8.allSatisfy { $0 != UInt8(ascii: ":") && $0 >= 0x20 && $0 != 0x7F },
-            Misfit("write a name without colons and control characters", matching: #"^[^:\u0000-\u001f\u007f]+$"#))
+            BadValue("write a name without colons and control characters", matching: #"^[^:\u0000-\u001f\u007f]+$"#))
     }
 }

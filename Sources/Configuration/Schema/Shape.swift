@@ -16,7 +16,7 @@ indirect enum Shape {
     /// A shape that is defined once under this name, and referenced at each use.
     case named(String, Shape)
 
-    static func value<Value>(of parse: (String) throws(Misfit) -> Value) -> Shape { .value(ValueKind(of: parse)) }
+    static func value<Value>(of parse: (String) throws(BadValue) -> Value) -> Shape { .value(ValueKind(of: parse)) }
 
     /// A list, or a single value in place of a list with one element.
     static func oneOrMore(_ shape: Shape, _ counts: ClosedRange<Int> = 0...Int.max) -> Shape {

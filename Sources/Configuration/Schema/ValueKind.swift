@@ -1,6 +1,6 @@
 import WireText
 
-/// The accepted form of a single value, for the schema. Each grammar gives it in the `Misfit` of a refused value.
+/// The accepted form of a single value, for the schema. Each grammar gives it in the `BadValue` of a refused value.
 indirect enum ValueKind: Sendable {
     case text(Text)
     /// Words that editors offer, and deprecated words, which are only accepted.
@@ -28,9 +28,9 @@ indirect enum ValueKind: Sendable {
     private static let impossibleText = "\u{0}"
     private static let numbers = ["0", "1", "8080", "12.5", "-1"]
 
-    /// Finds the accepted form of a grammar: passes it an impossible value, and takes the form from its `Misfit`.
-    init<Value>(of parse: (String) throws(Misfit) -> Value) {
-        do throws(Misfit) {
+    /// Finds the accepted form of a grammar: passes it an impossible value, and takes the form from its `BadValue`.
+    init<Value>(of parse: (String) throws(BadValue) -> Value) {
+        do throws(BadValue) {
             _ = try parse(Self.impossibleText)
             self = .text(Text())
         } catch {

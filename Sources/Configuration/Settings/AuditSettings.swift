@@ -11,8 +11,8 @@ extension Section {
         tell("audit", .any([.value(.words(["stderr"])), .section { _ = Self.auditFile($0) }]))
         guard let node = node("audit") else { return nil }
         if case .scalar = node.content {
-            return value(of: node, "audit") { text throws(Misfit) in
-                guard text == "stderr" else { throw Misfit("write `stderr`, or `{file: PATH}`") }
+            return value(of: node, "audit") { text throws(BadValue) in
+                guard text == "stderr" else { throw BadValue("write `stderr`, or `{file: PATH}`") }
                 return .standardError
             }
         }

@@ -12,7 +12,7 @@ extension Section {
     func hooksSettings() -> HooksSettings {
         defer { finish() }
         var settings = HooksSettings()
-        settings.webhook = value("webhook") { text throws(Misfit) in
+        settings.webhook = value("webhook") { text throws(BadValue) in
             _ = try URLParts(web: text, example: "https://alerts.example.com/heimdallr")
             return text
         }

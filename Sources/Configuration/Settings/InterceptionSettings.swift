@@ -46,9 +46,9 @@ extension Section {
         return settings
     }
 
-    private static func domain(_ text: String) throws(Misfit) -> String {
+    private static func domain(_ text: String) throws(BadValue) -> String {
         guard !text.contains("*"), let host = try? Grammar.host(text), case .name(let name) = host else {
-            throw Misfit("write a domain such as example.com; it includes the hosts below it")
+            throw BadValue("write a domain such as example.com; it includes the hosts below it")
         }
         return name
     }

@@ -48,10 +48,10 @@ extension Section {
 
     private func collectorHeaders() -> [TracingSettings.Header] {
         var known: Set<String> = []
-        return mapping("headers", to: "secrets", Self.secretShape) { name throws(Misfit) in
+        return mapping("headers", to: "secrets", Self.secretShape) { name throws(BadValue) in
             let name = try Grammar.headerName(
                 name, not: Self.collectorFields, "is set by the proxy itself: leave it out")
-            guard known.insert(name.lowercased()).inserted else { throw Misfit("this name is repeated") }
+            guard known.insert(name.lowercased()).inserted else { throw BadValue("this name is repeated") }
             return name
         } value: { entry, inner in
             let value = inner.secret(entry.key)
@@ -66,7 +66,7 @@ extension Grammar {
     private static let tracesPath = "/v1/traces"
 
     /// The collector's URL. A base URL gets `tracesPath` appended.
-    static func collector(_ text: String) throws(Misfit) -> String {
+    static func collector(_ text: String) throws(BadValue) -> String {
         let instead = "; credentials for the collector go into `headers`"
         let parts = try URLParts(
             web: text, example: "http://127.0.0.1:4318",
@@ -79,10 +79,10 @@ extension Grammar {
     }
 
     /// A share between 0 and 1.
-    static func share(_ text: String) throws(Misfit) -> Double {
+    static func share(_ text: String) throws(BadValue) -> Double {
         let isPlain = text.utf8.count <= 24 && text.utf8.allSatisfy { ASCII.isDigit($0) || $0 == 0x2E }
         guard isPlain, let share = Double(text), (0...1).contains(share) else {
-            throw Misfit("write a number from 0 to 1, such as 0.01 for one in a hundred", matching: "^[0-9.]+$")
+            throw BadValue("write a number from 0 to 1, such as 0.01 for one in a hundred", matching: "^[0-9.]+$")
         }
         return share
     }

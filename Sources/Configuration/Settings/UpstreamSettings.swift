@@ -28,7 +28,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// Whether the API's metadata and challenges are hidden from programs (`auto.discovery`).
     public var hidesDiscovery = false
     /// Whether the upstream gets a different client certificate from the one to which the client's tokens are bound.
-    public var showsForeignCertificate = false
+    public var usesOtherCertificate = false
     public var listen: ListenAddress?
     /// TLS settings of `listen`.
     public var listenerTLS: ListenerTLS?

@@ -125,7 +125,7 @@ final class HTTP2ClientStream: ClientStream {
     var progress: StreamProgress {
         StreamProgress(
             bodyTaken: body.taken, isRequestComplete: body.isComplete, canRewind: !body.isSpent, hasClientEnded: false,
-            isOutputTaken: head == nil && session.unsent(of: id) == 0, mustClose: server.isEnding(source.listener))
+            isOutputSent: head == nil && session.unsent(of: id) == 0, mustClose: server.isEnding(source.listener))
     }
 
     func readBody(into room: inout MutableSpan<UInt8>) throws(MessageError) -> BodyReading {
@@ -244,10 +244,10 @@ final class HTTP2ClientStream: ClientStream {
         connection.noteDeadline(deadline.time)
     }
 
-    func layStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool { false }
+    func wrapStream(_ make: (any ByteStream, consuming ByteBuffer) -> (any ByteStream)?) -> Bool { false }
 
     func handOver(
-        _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
+        _ take: (HandedOverStream, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(SystemError) -> Void
     ) throws(SystemError) {
         throw SystemError("hand over a stream of HTTP/2", code: EOPNOTSUPP)
     }

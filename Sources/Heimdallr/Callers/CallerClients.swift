@@ -8,7 +8,7 @@ final class CallerClients: Sendable {
     struct Blueprint: Sendable {
         let name: String
         let authenticator: any ResourceRequestAuthenticator
-        let exchange: TokenExchange
+        let requests: TokenRequests
         let issuerKeys: IssuerKeys
         let clock: HeimdallrClock
         let settings: TokenLifeCycle.Settings
@@ -75,7 +75,7 @@ final class CallerClients: Sendable {
     private func client(_ caller: Fingerprint, _ token: Secret, _ endsAt: ContinuousClock.Instant?) -> Heimdallr {
         Heimdallr(
             of: blueprint, grant.exchanging(CallerToken(token: token, endsAt: endsAt, clock: blueprint.clock)),
-            CallerTokenParser(parser: blueprint.exchange.parser, endsAt: endsAt)
+            CallerTokenParser(parser: blueprint.requests.parser, endsAt: endsAt)
         ) { [weak self] report in
             if report.result == .success { self?.succeeded(caller) }
         }

@@ -20,7 +20,7 @@ extension Heimdallr {
 
 extension HeimdallrError {
     /// Whether the server refuses the caller's token, not the client: RFC 8693 section 2.2.2.
-    package var refusesWhatWasShown: Bool {
+    package var refusesCallerToken: Bool {
         guard case .clientRefused(.refused(let error), _) = self else { return false }
         return error.code == .invalidGrant || error.code == .invalidRequest || error.code.rawValue == "invalid_token"
     }

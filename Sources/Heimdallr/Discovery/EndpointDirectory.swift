@@ -15,7 +15,7 @@ final class EndpointDirectory: Sendable {
         /// The issuer to which the other properties belong.
         var issuer: String?
         var metadata: ServerMetadata?
-        var longevity = EndpointDirectory.longevity
+        var lifetime = EndpointDirectory.lifetime
         var fetchedAt: ContinuousClock.Instant?
         /// Whether an endpoint failed, so that the server may have moved it.
         var isDoubtful = false
@@ -23,7 +23,7 @@ final class EndpointDirectory: Sendable {
         var task: Task<Result<ServerMetadata, DiscoveryFault>, Never>?
     }
 
-    static let longevity = Duration.seconds(24 * 3600)
+    static let lifetime = Duration.seconds(24 * 3600)
     /// Shortest time between two fetches, without metadata and with metadata.
     static let pauses = (without: Duration.seconds(1), with: Duration.seconds(60))
 
@@ -75,7 +75,7 @@ final class EndpointDirectory: Sendable {
         let now = clock.now()
         let (task, kept, fault) = state.withLock { state in
             if state.issuer != issuer { state = State(issuer: issuer) }
-            let isStale = state.isDoubtful || state.fetchedAt.map { now - $0 > state.longevity } ?? true
+            let isStale = state.isDoubtful || state.fetchedAt.map { now - $0 > state.lifetime } ?? true
             let pause = state.metadata == nil ? Self.pauses.without : Self.pauses.with
             let isEarly = state.attempt.map { now - $0.at < pause } ?? false
             if isStale, state.task == nil, !isEarly { state.task = Task.detached { [self] in await ask(issuer) } }
@@ -99,7 +99,7 @@ final class EndpointDirectory: Sendable {
             switch result {
             case .success(let found):
                 state = State(
-                    issuer: issuer, metadata: found.metadata, longevity: found.longevity, fetchedAt: now,
+                    issuer: issuer, metadata: found.metadata, lifetime: found.lifetime, fetchedAt: now,
                     attempt: (now, nil))
             case .failure(let fault):
                 state.task = nil
@@ -109,7 +109,7 @@ final class EndpointDirectory: Sendable {
         return result.map(\.metadata)
     }
 
-    private typealias Found = (metadata: ServerMetadata, longevity: Duration)
+    private typealias Found = (metadata: ServerMetadata, lifetime: Duration)
 
     /// Tries all addresses, within the time of one token request.
     private func fetch(_ issuer: String) async -> Result<Found, DiscoveryFault> {
@@ -121,7 +121,7 @@ final class EndpointDirectory: Sendable {
             do throws(DiscoveryFault) {
                 let document = try await response(at: address, within: left)
                 let metadata = try ServerMetadata(document.body, issuer: issuer)
-                return .success((metadata, limits.longevity(of: document)))
+                return .success((metadata, limits.lifetime(of: document)))
             } catch {
                 // If one address is unreachable, the others are too, because all are on the same server.
                 if case .network = error { return .failure(error) }
@@ -170,8 +170,8 @@ struct DocumentLimits: Sendable {
     static let discovered = DocumentLimits(bytes: 64 * 1024, time: .seconds(5), readsCacheFields: true)
 
     /// Returns the time to keep a document: `max-age` (RFC 9111 section 5.2.2.1), limited to between an hour and a day.
-    func longevity(of document: HeimdallrHTTPResponse) -> Duration {
-        let longest = EndpointDirectory.longevity
+    func lifetime(of document: HeimdallrHTTPResponse) -> Duration {
+        let longest = EndpointDirectory.lifetime
         guard readsCacheFields, let field = document.header("Cache-Control")?.lowercased() else { return longest }
         let shortest = Duration.seconds(3600)
         var life = longest

@@ -111,7 +111,7 @@ extension Enroller {
                 let document = Document(
                     metadata: try ResourceMetadata(response.body, for: url), address: address, url: url,
                     challenged: challenge?.metadata,
-                    until: clock.now() + DocumentLimits.discovered.longevity(of: response))
+                    until: clock.now() + DocumentLimits.discovered.lifetime(of: response))
                 state.withLock { $0.document = document }
                 return document
             } catch {

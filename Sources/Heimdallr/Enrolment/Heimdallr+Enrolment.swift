@@ -1,12 +1,12 @@
 // Clients whose server and `client_id` come from the documents of an API.
 extension Heimdallr {
     /// Whether `HeimdallrConfiguration.enrolment` is set, so that server and client are found by the API's documents.
-    public var enrols: Bool { exchange.enroller != nil }
+    public var enrols: Bool { requests.enroller != nil }
 
     /// Returns whether a request may be sent without a token, because a person has to sign in first. The API's
     /// challenge then names the requirements of the sign-in. Never waits. `false` if `enrols` is `false`.
     public func sendsWithoutToken() -> Bool {
-        guard exchange.enroller != nil, loginMethod != nil else { return false }
+        guard requests.enroller != nil, loginMethod != nil else { return false }
         return apply { $0.lacksPerson($1) }
     }
 
@@ -15,7 +15,7 @@ extension Heimdallr {
     ///   - challenge: the challenge of the response.
     ///   - hadToken: whether the refused request had a token. If so, the API may have changed its server.
     public func challenged(_ challenge: ResourceChallenge, hadToken: Bool) {
-        guard let enroller = exchange.enroller, enroller.note(challenge, hadToken: hadToken) else { return }
+        guard let enroller = requests.enroller, enroller.note(challenge, hadToken: hadToken) else { return }
         apply { life, _ in life.act(.emit(.moreConsentNeeded(scope: enroller.stepUp.scopes))) }
     }
 
@@ -23,11 +23,11 @@ extension Heimdallr {
     /// - Parameter redirectURI: the redirect URI, as for `beginLogin`.
     /// - Throws: `LoginError.discovery` for the first failure.
     public func signInOffer(redirectURI: String) async throws(LoginError) -> SignInOffer {
-        guard let enroller = exchange.enroller else { throw .wrongMethod }
+        guard let enroller = requests.enroller else { throw .wrongMethod }
         // The record may have a client that another process registered.
         await readAhead()
         do throws(DiscoveryFault) {
-            return try await enroller.offer(exchange.directory, grant: exchange.grant.type, redirectURI: redirectURI)
+            return try await enroller.offer(requests.directory, grant: requests.grant.type, redirectURI: redirectURI)
         } catch { throw LoginError(error) }
     }
 
@@ -41,7 +41,7 @@ extension Heimdallr {
     public func useClient(
         identifier: String, secret: Secret?, redirectURI: String, agreed: String? = nil
     ) async throws(LoginError) {
-        guard let enroller = exchange.enroller else { throw .wrongMethod }
+        guard let enroller = requests.enroller else { throw .wrongMethod }
         guard ClientRegistration.isVisible(identifier, spaces: true),
             secret.map({ !$0.isEmpty && $0.count <= ResourceMetadata.maxTextBytes }) ?? true
         else { throw .badClient }
@@ -57,7 +57,7 @@ extension Heimdallr {
     /// - Throws: `LoginError`. Nothing has then changed.
     public func forgetRegistration(redirectURI: String, agreed: String? = nil) async throws(LoginError) {
         _ = try await signInOffer(redirectURI: redirectURI, agreed: agreed)
-        _ = exchange.enroller?.clientRefused(atSignIn: true)
+        _ = requests.enroller?.clientRefused(atSignIn: true)
     }
 
     /// Finds the server and the client of a sign-in, saves both, and runs a step of the sign-in. The current tokens
@@ -109,14 +109,14 @@ extension Heimdallr {
     /// Checks, in `holdingStore` and before sending a code, that the enrolment has not changed since the sign-in began.
     /// - Parameter digest: `Enrolment.digest` when the sign-in began.
     func checkEnrolment(_ digest: String?) async throws(LoginError) {
-        guard let enroller = exchange.enroller else { return }
+        guard let enroller = requests.enroller else { return }
         // The login may have begun at another process.
         await readAhead()
         guard try enroller.digestOfBegun() == digest else { throw .reconfigured }
     }
 }
 
-extension TokenExchange {
+extension TokenRequests {
     /// Finds the server for a grant. Before a refresh, only checks that the API still names the server.
     /// - Throws: `TokenEndpointFault.discovery`
     func enrol(for kind: TokenLifeCycle.FetchKind) async throws(TokenEndpointFault) {

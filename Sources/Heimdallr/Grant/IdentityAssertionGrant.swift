@@ -35,7 +35,7 @@ extension Heimdallr {
         }
         var answer = try await exchanged(idToken, for: request)
         if case .failure = answer {
-            _ = try? await refreshedToken(waiting: exchange.configuration.timeout)
+            _ = try? await refreshedToken(waiting: requests.configuration.timeout)
             if let renewed = look({ $0.grant.signIn?.idToken }), renewed != idToken {
                 answer = try await exchanged(renewed, for: request)
             }

@@ -8,7 +8,7 @@ extension Heimdallr {
     /// Returns the person's name from the userinfo endpoint; `nil` after any fault. The login goes on without it.
     /// - Parameter subject: `sub` of the id token. An answer about another subject is ignored (section 5.3.2).
     func userInfoName(of subject: String?, _ response: TokenResponse) async -> String? {
-        let directory = exchange.directory
+        let directory = requests.directory
         // A token that is bound to a key would need a DPoP proof.
         guard let subject, let url = try? await directory.url(.userInfo),
             (response.tokenType ?? "Bearer").lowercased() == "bearer",
@@ -16,7 +16,7 @@ extension Heimdallr {
         else { return nil }
         let credential = HeimdallrHTTPField(name: "Authorization", secret: response.accessToken.after(scheme: "Bearer"))
         let body = try? await directory.document(
-            at: url, within: min(exchange.configuration.timeout, Self.userInfoTimeout), credential: credential)
+            at: url, within: min(requests.configuration.timeout, Self.userInfoTimeout), credential: credential)
         guard let body, let answer = try? JSONParser.parse(body) else { return nil }
         let claims = Claims(answer)
         guard let named = claims.subject, named.utf8.elementsEqual(subject.utf8) else { return nil }

@@ -16,7 +16,7 @@ final class IssuerKeys: Sendable {
         var askedAt: ContinuousClock.Instant?
     }
 
-    static let longevity = Duration.seconds(24 * 3600)
+    static let lifetime = Duration.seconds(24 * 3600)
     static let pause = Duration.seconds(60)
 
     init(directory: EndpointDirectory) { self.directory = directory }
@@ -40,7 +40,7 @@ final class IssuerKeys: Sendable {
     private func kept(for token: SignedToken) -> [VerificationKey]? {
         let now = directory.clock.now()
         return state.withLock { state in
-            guard let fetchedAt = state.fetchedAt, now - fetchedAt < Self.longevity else { return nil }
+            guard let fetchedAt = state.fetchedAt, now - fetchedAt < Self.lifetime else { return nil }
             return state.keys?.candidates(for: token)
         }
     }

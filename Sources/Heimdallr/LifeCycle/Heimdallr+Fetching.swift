@@ -65,24 +65,24 @@ extension Heimdallr {
     ) async -> TokenLifeCycle.Outcome? {
         // Reading the secrets counts as part of the request's time.
         guard apply({ $0.began(id, now: $1.now) }) else { return nil }
-        var prepared: TokenExchange.Prepared
+        var prepared: TokenRequests.Prepared
         let slot: TokenRequestLimiter.Slot?
         do {
-            prepared = try await exchange.prepare(kind)
+            prepared = try await requests.prepare(kind)
             // The refresh token of a retry may be spent, so `drain(within:)` waits for it.
             guard isRetry || apply({ life, _ in life.queued(id) }) else { return nil }
-            slot = try await exchange.slot(for: &prepared)
+            slot = try await requests.slot(for: &prepared)
         } catch {
             let outcome = TokenLifeCycle.Outcome.fault(error, retryAfter: nil)
-            report(outcome, kind == .grant ? exchange.grant.type : "refresh_token", since: clock.now())
+            report(outcome, kind == .grant ? requests.grant.type : "refresh_token", since: clock.now())
             return outcome
         }
         guard let slot else { return nil }
-        defer { exchange.httpClient.release(slot) }
+        defer { requests.httpClient.release(slot) }
         let (spent, secrets) = look { ($0.spentRefreshToken, $0.secretsToHide) }
         if let seed = prepared.seed, seed == spent { return .seedSpent }
         let enrolment = prepared.enrolment
-        if let fault = look({ $0.misfit(of: kind, at: enrolment) }) {
+        if let fault = look({ $0.fault(of: kind, at: enrolment) }) {
             return .fault(.discovery(fault), retryAfter: nil)
         }
         if look({ $0.spends(kind) }), let lease, await !lease.isHeld() {
@@ -92,7 +92,7 @@ extension Heimdallr {
         }
         guard apply({ $0.began(id, seed: prepared.seed, now: $1.now) }) else { return nil }
         let begin = clock.now()
-        let outcome = await exchange.perform(prepared, hiding: secrets, wallClock: clock.wallClock)
+        let outcome = await requests.perform(prepared, hiding: secrets, wallClock: clock.wallClock)
         report(outcome, prepared.grantType, since: begin)
         return outcome
     }

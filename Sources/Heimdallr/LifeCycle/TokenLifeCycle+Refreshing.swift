@@ -26,7 +26,7 @@ extension TokenLifeCycle {
 
     /// Returns a fault if the refresh token is not for the request's server and client (RFC 6749 section 10.4).
     /// - Parameter enrolment: server and client of the request; `nil`: both are configured.
-    func misfit(of kind: FetchKind, at enrolment: Enrolment?) -> DiscoveryFault? {
+    func fault(of kind: FetchKind, at enrolment: Enrolment?) -> DiscoveryFault? {
         guard case .refresh(let token) = kind, let enrolment else { return nil }
         guard token == refreshToken, let own = grant.enrolment else { return .notEnrolled }
         guard !own.hasSameClient(as: enrolment) else { return nil }

@@ -3,7 +3,7 @@ internal import Cryptography
 // Logins, by which a person gives a client its first token. Any thread.
 extension Heimdallr {
     /// Method of a person's login; `nil`: the client gets its tokens without a person.
-    public var loginMethod: LoginMethod? { exchange.grant.loginMethod }
+    public var loginMethod: LoginMethod? { requests.grant.loginMethod }
 
     /// Time limit of a login at a browser.
     static let loginLife = Duration.seconds(600)
@@ -13,52 +13,52 @@ extension Heimdallr {
     /// - Parameters:
     ///   - redirectURI: the registered address, an absolute URI without a fragment: https, http on loopback, or a
     ///     private scheme (RFC 8252).
-    ///   - goesAtOnce: whether a browser opens the address now. A pushed request expires after seconds.
+    ///   - opensAtOnce: whether a browser opens the address now. A pushed request expires after seconds.
     ///   - agreed: `SignInOffer.consent` of the offer that the person saw; `nil`: no offer was shown.
     /// - Throws: `LoginError`. Nothing has then changed.
     public func beginLogin(
-        redirectURI: String, goesAtOnce: Bool = true, agreed: String? = nil
+        redirectURI: String, opensAtOnce: Bool = true, agreed: String? = nil
     ) async throws(LoginError) -> LoginAttempt {
         guard let method = loginMethod, method == .browser || method == .implicit else { throw .wrongMethod }
         _ = try RedirectURI(redirectURI)
         try checkRunning()
         return try await telling { () async throws(LoginError) in
-            guard let enroller = exchange.enroller else {
+            guard let enroller = requests.enroller else {
                 // The metadata is optional: all addresses may be configured.
-                let metadata = try? await exchange.directory.metadata()
-                return try await begin(method, redirectURI, goesAtOnce, metadata, [])
+                let metadata = try? await requests.directory.metadata()
+                return try await begin(method, redirectURI, opensAtOnce, metadata, [])
             }
             return try await enrolling(enroller, redirectURI: redirectURI, agreed: agreed) {
                 metadata, further throws(LoginError) in
-                try await self.begin(method, redirectURI, goesAtOnce, metadata, further)
+                try await self.begin(method, redirectURI, opensAtOnce, metadata, further)
             }
         }
     }
 
     private func begin(
-        _ method: LoginMethod, _ redirectURI: String, _ goesAtOnce: Bool, _ metadata: ServerMetadata?,
+        _ method: LoginMethod, _ redirectURI: String, _ opensAtOnce: Bool, _ metadata: ServerMetadata?,
         _ further: [FormParameter]
     ) async throws(LoginError) -> LoginAttempt {
         let endpoint = try await url(.authorization, in: metadata)
         let tokenEndpoint = method == .implicit ? "" : try await url(.token, in: metadata)
         let request: AuthorizationRequest
         do {
-            let thumbprint = try await exchange.binding?.key().thumbprint()
+            let thumbprint = try await requests.binding?.key().thumbprint()
             request = try AuthorizationRequest(
-                method, client: exchange.credentials.identifier, redirectURI: redirectURI,
-                fixed: exchange.fixedParameters(beside: [], sendsScope: true) + further,
-                wantsIDToken: exchange.configuration.scope.contains("openid"), keyThumbprint: thumbprint)
+                method, client: requests.credentials.identifier, redirectURI: redirectURI,
+                fixed: requests.fixedParameters(beside: [], sendsScope: true) + further,
+                wantsIDToken: requests.configuration.scope.contains("openid"), keyThumbprint: thumbprint)
         } catch let error as SecretProviderError {
             throw .endpoint(.secret(error))
         } catch {
             throw .noRandomness
         }
         let expectation = LoginAttempt.Expectation(
-            method: method, issuer: exchange.configuration.issuer,
-            requiresIssuer: metadata?.alwaysNamesIssuer ?? false, enrolment: try exchange.enroller?.digestOfBegun(),
+            method: method, issuer: requests.configuration.issuer,
+            requiresIssuer: metadata?.alwaysNamesIssuer ?? false, enrolment: try requests.enroller?.digestOfBegun(),
             verifier: request.verifier, nonce: request.nonce, record: recordName, tokenEndpoint: tokenEndpoint)
         return LoginAttempt(
-            client: name, url: try await address(endpoint, request, metadata, goesAtOnce: goesAtOnce),
+            client: name, url: try await address(endpoint, request, metadata, opensAtOnce: opensAtOnce),
             state: request.state, redirectURI: redirectURI, expiresAt: clock.now() + Self.loginLife,
             expectation: expectation)
     }
@@ -66,7 +66,7 @@ extension Heimdallr {
     /// Finishes a login at a browser: checks the answer, exchanges the code (RFC 6749 section 4.1.3) and verifies the
     /// id token. Then stores the token and makes it current.
     /// - Parameters:
-    ///   - attempt: from `beginLogin(redirectURI:goesAtOnce:)` of the same client. Use it only once.
+    ///   - attempt: from `beginLogin(redirectURI:opensAtOnce:)` of the same client. Use it only once.
     ///   - url: the whole URL of the redirect, with its query or fragment.
     /// - Throws: `LoginError`. Nothing has then been stored.
     public func finishLogin(_ attempt: LoginAttempt, redirectedTo url: String) async throws(LoginError) {
@@ -100,14 +100,14 @@ extension Heimdallr {
             [FormParameter("code", try answer.code()), FormParameter("redirect_uri", attempt.redirectURI)]
             + (expectation.verifier.map { [FormParameter("code_verifier", $0)] } ?? [])
         try await holdingStore { () async throws(LoginError) in
-            func exchangeCode() async throws(LoginError) {
+            func redeemCode() async throws(LoginError) {
                 let (response, askedAt) = try await self.token(
                     form, grantType: "authorization_code", sendsScope: false, to: expectation.tokenEndpoint)
                 try await self.takeUp(response, askedAt: askedAt, nonce: expectation.nonce, needsIDToken: true)
             }
-            guard let enroller = self.exchange.enroller else { return try await exchangeCode() }
+            guard let enroller = self.requests.enroller else { return try await redeemCode() }
             try await self.checkEnrolment(expectation.enrolment)
-            try await enroller.signingIn(exchangeCode)
+            try await enroller.signingIn(redeemCode)
             enroller.signedIn()
         }
     }
@@ -141,15 +141,15 @@ extension Heimdallr {
     /// Sends a request to an endpoint other than the token endpoint. These endpoints require `client_id` in the form.
     func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HeimdallrHTTPResponse {
         do throws(TokenEndpointFault) {
-            var request = try await exchange.authenticated(form)
-            request.set(FormParameter("client_id", exchange.credentials.identifier))
-            exchange.trace.note(address: url)
-            return try await exchange.answer(to: request, at: url, hiding: liveSecrets)
+            var request = try await requests.authenticated(form)
+            request.set(FormParameter("client_id", requests.credentials.identifier))
+            requests.trace.note(address: url)
+            return try await requests.answer(to: request, at: url, hiding: liveSecrets)
         } catch { throw LoginError(error) }
     }
 
     /// Fetches the issuer's metadata, if there is an issuer.
-    package func findMetadata() async throws(DiscoveryFault) { _ = try await exchange.directory.metadata() }
+    package func findMetadata() async throws(DiscoveryFault) { _ = try await requests.directory.metadata() }
 
     /// Returns the endpoints for a first token, with their names in metadata. The token endpoint, if needed, is last.
     /// - Throws: `LoginError` for the first endpoint without an address.

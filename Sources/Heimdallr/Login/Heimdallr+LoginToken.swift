@@ -34,7 +34,7 @@ extension Heimdallr {
 
     /// Returns the address of an endpoint. `metadata` is the server's metadata, if it is known.
     func url(_ endpoint: Endpoint, in metadata: ServerMetadata? = nil) async throws(LoginError) -> String {
-        do throws(DiscoveryFault) { return try await exchange.directory.url(endpoint, in: metadata) } catch {
+        do throws(DiscoveryFault) { return try await requests.directory.url(endpoint, in: metadata) } catch {
             throw LoginError(error)
         }
     }
@@ -48,12 +48,12 @@ extension Heimdallr {
     /// Returns `liveSecrets` and the client's credentials.
     package func knownSecrets() async -> [Secret] {
         var request = TokenRequest(form: [], headers: [])
-        try? await exchange.credentials.authenticate(&request)
+        try? await requests.credentials.authenticate(&request)
         return liveSecrets + request.secrets
     }
 
     /// Whether an id token is expected. Without an issuer it could not be checked.
-    var wantsIDToken: Bool { exchange.configuration.issuer != nil && exchange.configuration.scope.contains("openid") }
+    var wantsIDToken: Bool { requests.configuration.issuer != nil && requests.configuration.scope.contains("openid") }
 
     /// Runs `body` under the client's gate and the record's lease. Cancellation of the caller does not stop it, because
     /// a one-time credential may already be used.
@@ -104,19 +104,19 @@ extension Heimdallr {
     func ask(
         _ form: [FormParameter], grantType: String, sendsScope: Bool, to endpoint: String?
     ) async throws(LoginError) -> (TokenLifeCycle.Outcome, ContinuousClock.Instant) {
-        var prepared: TokenExchange.Prepared
+        var prepared: TokenRequests.Prepared
         let slot: TokenRequestLimiter.Slot?
         do throws(TokenEndpointFault) {
-            prepared = try await exchange.prepare(grantType: grantType, form, sendsScope: sendsScope, to: endpoint)
-            slot = try await exchange.slot(for: &prepared)
+            prepared = try await requests.prepare(grantType: grantType, form, sendsScope: sendsScope, to: endpoint)
+            slot = try await requests.slot(for: &prepared)
         } catch {
             throw LoginError(error)
         }
         guard let slot else { throw .cancelled }
-        defer { exchange.httpClient.release(slot) }
+        defer { requests.httpClient.release(slot) }
         let askedAt = clock.now()
         apply { $0.askedForLogin(now: $1.now) }
-        let outcome = await exchange.perform(prepared, hiding: liveSecrets, wallClock: clock.wallClock)
+        let outcome = await requests.perform(prepared, hiding: liveSecrets, wallClock: clock.wallClock)
         return (outcome, askedAt)
     }
 
@@ -125,7 +125,7 @@ extension Heimdallr {
     private func signIn(from response: TokenResponse, nonce: String?, isRequired: Bool) async throws(LoginError)
         -> SignIn?
     {
-        guard wantsIDToken, let issuer = exchange.configuration.issuer else { return nil }
+        guard wantsIDToken, let issuer = requests.configuration.issuer else { return nil }
         guard let idToken = response.idToken else {
             let isGranted = response.scope?.contains("openid") ?? true
             if isRequired, isGranted { throw .idToken(.missing) }
@@ -136,7 +136,7 @@ extension Heimdallr {
             try await issuerKeys.check(token)
             let claims = Claims(token.payload)
             try claims.check(
-                issuer: issuer, client: exchange.credentials.identifier, nonce: nonce, now: clock.wallClock())
+                issuer: issuer, client: requests.credentials.identifier, nonce: nonce, now: clock.wallClock())
             try claims.check(response.accessToken, by: token.algorithm)
             var name = claims.personalName
             if name == nil { name = await userInfoName(of: claims.subject, response) }

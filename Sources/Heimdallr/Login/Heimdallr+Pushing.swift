@@ -13,19 +13,19 @@ public enum PushedAuthorization: String, Sendable, Hashable, CaseIterable {
 // Pushed authorization requests: RFC 9126.
 extension Heimdallr {
     /// Returns the address for the browser, with the whole request or a reference to a pushed request.
-    /// - Parameter goesAtOnce: whether a browser opens the address now. A pushed request would soon expire.
+    /// - Parameter opensAtOnce: whether a browser opens the address now. A pushed request would soon expire.
     func address(
-        _ endpoint: String, _ request: AuthorizationRequest, _ metadata: ServerMetadata?, goesAtOnce: Bool
+        _ endpoint: String, _ request: AuthorizationRequest, _ metadata: ServerMetadata?, opensAtOnce: Bool
     ) async throws(LoginError) -> String {
         let whole = AuthorizationRequest.url(endpoint, request.parameters)
-        let configuration = exchange.configuration
+        let configuration = requests.configuration
         guard configuration.pushedAuthorization != .off else { return whole }
         let isRequired = requiresPushing(metadata)
         let isOffered =
             configuration.pushedAuthorizationEndpoint != nil
             || metadata?.named(.pushedAuthorization, throughAlias: configuration.usesMutualTLS) != nil
         guard isRequired || isOffered else { return whole }
-        guard goesAtOnce else {
+        guard opensAtOnce else {
             guard !isRequired else { throw .pushingRequired }
             return whole
         }
@@ -36,7 +36,7 @@ extension Heimdallr {
                 endpoint,
                 [
                     FormParameter("response_type", request.responseType),
-                    FormParameter("client_id", exchange.credentials.identifier),
+                    FormParameter("client_id", requests.credentials.identifier),
                     FormParameter("request_uri", reference),
                 ])
         } catch {
@@ -49,7 +49,7 @@ extension Heimdallr {
 
     /// Whether a login whose request can't be pushed fails.
     private func requiresPushing(_ metadata: ServerMetadata?) -> Bool {
-        switch exchange.configuration.pushedAuthorization {
+        switch requests.configuration.pushedAuthorization {
         case .auto: metadata?.requiresPushing ?? false
         case .off: false
         case .required: true
@@ -58,7 +58,7 @@ extension Heimdallr {
 
     /// Returns the endpoint for pushed requests, if a login fails without it.
     func pushingEndpoints() async -> [Endpoint] {
-        requiresPushing(try? await exchange.directory.metadata()) ? [.pushedAuthorization] : []
+        requiresPushing(try? await requests.directory.metadata()) ? [.pushedAuthorization] : []
     }
 
     /// Sends the request, and returns its reference: RFC 9126 section 2.

@@ -17,7 +17,7 @@ extension Heimdallr {
             var signed = request
             put(token, on: &signed)
             let answer = try await send(signed)
-            guard token.binding != nil, let binding = exchange.binding else { return answer }
+            guard token.binding != nil, let binding = requests.binding else { return answer }
             binding.note(answer, from: request.url)
             guard let values = Self.challenges(answer), Challenge.wantNonce(values.map { Array($0.utf8) }),
                 answer.header(DPoPNonce.field) != nil
@@ -41,7 +41,7 @@ extension Heimdallr {
     /// Puts the token on a request, with a proof if the token is bound to a key.
     func put(_ token: AccessToken, on request: inout HeimdallrHTTPRequest) {
         authenticator.authenticate(&request, with: token)
-        guard let key = token.binding, let binding = exchange.binding else { return }
+        guard let key = token.binding, let binding = requests.binding else { return }
         request.headers.removeAll { ASCII.equalIgnoringCase($0.name, "DPoP") }
         let (method, url) = (request.method, request.url)
         // Without randomness or memory there is no proof. The resource then refuses the request.
@@ -128,8 +128,8 @@ extension Heimdallr {
         }
         // A challenge with another scheme or another error says nothing about the token.
         let scheme = token.binding == nil ? Challenge.bearer : Challenge.dpop
-        guard Challenge.refuseToken(values, of: scheme) else { return false }
+        guard Challenge.rejectsToken(values, of: scheme) else { return false }
         return refused(
-            token, by: resource, saysInvalid: Challenge.sayInvalidToken(values, of: scheme), isReplay: isReplay)
+            token, by: resource, saysInvalid: Challenge.hasInvalidTokenError(values, of: scheme), isReplay: isReplay)
     }
 }

@@ -1,7 +1,7 @@
 internal import WireText
 
 // Tokens that are bound to the client's certificate: RFC 8705 section 3.
-extension TokenExchange {
+extension TokenRequests {
     /// Returns the record for the store, with the key and certificate to which its access token is bound.
     func completed(_ record: TokenRecord) -> TokenRecord {
         var record = binding?.completed(record) ?? record

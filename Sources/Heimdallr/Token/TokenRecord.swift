@@ -54,14 +54,14 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         package var issuedAt: ContinuousClock.Instant
         package var expiresAt: ContinuousClock.Instant
         /// Whether a store has computed both times by its own clock. If so, the wall clock times are ignored.
-        package var isReckoned: Bool
+        package var isFromStore: Bool
 
         package init(
-            issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant, isReckoned: Bool = false
+            issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant, isFromStore: Bool = false
         ) {
             self.issuedAt = issuedAt
             self.expiresAt = expiresAt
-            self.isReckoned = isReckoned
+            self.isFromStore = isFromStore
         }
     }
 
@@ -127,7 +127,9 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
 
     private func life(at moment: Moment) -> Moments? {
         let (now, wallClock) = (moment.now, moment.wallClock)
-        if let moments, moments.isReckoned { return moments.issuedAt <= now && now < moments.expiresAt ? moments : nil }
+        if let moments, moments.isFromStore {
+            return moments.issuedAt <= now && now < moments.expiresAt ? moments : nil
+        }
         guard issuedAt <= wallClock, wallClock < expiresAt else { return nil }
         func bounded(_ seconds: Int64) -> Duration { min(.seconds(seconds), TokenPolicy.maxLifetime) }
         return Moments(

@@ -11,7 +11,7 @@ import Reports
 struct AdministrationAssembly {
     let shared: SharedObjects
     let configuration: Configuration
-    let clients: [KeptClient]
+    let clients: [RunningClient]
     let server: ProxyServer
 
     /// - Returns: `nil` if the configuration has no admin port.

@@ -112,8 +112,8 @@ extension RunningApp {
             current.configuration = next
             current.clients = clients
             current.leaving += gone
-            for client in gone { current.departed[client.settings.name] = client.settings }
-            for client in clients { current.departed[client.settings.name] = nil }
+            for client in gone { current.removedSettings[client.settings.name] = client.settings }
+            for client in clients { current.removedSettings[client.settings.name] = nil }
         }
         administration?.change(
             to: AdministrationAssembly(shared: shared, configuration: next, clients: clients, server: server).sources)
@@ -121,7 +121,7 @@ extension RunningApp {
         for client in made {
             let name = client.settings.name
             let former = (gone + before.leaving).filter { $0.settings.name == name }
-            let earlier = before.departed[name] ?? former.first?.settings
+            let earlier = before.removedSettings[name] ?? former.first?.settings
             client.beginning.start { await Self.begin(client, after: former, earlier) }
         }
         Task {
@@ -140,7 +140,9 @@ extension RunningApp {
     private static let handOver = Duration.seconds(10)
 
     /// - Parameter earlier: settings of the last client of that name.
-    private static func begin(_ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?) async {
+    private static func begin(
+        _ client: RunningClient, after former: [RunningClient], _ earlier: ClientSettings?
+    ) async {
         var unsaved: TokenRecord?
         // A retired client has handed over its record, and may still hold an older copy.
         for former in former { await former.beginning.end() }
@@ -166,14 +168,14 @@ extension RunningApp {
     }
 
     /// Releases removed clients after the requests that still use their tokens.
-    private func release(_ gone: [KeptClient], after formerEnded: Task<Void, Never>) async {
+    private func release(_ gone: [RunningClient], after formerEnded: Task<Void, Never>) async {
         await formerEnded.value
         await withDiscardingTaskGroup { group in
             for client in gone { group.addTask { await self.release(client) } }
         }
     }
 
-    private func release(_ client: KeptClient) async {
+    private func release(_ client: RunningClient) async {
         await client.heimdallr.drain(within: Self.handOver)
         // Also saves the record of a server or account that is no longer configured: a later reload may need it.
         while client.heimdallr.hasUnsavedRecord, !client.store.isRetired, !shared.reloadQueue.isClosed {

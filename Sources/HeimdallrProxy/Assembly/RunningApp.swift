@@ -10,11 +10,11 @@ final class RunningApp: Sendable {
     /// The objects that a new configuration replaces.
     struct Current: Sendable {
         var configuration: Configuration
-        var clients: [KeptClient]
+        var clients: [RunningClient]
         /// Former clients that requests in flight still use.
-        var leaving: [KeptClient] = []
+        var leaving: [RunningClient] = []
         /// Settings of removed clients by name. Their records may still be in the store.
-        var departed: [String: ClientSettings] = [:]
+        var removedSettings: [String: ClientSettings] = [:]
     }
 
     let shared: SharedObjects
@@ -31,7 +31,7 @@ final class RunningApp: Sendable {
 
     var configuration: Configuration { current.withLock { $0.configuration } }
     /// All clients, including leaving ones.
-    var clients: [KeptClient] { current.withLock { $0.clients + $0.leaving } }
+    var clients: [RunningClient] { current.withLock { $0.clients + $0.leaving } }
     var addresses: [String] { server.addresses.map(\.description) }
     /// Port of the first listener; 0 for a Unix socket.
     var port: UInt16 { server.addresses.first?.port ?? 0 }
@@ -70,6 +70,6 @@ final class RunningApp: Sendable {
     }
 }
 
-extension [KeptClient] {
+extension [RunningClient] {
     var byName: [String: Heimdallr] { reduce(into: [:]) { $0[$1.settings.name] = $1.heimdallr } }
 }

@@ -45,7 +45,7 @@ struct SharedObjects: Sendable {
     /// The objects of one configuration. They are not in use yet.
     struct Assembled: Sendable {
         let configuration: Configuration
-        let clients: [KeptClient]
+        let clients: [RunningClient]
         let observer: ProxyObserver
         let users: [String: any SecretProvider]
         let interception: Interception?
@@ -62,9 +62,9 @@ struct SharedObjects: Sendable {
         let clients = try configuration.clients.map { settings in
             let namesake = former?.clients.first { $0.settings.name == settings.name }
             if let namesake, namesake.isGood(for: settings, configuration) { return namesake }
-            let isHeld = namesake != nil || former?.departed[settings.name] != nil
+            let isHeld = namesake != nil || former?.removedSettings[settings.name] != nil
             do throws(HeimdallrConfigurationError) {
-                return try KeptClient(settings, configuration, self, isHeld: isHeld)
+                return try RunningClient(settings, configuration, self, isHeld: isHeld)
             } catch {
                 throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
             }

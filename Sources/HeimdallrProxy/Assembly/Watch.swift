@@ -61,7 +61,7 @@ final class Watch: Sendable {
                 "a credential can't be read; its last good value stays in use, if there is one",
                 metadata: ["entry": "\(entry)", "reason": "\(error)"])
         }
-        observer.userGuessed = { [logger] peer, user, count in
+        observer.userFailed = { [logger] peer, user, count in
             logger.warning(
                 "wrong passwords of proxy.users",
                 metadata: ["peer": "\(peer)", "user": "\(user ?? "(unknown)")", "wrong": .stringConvertible(count)])
@@ -81,7 +81,7 @@ final class Watch: Sendable {
     }
 
     /// Observes a client. Called before the client is started.
-    func add(_ client: KeptClient) {
+    func add(_ client: RunningClient) {
         let (heimdallr, notes) = (client.heimdallr, client.notes)
         let forLog = heimdallr.events()
         let forHooks = heimdallr.events()
@@ -102,7 +102,7 @@ final class Watch: Sendable {
     }
 
     /// Stops tracking a client that was shut down.
-    func remove(_ client: KeptClient) {
+    func remove(_ client: RunningClient) {
         // The tasks end by themselves, after the last event.
         state.withLock { $0.tasks[ObjectIdentifier(client.heimdallr)] = nil }
     }

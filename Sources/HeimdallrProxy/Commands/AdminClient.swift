@@ -17,17 +17,17 @@ struct AdminOptions: ParsableArguments {
 
     /// Asks the running proxy and prints its answer: a success to standard output, a failure to standard error.
     /// - Parameter exitZero: whether an answer that reports a problem counts as a success.
-    /// - Throws: `ExitStatus.failure`, also without a running proxy; `.badConfiguration`; `.unwell` after printing an
+    /// - Throws: `ExitStatus.failure`, also without a running proxy; `.badConfiguration`; `.problemReported` after printing an
     ///   answer that reports a problem.
     func perform(_ method: String, _ target: String, exitZero: Bool = true) throws {
         let answer = try ask(method, target)
         let text = ForeignText.lines(String(decoding: answer.body, as: UTF8.self))
         guard (200..<300).contains(answer.status) else {
-            Complaint.answer(text)
+            ErrorOutput.answer(text)
             throw ExitStatus.failure.error
         }
         OutputDescriptor.standardOutput.write(text)
-        if answer.isBadSign, !exitZero { throw ExitStatus.unwell.error }
+        if answer.reportsProblem, !exitZero { throw ExitStatus.problemReported.error }
     }
 
     /// - Throws: `ExitStatus.failure`, if no running proxy answers.
@@ -39,7 +39,7 @@ struct AdminOptions: ParsableArguments {
                     method, target, body: body, type: type)
             } catch {
                 switch error {
-                case .nobodyThere: continue
+                case .notListening: continue
                 case .stranger(let sentence):
                     throw ExitStatus.failure.error(
                         "the admin socket \(path) is not used, and nothing was sent to it: \(sentence)")
@@ -57,7 +57,7 @@ struct AdminOptions: ParsableArguments {
     }
 
     /// Does the same as `ask`, but also with a file that has become invalid: then it guesses the socket from the file.
-    func askTheOldOne(_ method: String, _ target: String) throws -> AdminClient.Answer {
+    func askDespiteInvalidFile(_ method: String, _ target: String) throws -> AdminClient.Answer {
         guard socket == nil else { return try ask(method, target) }
         let (source, environment) = try options.choose()
         if let file = source.file, (try? source.admin(environment)) == nil {
@@ -74,7 +74,7 @@ struct AdminOptions: ParsableArguments {
         let (source, environment) = try options.choose()
         let settings: AdminSettings?
         do throws(ConfigurationError) { settings = try source.admin(environment) } catch {
-            for problem in error.problems { Complaint.error("\(problem)") }
+            for problem in error.problems { ErrorOutput.error("\(problem)") }
             throw ExitStatus.badConfiguration.error
         }
         guard let admin = settings else {
@@ -84,7 +84,7 @@ struct AdminOptions: ParsableArguments {
         }
         // A program of another user may answer in the default folder, if another user made that folder.
         if admin.socket == nil, let fault = AdminSocket.ownFolderFault() {
-            Complaint.warning("\(AdminSocket.ownFolder) is not used: \(fault)")
+            ErrorOutput.warning("\(AdminSocket.ownFolder) is not used: \(fault)")
         }
         return Self.sockets(of: admin, environment: environment)
     }
@@ -120,12 +120,12 @@ struct AdminClient {
 
         fileprivate var isWhole: Bool { value("Content-Length").flatMap { Int($0) } == body.count }
         /// Whether the answer reports a degraded state, or a request that would be refused.
-        var isBadSign: Bool { value(AdminVerdict.field).map { $0 == AdminVerdict.bad } ?? false }
+        var reportsProblem: Bool { value(AdminVerdict.field).map { $0 == AdminVerdict.bad } ?? false }
     }
 
     enum Failure: Error {
         /// Nothing listens at the address. The value is the system's reason.
-        case nobodyThere(String)
+        case notListening(String)
         /// Another user listens at the address, or would be able to.
         case stranger(String)
         case other(String)
@@ -148,13 +148,13 @@ struct AdminClient {
     func send(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws(Failure) -> Answer {
         let connection: SocketConnection
         do throws(SystemCallError) { connection = try SocketConnection(to: address, timeout: timeout) } catch {
-            throw error.isNobodyThere ? .nobodyThere(error.sentence) : .other(error.sentence)
+            throw error.isNotListening ? .notListening(error.sentence) : .other(error.sentence)
         }
         if case .unix(let path, _) = address {
             if let fault = Self.fault(ofPeer: connection.peer(), asking: ProcessIdentity.user) {
                 throw .stranger(fault)
             }
-            if let fault = AdminSocket.strangersFault(folderOf: path) {
+            if let fault = AdminSocket.sharedFolderFault(folderOf: path) {
                 throw .stranger("\(fault); give the socket a folder that only its user may write to (admin.socket)")
             }
         }

@@ -158,11 +158,11 @@ struct ConfigurationReport {
     func fail(_ problems: [ConfigurationError.Problem]) {
         for problem in problems { write(problem, .error) }
         guard !isJSON else { return }
-        Complaint.write(.error, "\(problems.count.counted("problem")) in the configuration; nothing was started.")
+        ErrorOutput.write(.error, "\(problems.count.counted("problem")) in the configuration; nothing was started.")
     }
 
     private func write(_ problem: ConfigurationError.Problem, _ level: Logger.Level) {
-        guard isJSON else { return Complaint.write(level, "\(level): \(problem)") }
+        guard isJSON else { return ErrorOutput.write(level, "\(level): \(problem)") }
         let line = LogLine.bytes(.json, time: .now, level: level, message: problem.message, fields: problem.fields)
         OutputDescriptor.standardError.write(Array(Journal.mark(level).utf8) + line)
     }

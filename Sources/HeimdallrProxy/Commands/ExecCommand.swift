@@ -92,7 +92,7 @@ struct ExecCommand: ParsableCommand {
         // curl reads http_proxy only in lower case (httpoxy), other programs in upper case.
         let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
         if direct.takesEverything {
-            Complaint.warning("no_proxy has *, so the program will not use the proxy: unset it")
+            ErrorOutput.warning("no_proxy has *, so the program will not use the proxy: unset it")
         }
         var variables = [
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,

@@ -66,7 +66,7 @@ struct HealthCommand: ParsableCommand {
             outcome = self.outcome(min(timeout, Int(left.components.seconds) + 1))
         }
         guard outcome.isGood else {
-            Complaint.answer(outcome.line)
+            ErrorOutput.answer(outcome.line)
             throw ExitStatus.failure.error
         }
         OutputDescriptor.standardOutput.write(outcome.line + "\n")
@@ -116,7 +116,7 @@ struct HealthCommand: ParsableCommand {
                 }
             } catch {
                 switch error {
-                case .nobodyThere(let cause): reasons.append("\(target): nobody listens (\(cause))")
+                case .notListening(let cause): reasons.append("\(target): nobody listens (\(cause))")
                 case .stranger(let sentence), .other(let sentence): reasons.append("\(target): \(sentence)")
                 }
             }

@@ -129,7 +129,7 @@ struct LoginCommand: ParsableCommand {
     private static func say(_ text: String) { OutputDescriptor.standardError.write(text + "\n") }
 
     private static func failure(_ text: String) -> ExitCode {
-        Complaint.error(trimmed(text))
+        ErrorOutput.error(trimmed(text))
         return ExitStatus.failure.error
     }
 

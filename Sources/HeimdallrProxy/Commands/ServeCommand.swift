@@ -34,7 +34,7 @@ struct ServeCommand: AsyncParsableCommand {
     static func serve(_ options: ConfigurationOptions) async throws {
         // This comes first, because a file opened earlier could get the descriptor number of a passed socket.
         let manager = try ServiceManager.take()
-        Signals.catchStrays()
+        Signals.catchUnusedSignals()
         let (source, environment, playground) = try await options.chooseWithPlayground()
         let freshness = ConfigurationFreshness(source)
         freshness.note()

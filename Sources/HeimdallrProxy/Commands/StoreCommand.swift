@@ -153,7 +153,7 @@ struct ConfiguredStore {
         do {
             return try await body()
         } catch let error as TokenStoreError {
-            Complaint.error("\(error)")
+            ErrorOutput.error("\(error)")
             throw (error.kind == .misconfigured ? ExitStatus.badConfiguration : .failure).error
         }
     }

@@ -81,12 +81,12 @@ struct ReloadCommand: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func run() throws {
-        let answer = try options.askTheOldOne("POST", "/reload")
+        let answer = try options.askDespiteInvalidFile("POST", "/reload")
         guard answer.status != 200 else {
             OutputDescriptor.standardOutput.write(answer.body)
             return
         }
-        Complaint.answer(String(decoding: answer.body, as: UTF8.self))
+        ErrorOutput.answer(String(decoding: answer.body, as: UTF8.self))
         throw (answer.status == 422 ? ExitStatus.badConfiguration : .failure).error
     }
 }

@@ -27,7 +27,7 @@ struct ServiceManager: Sendable {
                 try PassedSocket(descriptor, name: name)
             }
         } catch {
-            for problem in error.problems { Complaint.error("\(problem)") }
+            for problem in error.problems { ErrorOutput.error("\(problem)") }
             throw ExitStatus.badConfiguration.error
         }
     }

@@ -23,7 +23,7 @@ final class Signals {
     ]
 
     /// Makes the process survive signals without a meaning. Called first. `init` logs the signals that came before.
-    static func catchStrays() {
+    static func catchUnusedSignals() {
         // A write beyond a file's size limit then fails with an error code, and does not end the process.
         _ = signal(SIGXFSZ, SIG_IGN)
         SignalPipe.open()

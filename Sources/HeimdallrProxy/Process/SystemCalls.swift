@@ -206,7 +206,7 @@ struct SystemCallError: Error {
     let number: Int32
 
     /// Whether the file is missing, or no process listens on it.
-    var isNobodyThere: Bool { number == ENOENT || number == ECONNREFUSED || number == ENOTDIR }
+    var isNotListening: Bool { number == ENOENT || number == ECONNREFUSED || number == ENOTDIR }
     var isNoSuchFile: Bool { number == ENOENT }
     var sentence: String { unsafe String(cString: strerror(number)) }
 }

@@ -14,7 +14,7 @@ struct Admitted {
     var rules: UpstreamRules?
     var destination: Destination?
     /// Address that the program used.
-    var asked: AskedAddress?
+    var asked: ProgramAddress?
     var target = TargetForm.path(.empty)
     var maxForwards: UInt64?
     /// Protocols of the Upgrade field that the upstream is offered.

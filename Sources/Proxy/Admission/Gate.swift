@@ -29,7 +29,7 @@ struct Gate {
         /// Scheme of the listener.
         var listenerScheme = Scheme.http
         /// Whether the client sent bytes after the head without waiting for an answer.
-        var hasBytesBehind = false
+        var hasBytesAfterHead = false
         /// Route that `why` assumes in place of the caller's.
         var assumed: RouteTable.Match?
         /// The CONNECT inside which the request came.
@@ -51,8 +51,8 @@ struct Gate {
             throw .bodyTooLarge
         }
 
-        // Circle.
-        if head.index(of: .via) != nil, Circle.isClosed(by: head, bytes) { throw .circle }
+        // ForwardingLoop.
+        if head.index(of: .via) != nil, ForwardingLoop.isClosed(by: head, bytes) { throw .circle }
 
         // Route.
         if head.methodKind == .connect {
@@ -75,7 +75,7 @@ struct Gate {
 
         // Upgrade.
         if head.upgradeRequested {
-            try offerUpgrade(head, bytes, hasBytesBehind: situation.hasBytesBehind, &admitted)
+            try offerUpgrade(head, bytes, hasBytesAfterHead: situation.hasBytesAfterHead, &admitted)
         }
 
         // Credential.
@@ -128,13 +128,13 @@ struct Gate {
             if scheme == .https { throw .schemeNotSupported }
             admitted.rules = .unmatched
             admitted.destination = UpstreamRules.unmatched.destination(for: known.authority, scheme: .http)
-            admitted.asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
+            admitted.asked = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
             return
         }
         let upstream = try choose(rules, head, bytes, situation, &admitted)
         guard let destination = memory.destination(at: upstream) else { throw .internalError }
         admitted.destination = destination
-        admitted.asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
+        admitted.asked = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
         if scheme == .https, destination.scheme != .https, situation.scheme == .http { throw .schemeNotSupported }
         // With redirected ports, the program may be a browser, and any web page could use the token. A browser that
         // sends absolute form or CONNECT was configured to use this proxy.
@@ -159,7 +159,7 @@ struct Gate {
         let authority = try listener.admit(bytes, head, range)
         let upstream = try choose(listener.rules, head, bytes, situation, &admitted)
         admitted.destination = upstream.destination(for: listener.authority, scheme: .https)
-        admitted.asked = AskedAddress(scheme: listener.scheme, authority: authority, isBaseURL: true)
+        admitted.asked = ProgramAddress(scheme: listener.scheme, authority: authority, isBaseURL: true)
     }
 
     private func choose(
@@ -218,7 +218,7 @@ struct Gate {
 
     /// Passes on the offered protocols, if the proxy can switch to them. Ignores other offers, as a server may.
     private func offerUpgrade(
-        _ head: RequestHead, _ bytes: Span<UInt8>, hasBytesBehind: Bool, _ admitted: inout Admitted
+        _ head: RequestHead, _ bytes: Span<UInt8>, hasBytesAfterHead: Bool, _ admitted: inout Admitted
     ) throws(Problem) {
         let offer = UpgradeList(head.fields, in: bytes)?.withoutHTTP
         if let offer, offer.isEmpty { return }
@@ -226,7 +226,7 @@ struct Gate {
         guard let offer, case .path = admitted.target, head.framing == .none || head.framing == .length(0),
             head.methodKind != .head, head.methodKind != .trace
         else { return }
-        if hasBytesBehind { throw .bytesBeforeUpgrade }
+        if hasBytesAfterHead { throw .bytesBeforeUpgrade }
         admitted.upgrade = offer
     }
 }

@@ -1,7 +1,7 @@
 import Configuration
 import HTTPMessage
 
-/// One upstream of the configuration, prepared for judging and writing requests. A class, because each request refers
+/// One upstream of the configuration, prepared for convertingFaults and writing requests. A class, because each request refers
 /// to its upstream.
 final class UpstreamRules: Sendable {
     let settings: UpstreamSettings
@@ -42,12 +42,12 @@ final class UpstreamRules: Sendable {
     }
 
     /// Whether the path rules allow the target of COPY or MOVE, the Destination field (RFC 4918, section 10.3).
-    func covers(destinationField value: Span<UInt8>, _ asked: AskedAddress, _ destination: Destination) -> Bool {
+    func covers(destinationField value: Span<UInt8>, _ asked: ProgramAddress, _ destination: Destination) -> Bool {
         map(asked, destination)
             .covers(destination: value, paths: settings.paths, isRewritten: settings.rewrite)
     }
 
-    func map(_ asked: AskedAddress, _ destination: Destination) -> AddressMap {
+    func map(_ asked: ProgramAddress, _ destination: Destination) -> AddressMap {
         let host = settings.host
         return AddressMap(
             asked: asked, destination: destination,

@@ -27,7 +27,7 @@ struct Context {
     /// AWS signature of the request; `nil` without `inject: {sigv4: …}`.
     var signing: Signing?
     /// Trace mark of the request; `nil`: no span is recorded.
-    var mark: TraceMark?
+    var mark: SpanContext?
     var tunnel: Tunnel?
 
     init(_ stream: any ClientStream, shard: ProxyShard) {

@@ -68,7 +68,7 @@ extension Forwarder {
     }
 
     /// Whether the request waits for the upstream or the token endpoint, not for its client. `false` for tunnels.
-    var awaitsOthers: Bool { context.exchange.awaitsOthers && stream.progress.isOutputTaken }
+    var awaitsOthers: Bool { context.exchange.awaitsOthers && stream.progress.isOutputSent }
 
     /// Whether the request uses a connection that others wait for, and its client has no part of the answer yet.
     var canGiveWay: Bool {

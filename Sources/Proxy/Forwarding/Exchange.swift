@@ -145,7 +145,7 @@ struct Exchange {
     }
 
     /// Handles a complete ClientHello. `request` is the CONNECT made from its server name.
-    mutating func heardHello(_ request: Request) {
+    mutating func chooseContext(_ request: Request) {
         self.request = request
         state = .deciding
         hasNewTime = true

@@ -41,7 +41,7 @@ extension Forwarder {
         } catch {
             return endConnect(Problem(error))
         }
-        context.exchange.heardHello(stream.request.with { Exchange.Request($0, $1) })
+        context.exchange.chooseContext(stream.request.with { Exchange.Request($0, $1) })
         guard !OwnConnections.contains(stream.source.address) else { return endConnect(.circle) }
         run(from: .identify)
     }

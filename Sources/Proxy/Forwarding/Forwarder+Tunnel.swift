@@ -43,7 +43,7 @@ extension Forwarder {
 
     /// Adds TLS to the client's connection. Returns `false` if memory is lacking or the client is gone.
     private func layTLS() -> Bool {
-        stream.layStream { carrier, received in
+        stream.wrapStream { carrier, received in
             try? TLSServerStream(
                 on: carrier, received: received, server: shard.tls,
                 choose: { [weak self] in self?.certificate(for: $0) ?? .refuse },
@@ -179,12 +179,12 @@ extension Forwarder {
         guard let tunnel = context.tunnel else { return }
         context.exchange.pieceCame()
         keepTime()
-        RecordPhase.bytesPassed(context, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
+        RecordPhase.bytesPassed(context, sent: tunnel.toUpstream.newBytes(), received: tunnel.toClient.newBytes())
     }
 
     private func tunnelEnded() {
         guard let tunnel = context.tunnel else { return }
-        RecordPhase.bytesPassed(context, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
+        RecordPhase.bytesPassed(context, sent: tunnel.toUpstream.newBytes(), received: tunnel.toClient.newBytes())
         settle(stream.progress)
         stream.close(cut: false)
     }

@@ -5,16 +5,16 @@ import Reactor
 
 // Waits in *identify*: for the users' secrets to be read, and before the 407 for a wrong password.
 extension Forwarder {
-    static let guessDelay = Timeout(.seconds(1))
+    static let failedLoginDelay = Timeout(.seconds(1))
 
     /// Refuses wrong credentials, with a delay after many from one source. Correct credentials never wait.
     func refuseUser(_ credentials: BasicCredentials?) {
         guard let credentials, let users = context.rules.users else { return refuseUser() }
         let source = guessSource
         let (waits, user, untold) = users.failed(credentials, from: source)
-        if let untold { shard.observer.userGuessed(source, user, untold) }
+        if let untold { shard.observer.userFailed(source, user, untold) }
         guard waits else { return refuseUser() }
-        guard shard.holdGuess(from: source) else {
+        guard shard.delayFailedLogin(from: source) else {
             context.ledger.note(.userRequired)
             return perform(.leave(closes: true))
         }
@@ -36,7 +36,7 @@ extension Forwarder {
 
     private var guessSource: String {
         if let peer = stream.source.peer { return "uid \(peer.user)" }
-        return stream.source.address.map { GuessLimit.name(address: $0.host) } ?? "unknown"
+        return stream.source.address.map { FailedLoginLimit.name(address: $0.host) } ?? "unknown"
     }
 
     /// Answers 407. Closes after CONNECT and upgrades: the next bytes may be no request (RFC 9931, section 3).

@@ -149,7 +149,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         let isGRPC = context.exchange.request.isGRPC
         switch patience {
         case .none: return .off
-        case .guess: return Self.guessDelay
+        case .guess: return Self.failedLoginDelay
         case .response: return context.upstream?.timeouts(isGRPC: isGRPC).response ?? .off
         case .firstBytes: return context.rules.headerTimeout
         // The program's side of a gRPC stream may be silent for long.

@@ -1,7 +1,7 @@
 import Configuration
 import HTTPMessage
 
-/// An upstream's rules for credentials and fields, prepared for judging and writing requests: `inject`, `on_existing`,
+/// An upstream's rules for credentials and fields, prepared for convertingFaults and writing requests: `inject`, `on_existing`,
 /// `require_placeholder`, `set_headers` and `remove_headers`. No I/O.
 final class InjectionRules: Sendable {
     enum Target: Sendable {

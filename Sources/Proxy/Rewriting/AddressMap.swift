@@ -9,7 +9,7 @@ import WireText
 /// Other and ambiguous references pass unchanged: with user information, with an invalid authority, or with dot
 /// segments if the `url` has a path. Text after the authority is never decoded or encoded. Pure.
 struct AddressMap {
-    let asked: AskedAddress
+    let asked: ProgramAddress
     let destination: Destination
     /// Other names of the upstream: its configured host, and its Host field.
     let aliases: [Authority]
@@ -23,7 +23,7 @@ struct AddressMap {
 
     /// - Parameter host: the upstream's host; `nil` for a wildcard.
     init(
-        asked: AskedAddress, destination: Destination, host: Authority?, prefix: [UInt8] = [],
+        asked: ProgramAddress, destination: Destination, host: Authority?, prefix: [UInt8] = [],
         keepsHost: Bool = false, changesCookies: Bool = true
     ) {
         self.keepsHost = keepsHost

@@ -50,14 +50,14 @@ struct RouteTable: Sendable {
     private var hosts: [Key: Rules] = [:]
     private let hasWildcards: Bool
     /// Suggestions for hosts that no pattern matches.
-    let near: NearHosts
+    let near: HostSuggestions
     /// Ports of all listed hosts.
     let ports: Set<UInt16>
     /// Ports of the intercepted hosts.
     let interceptedPorts: Set<UInt16>
 
     init(_ upstreams: [UpstreamSettings]) {
-        near = NearHosts(upstreams)
+        near = HostSuggestions(upstreams)
         for (index, upstream) in upstreams.enumerated() {
             let key = Key(host: upstream.host.host, port: upstream.host.port, isWildcard: upstream.host.wildcard)
             hosts[key, default: Rules()].add(upstream, index)

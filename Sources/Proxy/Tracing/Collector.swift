@@ -4,7 +4,7 @@ import Reactor
 /// Sends batches of spans to a collector by OTLP/HTTP. Follows no redirects.
 package struct Collector: Sendable {
     struct Answer: Sendable {
-        var outcome: ExportPatience.Outcome
+        var outcome: ExportRetry.Outcome
         /// Number of rejected spans of the batch.
         var rejected = 0
         /// Description of the fault for the log, printable and without secrets.

@@ -11,7 +11,7 @@ extension Context {
                 ? nil
                 : head.fields.value(ofOnly: { $0.known == .traceparent }).flatMap { TraceParent(bytes[$0]) }
         }
-        mark = TraceMark.decide(asked, sampler, &shard.random)
+        mark = SpanContext.decide(asked, sampler, &shard.random)
     }
 
     /// Notes that a recorded request waits for a token. The token request then joins this request's trace. Not used for

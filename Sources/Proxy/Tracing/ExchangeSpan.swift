@@ -4,7 +4,7 @@ import Reactor
 
 /// The span of one request. It is recorded on the loop and converted off the loop.
 struct ExchangeSpan: Sendable {
-    private let mark: TraceMark
+    private let mark: SpanContext
     private let record: RequestRecord
 
     /// Limits in bytes. Longer values are cut, because spans wait in memory.
@@ -12,7 +12,7 @@ struct ExchangeSpan: Sendable {
     private static let longestHost = 256
     private static let longestMethod = 64
 
-    init(_ mark: TraceMark, _ record: RequestRecord) {
+    init(_ mark: SpanContext, _ record: RequestRecord) {
         self.mark = mark
         var record = record
         record.path = Self.cut(record.path, Self.longestPath)

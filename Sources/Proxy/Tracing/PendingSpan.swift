@@ -26,7 +26,7 @@ enum PendingSpan: Sendable {
 extension TraceSpan {
     /// Creates the span of a token request that has just ended.
     /// - Parameter origin: origin of the token endpoint. The span omits the path, which may identify the caller.
-    init(_ mark: TraceMark, _ report: TokenRequestReport, origin: Origin?, status: Int?) {
+    init(_ mark: SpanContext, _ report: TokenRequestReport, origin: Origin?, status: Int?) {
         let end = WallTime.now
         self.init(
             mark, "token request", .client, start: (end - report.duration).sinceEpoch, end: end.sinceEpoch)

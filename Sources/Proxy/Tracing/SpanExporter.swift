@@ -120,7 +120,7 @@ final class SpanExporter: Sendable {
     }
 
     private struct Course {
-        var patience = ExportPatience()
+        var patience = ExportRetry()
         /// Whether the present failure was logged.
         var isFailing = false
         /// At the end: whether sending has failed, so that no further batch is sent.

@@ -33,7 +33,7 @@ struct TraceSpan: Sendable, Equatable {
         var attributes: [Attribute]
     }
 
-    var mark: TraceMark
+    var mark: SpanContext
     var name: String
     var kind: Kind
     /// Nanoseconds since 1970.
@@ -43,7 +43,7 @@ struct TraceSpan: Sendable, Equatable {
     var events: [Event] = []
     var isError = false
 
-    init(_ mark: TraceMark, _ name: String, _ kind: Kind, start: UInt64, end: UInt64) {
+    init(_ mark: SpanContext, _ name: String, _ kind: Kind, start: UInt64, end: UInt64) {
         self.mark = mark
         self.name = name
         self.kind = kind

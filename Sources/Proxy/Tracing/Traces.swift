@@ -28,7 +28,7 @@ package final class Traces: Sendable {
         var leaving: [ObjectIdentifier: Task<Void, Never>] = [:]
         var hasBeen = false
         /// Recorded requests that wait for a token, by client, in their order.
-        var waiting: [String: [TraceMark]] = [:]
+        var waiting: [String: [SpanContext]] = [:]
     }
 
     private let connect: Connect
@@ -134,7 +134,7 @@ package final class Traces: Sendable {
 
     // MARK: Token requests
 
-    private func waits(_ client: String, _ mark: TraceMark, _ isWaiting: Bool) {
+    private func waits(_ client: String, _ mark: SpanContext, _ isWaiting: Bool) {
         state.withLock { state in
             var marks = state.waiting[client] ?? []
             if isWaiting {
@@ -155,7 +155,7 @@ package final class Traces: Sendable {
         let (plan, parent) = state.withLock { ($0.plan, $0.waiting[report.client]?.first) }
         guard let exporter = plan.exporter else { return }
         guard parent != nil || plan.sampler.takes(.random(in: .min ... .max)) else { return }
-        let mark = parent.map { TraceMark(below: $0.traceParent, isRemote: false) } ?? TraceMark()
+        let mark = parent.map { SpanContext(below: $0.traceParent, isRemote: false) } ?? SpanContext()
         exporter.take(.other(TraceSpan(mark, report, origin: origin, status: status)))
     }
 }

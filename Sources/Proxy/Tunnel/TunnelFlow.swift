@@ -37,7 +37,7 @@ final class TunnelFlow {
         if counts { count += UInt64(bytes.count) }
     }
 
-    func takeNews() -> UInt64 {
+    func newBytes() -> UInt64 {
         defer { told = count }
         return count - told
     }

@@ -5,7 +5,7 @@ import Reactor
 // Writing the request's body as far as the connection accepts it.
 extension CarriedExchange {
     func write(_ carrier: Carrier, _ delegate: any UpstreamStreamDelegate) -> Over? {
-        while !flow.isDeaf {
+        while !flow.cannotWrite {
             if machine.wantsUpload, !flow.isUploadPaused, output.count <= Self.lowWater {
                 // A client as fast as the upstream must leave time for other exchanges.
                 guard uploadShare.takesMore(turn: exchanges.loop.now, now: .current()) else {
@@ -21,7 +21,7 @@ extension CarriedExchange {
             case .failed where flow.end != nil: return Over()
             case .failed:
                 // The upstream's last bytes may still be readable.
-                flow.isDeaf = true
+                flow.cannotWrite = true
                 machine.stopUpload()
                 output.removeAll()
                 goOnNextTurn()
@@ -36,7 +36,7 @@ extension CarriedExchange {
 
     /// Whether the whole request was sent, or the upstream does not want the rest.
     var isRequestOver: Bool {
-        flow.isDeaf || machine.isUploadStopped || machine.isUploadFinished && output.isEmpty
+        flow.cannotWrite || machine.isUploadStopped || machine.isUploadFinished && output.isEmpty
     }
 
     private func pull(_ delegate: any UpstreamStreamDelegate) -> Over? {

@@ -28,7 +28,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         /// Whether the peer's end was clean; `nil` until all bytes before it have been handled.
         var end: Bool?
         /// Whether writing has failed. The upstream's last bytes may still be readable.
-        var isDeaf = false
+        var cannotWrite = false
         /// Whether the client of an upgraded connection ended its side, after the bytes in `output`.
         var isUploadOver = false
     }
@@ -229,7 +229,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         if let carrier {
             end.wasReused = carrier.isReused
             end.trailers = machine.trailers
-            if over.error == nil, !flow.isDeaf, flow.end == nil, output.isEmpty, machine.keepsConnection {
+            if over.error == nil, !flow.cannotWrite, flow.end == nil, output.isEmpty, machine.keepsConnection {
                 carrier.release()
             } else {
                 carrier.close()

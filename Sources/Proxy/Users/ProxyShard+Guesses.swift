@@ -4,7 +4,7 @@ extension ProxyShard {
     static let maxHeldGuesses = 64
 
     /// - Returns: `false` if too many refusals for this source are delayed already.
-    func holdGuess(from source: String) -> Bool {
+    func delayFailedLogin(from source: String) -> Bool {
         let count = heldGuesses[source] ?? 0
         guard count < Self.maxHeldGuesses else { return false }
         heldGuesses[source] = count + 1

@@ -20,7 +20,7 @@ final class UserDirectory: Sendable {
         var readAt = LoopTime(nanoseconds: 0)
         var reading: Task<Void, Never>?
         var lost: Set<String> = []
-        var guesses = GuessLimit()
+        var guesses = FailedLoginLimit()
     }
 
     private static let maxAge = Duration.seconds(5)

@@ -32,7 +32,7 @@ import Testing
         let (another, warnings) = try parse(
             ", tls: {cert_file: \(other.certificateFile), key_file: \(other.keyFile)}", client: tls)
         #expect(another.upstreams[0].tls.certFile == other.certificateFile)
-        #expect(another.upstreams[0].showsForeignCertificate && !configuration.upstreams[0].showsForeignCertificate)
+        #expect(another.upstreams[0].usesOtherCertificate && !configuration.upstreams[0].usesOtherCertificate)
         #expect(warnings.contains { $0.line == 8 && $0.message.contains("are bound to its certificate, but") })
 
         for (upstream, client, words) in [

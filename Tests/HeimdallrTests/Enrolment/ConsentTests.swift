@@ -58,7 +58,7 @@ import Testing
         await #expect(throws: expected) {
             try await client.forgetRegistration(redirectURI: LoginServer.callback, agreed: consent)
         }
-        #expect(client.exchange.enroller?.enrolment == nil)
+        #expect(client.requests.enroller?.enrolment == nil)
         for server in [api, other] {
             #expect(server.registrations == 0 && server.server.requests("/token").isEmpty)
         }
@@ -121,7 +121,7 @@ import Testing
                     identifier: identifier, secret: Secret(secret), redirectURI: LoginServer.callback)
             }
         }
-        #expect(client.exchange.enroller?.enrolment == nil)
+        #expect(client.requests.enroller?.enrolment == nil)
     }
 
     private func move(_ clock: ManualClock, from old: EnrollingServer, to new: EnrollingServer, _ client: Heimdallr) {

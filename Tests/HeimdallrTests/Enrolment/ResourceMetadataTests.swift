@@ -99,7 +99,7 @@ import Testing
         ] as [(String?, Int)] {
             let fields = field.map { [HeimdallrHTTPField(name: "Cache-Control", value: $0)] } ?? []
             #expect(
-                limits.longevity(of: HeimdallrHTTPResponse(status: 200, headers: fields)) == .seconds(seconds),
+                limits.lifetime(of: HeimdallrHTTPResponse(status: 200, headers: fields)) == .seconds(seconds),
                 "\(field ?? "none")")
         }
     }

@@ -41,7 +41,7 @@ import Testing
     func unsavedNotes() async throws {
         let (first, second) = try await signIns { client in
             client.start()
-            for _ in 0..<3 { _ = client.exchange.enroller?.clientRefused() }
+            for _ in 0..<3 { _ = client.requests.enroller?.clientRefused() }
             client.watchStore()
         }
         try await eventually("the other process's token") { first.currentToken()?.value == Secret("T9") }
@@ -55,7 +55,7 @@ import Testing
 
     @Test("a refresh under the lease finds the other process's tokens, and sends nothing to the former server")
     func unnoticed() async throws {
-        let (first, second) = try await signIns { _ = $0.exchange.enroller?.clientRefused() }
+        let (first, second) = try await signIns { _ = $0.requests.enroller?.clientRefused() }
         #expect(first.currentToken()?.value == Secret("T1"), "no news has come")
         _ = try await first.refreshedToken()
         #expect(first.currentToken()?.value == Secret("T9"))
@@ -66,7 +66,7 @@ import Testing
 
     @Test("a sign-out revokes the other process's tokens at their own server")
     func signOut() async throws {
-        let (first, second) = try await signIns { _ = $0.exchange.enroller?.clientRefused() }
+        let (first, second) = try await signIns { _ = $0.requests.enroller?.clientRefused() }
         #expect(await first.logOut().isComplete)
         #expect(old.server.requests("/revoke").isEmpty)
         #expect(new.server.requests("/revoke").map { ReadQuery(query: $0.text)["token"] } == ["R9", "T9"])
@@ -154,13 +154,13 @@ import Testing
         driven.start(stored: record)
         #expect(driven.enrolments == [own])
         #expect(driven.life.record(nil, driven.moment).enrolment == own.stored)
-        func misfit(_ token: String, _ enrolment: Enrolment?) -> DiscoveryFault? {
-            driven.life.misfit(of: .refresh(Secret(token)), at: enrolment)
+        func fault(_ token: String, _ enrolment: Enrolment?) -> DiscoveryFault? {
+            driven.life.fault(of: .refresh(Secret(token)), at: enrolment)
         }
-        #expect(misfit("R1", own) == nil)
-        #expect(misfit("R1", nil) == nil, "a configured client")
-        #expect(misfit("R1", other) == .movedIssuer(from: "https://a", to: "https://b"))
-        #expect(misfit("R1", enrolment("https://a", "j")) == .clientForgotten)
-        #expect(misfit("R0", own) == .notEnrolled)
+        #expect(fault("R1", own) == nil)
+        #expect(fault("R1", nil) == nil, "a configured client")
+        #expect(fault("R1", other) == .movedIssuer(from: "https://a", to: "https://b"))
+        #expect(fault("R1", enrolment("https://a", "j")) == .clientForgotten)
+        #expect(fault("R0", own) == .notEnrolled)
     }
 }

@@ -122,7 +122,7 @@ import Testing
         let attempt = try await client.beginLogin(redirectURI: Self.callback)
         server[LoginServer.wellKnown] = .json(
             #"{"issuer":"\#(server.issuer)","token_endpoint":"\#(server.url)/evil"}"#)
-        client.exchange.directory.doubt()
+        client.requests.directory.doubt()
         try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
         #expect(server.requests("/evil").isEmpty)
         #expect(server.requests("/token").count == 1)
@@ -136,7 +136,7 @@ import Testing
         let client = try server.client(clock: clock.clock)
         let attempt = try await client.beginLogin(redirectURI: Self.callback)
         let other = try Heimdallr(
-            name: "other", configuration: client.exchange.configuration, credentials: client.exchange.credentials,
+            name: "other", configuration: client.requests.configuration, credentials: client.requests.credentials,
             grant: InteractiveGrant(), httpClient: LoopbackHTTPClient())
         await #expect(throws: LoginError.wrongMethod) {
             try await other.finishLogin(attempt, redirectedTo: server.answer(attempt))

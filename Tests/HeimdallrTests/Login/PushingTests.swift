@@ -121,13 +121,13 @@ import Testing
     @Test("an address that is printed outlives a pushed request, so it holds all of it")
     func printed() async throws {
         let server = try server()
-        let attempt = try await server.client().beginLogin(redirectURI: Self.callback, goesAtOnce: false)
+        let attempt = try await server.client().beginLogin(redirectURI: Self.callback, opensAtOnce: false)
         #expect(ReadQuery(attempt.url)["state"] == attempt.state)
         #expect(ReadQuery(attempt.url)["request_uri"] == nil)
         #expect(server.requests("/par").isEmpty)
         let strict = try self.server(requires: true)
         await #expect(throws: LoginError.pushingRequired) {
-            try await strict.client().beginLogin(redirectURI: Self.callback, goesAtOnce: false)
+            try await strict.client().beginLogin(redirectURI: Self.callback, opensAtOnce: false)
         }
     }
 }

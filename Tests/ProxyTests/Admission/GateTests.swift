@@ -43,7 +43,7 @@ import Testing
             throw Incomplete()
         }
         let situation = Gate.Situation(
-            role: .forward(.tcp(host: "127.0.0.1", port: 8080)), hasBytesBehind: bytesBehind)
+            role: .forward(.tcp(host: "127.0.0.1", port: 8080)), hasBytesAfterHead: bytesBehind)
         var admitted = Admitted()
         do throws(Problem) {
             return (.success(try gate.admit(head, bytes.span, situation, &admitted)), admitted)

@@ -7,9 +7,9 @@ import Testing
 
 @Suite("a host that no upstream is for is answered with the one that may be meant", .stopsProxies)
 struct NearHostTests {
-    private static func near(_ yaml: String) throws -> NearHosts {
+    private static func near(_ yaml: String) throws -> HostSuggestions {
         let (configuration, _) = try Configuration.parse(yaml: yaml, file: "test.yaml", environment: [:])
-        return NearHosts(configuration.upstreams)
+        return HostSuggestions(configuration.upstreams)
     }
 
     @Test(arguments: [

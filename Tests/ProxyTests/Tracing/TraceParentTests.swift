@@ -47,22 +47,22 @@ struct TraceParentTests {
         let none = TraceSampler(share: 0)
         let all = TraceSampler(share: 1)
         let parent = try #require(parse("00-\(Self.trace)-\(Self.span)-ff"))
-        let mark = try #require(TraceMark.decide(parent, none, &random))
+        let mark = try #require(SpanContext.decide(parent, none, &random))
         #expect(mark.trace == parent.trace && mark.parent == parent.span && mark.span != parent.span)
         #expect(mark.flags == [.sampled, .random])
         #expect(text(mark.traceParent).hasSuffix("-03"))
         let quiet = try #require(parse("00-\(Self.trace)-\(Self.span)-02"))
-        #expect(TraceMark.decide(quiet, all, &random) == nil)
+        #expect(SpanContext.decide(quiet, all, &random) == nil)
     }
 
     @Test func `without a caller's decision, sampling is random, and every trace has its own identifier`() throws {
         var random = FastRandom(seed: 1)
-        #expect(TraceMark.decide(nil, TraceSampler(share: 0), &random) == nil)
-        let marks = (0..<100).compactMap { _ in TraceMark.decide(nil, TraceSampler(share: 1), &random) }
+        #expect(SpanContext.decide(nil, TraceSampler(share: 0), &random) == nil)
+        let marks = (0..<100).compactMap { _ in SpanContext.decide(nil, TraceSampler(share: 1), &random) }
         #expect(Set(marks.map(\.trace)).count == 100 && Set(marks.map(\.span)).count == 100)
         #expect(marks.allSatisfy { $0.parent == nil && $0.flags.contains(.sampled) })
         let sampler = TraceSampler(share: 0.1)
-        let taken = (0..<20_000).filter { _ in TraceMark.decide(nil, sampler, &random) != nil }.count
+        let taken = (0..<20_000).filter { _ in SpanContext.decide(nil, sampler, &random) != nil }.count
         #expect((1800...2200).contains(taken), "\(taken) of 20,000")
     }
 

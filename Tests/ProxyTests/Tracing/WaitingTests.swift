@@ -25,7 +25,7 @@ struct WaitingTests {
 
     @Test func `what a collector may be asked again with, and what not`() {
         for status in [429, 502, 503, 504] {
-            var patience = ExportPatience()
+            var patience = ExportRetry()
             guard case .again(let pause) = patience.ended(.answered(status: status, retryAfter: nil), random: 0.5)
             else {
                 Issue.record("\(status) was given up at once")
@@ -34,19 +34,19 @@ struct WaitingTests {
             #expect(pause == .milliseconds(750))
         }
         for status in [100, 301, 307, 400, 401, 403, 404, 408, 413, 500, 501, 505] {
-            var patience = ExportPatience()
+            var patience = ExportRetry()
             guard case .drop = patience.ended(.answered(status: status, retryAfter: .seconds(1)), random: 0.5) else {
                 Issue.record("\(status) was tried again")
                 continue
             }
         }
-        var patience = ExportPatience()
+        var patience = ExportRetry()
         #expect(patience.ended(.unusable, random: 0) == .drop(pause: .milliseconds(500)))
     }
 
     @Test func `pauses double, and a batch is given up after some of them`() {
-        var patience = ExportPatience()
-        let pauses = (1..<ExportPatience.attempts).map { _ in patience.ended(.unreachable, random: 0) }
+        var patience = ExportRetry()
+        let pauses = (1..<ExportRetry.attempts).map { _ in patience.ended(.unreachable, random: 0) }
         #expect(pauses == [0.5, 1, 2, 4].map { .again(after: .seconds($0)) })
         #expect(patience.ended(.unreachable, random: 0) == .drop(pause: .seconds(8)))
         // The next batch begins where this one ended.
@@ -56,8 +56,8 @@ struct WaitingTests {
     }
 
     @Test func `a collector's own word counts, within reason`() {
-        func step(_ wait: Duration) -> ExportPatience.Step {
-            var patience = ExportPatience()
+        func step(_ wait: Duration) -> ExportRetry.Step {
+            var patience = ExportRetry()
             return patience.ended(.answered(status: 429, retryAfter: wait), random: 0)
         }
         #expect(step(.seconds(7)) == .again(after: .seconds(7)))

@@ -8,7 +8,7 @@ enum AdmitPhase {
         let (rules, stream) = (context.rules, context.stream)
         let situation = Gate.Situation(
             role: role, listenerScheme: context.listenerTLS == nil ? .http : .https,
-            hasBytesBehind: stream.hasInput(reading: false) == true,
+            hasBytesAfterHead: stream.hasInput(reading: false) == true,
             inside: context.sender.inside)
         let admission: Admission
         do throws(Problem) {

@@ -50,7 +50,7 @@ enum EditHeadPhase {
 
     // MARK: Request line and Host
 
-    static func hostField(_ asked: AskedAddress?, _ upstream: Upstream, _ destination: Destination) -> [UInt8] {
+    static func hostField(_ asked: ProgramAddress?, _ upstream: Upstream, _ destination: Destination) -> [UInt8] {
         guard upstream.rules.settings.keepsHost, let authority = asked?.authority else {
             return destination.host
         }
@@ -147,7 +147,7 @@ enum EditHeadPhase {
 
     /// Writes the request's position in its trace (W3C Trace Context).
     /// - Parameter dropped: fields that the configuration sets or removes. If `traceparent` is one, nothing is written.
-    private static func trace(_ mark: TraceMark, _ dropped: FieldNames, to output: inout ByteBuffer) {
+    private static func trace(_ mark: SpanContext, _ dropped: FieldNames, to output: inout ByteBuffer) {
         guard !dropped.contains(traceparent.span) else { return }
         let text = mark.traceParent.text
         output.append("traceparent: ")

@@ -81,8 +81,8 @@ enum JudgePhase {
         let values = challenges(answer)
         if values.isEmpty, answer.status == 200 { return true }
         let scheme = token.binding == nil ? Challenge.bearer : Challenge.dpop
-        guard Challenge.refuseToken(values, of: scheme) else { return nil }
-        return Challenge.sayInvalidToken(values, of: scheme)
+        guard Challenge.rejectsToken(values, of: scheme) else { return nil }
+        return Challenge.hasInvalidTokenError(values, of: scheme)
     }
 
     // MARK: The status of a gRPC call, after its head

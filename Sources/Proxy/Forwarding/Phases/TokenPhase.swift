@@ -74,7 +74,7 @@ enum TokenPhase {
     static func problem(_ error: HeimdallrError, _ context: Context) -> Problem {
         guard let upstream = context.upstream else { return .internalError }
         if upstream.exchangesCallers {
-            if error.refusesWhatWasShown { return .callerTokenRefused }
+            if error.refusesCallerToken { return .callerTokenRefused }
             // The caller's token may have expired during the wait.
             do throws(Problem) { _ = try client(at: upstream, context.stream) } catch { return error }
         }
@@ -87,7 +87,7 @@ enum TokenPhase {
         let look = lookAgain(&context)
         guard look != .withhold, let pair, let bound = context.token?.certificate, bound != pair else { return look }
         // The certificate was replaced after the token was issued (RFC 8705, section 3).
-        return context.upstream?.rules.settings.showsForeignCertificate == true ? look : .withhold
+        return context.upstream?.rules.settings.usesOtherCertificate == true ? look : .withhold
     }
 
     private static func lookAgain(_ context: inout Context) -> LastLook {

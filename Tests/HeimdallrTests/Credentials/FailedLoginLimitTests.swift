@@ -7,8 +7,8 @@ struct GuessLimitTests {
     private let now = ContinuousClock.now
 
     @Test func `ten in a minute from one place, and other places don't pay for it`() {
-        var limit = GuessLimit()
-        for _ in 0..<GuessLimit.patience {
+        var limit = FailedLoginLimit()
+        for _ in 0..<FailedLoginLimit.patience {
             #expect(!limit.isExhausted("a", now: now))
             _ = limit.failed("a", now: now)
         }
@@ -18,7 +18,7 @@ struct GuessLimitTests {
     }
 
     @Test func `the log hears of the first at once, then of many in one line`() {
-        var limit = GuessLimit()
+        var limit = FailedLoginLimit()
         #expect(limit.failed("a", now: now) == 1)
         for second in 1..<10 { #expect(limit.failed("a", now: now + .seconds(second)) == nil) }
         #expect(limit.refused("a", now: now + .seconds(10)) == 10)
@@ -26,9 +26,9 @@ struct GuessLimitTests {
     }
 
     @Test func `the table does not grow, and being many helps no one`() {
-        var limit = GuessLimit()
+        var limit = FailedLoginLimit()
         for number in 0..<5000 { _ = limit.failed("\(number)", now: now) }
-        #expect(limit.count == GuessLimit.capacity)
+        #expect(limit.count == FailedLoginLimit.capacity)
         #expect(limit.isExhausted("somebody new", now: now))
         #expect(!limit.isExhausted("0", now: now))
         // An expired count makes room.
@@ -43,6 +43,6 @@ struct GuessLimitTests {
         ("fe80::1%eth0", "fe80:0:0:0::/64"), ("::", "0:0:0:0::/64"), ("a local socket", "a local socket"),
     ])
     func `an IPv6 address counts with its neighbours`(address: String, name: String) {
-        #expect(GuessLimit.name(address: address) == name)
+        #expect(FailedLoginLimit.name(address: address) == name)
     }
 }

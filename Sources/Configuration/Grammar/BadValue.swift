@@ -1,5 +1,5 @@
 /// The error for a value that a grammar refuses. The message gives the correction, and follows "key: ".
-struct Misfit: Error {
+struct BadValue: Error {
     var message: String
     /// Whether the operator's text is appended to the message.
     var quotes: Bool
@@ -16,5 +16,5 @@ struct Misfit: Error {
     init(_ message: String, matching pattern: String) { self.init(message, fits: .text(matching: pattern)) }
 
     /// Returns this error with other accepted values, for readers that accept more than the grammar.
-    func fitting(_ kind: ValueKind) -> Misfit { Misfit(message, quotes: quotes, fits: kind) }
+    func fitting(_ kind: ValueKind) -> BadValue { BadValue(message, quotes: quotes, fits: kind) }
 }

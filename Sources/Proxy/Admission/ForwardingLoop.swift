@@ -3,7 +3,7 @@ import WireText
 
 /// Detects requests that return to this proxy through a port redirection or another proxy, by their Via field (RFC
 /// 9110, section 7.6.3).
-enum Circle {
+enum ForwardingLoop {
     /// A number larger than any real chain of these proxies. Each hop costs two connections.
     private static let maxHops = 8
     private static let ownName = Array("heimdallr-proxy".utf8)

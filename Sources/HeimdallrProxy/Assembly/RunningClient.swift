@@ -28,7 +28,7 @@ final class Beginning: Sendable {
 }
 
 /// One OAuth client of the running proxy, with its settings.
-struct KeptClient: Sendable {
+struct RunningClient: Sendable {
     let settings: ClientSettings
     let trustAnchors: String?
     /// Private networks that `client: auto` may reach; empty for other clients.

@@ -1,13 +1,13 @@
 /// Counts wrong secrets by name, to slow down guessing. A name is usually a source address. While the table is full,
 /// all further names share one entry. Not thread-safe: the owner has to lock it.
-package struct GuessLimit: Sendable {
+package struct FailedLoginLimit: Sendable {
     /// Number of wrong secrets within `window` without a delay.
     package static let patience = 10
     package static let window = Duration.seconds(60)
     /// Largest number of remembered names.
     package static let capacity = 1024
     /// Shortest time between two log lines about one name.
-    package static let linesApart = Duration.seconds(10)
+    package static let logPause = Duration.seconds(10)
 
     private struct Guesser {
         /// Times of the last `patience` failures.
@@ -16,7 +16,7 @@ package struct GuessLimit: Sendable {
         var unlogged = 0
 
         func isOver(_ now: ContinuousClock.Instant) -> Bool {
-            failures.last.map { $0 + GuessLimit.window <= now } ?? true
+            failures.last.map { $0 + FailedLoginLimit.window <= now } ?? true
         }
     }
 
@@ -55,7 +55,7 @@ package struct GuessLimit: Sendable {
         defer { guessers[key] = guesser }
         note(&guesser)
         guesser.unlogged += 1
-        if let loggedAt = guesser.loggedAt, loggedAt + Self.linesApart > now { return nil }
+        if let loggedAt = guesser.loggedAt, loggedAt + Self.logPause > now { return nil }
         defer { guesser.unlogged = 0 }
         guesser.loggedAt = now
         return guesser.unlogged

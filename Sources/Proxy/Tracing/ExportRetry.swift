@@ -1,5 +1,5 @@
 /// Decides on retries of a batch that a collector did not accept (OTLP/HTTP, "Failures" and "OTLP/HTTP Throttling").
-struct ExportPatience: Sendable {
+struct ExportRetry: Sendable {
     /// Result of an attempt.
     enum Outcome: Sendable, Equatable {
         case answered(status: Int, retryAfter: Duration?)

@@ -1,7 +1,7 @@
 import HTTPMessage
 
 /// Position of a span in a trace.
-struct TraceMark: Sendable, Equatable {
+struct SpanContext: Sendable, Equatable {
     let trace: TraceID
     /// Identifier of the span: 8 bytes, never all zero (W3C Trace Context, section 3.2.2.4).
     let span = UInt64.random(in: 1 ... .max)
@@ -32,9 +32,9 @@ struct TraceMark: Sendable, Equatable {
     ///
     /// - Parameter asked: valid `traceparent` of the request; `nil` for none.
     /// - Returns: `nil` if no span is recorded. The program's `traceparent` then passes unchanged.
-    static func decide(_ asked: TraceParent?, _ sampler: TraceSampler, _ random: inout FastRandom) -> TraceMark? {
-        if let asked { return asked.flags.contains(.sampled) ? TraceMark(below: asked, isRemote: true) : nil }
+    static func decide(_ asked: TraceParent?, _ sampler: TraceSampler, _ random: inout FastRandom) -> SpanContext? {
+        if let asked { return asked.flags.contains(.sampled) ? SpanContext(below: asked, isRemote: true) : nil }
         guard !sampler.takesNone, sampler.takes(random.next()) else { return nil }
-        return TraceMark()
+        return SpanContext()
     }
 }

@@ -2,7 +2,7 @@ import Logging
 import WireText
 
 /// Writes errors and warnings of a command to standard error.
-enum Complaint {
+enum ErrorOutput {
     static func error(_ text: String) { write(.error, "error: \(text)") }
 
     /// Writes an answer of the running proxy, which may already begin with `error:`.

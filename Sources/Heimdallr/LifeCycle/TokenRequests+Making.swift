@@ -1,4 +1,4 @@
-extension TokenExchange {
+extension TokenRequests {
     init(
         _ configuration: HeimdallrConfiguration, _ credentials: any OAuthClientCredentials,
         _ grant: any OAuthAuthorizationGrant, _ parser: any OAuthAccessTokenParser, _ httpClient: LimitedHTTPClient,

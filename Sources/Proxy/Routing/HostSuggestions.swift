@@ -3,7 +3,7 @@ import HTTPMessage
 
 /// Finds an upstream similar to an unknown host: with another port, or a name that differs in a few letters. Each
 /// search is bounded, because it runs on the loop.
-struct NearHosts: Sendable {
+struct HostSuggestions: Sendable {
     /// Limit of hosts that can be suggested.
     static let maxHosts = 1024
     /// Limit of names compared letter by letter in one search.

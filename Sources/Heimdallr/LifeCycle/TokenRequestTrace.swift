@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Facts about the last request, for advice after a failure. Holds no secret. Any thread.
-final class ExchangeTrace: Sendable {
+final class TokenRequestTrace: Sendable {
     struct Facts: Sendable {
         /// Address of the client's last request, without its query.
         var address: String?

@@ -1,7 +1,7 @@
 import HTTPMessage
 
 /// The address that the program used. Addresses in answers are rewritten to it.
-struct AskedAddress {
+struct ProgramAddress {
     let scheme: Scheme
     /// Authority of the request; `nil` if the program sent none, as HTTP/1.0 allows at a base URL.
     let authority: Authority?

@@ -1,7 +1,7 @@
 internal import WireText
 
 /// Builds the token requests of one client, and reads their answers.
-struct TokenExchange: Sendable {
+struct TokenRequests: Sendable {
     let settings: HeimdallrConfiguration
     let credentials: any OAuthClientCredentials
     var grant: any OAuthAuthorizationGrant
@@ -12,7 +12,7 @@ struct TokenExchange: Sendable {
     let binding: DPoPBinding?
     /// Finds the server and registers the client; `nil`: the configuration names both.
     let enroller: Enroller?
-    let trace = ExchangeTrace()
+    let trace = TokenRequestTrace()
 
     /// The settings, with the current enrolment applied.
     var configuration: HeimdallrConfiguration { enroller?.applied(to: settings) ?? settings }
