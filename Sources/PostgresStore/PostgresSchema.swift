@@ -24,7 +24,7 @@ public enum PostgresSchema {
             ) WITH (fillfactor = 50);
             ALTER TABLE heimdallr.token ADD COLUMN IF NOT EXISTS holder text,
                 ADD COLUMN IF NOT EXISTS held_until timestamptz;
-            -- Logins under way. Rows are reused, so no role needs the privilege DELETE.
+            -- Logins under way. Rows are reused, so no role needs to remove any.
             CREATE TABLE IF NOT EXISTS heimdallr.pending (
                 slot bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
                 space text NOT NULL,

@@ -92,7 +92,7 @@ struct InterceptionTests {
         #expect(!FileManager.default.fileExists(atPath: bundle))
         let late = try await RunningProxy.run(["exec", "--config", file, "--", "true"], environment: Self.quiet)
         #expect(late.ending == .exited(1))
-        #expect(late.errors.contains("there is no running proxy"), "\(late.transcript)")
+        #expect(late.errors.contains("no running proxy"), "\(late.transcript)")
     }
 
     @Test func `a second start that fails leaves the files of the running proxy alone`() async throws {

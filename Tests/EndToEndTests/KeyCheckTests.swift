@@ -51,7 +51,8 @@ struct KeyCheckTests {
             ("rsa1024", "pem", "", "this is an RSA key of 1024 bits: use at least 2048 bits"),
             ("p256", "pem", "RS256", "this is a P-256 key, which can't sign with RS256: write ES256"),
             ("p256", "encrypted", "", "this is locked with a passphrase"),
-            ("p256", "public", "", "this holds only a public key"), ("p521", "pem", "", "this is of a kind"),
+            ("p256", "public", "", "this holds only a public key"),
+            ("p521", "pem", "", "this is of an unsupported kind"),
         ]
         for (kind, form, algorithm, words) in cases {
             let more = algorithm.isEmpty ? "" : "\n    token_endpoint_auth_signing_alg: \(algorithm)"

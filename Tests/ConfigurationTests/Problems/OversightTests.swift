@@ -10,17 +10,17 @@ struct OversightTests {
         "characters that look like others",
         arguments: [
             "proxy:\n  listen: \u{A0}127.0.0.1:8080\n": "c.yaml:2:11: there is a no-break space (U+00A0) here",
-            "proxy:\n\u{A0} listen: 127.0.0.1:8080\n": "c.yaml:2:1: a no-break space (U+00A0)",
-            "proxy:\n  threads: 1\n \u{A0}listen: 127.0.0.1:8080\n": "c.yaml:3:2: a no-break space (U+00A0)",
+            "proxy:\n\u{A0} listen: 127.0.0.1:8080\n": "c.yaml:2:1: there is a no-break space (U+00A0)",
+            "proxy:\n  threads: 1\n \u{A0}listen: 127.0.0.1:8080\n": "c.yaml:3:2: there is a no-break space (U+00A0)",
             "proxy:\n  list\u{200B}en: 127.0.0.1:8080\n":
                 "c.yaml:2:7: there is a zero-width character (U+200B) here: remove it",
-            "proxy:\n  listen: 127.0.0.1:8080\u{2060}\n": "c.yaml:2:25: a zero-width character (U+2060)",
+            "proxy:\n  listen: 127.0.0.1:8080\u{2060}\n": "c.yaml:2:25: there is a zero-width character (U+2060)",
             "proxy: {listen: \u{201C}127.0.0.1:8080\u{201D}}\n":
                 "c.yaml:1:17: there is a typographic quotation mark (U+201C) here: write \" or '",
             "a:\n  \u{2013} host: x\n": "c.yaml:2:3: there is a typographic dash (U+2013) here: write -",
             "clients:\n  a:\n    issuer:\u{A0}x\n":
                 "c.yaml:3:12: there is a no-break space (U+00A0) here: write a plain space",
-            "a: \u{202E}x\n": "c.yaml:1:4: a mark of the writing direction (U+202E)",
+            "a: \u{202E}x\n": "c.yaml:1:4: there is a mark of the writing direction (U+202E)",
             "proxy:\n  listen: \"\u{A0}127.0.0.1:8080\"\n": "\": it holds a no-break space (U+00A0)",
             "proxy:\n  listen: 127.0.0.1:\u{FEFF}8080\n":
                 "c.yaml:2:21: byte order mark U+FEFF in the middle of the text: remove it",
@@ -89,9 +89,9 @@ struct OversightTests {
             "upstreams: [{host: a.example, url: \"https://a.example/x y\"}]\n":
                 "url: write the URL without spaces; in a path, write %20",
             "clients: {a: {client_id: x, token_endpoint: \" https://i.example/t\"}}\nupstreams: []\n":
-                "token_endpoint: write the address without spaces",
+                "token_endpoint: write the URL without spaces",
             "upstreams: [{host: a.example, proxy: \"http://p.example:80 \"}]\n":
-                "proxy: write the address without spaces",
+                "proxy: write the URL without spaces",
         ] as KeyValuePairs<String, String>)
     func addresses(yaml: String, expected: String) {
         let found = problems(yaml)
@@ -135,7 +135,7 @@ struct OversightTests {
         if let word {
             #expect(
                 warnings.first?.contains(
-                    "clients.a.client_secret: the secret in \(file) \(word) with a space or a line end, which is sent as part of it"
+                    "clients.a.client_secret: the secret in \(file) \(word) with a space or a line end, which is sent as part of the secret"
                 )
                     == true, "\(warnings)")
         }

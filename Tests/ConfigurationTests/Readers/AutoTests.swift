@@ -150,13 +150,13 @@ struct AutoTests {
         #expect(named.contains { $0.contains("clients.auto: this name is reserved") }, "\(named)")
         let closed = problems(configuration(admin: "proxy: {}"), environment: Self.environment)
         #expect(
-            closed.contains { $0.contains("the client of mcp.example.com: a person has to log in") }, "\(closed)")
+            closed.contains { $0.contains("the client of mcp.example.com: a person has to") }, "\(closed)")
     }
 
     @Test("a sign-in that a restart would lose is warned of")
     func memory() throws {
         let (_, warnings) = try good("admin: {}\nupstreams: [{host: mcp.example.com, client: auto}]")
-        #expect(warnings.contains { $0.contains("the client of mcp.example.com: who logs in") }, "\(warnings)")
+        #expect(warnings.contains { $0.contains("the client of mcp.example.com: a person has to") }, "\(warnings)")
     }
 
     // MARK: fields

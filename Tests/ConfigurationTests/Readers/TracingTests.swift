@@ -75,7 +75,7 @@ struct TracingTests {
             ("{otlp: \"http://c.example.com\", sample: nan}", "from 0 to 1"),
             ("{otlp: \"http://c.example.com\", service_name: \"\"}", "printable"),
             ("{otlp: \"http://c.example.com\", headers: {A: {env: KEY}}}", "allow_plaintext: true"),
-            ("{otlp: \"https://c.example.com\", headers: {A: {env: KEY}, a: {env: KEY}}}", "twice"),
+            ("{otlp: \"https://c.example.com\", headers: {A: {env: KEY}, a: {env: KEY}}}", "repeated"),
             ("{otlp: \"https://c.example.com\", headers: {Host: {env: KEY}}}", "set by the proxy itself"),
             ("{otlp: \"https://c.example.com\", headers: {\"A:\": {env: KEY}}}", "header name"),
             ("{otlp: \"https://c.example.com\", headers: {A: {env: LINES}}}", "control character"),

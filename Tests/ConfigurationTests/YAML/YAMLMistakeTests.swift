@@ -18,7 +18,7 @@ struct YAMLMistakeTests {
         ("a: 'x\nb: 'y\nc: z\n", "1:4", "not closed"), ("a: \"x\nb: 1\nc: \"y\"\nd: e\n", "1:4", "not closed"),
         ("a: 'x\n# it's\nb: c\n", "1:4", "not closed"), ("a:\n  b: {c: 'd}\n  e: 'f'\n", "2:10", "not closed"),
         ("a: [b, 'c]\nd: e\n", "1:8", "not closed"), ("a: \"x\\\n", "1:4", "not closed"),
-        ("a: \"c:\\dir\"\n", "1:7", "\\\\ for a backslash"), ("a: \"\\x4\"\n", "1:5", "no escape"),
+        ("a: \"c:\\dir\"\n", "1:7", "\\\\ for a backslash"), ("a: \"\\x4\"\n", "1:5", "no such escape"),
     ]
 
     static let brackets: [Case] = [
@@ -78,7 +78,7 @@ struct YAMLMistakeTests {
         ("%x: y\n", "1:1", "begin with %"), ("log: {}\n---\nlog: {}\n", "2:1", "one document"),
         ("\"a\" 1\nb: c\n", "1:5", "behind"),
         ("a: \"\u{0}\"", "1:5", "UTF-8"), ("a: b\u{FEFF}\n", "1:5", "byte order mark"),
-        ("a: b\u{2028}c: d\n", "1:5", "new line"), ("a: b\r\nc: \u{85}\r\n", "2:4", "new line"),
+        ("a: b\u{2028}c: d\n", "1:5", "normal line break"), ("a: b\r\nc: \u{85}\r\n", "2:4", "normal line break"),
         ("a: b\rc: \u{1}", "2:4", "remove it"),
     ]
 

@@ -49,7 +49,8 @@ import Testing
         #expect(level.current == .info)
     }
 
-    @Test(arguments: [("debgu", nil), ("", nil), ("debug", "25h"), ("debug", "0s"), ("debug", "")] as [(String, String?)])
+    @Test(
+        arguments: [("debgu", nil), ("", nil), ("debug", "25h"), ("debug", "0s"), ("debug", "")] as [(String, String?)])
     func `nonsense changes nothing`(word: String, time: String?) {
         let answer = answer((word, time))
         #expect(!answer.isGood && answer.text.hasPrefix("error: "), "\(answer.text)")

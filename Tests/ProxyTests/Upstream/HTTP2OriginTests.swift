@@ -122,7 +122,9 @@ struct HTTP2OriginTests {
         try await peers.stop()
     }
 
-    @Test func `a PING before the first request after a silence, and another connection takes the request`() async throws {
+    @Test func `a PING before the first request after a silence, and another connection takes the request`()
+        async throws
+    {
         let peers = try await Peers(HTTP2Liveness(probeAfter: Self.silence, probeWithin: .milliseconds(500)))
         #expect(try await peers.body("/x") == "1")
         // Time itself: the silence.
