@@ -28,7 +28,7 @@ extension TokenLifeCycle {
             }
         }
 
-        /// Whether the request sent a one-time credential, and the new tokens are not saved yet.
+        /// Whether a one-time credential was sent, or the answer's record is being saved.
         var isSpending: Bool {
             switch phase {
             case .inLine: false
@@ -50,7 +50,7 @@ struct Fetching: Sendable {
     /// The request under way. No other request is planned meanwhile.
     private(set) var current: Fetch? { didSet { isIdle = current == nil && dueAt == nil } }
     private(set) var dueAt: Instant? { didSet { isIdle = current == nil && dueAt == nil } }
-    /// Stored, because each request reads it.
+    /// Stored instead of computed, because each use of the token reads this property.
     private(set) var isIdle = true
     private var nextID: TokenLifeCycle.FetchID = 1
     /// Time at which the last token request was sent, also by a login.
@@ -74,7 +74,7 @@ struct Fetching: Sendable {
         replan(for: min(dueAt ?? due, due))
     }
 
-    /// Moves the planned request to `instant`.
+    /// Plans a request for `instant`, if none is under way. Replaces an earlier plan.
     mutating func replan(for instant: Instant) { if !isUnderWay { dueAt = instant } }
 
     mutating func unplan() { dueAt = nil }

@@ -34,8 +34,8 @@ extension Heimdallr {
     ) async {
         if await adoptNewer(id, kind) { return }
         var outcome = await ask(id, kind, lease)
-        // The answer was lost, and the server may have rotated the refresh token. Some servers repeat such an answer.
-        // So the owner of the lease asks again at once.
+        // The answer was lost, and the server may have rotated the refresh token. Some servers accept the former one
+        // once more for a short time. So the owner of the lease sends the request again at once.
         if lease != nil, kind != .grant, case .fault(.network(let fault), _) = outcome,
             [.cut, .timeout].contains(fault)
         {
@@ -51,7 +51,7 @@ extension Heimdallr {
         await finish(id, outcome)
     }
 
-    /// Uses a newer record from the store, if there is one. Returns whether this ended the fetch.
+    /// Reads the store. A newer record, or a fault that forbids the request, ends the fetch. Returns whether it ended.
     private func adoptNewer(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind) async -> Bool {
         let record = await stored()
         guard let outcome = look({ $0.outcome(of: record, before: kind) }) else { return false }
@@ -59,17 +59,17 @@ extension Heimdallr {
         return true
     }
 
-    /// Sends one token request and reports it.
+    /// Sends one token request and reports it. Returns `nil` if the fetch was cancelled or has ended.
     private func ask(
         _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?, isRetry: Bool = false
     ) async -> TokenLifeCycle.Outcome? {
-        // Reading the secrets counts as part of the request's time.
+        // Already here, so that the fetch's `patience` limits the reading of the secrets too.
         guard apply({ $0.began(id, now: $1.now) }) else { return nil }
         var prepared: TokenRequests.Prepared
         let slot: TokenRequestLimiter.Slot?
         do {
             prepared = try await requests.prepare(kind)
-            // The refresh token of a retry may be spent, so `drain(within:)` waits for it.
+            // A retry stays marked as sent: its refresh token may be spent, so `drain(within:)` has to wait for it.
             guard isRetry || apply({ life, _ in life.queued(id) }) else { return nil }
             slot = try await requests.slot(for: &prepared)
         } catch {

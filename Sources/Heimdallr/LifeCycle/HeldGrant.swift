@@ -6,7 +6,7 @@ struct HeldGrant: Sendable {
     private enum Trust: Sendable {
         case trusted
         case refusedOnce(Instant)
-        /// Probably dead. If another grant is possible, every other request uses that instead.
+        /// Probably dead. If another grant is possible, requests use this grant and the refresh token in turn.
         case doubtful
     }
 
@@ -18,19 +18,19 @@ struct HeldGrant: Sendable {
     private(set) var enrolment: Enrolment?
     /// The last refused refresh token.
     private(set) var spent: Secret?
-    private(set) var lastAttemptWasGrant = false
+    private(set) var lastAttemptWasNewGrant = false
     private var trust = Trust.trusted
 
     /// Kind of the next request; `nil`: only a login helps.
     func nextKind(_ needs: GrantNeeds) -> TokenLifeCycle.FetchKind? {
         if let refreshToken {
-            let skipsIt = if case .doubtful = trust { needs != .person && !lastAttemptWasGrant } else { false }
+            let skipsIt = if case .doubtful = trust { needs != .person && !lastAttemptWasNewGrant } else { false }
             if !skipsIt { return .refresh(refreshToken) }
         }
         return needs == .person ? nil : .grant
     }
 
-    mutating func attempts(_ kind: TokenLifeCycle.FetchKind) { lastAttemptWasGrant = kind == .grant }
+    mutating func attempts(_ kind: TokenLifeCycle.FetchKind) { lastAttemptWasNewGrant = kind == .grant }
 
     // MARK: Receiving and losing the refresh token
 
@@ -49,8 +49,8 @@ struct HeldGrant: Sendable {
         trust = .trusted
     }
 
-    /// Takes the refresh token of an answer, or else keeps `former`, the one sent. If the expiry does not move later,
-    /// the session is the same, and its expiry is announced only once.
+    /// Takes the refresh token of an answer, or else keeps `former`. If its expiry is at most 60 s later than before,
+    /// the server has not extended the session, and the expiry is announced only once.
     mutating func renew(by response: TokenResponse, replacing former: Secret?, askedAt: Instant) {
         // The id token is not verified here: the client only sends it back to the server that issued it.
         if let idToken = response.idToken { signIn?.idToken = idToken }
@@ -70,10 +70,10 @@ struct HeldGrant: Sendable {
         self.life = refreshToken == nil ? nil : life
     }
 
-    /// Notes whether the refresh token's expiry was announced, or its use before expiry tried.
+    /// Notes that the expiry of the refresh token was announced, or that a refresh before the expiry was tried.
     mutating func note(_ stage: RefreshLife.Stage) { life?.stage = stage }
 
-    /// Forgets the tokens, because the server refused the refresh token `token` for good.
+    /// Forgets the refresh token and the sign-in, because the server refused the refresh token `token` for good.
     mutating func lose(_ token: Secret) {
         forget()
         spent = token
@@ -82,12 +82,12 @@ struct HeldGrant: Sendable {
     /// Notes that a configured refresh token was refused.
     mutating func spend(_ seed: Secret?) { spent = seed }
 
-    /// Forgets all but the refused refresh token.
+    /// Forgets the refresh token and the sign-in.
     mutating func forget() { replace(nil, nil, nil) }
 
     // MARK: Doubting the refresh token
 
-    /// Shortest time between two refusals after which the refresh token is doubtful.
+    /// Shortest time between two refusals that make the refresh token doubtful.
     static let doubtPause = Duration.seconds(2)
 
     /// Counts a refusal without a clear cause.

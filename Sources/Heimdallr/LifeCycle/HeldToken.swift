@@ -6,7 +6,7 @@ struct HeldToken: Sendable {
     /// Time of the refresh, if the token is used.
     let refreshAt: Instant
     private(set) var firstUsedAt: Instant?
-    /// Whether the token came from the store. If a resource rejects it, a newly issued token may still be accepted.
+    /// Whether the token came from the store. Its rejection then does not suggest that a new token is rejected too.
     let isStored: Bool
     /// Whether a resource called the token invalid while only a login could replace it.
     private(set) var isInvalid = false
@@ -32,7 +32,7 @@ struct HeldToken: Sendable {
 
     func wantsRefresh(at now: Instant) -> Bool { firstUsedAt != nil && now >= refreshAt }
 
-    /// Whether no resource has accepted the token yet, and its first use is less than 10 s ago.
+    /// Whether no resource has accepted the token yet, and its first use is less than 10 s ago or still to come.
     func isFirstUse(at now: Instant) -> Bool {
         !token.wasAccepted && (firstUsedAt.map { now - $0 < .seconds(10) } ?? true)
     }

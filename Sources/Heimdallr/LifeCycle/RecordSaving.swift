@@ -18,7 +18,7 @@ struct RecordSaving: Sendable {
     private var failuresInARow = 0
     /// The reading to repeat, and its number of consecutive failures. `at` is `nil` while the reading is under way.
     private var rereading: (reading: Reading, at: Instant?, failures: Int)?
-    /// Revision of the newest record. Increases with every change.
+    /// Revision of the newest record.
     private(set) var revision: UInt64 = 0
     private(set) var fault: TokenStoreError?
     /// Whether the store's only record of this client's name is for another server or account.
@@ -109,7 +109,8 @@ struct RecordSaving: Sendable {
         return record
     }
 
-    /// Handles the end of a save; without a `fault` the record is durable. Ignores all but the newest record.
+    /// Handles the end of a save; without a `fault` the record is durable. After the save of an older record, the
+    /// queued save of the newest record may begin.
     mutating func ended(_ record: TokenRecord, fault: TokenStoreError?, _ moment: Moment) {
         if case .queued(let newest, record, let due) = save { save = .planned(newest, at: due) }
         guard record.revision == revision else { return }
@@ -140,6 +141,6 @@ struct RecordSaving: Sendable {
         return record
     }
 
-    /// Plans the pending save for now, before another process sends the refresh token that the record replaces.
+    /// Plans the pending save for now: no other process should send the refresh token that the record replaces.
     mutating func hurry(now: Instant) { if case .planned(let record, _) = save { save = .planned(record, at: now) } }
 }

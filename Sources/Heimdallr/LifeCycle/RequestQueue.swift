@@ -1,8 +1,8 @@
 /// Decides which request to an authorization server gets the next slot. Does no I/O; the time is passed in.
 ///
-/// The next slot goes to the endpoint with the fewest requests under way. There it goes to the client with the fewest,
-/// and then to the oldest request. The last slots are reserved for endpoints and clients without a request under way.
-/// So the backlog of one endpoint or client does not delay the others.
+/// The next slot goes to the endpoint with the fewest requests under way. Among equal endpoints, the client with the
+/// fewest requests under way comes first, and among equal clients the oldest request. The last slots are kept for
+/// endpoints and clients without a request under way, so that the backlog of one does not delay the others.
 struct RequestQueue: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias ID = UInt64

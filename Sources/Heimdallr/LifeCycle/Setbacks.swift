@@ -48,7 +48,7 @@ struct Setbacks: Sendable {
     }
 }
 
-/// Consecutive tokens refused on their first use. With a wrong audience, not every request may start a token request.
+/// Consecutive tokens refused on their first use, as with a wrong audience. A pause then limits the token requests.
 struct Rejections: Sendable {
     private(set) var inARow = 0
     /// Time before which no new token is requested.

@@ -26,7 +26,7 @@ struct Suspicions: Sendable {
     /// Newest token that is suspect for any resource.
     private var newestSuspect: Generation?
 
-    /// First pause. Each further pause is twice as long.
+    /// First pause without token requests after a resource's 401s. Each further pause is twice as long.
     private static let pause = Duration.seconds(4)
 
     /// A 401 response of `resource`.
@@ -55,7 +55,7 @@ struct Suspicions: Sendable {
             record.invalid = (0, nil)
         } else if isNew, refusal.saysInvalid, !refusal.isStored {
             let count = record.invalid.count + 1
-            // With a wrong audience, not every request may start a token request.
+            // A resource that expects another audience refuses every token. The pause limits the token requests.
             let pause = count < 2 ? .zero : Backoff.rejection.ceiling(attempt: count - 1)
             record.invalid = (count, now + pause)
         }
@@ -74,7 +74,8 @@ struct Suspicions: Sendable {
         return true
     }
 
-    /// Handles a refusal of the new token too: the token is not at fault. Several replays with one token count once.
+    /// Handles a 401 to a replay. The new token was refused too, so the token is not at fault. Several replays with one
+    /// token count once.
     private func acquit(_ record: inout Record, _ refusal: Refusal, isNew: Bool, _ now: Instant) {
         guard isNew || record.isOpen else { return }
         record.suspect = nil

@@ -1,6 +1,7 @@
 // Failed token requests: plans the next attempt, and fails the callers that can't wait for it.
 extension TokenLifeCycle {
-    /// Records the fault, plans the next attempt, and fails the callers that this attempt cannot help.
+    /// Records the fault and plans the next attempt. Fails all callers if the fault looks permanent; otherwise only the
+    /// callers whose deadline is earlier than this attempt.
     mutating func fail(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         remember(fault.looksPermanent ? .refused(fault) : .unavailable(fault), retryAfter: retryAfter, moment)
     }
@@ -30,7 +31,7 @@ extension TokenLifeCycle {
         if kind != .needsAuthentication { act(.emit(.tokenFailed(error))) }
         if !isRefusalInDoubt { resumeReplacing(error) }
         if isPassing || planned != nil {
-            // The server issued an expired token, and would probably issue another. Callers do not wait for it.
+            // The server issued an expired token. Probably the next token will be expired too: no caller waits for it.
             let isFutile = kind == .unavailable(.answer(.alreadyExpired))
             resume(waiters.removeAll { isFutile || $0.deadline < retryAt }, .failure(error))
         } else {
@@ -42,8 +43,8 @@ extension TokenLifeCycle {
     /// Longest wait that a server can demand.
     static let maxRetryAfter = Duration.seconds(3600)
 
-    /// Announces once that a login is needed, and fails all callers. Does not announce it while the store is
-    /// unreachable, because its record may hold a login.
+    /// Announces once that a login is needed, but not while the store is unreachable: the store may hold a login. Fails
+    /// all callers, unless a fetch is under way.
     mutating func needAuthentication() {
         settle()
         let error = errorWithoutGrant
@@ -80,12 +81,12 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Handles a 400 or 401 without a clear cause. The second refusal counts as `invalid_grant`, but the refresh token
-    /// is kept and tried again at long intervals.
+    /// Handles a 400 or 401 without a clear cause. The first refusal plans a second attempt. The second refusal counts
+    /// as `invalid_grant`, but the refresh token is kept and tried again at long intervals.
     mutating func refreshRefused(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         if let retryAt = grant.refused(at: moment.now) {
             remember(.refused(fault), retryAt: retryAt, retryAfter: retryAfter, moment)
-        } else if settings.needs == .person || grant.lastAttemptWasGrant {
+        } else if settings.needs == .person || grant.lastAttemptWasNewGrant {
             failAuthentication(moment)
         } else {
             wantToken(now: moment.now)
@@ -98,7 +99,7 @@ extension TokenLifeCycle {
         return grant.isInDoubt(until: failure.retryAt)
     }
 
-    /// Discards the refresh token (rule 4), and returns the record to save.
+    /// Discards the refresh token (rule 4). Announces a login, or plans a fetch. Returns the record to save.
     mutating func loseRefreshToken(_ spent: Secret, _ moment: Moment) -> TokenRecord? {
         grant.lose(spent)
         seen.note(spent)

@@ -79,7 +79,7 @@ extension TokenLifeCycle {
         return fetching.isUnderWay
     }
 
-    /// Cancels an unsent fetch without a waiting caller, if this client fetches tokens only on demand.
+    /// Cancels an unsent or planned fetch if `triesUnasked` is false, no caller waits, and there is no token.
     mutating func giveUpUnwanted() {
         guard !settings.triesUnasked, waiters.isEmpty, token == nil else { return }
         if let fetch {
@@ -104,7 +104,7 @@ extension TokenLifeCycle {
             case (.refresh, .refused): refreshRefused(fault, retryAfter: retryAfter, moment)
             case (.grant, .grantGone) where settings.needs == .freshSeed,
                 (.grant, .refused) where settings.needs == .freshSeed && awaitsStore:
-                // The configured refresh token was probably already used for the unreadable record. Try it only once.
+                // The configured refresh token was refused: probably it was exchanged before. It is not sent again.
                 grant.spend(fetch.seed)
                 failAuthentication(moment)
             case (.grant, .refused) where settings.needs == .freshSeed:

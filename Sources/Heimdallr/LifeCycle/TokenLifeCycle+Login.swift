@@ -20,7 +20,7 @@ extension TokenLifeCycle {
         act(.enrol(new))
     }
 
-    /// Whether a request may be sent without a token, because a person has to sign in first.
+    /// Whether a request may go without a token, because only a login can give one. Then searches the store for a login.
     mutating func lacksPerson(_ moment: Moment) -> Bool {
         guard stage == .running, token.map({ $0.isExpired(at: moment.now) }) ?? true, nextKind == nil,
             fetching.isIdle, !awaitsStore, logins.pending == nil
@@ -52,7 +52,7 @@ extension TokenLifeCycle {
     }
 
     /// Handles the end of saving a login's record. The token of the login replaces the current token.
-    /// - Returns: false if the login was discarded meanwhile, by `clear` or a later login.
+    /// - Returns: false if the login was discarded meanwhile, for example by `clear` or a later login.
     mutating func loginSaved(_ id: LoginID, _ record: TokenRecord, fault: TokenStoreError?, _ moment: Moment) -> Bool {
         guard stage == .running, let login = logins.end(id) else { return false }
         saving.ended(record, fault: fault, moment)

@@ -9,7 +9,7 @@ extension TokenLifeCycle {
         // Generations begin at 1, so 0 means any token.
         waiters.add(id, until: deadline, insteadOf: token?.generation ?? 0)
         refreshNow(moment)
-        // The server's `Retry-After` may allow the next request only after the deadline.
+        // If the next request is allowed only after the deadline, this caller fails now.
         guard let due = fetching.dueAt, due >= deadline, waiters.remove(id) else { return }
         let error = failure.map { self.error(for: $0, now: moment.now) }
         act(.resume(id, .failure(error ?? .deadlineExceeded(retryAfter: moment.now.duration(to: due)))))
@@ -49,8 +49,8 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Uses the refresh token once before it expires, even if no caller wants a token. Many servers then extend the
-    /// session. If the server did not, announces the expiry.
+    /// Before the refresh token expires, plans one refresh even if no caller wants a token. Many servers then extend
+    /// the session. If the server did not, or if the session is short, announces the expiry.
     mutating func warnOfEnd(now: Instant) {
         guard let due = endWarningDue, due <= now, let life = grant.life else { return }
         if life.stage == .quiet, life.isWorthKeeping, now < life.endsAt {

@@ -69,7 +69,7 @@ extension TokenLifeCycle {
         grant.takeUp(record, moment)
         if isEnrolled || grant.enrolment != nil { act(.enrol(grant.enrolment)) }
         guard let stored = record.accessToken(at: moment) else { return }
-        // A later revision may hold the same token. The token keeps its generation: a resource may have refused it.
+        // A later revision may hold the same token. It keeps its generation, under which resources may have refused it.
         if let token, token.value == stored.value, !token.isExpired(at: moment.now) { return }
         publish(stored, isStored: true, moment)
         act(.emit(.tokenAcquired(expiresIn: moment.now.duration(to: stored.expiresAt), stored: true)))
@@ -125,7 +125,7 @@ extension TokenLifeCycle {
         tick(moment)
     }
 
-    /// Handles the store's record before a sign-in or a sign-out. If the record is not used, nothing changes.
+    /// Uses the store's record before a sign-in or a sign-out, if it is later than the record of this object.
     mutating func readAhead(_ record: TokenRecord, _ moment: Moment) {
         // A request under way reads the store itself.
         guard fetch?.askedAt == nil else { return }
@@ -146,7 +146,7 @@ extension TokenLifeCycle {
             // Another process may be able to read this record, and may have used its refresh token.
             let isElsewhere =
                 spends(kind) && (error.kind == .unreachable || error.kind == .unreadable && saving.isShared)
-            // The configured refresh token was probably exchanged for the record's. A second use may revoke both.
+            // The configured refresh token was probably used to get the record's. A second use may revoke both.
             let isSeed = kind == .grant && settings.needs == .freshSeed && revision == 0 && error.kind != .unreadable
             return isElsewhere || isSeed ? .fault(.store(error), retryAfter: nil) : nil
         }
@@ -199,7 +199,7 @@ extension TokenLifeCycle {
         return record
     }
 
-    /// Uses the later record of another process, which prevented a save. Drops the token that was to be saved.
+    /// Uses another process's later record, over which the store refused to save. Drops the token that was not saved.
     mutating func superseded(by record: TokenRecord, _ moment: Moment) {
         guard stage == .running else { return }
         if case .saving = fetch?.phase { fetching.end() } else { cancelFetch() }

@@ -28,7 +28,8 @@ extension TokenLifeCycle {
         suspicions.accepted(generation, at: resource, isReplay: isReplay)
     }
 
-    /// Announces that a login is needed, because a resource calls the token invalid. The token stays in use elsewhere.
+    /// Announces that a login is needed, because a resource calls the token invalid. The token stays in use. Searches
+    /// the store for a login at another process.
     private mutating func askForPerson(now: Instant) {
         if !announcedNeed {
             noteInvalid()
@@ -40,7 +41,7 @@ extension TokenLifeCycle {
     /// Whether a login was announced because a resource called the current token invalid.
     var isTokenInvalid: Bool { held?.isInvalid ?? false }
 
-    /// Fails the callers that wait for a replacement of the current token.
+    /// Fails the callers that wait for a newer token. All resources go on with the current token.
     mutating func resumeReplacing(_ error: HeimdallrError) {
         suspicions.giveUp()
         resume(waiters.removeAll { $0.unwanted != nil }, .failure(error))

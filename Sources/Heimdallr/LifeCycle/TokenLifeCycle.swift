@@ -2,7 +2,7 @@
 /// performs the actions in order.
 /// At most one fetch is under way, and fetches begin at least a second apart. No token is given out after its expiry or
 /// rejection. A new token is used only after its record was saved, or after saving failed. Each waiting caller is
-/// resumed exactly once. Each failure is retried.
+/// resumed exactly once.
 struct TokenLifeCycle: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias WaiterID = UInt64
@@ -17,9 +17,9 @@ struct TokenLifeCycle: Sendable {
         var patience: Duration
         /// Shortest time between the beginnings of two token requests.
         var minInterval = Duration.seconds(1)
-        /// Whether a failed token request is retried even without a current token and without a waiting caller.
+        /// Whether a planned token request stays planned even if there is no current token and no waiting caller.
         var triesUnasked = true
-        /// Whether the stored access token is used; false if other settings requested that token.
+        /// Whether the stored access token is used; false if it was requested with other settings.
         var usesStoredToken = true
     }
 
@@ -69,7 +69,7 @@ struct TokenLifeCycle: Sendable {
         case stopped
     }
 
-    /// First outcome since the start: a token or a failure.
+    /// Whether there was a first outcome, and whether the need for a login was announced since the last token.
     private enum FirstOutcome: Sendable {
         case open
         case known
@@ -81,7 +81,7 @@ struct TokenLifeCycle: Sendable {
     var stage = Stage.new
     /// Whether a token is wanted before the first request.
     private(set) var isWarm = false
-    /// Whether the record is being handed over to another object. Meanwhile no token request begins.
+    /// Whether the record goes to another object, or the process ends. No token request begins any more.
     private(set) var isYielding = false
     private var firstOutcome = FirstOutcome.open
 
@@ -148,7 +148,8 @@ struct TokenLifeCycle: Sendable {
         return held.token
     }
 
-    /// Drops a token that a resource refused, and fetches a new token. Has no effect if the token was already replaced.
+    /// Drops a token that a resource refused. Plans a fetch, unless several tokens were refused on their first use.
+    /// Has no effect if the token was already replaced.
     mutating func reject(generation: UInt64, _ moment: Moment) {
         guard let held, held.token.generation == generation else { return }
         setbacks.rejections.rejected(
@@ -173,7 +174,8 @@ struct TokenLifeCycle: Sendable {
         tick(moment)
     }
 
-    /// Forgets all tokens and failures, and cancels the fetch. The caller removes the record from the store.
+    /// Forgets all tokens and failures, and cancels the fetch. If callers wait for a token, plans a new fetch.
+    /// `Heimdallr` removes the record from the store.
     mutating func clear(_ moment: Moment) {
         cancelFetch()
         if held != nil { drop(.discarded) }
@@ -215,7 +217,7 @@ struct TokenLifeCycle: Sendable {
     }
 
     /// Prepares the hand-over of the record to another object, or the end of the process. A sent token request goes on,
-    /// and its record is saved. No new request begins.
+    /// and its record is saved. Without one, waiting callers fail. No new request begins.
     mutating func yield() {
         isYielding = true
         if fetch?.askedAt == nil { cancelFetch() }
@@ -226,7 +228,7 @@ struct TokenLifeCycle: Sendable {
         .store(TokenStoreError("the client's settings have changed, or the process ends", kind: .busy)),
         retryAfter: .seconds(1))
 
-    /// Ignores the stored access token, because other settings requested it. Called before the start.
+    /// Ignores the stored access token, which was requested with other settings. Called before the start.
     mutating func ignoreStoredToken() { settings.usesStoredToken = false }
 
     mutating func stop() {

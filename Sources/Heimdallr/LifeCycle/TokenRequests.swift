@@ -53,11 +53,12 @@ struct TokenRequests: Sendable {
             if grant.needs == .freshSeed {
                 for case FormParameter.Value.secret(let secret) in form.map(\.value) { prepared.seed = secret }
             }
-            // The grant's credential may work only once.
+            // The grant's credential may work only once, so a second request needs a new one.
             prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(.grant, to: endpoint) }
             return prepared
         case .refresh(let token):
-            // Without `scope`, the granted scope stays (RFC 6749 section 6). A configured refresh token may grant more.
+            // Without `scope`, the granted scope stays (RFC 6749 section 6). A configured refresh token may grant more
+            // than the configured scope, so `scope` is then sent.
             return try await prepare(
                 grantType: "refresh_token", [FormParameter("refresh_token", token)],
                 sendsScope: grant.needs == .freshSeed)
@@ -158,7 +159,7 @@ struct TokenRequests: Sendable {
             timeout: configuration.timeout)
     }
 
-    /// Returns the configuration's parameters, without those whose names the request or its settings already use.
+    /// Returns the configuration's parameters whose names `own` does not have, and each `resource` in any case.
     func fixedParameters(beside own: [FormParameter], sendsScope: Bool) -> [FormParameter] {
         let configuration = configuration
         let scope = sendsScope && !configuration.scope.isEmpty ? configuration.scope.joined(separator: " ") : nil
@@ -174,7 +175,7 @@ struct TokenRequests: Sendable {
 
     /// Waits for a slot. After a wait, builds the request again: its assertions and proofs may have expired.
     /// - Returns: `nil` when the task was cancelled. The caller releases the slot.
-    /// - Throws: `TokenEndpointFault.secret`
+    /// - Throws: `TokenEndpointFault.secret` or `.discovery`
     func slot(for prepared: inout Prepared) async throws(TokenEndpointFault) -> TokenRequestLimiter.Slot? {
         guard let slot = await httpClient.slot(for: prepared.request.url) else { return nil }
         guard slot.hasWaited, let remake = prepared.remake else { return slot }
@@ -187,7 +188,8 @@ struct TokenRequests: Sendable {
         }
     }
 
-    /// Sends the request. The caller holds the slot. Cancellation counts as a network fault.
+    /// Sends the request, and once more if the server requires a DPoP nonce. The caller holds the slot. Cancellation
+    /// counts as a network fault.
     func perform(_ prepared: Prepared, hiding secrets: [Secret], wallClock: @Sendable () -> Int64) async
         -> TokenLifeCycle.Outcome
     {
@@ -202,7 +204,7 @@ struct TokenRequests: Sendable {
                 if isNonceWanted(response), binding.nonce(for: prepared.request.url) != nil,
                     let remake = prepared.remake
                 {
-                    // The server has used no credential (RFC 9449 section 8). Send it new ones, with its nonce.
+                    // The server has used no credential (RFC 9449 section 8). The next request has new ones.
                     do throws(TokenEndpointFault) {
                         prepared = try await remake()
                     } catch { return .fault(error, retryAfter: nil) }
