@@ -3,7 +3,7 @@ import Synchronization
 internal import WireText
 
 /// Clients for callers whose tokens are exchanged (RFC 8693). Each caller has a separate `Heimdallr`, so one caller's
-/// failure does not affect another. Callers share no secret, and nothing is written to disk. Any thread.
+/// failure does not affect another. No caller gets another caller's token, and nothing is written to disk. Any thread.
 final class CallerClients: Sendable {
     struct Blueprint: Sendable {
         let name: String
@@ -145,7 +145,7 @@ final class CallerClients: Sendable {
         return (clients.count, hasToken, waiters, lastSuccessAt)
     }
 
-    /// Checks the grammar of RFC 6750 section 2.1: letters, digits, `-._~+/`, and `=` at the end.
+    /// Checks the size and the grammar (RFC 6750 section 2.1): letters, digits, `-._~+/`, and `=` at the end.
     private static func isToken(_ bytes: Span<UInt8>) -> Bool {
         guard bytes.count > 0, bytes.count <= maxTokenBytes else { return false }
         var end = bytes.count
@@ -178,7 +178,7 @@ final class CallerClients: Sendable {
     }
 }
 
-/// A caller's token. `secret()` throws after its expiry.
+/// A caller's token. `secret()` throws after the token's expiry.
 private struct CallerToken: SecretProvider {
     let token: Secret
     let endsAt: ContinuousClock.Instant?
@@ -190,7 +190,7 @@ private struct CallerToken: SecretProvider {
     }
 }
 
-/// Reduces an answer to its access token, which then expires no later than the caller's token.
+/// Keeps the access token of an answer, without a refresh token. It expires no later than the caller's token.
 private struct CallerTokenParser: OAuthAccessTokenParser {
     let parser: any OAuthAccessTokenParser
     let endsAt: ContinuousClock.Instant?
@@ -199,7 +199,7 @@ private struct CallerTokenParser: OAuthAccessTokenParser {
 
     func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
         let response = try parser.parse(content)
-        // Up to a thousand such tokens are in memory, so their size is limited.
+        // Up to a thousand exchanged tokens are in memory, so their size is limited.
         guard response.accessToken.count <= CallerClients.maxTokenBytes else { throw .badAccessToken }
         return reduced(response)
     }

@@ -6,12 +6,12 @@ struct CallerTable<Client: Sendable>: Sendable {
 
     /// Greatest number of callers.
     static var capacity: Int { 1000 }
-    /// Bound on the size of all tokens.
+    /// Largest total size of the callers' tokens, in bytes.
     static var maxBytes: Int { 4 << 20 }
     /// Largest number of callers before their first success. One more is allowed after each `newPause`.
     static var maxNew: Int { 256 }
     static var newPause: Duration { .milliseconds(100) }
-    /// Time after the last request until a caller without a token is removed. Its past refusal is then forgotten.
+    /// Time after the last request until a caller without an exchanged token is removed, and a refusal forgotten.
     static var patience: Duration { .seconds(300) }
 
     struct Entry: Sendable {
@@ -27,7 +27,7 @@ struct CallerTable<Client: Sendable>: Sendable {
 
     private var entries: [Fingerprint: Entry] = [:]
     private(set) var bytes = 0
-    /// Number of callers without a success at `newCountAt`. It decreases by one in each `newPause`.
+    /// Number, at the time `newCountAt`, of callers that had no success yet. It decreases by one in each `newPause`.
     private var newCount = 0.0
     private var newCountAt: Instant?
     private(set) var lastSuccessAt: Instant?
@@ -72,7 +72,7 @@ struct CallerTable<Client: Sendable>: Sendable {
         newCount += 1
     }
 
-    /// - Parameter hasToken: callers without a token are removed first.
+    /// Adds a caller. Over a limit, removes callers without an exchanged token first, then the least recently used.
     mutating func add(
         _ client: Client, _ caller: Fingerprint, size: Int, endsAt: Instant?, now: Instant, hasToken: (Client) -> Bool
     ) {

@@ -1,6 +1,6 @@
 // Callers whose tokens are exchanged.
 extension Heimdallr {
-    /// Whether callers' tokens are exchanged, because the grant has `Token.caller`. `client(of:)` then has the tokens.
+    /// Whether callers' tokens are exchanged, because the grant has `Token.caller`. Use `client(of:)` for their tokens.
     public var exchangesCallers: Bool { callers != nil }
 
     /// Returns the client of one caller, or this client if callers' tokens are not exchanged. Never waits, and sends

@@ -3,7 +3,7 @@ import Synchronization
 /// A secret that may change while the process runs. After a failed reading, the last good value stays. Any thread. A
 /// reading never blocks the caller of `current`.
 package final class LiveSecret: SecretProvider {
-    package enum Reading: Sendable, Equatable {
+    package enum Schedule: Sendable, Equatable {
         /// The secret is constant.
         case never
         /// Reads for each token request, and on `refresh`.
@@ -28,13 +28,13 @@ package final class LiveSecret: SecretProvider {
         var timer: Task<Void, Never>?
     }
 
-    private let kind: Reading
+    private let schedule: Schedule
     private let read: @Sendable () async throws -> Secret
     private let told: @Sendable (Outcome) -> Void
     private let state: Mutex<State>
 
     package init(_ secret: Secret) {
-        kind = .never
+        schedule = .never
         read = { secret }
         told = { _ in }
         state = Mutex(State(value: RestingSecret(secret), generation: 1))
@@ -44,16 +44,16 @@ package final class LiveSecret: SecretProvider {
     ///   - read: reads and checks the secret, and may take time. Of its errors, only a `SecretProviderError` is shown.
     ///   - told: called after each reading.
     package init(
-        _ kind: Reading, read: @escaping @Sendable () async throws -> Secret,
+        _ schedule: Schedule, read: @escaping @Sendable () async throws -> Secret,
         told: @escaping @Sendable (Outcome) -> Void = { _ in }
     ) {
-        self.kind = kind
+        self.schedule = schedule
         self.read = read
         self.told = told
         state = Mutex(State())
-        guard case .every(let interval) = kind else { return }
+        guard case .every(let interval) = schedule else { return }
         let timer = Task { [weak self] in
-            // A missing secret is read again after 2 s, 4 s, 8 s and so on.
+            // After a failed reading, reads again after 2 s, 4 s, 8 s and so on, at most after `interval`.
             var pause = min(interval, .seconds(2))
             var left = interval
             while (try? await Task.sleep(for: pause)) != nil {
@@ -80,10 +80,10 @@ package final class LiveSecret: SecretProvider {
 
     package var fault: SecretProviderError? { state.withLock { $0.fault } }
 
-    /// Reads the secret, or returns the last good value.
+    /// Returns the last good value. Reads the secret first if the schedule is `eachTime`, or if nothing was read yet.
     /// - Throws: `SecretProviderError` if there is no good value.
     package func secret() async throws -> Secret {
-        switch kind {
+        switch schedule {
         case .never: break
         case .eachTime: await take()
         // After a failure only the timer tries again.
@@ -100,11 +100,11 @@ package final class LiveSecret: SecretProvider {
     /// Reads the secret again. Concurrent callers wait for the same reading.
     package func refresh() async { await reading()?.value }
 
-    /// Returns the reading that is under way, or begins one.
+    /// Returns the reading that is under way, or begins one; `nil` for a constant secret.
     /// - Parameter onlyFirst: returns `nil` once a reading has ended.
     private func reading(onlyFirst: Bool = false) -> Task<Void, Never>? {
         state.withLock { state in
-            if kind == .never || onlyFirst && (state.value != nil || state.fault != nil) { return nil }
+            if schedule == .never || onlyFirst && (state.value != nil || state.fault != nil) { return nil }
             if let reading = state.reading { return reading }
             let reading = Task {
                 await take()

@@ -51,7 +51,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         source = .assertion(assertion)
     }
 
-    /// The same client with the issuer as audience, because metadata could name another server's token endpoint.
+    /// A copy with the issuer as audience, not the token endpoint, because metadata could name another server's.
     var forIssuer: Self {
         var copy = self
         if audience == .tokenEndpoint { copy.audience = .issuer }

@@ -72,7 +72,7 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
             request.form.removeAll { $0.name == "client_id" || $0.name == "client_secret" }
             let pair = self.pair(secret, encoding)
             let isAmbiguous = BasicEncoding.allCases.contains { !self.pair(secret, $0).isEqual(to: pair) }
-            // White space at the ends was probably added by an editor. No encoding corrects such a secret.
+            // Spaces or line ends around a secret probably come from an editor. Another encoding would not help then.
             request.ambiguousEncoding = isAmbiguous && !Self.hasBlankEnd(secret) ? encoding : nil
             let value = Base64.encode(pair)
             request.secrets.append(Secret(value))

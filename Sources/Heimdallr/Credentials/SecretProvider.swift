@@ -47,8 +47,8 @@ public struct SecretFileProvider: SecretProvider {
 public struct SecretClosureProvider: SecretProvider {
     private let body: @Sendable () async throws -> Secret
 
-    /// - Parameter body: called once for each token request, on any thread. An error prevents the request; a
-    ///   `SecretProviderError` is shown to the operator.
+    /// - Parameter body: called once for each token request, on any thread. An error prevents the request. Only
+    ///   the text of a `SecretProviderError` is shown to the operator.
     public init(_ body: @escaping @Sendable () async throws -> Secret) { self.body = body }
 
     /// Calls the closure.

@@ -6,11 +6,11 @@ public struct TokenRequest: Sendable, Equatable, Redacted {
     public var headers: [HeimdallrHTTPField]
     /// Secrets of the request. They are removed from server messages in errors and logs.
     public var secrets: [Secret]
-    /// Encoding of the Basic credentials; `nil`: every encoding gives the same bytes.
+    /// Encoding of the Basic credentials, if another encoding would give other bytes; otherwise `nil`.
     public var ambiguousEncoding: BasicEncoding?
     /// URL of the token endpoint, for assertions that name it; `nil`: unknown.
     public var tokenEndpoint: String?
-    /// The configured issuer, for assertions that name it.
+    /// The issuer, for assertions that name it; `nil`: unknown.
     public var issuer: String?
 
     /// The parameters are the properties of the same names.

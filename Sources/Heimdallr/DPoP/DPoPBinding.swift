@@ -77,7 +77,7 @@ final class DPoPBinding: Sendable {
 
     // MARK: Records
 
-    /// Adds the key to a record for the store, unless the key is configured.
+    /// Adds the thumbprint of the token's key to a record for the store, and also the key unless it is configured.
     func completed(_ record: TokenRecord) -> TokenRecord {
         var record = record
         record.keyThumbprint = try? record.binding?.thumbprint()

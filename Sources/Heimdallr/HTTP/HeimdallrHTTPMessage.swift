@@ -34,7 +34,7 @@ public struct HeimdallrHTTPField: Sendable {
         set { content = .text(newValue) }
     }
 
-    /// The value if it is a secret; otherwise `nil`, and `value` returns it.
+    /// The value if it is a secret; otherwise `nil`: read `value` then.
     public var secret: Secret? { if case .secret(let secret) = content { secret } else { nil } }
 }
 

@@ -45,7 +45,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
         self = Self.signs.first { $0.signs.contains { words.contains($0) } }?.fault ?? .other
     }
 
-    /// Parts of the messages, in this order: messages with the first signs may quote others from the certificate.
+    /// Parts of messages. Their order matters: a message with an early sign may quote a certificate with a later sign.
     private static let signs: [(fault: TLSFault, signs: [String])] = [
         (
             .otherName,
@@ -88,7 +88,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
         (.cut, ["ssl_error_syscall", "unexpected eof", "connection reset", "connection was reset", "broken pipe"]),
     ]
 
-    /// Returns the fault and, after a colon, the remedy. A fixed sentence without a capital letter and a full stop.
+    /// Returns the fault and its remedy as fixed text, without a capital letter at the start or a full stop at the end.
     package func advice(_ peer: Peer) -> String {
         switch self {
         case .plainPort:

@@ -20,7 +20,7 @@ extension TokenLifeCycle {
         act(.enrol(new))
     }
 
-    /// Whether a request may go without a token, because only a login can give one. Then searches the store for a login.
+    /// Whether a request may go without a token, because only a login gives one. Then searches the store for a login.
     mutating func lacksPerson(_ moment: Moment) -> Bool {
         guard stage == .running, token.map({ $0.isExpired(at: moment.now) }) ?? true, nextKind == nil,
             fetching.isIdle, !awaitsStore, logins.pending == nil

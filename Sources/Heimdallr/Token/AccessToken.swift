@@ -64,8 +64,8 @@ public struct AccessToken: Sendable, Redacted {
     /// Whether a resource has accepted this token at least once.
     public var wasAccepted: Bool { storage.wasAccepted.load(ordering: .relaxed) }
 
-    /// Reports a response other than 401. Tokens that were never accepted and then refused suggest a wrong audience.
-    /// New tokens are then fetched less often. May be called on any thread, and repeatedly.
+    /// Reports a response other than 401. If resources refuse several tokens before accepting one, the audience may be
+    /// wrong, and new tokens are fetched less often. May be called on any thread, and repeatedly.
     public func noteAccepted() { if !wasAccepted { storage.wasAccepted.store(true, ordering: .relaxed) } }
 
     /// Whether the token has expired at this time.

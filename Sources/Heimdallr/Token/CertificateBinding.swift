@@ -1,8 +1,8 @@
 internal import WireText
 
-// Tokens that are bound to the client's certificate: RFC 8705 section 3.
+// Records with tokens that are bound to the client's certificate (RFC 8705 section 3), a key or an enrolment.
 extension TokenRequests {
-    /// Returns the record for the store, with the key and certificate to which its access token is bound.
+    /// Returns the record for the store, with the key and certificate of its access token. Marks a refused client.
     func completed(_ record: TokenRecord) -> TokenRecord {
         var record = binding?.completed(record) ?? record
         record.enrolment = enroller?.noting(record.enrolment) ?? record.enrolment
@@ -11,7 +11,8 @@ extension TokenRequests {
         return record
     }
 
-    /// Returns a record from the store for use. Drops an access token that is bound to another certificate or key.
+    /// Returns a record from the store for use. Drops tokens that this client can't use, such as an access token that
+    /// is bound to another certificate or key.
     func takingUp(_ stored: TokenRecord) async -> TokenRecord {
         var record = stored
         if enroller != nil, stored.enrolment.flatMap({ Enrolment(stored: $0) }) == nil {
@@ -42,7 +43,7 @@ extension TokenRequests {
 }
 
 extension Heimdallr {
-    /// Drops a token that is bound to a certificate other than that of new connections.
+    /// Drops a token that is not bound to the certificate of new connections.
     func checkCertificate() {
         guard let certificate = certificate?() else { return }
         guard look({ $0.token.map { $0.certificate != certificate } ?? false }) else { return }

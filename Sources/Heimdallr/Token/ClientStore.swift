@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The store of one client object. At a reload, another object may replace it. Only one of them owns the record.
+/// The store as one `Heimdallr` object uses it. At a reload, a new object may follow. Only one object owns the record.
 package final class ClientStore: OAuthAccessTokenStore {
     private enum Phase {
         /// The previous object still owns the record. Calls wait.
@@ -53,7 +53,8 @@ package final class ClientStore: OAuthAccessTokenStore {
 
     package func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
 
-    /// - Throws: `TokenStoreError` of the kind `.busy` if another object owns the record.
+    /// Waits until this object owns the record.
+    /// - Throws: `TokenStoreError` of the kind `.busy` if another object owns the record now.
     private func opened() async throws -> any OAuthAccessTokenStore {
         await withCheckedContinuation { continuation in
             let goesOn = phase.withLock { phase in

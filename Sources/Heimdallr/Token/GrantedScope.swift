@@ -32,7 +32,7 @@ enum GrantedScope {
             }
     }
 
-    /// Returns the names without secrets. Searches all names as one text, to find secrets that contain a space too.
+    /// Returns the names that contain no secret. Searches the names as one text: a secret may contain a space.
     private static func harmless(_ names: [Substring], _ secrets: [Secret]) -> Set<Substring> {
         guard !names.isEmpty else { return [] }
         // A byte that no scope-token contains.

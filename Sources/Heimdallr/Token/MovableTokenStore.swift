@@ -1,6 +1,6 @@
 internal import WireText
 
-/// A store whose records can be moved to another store. After a move, it holds a note with the new location.
+/// A store whose records can be moved to another store. After a move, the source holds a note with the new location.
 package protocol MovableTokenStore: OAuthAccessTokenStore {
     /// Description for people, without secrets: `the files in DIRECTORY`.
     var location: String { get }
@@ -22,7 +22,7 @@ package enum MovedStore {
     /// Largest size of a note, in bytes. The rest is cut off.
     package static let longestNote = 1024
 
-    /// Returns the error for a proxy that starts. Any program with access to the store may have written `location`.
+    /// Returns the error for a proxy that starts. `location` may come from any program with access to the store.
     package static func refusal(_ own: String, movedTo location: String) -> TokenStoreError {
         TokenStoreError(
             "the token store, \(own), was moved to \(ForeignText.printable(location))",
@@ -37,7 +37,7 @@ package enum MovedStore {
         return error
     }
 
-    /// Returns the error for `store move`.
+    /// Returns the error for `store move` while a proxy uses the store.
     package static func inUse(_ own: String) -> TokenStoreError {
         TokenStoreError("a proxy runs on \(own)", advice: "stop it first, then move the records", kind: .busy)
     }

@@ -53,7 +53,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     }
 
     /// Creates and checks the directory, to find a fault at the start. Blocks `store move` while this object lives.
-    /// - Throws: `TokenStoreError`. Its kind is `.misconfigured` if waiting does not help.
+    /// - Throws: `TokenStoreError`, also if the records were moved. `.misconfigured` means that waiting does not help.
     public func prepare() async throws {
         try await onDisk(FileStoreClient("prepare", on: machine)) { [self] folder in
             // A read-only disk allows no lock and no move.
@@ -90,10 +90,10 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         let stamp = client.stamp(for: record)
         if let lock = client.lock {
             do { try await write(StoredRecord(record, stamp), client, lock, underLease: true) } catch {
-                if record.refreshToken != nil { client.owes(under: lock) }
+                if record.refreshToken != nil { client.keepForUnsaved(lock) }
                 throw error
             }
-            client.owes(under: nil)
+            client.keepForUnsaved(nil)
         } else {
             let lock = try await lock(client)
             try await write(StoredRecord(record, stamp), client, lock, underLease: false)
@@ -105,16 +105,16 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         let lock: FileLock
         if let held = client.lock { lock = held } else { lock = try await self.lock(client) }
         try await onDisk(client) { [self] folder in
-            // An empty record tells other processes to drop the tokens. If the disk is full, the file is removed.
+            // An empty record tells other processes to drop the tokens. If it can't be written, removes the file.
             do { try empty(client, in: folder) } catch { try folder.remove(client.recordName) }
             withExtendedLifetime(lock) {}
         }
-        client.owes(under: nil)
+        client.keepForUnsaved(nil)
     }
 
     public func lease(client name: String) async throws -> (any TokenStoreLease)? {
         let client = try client(name)
-        if let owed = client.owed { return FileStoreLease(client, owed) }
+        if let lock = client.unsavedLock { return FileStoreLease(client, lock) }
         return FileStoreLease(client, try await lock(client))
     }
 
@@ -179,7 +179,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         try await onDisk(client) { [self] folder in
             var new = new
             if let old = try read(client, in: folder), old.record.revision > new.record.revision {
-                // Under a lease this record is the later one. A retry without a lease does not replace a later record.
+                // With a lease, the new record is the later one whatever its revision. Otherwise `issuedAt` decides.
                 guard underLease || old.record.issuedAt < new.record.issuedAt else { return }
                 new.record.revision = old.record.revision + 1
             }
@@ -188,7 +188,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
                 throw TokenStoreError("the record of \(client.name) is larger than \(Self.maxRecordBytes) bytes")
             }
             try folder.replace(client.recordName, with: sealed)
-            // The work may outlive its caller. The lock keeps other processes from writing until it ends.
+            // The work may outlive its caller. The lock keeps other processes from writing until then.
             withExtendedLifetime(lock) {}
         }
     }
@@ -223,7 +223,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
 }
 
 extension OAuthAccessTokenFileStore: MovableTokenStore {
-    /// No record file has this name: record names end with a dash and sixteen digits.
+    /// No file of a client has this name or `useName`: record names end with a dash and sixteen digits.
     private static let noteName = "moved-to.txt"
     private static let useName = "proxies.lock"
 

@@ -16,7 +16,7 @@ final class FileStoreClient: Sendable {
     private struct State {
         weak var lease: FileStoreLease?
         /// Lock kept for an unsaved record, so that no other process uses the refresh token that the record replaces.
-        var owed: FileLock?
+        var unsavedLock: FileLock?
         /// Revision of the last record, and the time of the first attempt to save it.
         var stamp: (revision: UInt64, stamp: TimeStamp)?
     }
@@ -44,12 +44,12 @@ final class FileStoreClient: Sendable {
     }
 
     /// Lock of the lease, or of the unsaved record.
-    var lock: FileLock? { state.withLock { $0.lease?.lock ?? $0.owed } }
+    var lock: FileLock? { state.withLock { $0.lease?.lock ?? $0.unsavedLock } }
 
-    var owed: FileLock? { state.withLock { $0.owed } }
+    var unsavedLock: FileLock? { state.withLock { $0.unsavedLock } }
 
     /// Keeps the lock of an unsaved record; `nil`: the record is saved.
-    func owes(under lock: FileLock?) { state.withLock { $0.owed = lock } }
+    func keepForUnsaved(_ lock: FileLock?) { state.withLock { $0.unsavedLock = lock } }
 
     func began(_ lease: FileStoreLease) { state.withLock { $0.lease = lease } }
 
@@ -62,13 +62,14 @@ final class FileStoreClient: Sendable {
         }
     }
 
-    /// Runs blocking work on another thread, and waits at most `limit`. Work that takes longer delays later work.
+    /// Runs blocking work on another thread, and waits at most `limit`. Work that takes longer goes on, and
+    /// delays later work of this client.
     /// - Throws: `TokenStoreError`
     func perform<Value: Sendable>(
         within limit: Duration, _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         try await FirstOutcome.wait { [clock = machine.clock] in
-            // Two sleeps: after a stopped process resumes, the first has ended, and the disk still has the second.
+            // The first sleep may end because a stopped process goes on. The second then still gives the disk its time.
             do { for _ in 0..<2 { try await clock.sleep(clock.now() + limit / 2) } } catch { return .failure(error) }
             return .failure(TokenStoreError("the disk of the token store does not answer: waited for \(limit)"))
         } begin: { outcome in

@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// A time on several clocks. After a restart, at least one may tell how long ago it was.
+/// A time, read from two clocks, so that a later process can tell how long ago it was.
 package struct TimeStamp: Sendable, Equatable {
     /// Seconds since 1970-01-01T00:00:00Z, by the wall clock, which can be set.
     package var wall: Int64
@@ -11,7 +11,7 @@ package struct TimeStamp: Sendable, Equatable {
     /// Whether the wall clock was synchronized, for example by NTP.
     var isSynchronized: Bool
 
-    /// Makes a time stamp. Without `boot` and `isSynchronized`, other processes may not trust the time.
+    /// Makes a time stamp. Without `boot` and `isSynchronized`, its age stays unknown.
     package init(wall: Int64, sinceBoot: Int64 = 0, boot: [UInt8]? = nil, isSynchronized: Bool = false) {
         self.wall = wall
         self.sinceBoot = sinceBoot
@@ -54,7 +54,8 @@ package struct FileStoreMachine: Sendable {
 }
 
 extension StoredRecord {
-    /// Returns the record with current wall clock times. Drops an access token that is expired or of unknown age.
+    /// Returns the record with its times converted to the present wall clock. Drops the access token if it is expired
+    /// or of unknown age.
     func record(machine: FileStoreMachine) -> TokenRecord {
         let now = machine.stamp()
         var current = record

@@ -15,16 +15,16 @@ public protocol OAuthAccessTokenStore: Sendable {
     /// - Throws: `TokenStoreError` if the record was not removed.
     func remove(client: String) async throws
 
-    /// Excludes other processes during load, token request and save. By default returns `nil`: there are none.
+    /// Excludes other processes during load, token request and save. The default is `nil`: no other process uses it.
     /// - Throws: `TokenStoreError`, of the kind `.busy` if another process holds the lease for too long.
     func lease(client: String) async throws -> (any TokenStoreLease)?
 
-    /// Returns the names of all records of one client that have a token, for any server. The default is empty: unknown.
+    /// Returns the names of all records of one client that have a token, for any server. The default knows no names.
     /// - Parameter client: `Heimdallr.name`.
     func names(of client: String) async throws -> [String]
 
     /// Takes a lease, unless the store has a record later than `revision`. In that case the store may return a lease
-    /// that is not held, and the next `load` returns the record. The default always takes a lease.
+    /// that is not held, and the next `load` returns the later record. The default always takes a lease.
     /// - Throws: the errors of `lease(client:)`
     func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)?
 
@@ -36,7 +36,7 @@ extension OAuthAccessTokenStore {
     /// Returns `nil`: no other process can use this store.
     public func lease(client: String) async throws -> (any TokenStoreLease)? { nil }
 
-    /// Returns an empty list: unknown.
+    /// Returns an empty list, because the names are unknown.
     public func names(of client: String) async throws -> [String] { [] }
 
     /// Takes a lease in any case.

@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// Writes a record as bytes. Numbers are big-endian. Texts, lists and objects follow their count, optionals a 0 or 1.
+/// Writes a record as bytes. Numbers are big-endian. A count precedes a text, list or object; 0 or 1 an optional.
 struct RecordWriter {
     private var bytes: [UInt8] = []
     private let capacity: Int
@@ -68,7 +68,7 @@ struct RecordWriter {
     }
 }
 
-/// Reads the bytes of a `RecordWriter`. Throws if they end too early.
+/// Reads the bytes of a `RecordWriter`. Throws if the bytes are no record.
 struct RecordReader {
     struct Unreadable: Error {}
 

@@ -18,7 +18,7 @@ public struct RecordName: Sendable, Hashable, CustomStringConvertible {
     ) {
         let server = configuration.enrolment?.resource ?? configuration.tokenEndpoint ?? configuration.issuer ?? ""
         let parts = [server, credentials.identifier, grant.account]
-        // With the length in front, no two lists have the same bytes.
+        // Each part follows its length, so that different parts never give the same bytes.
         let bytes = parts.flatMap { Array("\($0.utf8.count) ".utf8) + Array($0.utf8) }
         // If SHA-256 fails, sealing fails too, and no record is saved.
         let digest = (try? Digest.sha256(bytes)) ?? [UInt8](repeating: 0, count: 32)

@@ -17,13 +17,13 @@ package struct StoreMove {
         self.clients = clients
     }
 
-    /// Moves all records, or none if one of them can't be moved. Writes the note before the first record: after an
-    /// interrupted move, proxies then do not start on the source. Removes each record from the source after the target
-    /// has saved it, so that a later move back does not restore it after a sign-out.
+    /// Moves all records, or none if one of them can't be moved. Writes the note before it moves a record, so
+    /// that no proxy starts on the source after an interrupted move. Removes each record from the source after the
+    /// target has saved it. Otherwise a later move back could restore a record after a sign-out.
     /// - Parameter say: prints a line.
     package func run(_ say: (String) -> Void) async throws {
         let isResumed = try await source.newLocation() == target.location
-        // If the target has a note, its records are old: they were moved away before.
+        // A note in the target means that the target's records were moved away before, so they are old.
         let isReturn = try await target.newLocation() != nil
         func outcome(_ record: TokenRecord?, _ there: TokenRecord?) -> Outcome {
             guard let record, record.holdsAnything else { return .none }

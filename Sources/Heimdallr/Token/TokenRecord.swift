@@ -115,7 +115,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         moments = Moments(issuedAt: token.issuedAt, expiresAt: token.expiresAt)
     }
 
-    /// Returns the access token; `nil` if it has expired, or if its age is unknown because the wall clock went back.
+    /// Returns the access token; `nil` if there is none, or if it is expired or of unknown age (the clock went back).
     func accessToken(at moment: Moment) -> AccessToken? {
         guard let accessToken, accessToken.isVisible, let life = life(at: moment) else { return nil }
         return AccessToken(

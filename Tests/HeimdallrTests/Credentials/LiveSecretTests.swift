@@ -19,7 +19,7 @@ struct LiveSecretTests {
             text.map { .success($0) } ?? .failure(SecretProviderError("away"))
         }
 
-        func secret(_ kind: LiveSecret.Reading) -> LiveSecret {
+        func secret(_ kind: LiveSecret.Schedule) -> LiveSecret {
             LiveSecret(
                 kind,
                 read: { [self] in
