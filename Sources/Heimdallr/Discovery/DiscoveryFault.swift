@@ -4,19 +4,19 @@ internal import WireText
 public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// No response was received.
     case network(HeimdallrHTTPClientError)
-    /// No well-known address has a document. Value: the last HTTP status.
+    /// No document is at the well-known addresses, or at `jwks_uri`. Value: the HTTP status; of several, the first.
     case status(Int)
-    /// The document is not a JSON object, or one of its members has the wrong type.
+    /// The document is not a JSON object with `issuer`, or with `keys` for the document at `jwks_uri`.
     case malformed
     /// The document does not name the configured issuer. Value: the named issuer, printable.
     case otherIssuer(String)
     /// Neither the document nor the configuration has an endpoint of this name, such as `token_endpoint`.
     case missing(String)
-    /// The endpoint of this name is no absolute https:// URL, or http:// URL with `allowPlaintext`.
+    /// The endpoint of this name is no absolute https:// URL. `allowPlaintext` permits http://, too.
     case unusable(String)
-    /// No response was received from an address that a document names. Value: the address, printable.
+    /// No response was received. Values: the use of the address, the printable address, the reason.
     case unreachable(Link, String, HeimdallrHTTPClientError)
-    /// An address that the API names is no absolute https:// URL. Values: the member's name, the printable address.
+    /// The API names an address that is not allowed. Values: the name of the member, the printable address.
     case unusableLink(String, String)
     /// The metadata of the server that the API names can't be used. Values: the printable issuer, the reason.
     indirect case server(String, DiscoveryFault)
@@ -32,7 +32,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     case severalIssuers([String])
     /// The API's metadata does not name the configured issuer. Values: the configured and the named issuers.
     case unlistedIssuer(String, listed: [String])
-    /// The API's metadata no longer names the issuer of the sign-in. Values: the old and the new issuer, printable.
+    /// The API or the configuration now names another issuer than the sign-in used. Values: the old and the new issuer.
     case movedIssuer(from: String, to: String)
     /// The server's metadata does not list PKCE with S256 (RFC 7636).
     case noPKCE
@@ -40,7 +40,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     case noGrant(String)
     /// The operator's limit excludes all of these scopes.
     case scopesNotAllowed([String])
-    /// The server does not register clients by RFC 7591. A person has to enter a `client_id`.
+    /// No client can be registered at the server (RFC 7591). A person has to enter a `client_id`.
     case clientWanted
     /// The registration failed (RFC 7591). Value: the reason.
     case registration(String)
@@ -76,7 +76,8 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .unreachable(let link, let address, let error): "\(link.rawValue) at \(address) can't be reached: \(error)"
         case .unusableLink(let name, let address):
             "the \(name) that the API names, \(address), is not an https:// URL; http:// needs `allow_plaintext`"
-        case .server(let issuer, let fault): "the authorization server \(issuer), which the API names: \(fault.found)"
+        case .server(let issuer, let fault):
+            "the authorization server \(issuer), which the API names: \(fault.textAboutNamedServer)"
         case .noResource(let status, let address):
             "the API does not name its authorization server: \(address) answered \(status)"
         case .malformedResource: "the API's metadata can't be read: it has to be a JSON object with its `resource`"
@@ -110,8 +111,8 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         .movedIssuer(from: ForeignText.printable(former), to: ForeignText.printable(new))
     }
 
-    /// Text about a server that the API names. It names no `issuer` or endpoint keys, because they are not configured.
-    private var found: String {
+    /// Text about a server that the API names. Advises no configuration key, because the server is not configured.
+    private var textAboutNamedServer: String {
         switch self {
         case .network(let error): "its metadata can't be fetched: \(error)"
         case .status(let status): "its metadata is unavailable (\(status))"

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// Addresses of a server, from the configuration or from the issuer's metadata. The metadata is kept for a day at most.
-/// It is fetched again when an address seems wrong. All callers share one fetch.
+/// Addresses of a server, from the configuration or from the issuer's metadata. The metadata is fetched again after a
+/// day at most, or when an address seems wrong. If that fails, the old metadata stays. All callers share one fetch.
 final class EndpointDirectory: Sendable {
     private let configuration: HeimdallrConfiguration
     private let httpClient: any HeimdallrHTTPClient
     let clock: HeimdallrClock
-    /// Returns the configured issuer, or that of the enrolment.
+    /// Returns the configured issuer or, for an API's server, the issuer of the enrolment.
     let issuer: @Sendable () -> String?
     private let limits: DocumentLimits
     private let state = Mutex(State())
@@ -43,7 +43,8 @@ final class EndpointDirectory: Sendable {
     var timeout: Duration { configuration.timeout }
 
     /// Returns the address of an endpoint.
-    /// - Throws: `DiscoveryFault`; `.missing` also if no issuer is configured.
+    /// - Parameter known: the server's metadata, if it was fetched already.
+    /// - Throws: `DiscoveryFault`; `.missing` also if there is no issuer.
     func url(_ endpoint: Endpoint, in known: ServerMetadata? = nil) async throws(DiscoveryFault) -> String {
         if let url = configured(endpoint) { return url }
         var found = known
@@ -111,7 +112,7 @@ final class EndpointDirectory: Sendable {
 
     private typealias Found = (metadata: ServerMetadata, lifetime: Duration)
 
-    /// Tries all addresses, within the time of one token request.
+    /// Fetches the first usable document. The time limit in total is the shorter of `timeout` and `limits.time`.
     private func fetch(_ issuer: String) async -> Result<Found, DiscoveryFault> {
         let deadline = clock.now() + min(configuration.timeout, limits.time)
         var fault = DiscoveryFault.malformed
@@ -125,7 +126,7 @@ final class EndpointDirectory: Sendable {
             } catch {
                 // If one address is unreachable, the others are too, because all are on the same server.
                 if case .network = error { return .failure(error) }
-                // The fault of an existing document says more than a missing document.
+                // Keeps the former fault: the fault in a document says more than a missing document.
                 if case .status = error, index > 0 { continue }
                 fault = error
             }
@@ -164,12 +165,13 @@ struct DocumentLimits: Sendable {
     /// Whether cache fields decide how long a document is kept.
     var readsCacheFields: Bool
 
-    /// Limits for a configured server. The client's `timeout` limits the time.
+    /// Limits for a configured server. The time limit is the client's `timeout`, but at most an hour.
     static let configured = DocumentLimits(bytes: 256 * 1024, time: .seconds(3600), readsCacheFields: false)
     /// Limits for an API, and for a server that an API names.
     static let discovered = DocumentLimits(bytes: 64 * 1024, time: .seconds(5), readsCacheFields: true)
 
-    /// Returns the time to keep a document: `max-age` (RFC 9111 section 5.2.2.1), limited to between an hour and a day.
+    /// Returns the time to keep a document: a day, or `max-age` if that is shorter (RFC 9111 section 5.2.2.1). At least
+    /// an hour, even with `no-store` or `no-cache`.
     func lifetime(of document: HeimdallrHTTPResponse) -> Duration {
         let longest = EndpointDirectory.lifetime
         guard readsCacheFields, let field = document.header("Cache-Control")?.lowercased() else { return longest }

@@ -11,7 +11,7 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
     case userInfo = "userinfo_endpoint"
     case registration = "registration_endpoint"
 
-    /// Whether the client authenticates at this endpoint, so that servers may have another address for mutual TLS.
+    /// Whether the server may have another address of this endpoint for mutual TLS (RFC 8705 section 5).
     var hasAlias: Bool {
         switch self {
         case .token, .revocation, .deviceAuthorization, .pushedAuthorization, .userInfo: true
@@ -31,7 +31,7 @@ struct ServerMetadata: Sendable, Equatable {
     /// Whether the server requires pushed authorization requests (RFC 9126).
     var requiresPushing = false
     /// Whether `code_challenge_methods_supported` has S256 (RFC 7636).
-    var provesCodes = false
+    var supportsPKCE = false
     /// `client_id_metadata_document_supported`: whether the URL of such a document can be the `client_id`.
     var readsClientDocuments = false
     /// `scopes_supported`.
@@ -54,7 +54,7 @@ struct ServerMetadata: Sendable, Equatable {
         }
         alwaysNamesIssuer = value["authorization_response_iss_parameter_supported"] == .bool(true)
         requiresPushing = value["require_pushed_authorization_requests"] == .bool(true)
-        provesCodes = Self.texts(value["code_challenge_methods_supported"])?.contains("S256") ?? false
+        supportsPKCE = Self.texts(value["code_challenge_methods_supported"])?.contains("S256") ?? false
         readsClientDocuments = value["client_id_metadata_document_supported"] == .bool(true)
         scopes = Self.texts(value["scopes_supported"]) ?? []
         authMethods = Self.texts(value["token_endpoint_auth_methods_supported"])
@@ -66,7 +66,7 @@ struct ServerMetadata: Sendable, Equatable {
         return elements.compactMap(\.string)
     }
 
-    /// - Throws: `DiscoveryFault.missing`; `.unusable` for an address that the configuration could not have either.
+    /// - Throws: `DiscoveryFault.missing`; `.unusable` if `TokenEndpointURL.check` refuses the address.
     /// - Parameter throughAlias: whether the client authenticates with a certificate.
     func url(_ endpoint: Endpoint, allowPlaintext: Bool, throughAlias: Bool = false) throws(DiscoveryFault) -> String {
         guard let url = named(endpoint, throughAlias: throughAlias) else { throw .missing(endpoint.rawValue) }

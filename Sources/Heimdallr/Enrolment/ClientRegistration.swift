@@ -4,7 +4,8 @@ internal import WireText
 enum ClientRegistration {
     static let grantTypes = ["authorization_code", "refresh_token"]
 
-    /// Returns a loopback redirect URI with `127.0.0.1` and `localhost`, because some servers accept only one of both.
+    /// Returns a loopback URI with `127.0.0.1` and with `localhost`, because some servers accept only one of these
+    /// hosts. Returns any other URI alone.
     static func redirectURIs(_ uri: String) -> [String] {
         for (name, other) in [("http://127.0.0.1", "http://localhost"), ("http://localhost", "http://127.0.0.1")]
         where uri.hasPrefix(name) {
@@ -20,8 +21,8 @@ enum ClientRegistration {
         return secretMethod(offered: offered)
     }
 
-    /// Returns the place of a secret in token requests: the body if offered, otherwise Basic (RFC 8414 section 2).
-    /// Servers made with the MCP packages offer both, but require `client_id` in the body even with Basic.
+    /// Returns the place of a secret in token requests: the body if offered, otherwise Basic (RFC 8414 section 2). The
+    /// body comes first, because servers made with the MCP packages require `client_id` there even with Basic.
     static func secretMethod(offered: [String]?) -> Enrolment.Method {
         offered?.contains(Enrolment.Method.post.rawValue) ?? false ? .post : .basic
     }
@@ -71,7 +72,7 @@ enum ClientRegistration {
             secretExpiresAt: method == .none ? 0 : Enrolment.number(value["client_secret_expires_at"]))
     }
 
-    /// Whether a text has only visible ASCII characters (RFC 6749 appendix A).
+    /// Whether a text has only visible ASCII characters (RFC 6749 appendix A), at least one, and is not too long.
     /// - Parameter spaces: whether spaces are allowed, as in `client_id` and `client_secret`.
     static func isVisible(_ text: String, spaces: Bool) -> Bool {
         !text.isEmpty && text.utf8.count <= ResourceMetadata.maxTextBytes

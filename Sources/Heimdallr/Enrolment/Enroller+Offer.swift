@@ -3,7 +3,7 @@ internal import WireText
 
 // Finds the authorization server and the client for an API.
 extension Enroller {
-    /// Reads the metadata of the API, then that of its server.
+    /// Returns the plan of a sign-in. Reads the metadata of the API, then the metadata of the authorization server.
     /// - Parameters:
     ///   - grant: the grant type of the first token.
     ///   - redirectURI: redirect URI of the sign-in; `nil`: no person signs in.
@@ -34,7 +34,7 @@ extension Enroller {
         }
         guard (try? TokenEndpointURL.check(issuer, allowPlaintext: allowPlaintext)) != nil, !issuer.contains("?")
         else { throw .unusableLink("issuer", ForeignText.printable(issuer)) }
-        // A client that the operator registered belongs to the server where it was used, unless `issuer` names another.
+        // A configured client belongs to the server of the last sign-in, unless `issuer` names another server.
         if !configured.identifier.isEmpty, settings.clientDocument == nil, settings.issuer != issuer,
             let former = enrolment?.issuer, former != issuer
         {
@@ -55,7 +55,7 @@ extension Enroller {
             document: document?.address, acrValues: stepUp.acrValues, maxAge: stepUp.maxAge, metadata: metadata)
     }
 
-    /// Returns the metadata of a server, and the authorization endpoint for the browser.
+    /// Returns the metadata of a server, and the authorization endpoint; without `redirectURI`, an empty endpoint.
     private func server(
         _ issuer: String, _ directory: EndpointDirectory, _ redirectURI: String?
     ) async throws(DiscoveryFault) -> (ServerMetadata, browser: String) {
@@ -63,7 +63,7 @@ extension Enroller {
             let metadata = try await directory.metadata(of: issuer)
             var browser = ""
             if redirectURI != nil {
-                guard metadata.provesCodes else { throw .noPKCE }
+                guard metadata.supportsPKCE else { throw .noPKCE }
                 browser = try metadata.url(.authorization, allowPlaintext: allowPlaintext)
             }
             _ = try metadata.url(.token, allowPlaintext: allowPlaintext)
@@ -76,8 +76,8 @@ extension Enroller {
         }
     }
 
-    /// Returns the endpoints whose origin is not the issuer's, as host and port. At the issuer's own host, the scheme
-    /// is included. A subdomain of the issuer's host counts as another host.
+    /// Returns the endpoints whose origin is not the issuer's, as host and port. If the host is the issuer's, the
+    /// scheme is included, because scheme or port differ. A subdomain counts as another host.
     private static func foreign(_ metadata: ServerMetadata, _ issuer: String) -> [String: String] {
         let (own, host) = (TokenEndpointURL.origin(of: issuer), ResourceAddress.host(of: issuer))
         var foreign: [String: String] = [:]
@@ -95,7 +95,7 @@ extension Enroller {
     /// Returns the API's metadata; `nil`: there is none, and the issuer is configured.
     func resource(_ directory: EndpointDirectory) async throws(DiscoveryFault) -> Document? {
         let challenge = challenge
-        // After a restart there is no challenge. The former resource then selects the document, if an API has several.
+        // After a restart there is no challenge. The last sign-in's resource then selects one of the API's documents.
         let url = challenge?.url ?? enrolment?.resource ?? settings.resource
         if let kept = document(of: url, challenged: challenge?.metadata) { return kept }
         var refusal = DiscoveryFault.noResource(404, ForeignText.printable(url))
@@ -126,12 +126,12 @@ extension Enroller {
         return nil
     }
 
-    /// Checks that the API's metadata still names the issuer of the tokens in use. Unreadable metadata is no failure.
-    /// - Throws: `DiscoveryFault.movedIssuer`, `.unlistedIssuer`, or `.notEnrolled`
+    /// Checks that a configured issuer and the API's metadata agree with the issuer of the tokens in use.
+    /// - Throws: `DiscoveryFault.notEnrolled`, `.movedIssuer`, or the faults of `ResourceMetadata.issuer(pinned:)`
     func confirm(_ directory: EndpointDirectory) async throws(DiscoveryFault) {
         guard let enrolment else { throw .notEnrolled }
         if let pinned = settings.issuer, pinned != enrolment.issuer { throw .moved(from: enrolment.issuer, to: pinned) }
-        // The document may describe another resource at the same origin. It is then ignored.
+        // A document is ignored if it is unreadable, or describes another resource at the same origin.
         guard let own = enrolment.resource, let document = try? await resource(directory),
             document.metadata.resource == own
         else { return }
@@ -148,7 +148,8 @@ extension Enroller {
 
     // MARK: The client
 
-    /// Returns the first available client, in this order: metadata document, configured, known, to register, to enter.
+    /// Returns the first possible client: by a metadata document (if none is set: configured), known, to be registered,
+    /// to be entered by a person.
     private func client(
         at issuer: String, _ metadata: ServerMetadata, _ redirectURI: String?
     ) -> SignInOffer.Client {

@@ -43,7 +43,7 @@ final class Enroller: Sendable {
     struct Document: Sendable {
         var metadata: ResourceMetadata
         var address: String
-        /// Address of the request. `challenged` is `resource_metadata` of its challenge.
+        /// Address of the request at the API. `challenged` is `resource_metadata` of the API's challenge.
         var url: String
         var challenged: String?
         var until: ContinuousClock.Instant
@@ -72,7 +72,7 @@ final class Enroller: Sendable {
         }
     }
 
-    /// Enrolment of the most recent sign-in.
+    /// Enrolment of the sign-in in progress; without one, of the tokens.
     var begun: Enrolment? { state.withLock { state in state.enrolment.map { Self.noting(state, $0.succeeded) } } }
 
     /// The issuer of the tokens in use; before a sign-in, the configured issuer.
@@ -92,7 +92,7 @@ final class Enroller: Sendable {
         state.withLock { state in
             state.enrolment = new
             if let new { state.registrations.add(new.registrations) }
-            // Another process has read a newer document.
+            // A document without these issuers is outdated: another process has read a newer one.
             if let new, let document = state.document,
                 ![new, new.succeeded].contains(where: { document.metadata.authorizationServers.contains($0.issuer) })
             {
@@ -109,7 +109,7 @@ final class Enroller: Sendable {
         return enrolment
     }
 
-    /// Returns a record's enrolment, marked if the server no longer knows its client; `nil`: no client was refused.
+    /// Returns a record's enrolment, with the refused client marked; `nil`: no client was refused, or no enrolment.
     func noting(_ stored: Secret?) -> Secret? {
         state.withLock { state in
             guard state.refused != nil, let stored, let enrolment = Enrolment(stored: stored) else { return nil }
@@ -130,7 +130,7 @@ final class Enroller: Sendable {
         return try await step()
     }
 
-    /// Notes that the server answered `invalid_client`.
+    /// Notes that the server no longer knows the client (`invalid_client`). Ignored unless the client was registered.
     /// - Parameter atSignIn: whether a person reported this for the client of the last sign-in.
     /// - Returns: whether the client was registered by RFC 7591.
     func clientRefused(atSignIn: Bool = false) -> Bool {
@@ -146,7 +146,7 @@ final class Enroller: Sendable {
     /// Recent registrations by this process and by other processes on its store.
     var registrations: Registrations { state.withLock { $0.registrations } }
 
-    /// Returns the fault of a registration that has to wait.
+    /// Returns the fault of a registration that has to wait. It repeats the server's last refusal, if there was one.
     func waiting(_ seconds: Int64, for issuer: String) -> DiscoveryFault {
         let refusal = state.withLock { $0.refusal }
         guard let refusal, refusal.issuer == issuer else { return .registeredLately(.seconds(seconds)) }
@@ -160,7 +160,7 @@ final class Enroller: Sendable {
     var challenge: ResourceChallenge? { state.withLock { $0.challenge } }
     var stepUp: StepUp { state.withLock { $0.stepUp } }
 
-    /// Notes a challenge of the API.
+    /// Notes a challenge. Ignores it if it comes from another origin than the API's.
     /// - Returns: whether the API has a new requirement for the person's next sign-in.
     func note(_ challenge: ResourceChallenge, hadToken: Bool) -> Bool {
         guard TokenEndpointURL.origin(of: challenge.url) == TokenEndpointURL.origin(of: settings.resource) else {
@@ -179,7 +179,7 @@ final class Enroller: Sendable {
             case .authentication:
                 state.stepUp.acrValues = challenge.acrValues
                 state.stepUp.maxAge = challenge.maxAge ?? (challenge.acrValues == nil ? 0 : nil)
-                // The API may send different values with each response, so only the first one is new.
+                // The API may send different values with each response, so only the first challenge is new.
                 return !before.wantsAuthentication
             }
             return state.stepUp != before

@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import WireText
 
-/// The authorization server that an API's documents name, and the client at this server. Stored in the client's record
-/// with its tokens. Prints as `<redacted>`.
+/// The authorization server that an API's documents name, and the client at this server. Stored in the same record as
+/// the tokens. Prints as `<redacted>`.
 struct Enrolment: Sendable, Equatable, Redacted {
     /// `resource` as published; `nil`: the API publishes no metadata, and the issuer is configured.
     var resource: String?
@@ -11,8 +11,8 @@ struct Enrolment: Sendable, Equatable, Redacted {
     var scope: [String]
     var client: Client
     var registrations = Registrations()
-    /// Enrolment of a sign-in in progress, if its server, client or scopes differ; at most one element. It replaces the
-    /// other properties when the sign-in succeeds.
+    /// Enrolment of a sign-in in progress, if it differs from this enrolment; at most one element. It replaces this
+    /// enrolment when the sign-in succeeds.
     var begun: [Enrolment] = []
 
     struct Client: Sendable, Equatable {
@@ -113,7 +113,7 @@ extension Enrolment {
 
     // MARK: Sign-ins
 
-    /// Returns this enrolment during a sign-in with the enrolment `new`.
+    /// Returns this enrolment with `new` as its sign-in in progress, unless both are alike.
     func beginning(_ new: Enrolment) -> Enrolment {
         var next = self
         next.registrations = new.registrations

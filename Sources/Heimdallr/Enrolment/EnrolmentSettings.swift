@@ -42,8 +42,8 @@ public struct SignInOffer: Sendable, Equatable {
     public var scope: [String]
     /// The authorization endpoint, to which the browser goes.
     public var authorizationEndpoint: String
-    /// Endpoints whose origin is not the issuer's. Keys are their names in the metadata. Values are their hosts and
-    /// ports, at the issuer's own host also the scheme.
+    /// Endpoints whose origin is not the issuer's. Keys are the names in the metadata. Values are host and port; if the
+    /// host is the issuer's, the scheme, too.
     public var foreignEndpoints: [String: String]
     /// Origin of the `client_id`.
     public var client: Client
@@ -51,13 +51,13 @@ public struct SignInOffer: Sendable, Equatable {
     public var document: String?
     /// Kinds of authentication that the API accepts (RFC 9470); `nil`: any.
     public var acrValues: String?
-    /// Maximum age of the person's authentication that the API accepts, in seconds (RFC 9470); `nil`: any.
+    /// Maximum age of the person's authentication, in seconds (RFC 9470); `nil`: the API accepts any age.
     public var maxAge: Int?
 
     var metadata: ServerMetadata
 
-    /// Further parameters for the authorization endpoint: those of RFC 9470 section 4, and `prompt`. Without `prompt`,
-    /// OpenID providers issue no refresh token (OpenID Connect Core section 11).
+    /// Further parameters for the authorization endpoint: those of RFC 9470 section 4 and, with `offline_access`,
+    /// `prompt`, without which OpenID providers issue no refresh token (OpenID Connect Core section 11).
     var furtherParameters: [FormParameter] {
         (scope.contains(ScopeChoice.offline) ? [FormParameter("prompt", "consent")] : [])
             + (acrValues.map { [FormParameter("acr_values", $0)] } ?? [])

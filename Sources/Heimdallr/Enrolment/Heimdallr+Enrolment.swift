@@ -117,7 +117,7 @@ extension Heimdallr {
 }
 
 extension TokenRequests {
-    /// Finds the server for a grant. Before a refresh, only checks that the API still names the server.
+    /// Finds server and client for a grant. Before a refresh, only checks that the API still names the server.
     /// - Throws: `TokenEndpointFault.discovery`
     func enrol(for kind: TokenLifeCycle.FetchKind) async throws(TokenEndpointFault) {
         guard let enroller else { return }

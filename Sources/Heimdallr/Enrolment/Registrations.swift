@@ -1,6 +1,6 @@
 internal import WireText
 
-/// Recent registrations (RFC 7591) of one client, at most one an hour at each issuer. Stored with the enrolment.
+/// Recent attempts of one client to register (RFC 7591), the last one for each issuer. Stored with the enrolment.
 struct Registrations: Sendable, Equatable {
     struct Entry: Sendable, Equatable {
         var issuer: String
@@ -22,8 +22,8 @@ struct Registrations: Sendable, Equatable {
 
     // MARK: Waiting
 
-    /// Returns the seconds until the next registration at an issuer is allowed. The first replacement of a lost client
-    /// needs no wait.
+    /// Returns the seconds until the next registration at an issuer is allowed. One replacement of a lost client in an
+    /// hour needs no wait.
     func wait(at issuer: String, replacing isLost: Bool, now: Int64) -> Int64 {
         guard let entry = entries.first(where: { $0.issuer == issuer }) else {
             let recent = entries.map { Self.rest(of: Self.pause, since: $0.at, now) }.filter { $0 > 0 }

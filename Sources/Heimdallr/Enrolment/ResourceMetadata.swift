@@ -61,8 +61,8 @@ struct ResourceMetadata: Sendable, Equatable {
 enum ResourceAddress {
     private static let wellKnown = "/.well-known/oauth-protected-resource"
 
-    /// Returns the possible addresses of the metadata, in order: that of the challenge, the well-known address with the
-    /// path, and the well-known address alone (RFC 9728 sections 3.1 and 5.1).
+    /// Returns the possible addresses of the metadata, in order: the challenge's address, the well-known address with
+    /// the path of `url`, and the well-known address without a path (RFC 9728 sections 3.1 and 5.1).
     static func ofMetadata(of url: String, challenged: String?) -> [String] {
         guard let (origin, path) = split(url) else { return challenged.map { [$0] } ?? [] }
         var addresses = challenged.map { [$0] } ?? []

@@ -8,22 +8,22 @@ public struct JWTBearerGrant: OAuthAuthorizationGrant {
     private let source: Source
 
     private enum Source: Sendable {
-        case made(any SecretProvider)
-        case own(SignedAssertion)
+        case provided(any SecretProvider)
+        case signedHere(SignedAssertion)
     }
 
     /// The subject of an assertion that is signed here (RFC 7523 section 3).
-    public var account: String { if case .own(let assertion) = source { assertion.subject ?? "" } else { "" } }
+    public var account: String { if case .signedHere(let assertion) = source { assertion.subject ?? "" } else { "" } }
 
     /// - Parameter assertion: an assertion that is signed here for each token request.
-    public init(assertion: SignedAssertion) { source = .own(assertion) }
+    public init(assertion: SignedAssertion) { source = .signedHere(assertion) }
 
     /// - Parameter assertion: the JWT, in its compact form. Read before each token request.
-    public init(assertion: any SecretProvider) { source = .made(assertion) }
+    public init(assertion: any SecretProvider) { source = .provided(assertion) }
 
-    /// Returns the parameters with an assertion that another party made.
+    /// Returns the parameters with the provider's assertion. Throws if the assertion is signed here.
     public func parameters() async throws -> [FormParameter] {
-        guard case .made(let provider) = source else {
+        guard case .provided(let provider) = source else {
             throw SecretProviderError("this assertion can be signed only for a token request")
         }
         let assertion = try await provider.secret().withoutSpaceAround
@@ -34,7 +34,7 @@ public struct JWTBearerGrant: OAuthAuthorizationGrant {
     }
 
     public func parameters(for request: GrantRequest) async throws -> [FormParameter] {
-        guard case .own(let assertion) = source else { return try await parameters() }
+        guard case .signedHere(let assertion) = source else { return try await parameters() }
         return [FormParameter("assertion", try await assertion.sign(for: request))]
     }
 }

@@ -27,7 +27,8 @@ public struct IdentityAssertionGrant: OAuthAuthorizationGrant {
 extension Heimdallr {
     private static let assertionType = "urn:ietf:params:oauth:token-type:id-jag"
 
-    /// Returns an assertion about the signed-in person for another server. If the id token is refused, renews it once.
+    /// Returns an assertion about the signed-in person for another server. If the provider refuses, renews the id token
+    /// and asks once more.
     /// - Throws: `SecretProviderError`
     func identityAssertion(for request: GrantRequest) async throws -> Secret {
         guard let idToken = look({ $0.grant.signIn?.idToken }) else {

@@ -112,7 +112,7 @@ public struct ExtensionGrant: OAuthAuthorizationGrant {
     ]
 }
 
-/// Grant whose first token comes from a person's login: see `LoginMethod`. Until then the client sends nothing.
+/// Grant whose first token comes from a person's login: see `LoginMethod`. Before the login the client sends nothing.
 public struct InteractiveGrant: OAuthAuthorizationGrant {
     public let type: String
     public let needs = GrantNeeds.person
