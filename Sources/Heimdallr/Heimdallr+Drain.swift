@@ -1,11 +1,11 @@
 extension Heimdallr {
-    /// Waits until a refresh under way has saved its new refresh token, at most for `limit`. Otherwise a rotated
-    /// refresh token would be lost. Call this before `shutdown()`. No token request begins after this call, and an
-    /// unsent request is cancelled. An unsaved record is saved again once.
+    /// Waits until a refresh or a login under way has saved its tokens, at most for `limit`. Call this before
+    /// `shutdown()`, which could lose a rotated refresh token. Token requests that are not sent yet are cancelled, and
+    /// no others begin. At the end, tries once more to save an unsaved record.
     public func drain(within limit: Duration) async { await drain(within: limit, until: { !self.isSpending }) }
 
     private func drain(within limit: Duration, until isOver: () -> Bool) async {
-        // `shutdown()` would cut a request that began during the wait.
+        // No request may begin during the wait, because `shutdown()` would cut it.
         apply { life, _ in life.yield() }
         let deadline = clock.now() + limit
         while !isOver(), clock.now() < deadline {
@@ -18,7 +18,7 @@ extension Heimdallr {
     package var hasUnsavedRecord: Bool { unsavedRecord != nil }
 
     /// Starts this object as the successor of another object of the same client.
-    /// - Parameter record: the record that the other object could not save.
+    /// - Parameter record: the record that the other object could not save; `nil`: it has saved everything.
     package func start(inheriting record: TokenRecord?) {
         apply { $0.inherit(record, $1) }
         start()

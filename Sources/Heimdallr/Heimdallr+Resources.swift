@@ -1,11 +1,11 @@
 // The token for one of several resources. After a 401 of one resource, other resources still get the token.
 extension Heimdallr {
-    /// Returns a valid token for `resource`. Waits for a token until `deadline`. The token request goes on after that.
+    /// Returns a valid token for `resource`. Waits until `deadline`; a token request under way then goes on.
     /// - Parameters:
     ///   - resource: a name from a small set, for example the origin.
     ///   - refused: the token that this resource has just refused with 401, so that only a newer token helps.
     ///   - deadline: end of the wait.
-    /// - Throws: `HeimdallrError`. The current token may still be valid then.
+    /// - Throws: `HeimdallrError`. Other resources may still accept the current token.
     public func accessToken(
         for resource: String, insteadOf refused: AccessToken? = nil, before deadline: ContinuousClock.Instant
     ) async throws(HeimdallrError) -> AccessToken {
@@ -29,7 +29,8 @@ extension Heimdallr {
         }
     }
 
-    /// Reports a response of `resource` other than 401, once for each token and each repeated request. Never waits.
+    /// Reports a response of `resource` other than 401. Call it for the first response to each token, and for each
+    /// repeated request. Never waits.
     /// - Parameters:
     ///   - token: the token on the request.
     ///   - resource: the same name as in `accessToken(for:insteadOf:before:)`.

@@ -25,7 +25,7 @@ extension Heimdallr {
         }
     }
 
-    /// Uses a later record of another process, before a sign-in or a sign-out.
+    /// Reads the store before a sign-in or a sign-out, and uses the record if another process has saved a later one.
     func readAhead() async {
         guard case .success(let record?) = await stored() else { return }
         apply { $0.readAhead(record, $1) }

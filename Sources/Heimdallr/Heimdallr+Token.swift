@@ -28,8 +28,8 @@ extension Heimdallr {
         return certificate.map { $0() == token.certificate } ?? true
     }
 
-    /// Whether only a login can bring a new token. The current token may still be valid. An `invalid_token` of a single
-    /// resource does not count.
+    /// Whether a new token requires a login, or a new refresh token in the configuration. The current token may still
+    /// be valid. An `invalid_token` of a resource does not count.
     public var awaitsPerson: Bool { look { $0.announcedNeed && !$0.isTokenInvalid } }
 
     /// Drops the access token, and keeps the refresh token.
@@ -55,7 +55,7 @@ extension Heimdallr {
         try await removeRecord()
     }
 
-    /// Removes the record. Keeps a client that was registered or entered, for the next sign-in.
+    /// Removes the record. If an API names the server, replaces the record by one with the client but without tokens.
     private func removeRecord() async throws {
         guard look({ $0.grant.enrolment != nil }) else { return try await store.remove(client: recordName) }
         let record = apply { $0.record(nil, $1) }

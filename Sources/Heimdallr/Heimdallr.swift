@@ -144,14 +144,14 @@ public final class Heimdallr: Sendable {
         return apply { $0.use(for: resource, $1) }
     }
 
-    /// Returns a valid token. Waits for a token until `deadline`. The token request goes on after that.
+    /// Returns a valid token. Waits until `deadline`; a token request under way then goes on.
     /// - Throws: `HeimdallrError` with the reason and the time of the next attempt.
     public func accessToken(before deadline: ContinuousClock.Instant) async throws(HeimdallrError) -> AccessToken {
         if let token = currentToken() { return token }
         return try await waiting { life, id, moment in life.wait(id, until: deadline, moment) }
     }
 
-    /// Waits for the outcome of `begin`.
+    /// Waits for a token or an error. `begin` adds a waiter with the given number to the life cycle.
     func waiting(_ begin: (inout TokenLifeCycle, UInt64, Moment) -> Void) async throws(HeimdallrError) -> AccessToken {
         if exchangesCallers { throw Self.callerWanted }
         checkCertificate()
@@ -197,7 +197,7 @@ public final class Heimdallr: Sendable {
         apply { $0.start($1) }
     }
 
-    /// Ignores the stored access token, which other settings requested. The stored refresh token is still used.
+    /// Ignores the stored access token, which was requested with other settings. Still uses the stored refresh token.
     package func ignoreStoredToken() { apply { life, _ in life.ignoreStoredToken() } }
 
     /// Ends the client: waiting callers get `HeimdallrError.stopped`, and event streams end. Returns at once. Call
@@ -251,7 +251,7 @@ public final class Heimdallr: Sendable {
         }
     }
 
-    /// Sets the one alarm to the time of the next action. The alarm does not keep `self` alive.
+    /// Sets the alarm to the time of the next action, unless it rings earlier anyway. It does not keep `self` alive.
     private func setAlarm(_ state: inout State) {
         let wake = state.lifeCycle.nextWake
         if let alarm = state.alarm, let wake, alarm.at <= wake { return }

@@ -17,7 +17,8 @@ public struct HeimdallrConfiguration: Sendable {
     public var pushedAuthorizationEndpoint: String?
     /// Whether a login's request is pushed to the server before the browser goes there.
     public var pushedAuthorization = PushedAuthorization.auto
-    /// Scopes to request (RFC 6749 section 3.3); empty: the server decides. `openid` with an `issuer` names the person.
+    /// Scopes to request (RFC 6749 section 3.3); empty: the server decides. To get the person's name, request `openid`
+    /// and set `issuer`.
     public var scope: [String] = []
     /// URIs of the resources that the token is for (RFC 8707). Each becomes a `resource` parameter.
     public var resource: [String] = []

@@ -32,7 +32,8 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case expired
         /// The resource refused the token: `Heimdallr.reject(_:)`.
         case rejected
-        /// `invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)`, or a new client certificate.
+        /// The program called `invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)`, or the client
+        /// certificate was replaced.
         case discarded
         /// The server no longer accepts the refresh token.
         case grantGone = "grant_gone"

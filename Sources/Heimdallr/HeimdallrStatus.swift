@@ -63,7 +63,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var isTokenRefused = false
     /// `HeimdallrConfiguration.issuer`.
     public var issuer: String?
-    /// The address, without its query, of the last request to the authorization server.
+    /// Address of the last request to the authorization server, without its query.
     public var lastAddress: String?
     /// The encoding of the last Basic credentials; `nil`: every encoding gives the same bytes.
     public var ambiguousEncoding: BasicEncoding?

@@ -53,6 +53,7 @@ extension Heimdallr {
     /// Revokes the refresh token, then the access token (RFC 7009). Then forgets both, in memory and in the store. If
     /// no token was revoked, keeps both for another try. Waits for a token request under way, and ignores cancellation
     /// of the task. A client without a login gets a new token at the next request.
+    /// - Parameter locally: whether to forget the tokens without revoking them.
     public func logOut(locally: Bool = false) async -> LogoutReport {
         // A cancellation must not stop this halfway, because a revoked token would stay in use.
         await Task { [self] in
@@ -77,7 +78,7 @@ extension Heimdallr {
     }
 
     private func logOutHoldingStore(locally: Bool) async -> LogoutReport {
-        // If an API's documents name the server, only tokens in memory are known to belong to this server.
+        // Another process may have moved to another server. `readAhead` takes that server together with its tokens.
         if enrols { await readAhead() }
         let held = await heldTokens()
         if locally { return await forget(.forgotten) }

@@ -2,7 +2,7 @@ internal import WireText
 
 // Name of the signed-in person, for id tokens without a name: OpenID Connect Core section 5.3.
 extension Heimdallr {
-    /// Longest wait for the name. It is only displayed, so a login must not wait longer.
+    /// Longest wait for the name. A login must not wait longer, because the name is only displayed.
     private static let userInfoTimeout = Duration.seconds(5)
 
     /// Returns the person's name from the userinfo endpoint; `nil` after any fault. The login goes on without it.

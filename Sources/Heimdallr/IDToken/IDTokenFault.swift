@@ -1,6 +1,6 @@
 /// Fault of an id token: OpenID Connect Core section 3.1.3.7. The texts are fixed.
 public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The scope `openid` was granted, and the answer has no id token.
+    /// The answer has no id token, though `openid` was requested and the granted scope does not exclude it.
     case missing
     /// The text is not a signed JSON web token: RFC 7519, RFC 7515.
     case malformed

@@ -45,7 +45,8 @@ final class IssuerKeys: Sendable {
         }
     }
 
-    /// Whether the keys may be fetched now. Without keys there is no limit: one login runs at a time.
+    /// Whether the keys may be fetched now. Notes the time. Without keys there is no limit, because one login runs at a
+    /// time.
     private func mayAsk() -> Bool {
         let now = directory.clock.now()
         return state.withLock { state in

@@ -23,7 +23,7 @@ struct KeySet: Sendable {
         keys = entries.prefix(Self.maxKeys).compactMap(Self.key)
     }
 
-    /// Returns the keys that may have signed the token. If the token names a key, only that key may have.
+    /// Returns the keys for the token's algorithm; if the token has a `kid`, only the keys with this `kid`.
     func candidates(for token: SignedToken) -> [VerificationKey] {
         keys.filter { key in
             guard key.key.kind == token.algorithm.keyKind else { return false }

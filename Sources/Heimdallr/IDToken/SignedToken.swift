@@ -20,7 +20,7 @@ struct SignedToken: Sendable {
         guard parts.count == 3, let header = Self.json(parts[0]), case .object = header else { throw .malformed }
         guard let name = header["alg"]?.string else { throw .malformed }
         guard let algorithm = Self.algorithm(name) else { throw .algorithm(ForeignText.printable(name)) }
-        // Both announce extensions that must be understood (section 4.1.11). No extension is supported.
+        // `crit` and `b64` announce extensions that must be understood (section 4.1.11). No extension is supported.
         guard header["crit"] == nil, header["b64"] == nil else { throw .malformed }
         guard let payload = Self.json(parts[1]), case .object = payload, let signature = Self.bytes(parts[2]),
             !signature.isEmpty

@@ -18,7 +18,7 @@ final class SigningKeySource: Sendable {
         try current(try await provider.secret())
     }
 
-    /// Returns the key from its text, which was already read.
+    /// Returns the current key. `text` is the text that the provider has just returned.
     func current(_ text: Secret) throws -> (key: SigningKey, algorithm: SigningAlgorithm) {
         if let kept = kept.withLock({ $0 }), kept.text == text { return (kept.key, kept.algorithm) }
         do throws(CryptographyError) {

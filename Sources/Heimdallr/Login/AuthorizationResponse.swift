@@ -4,9 +4,9 @@ internal import WireText
 /// The browser's untrusted authorization response, checked against its login: RFC 6749 section 4.1.2, RFC 9207.
 struct AuthorizationResponse: Sendable {
     private var parameters: [String: String] = [:]
-    /// Unknown parameters. They become further members of the token.
+    /// Unknown parameters. In the implicit grant they become `TokenResponse.extra`.
     private var foreign: [String: String] = [:]
-    /// Whether `iss` is missing, though this server always sends it (RFC 9207). Some servers omit it in errors.
+    /// Whether `iss` is missing, though this server always sends it (RFC 9207). Some servers omit `iss` in errors.
     private var lacksIssuer = false
 
     static let maxBytes = 64 * 1024
@@ -107,7 +107,8 @@ struct AuthorizationResponse: Sendable {
 
     // MARK: application/x-www-form-urlencoded
 
-    /// Decodes the parameters. Repeated known names are errors (RFC 6749 section 3.1), repeated unknown names ignored.
+    /// Decodes the parameters. Repeated or undecodable parameters are errors if they are known (RFC 6749 section 3.1),
+    /// and are ignored otherwise.
     private static func decode(
         _ pairs: [Substring], _ names: Set<String>
     ) throws(LoginError) -> (known: [String: String], foreign: [String: String]) {

@@ -2,7 +2,7 @@
 extension Heimdallr {
     private static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-    /// Begins a login on another device (RFC 8628 section 3.1). Show it to the person and call `finishDeviceLogin(_:)`.
+    /// Begins a login on another device (RFC 8628 section 3.1). Show the code, and call `finishDeviceLogin(_:)`.
     /// - Throws: `LoginError`. Nothing has then changed.
     public func beginDeviceLogin() async throws(LoginError) -> DeviceLogin {
         guard loginMethod == .device else { throw .wrongMethod }
@@ -35,14 +35,14 @@ extension Heimdallr {
     private func pollUntilDone(_ login: DeviceLogin) async throws(LoginError) {
         var polling = DevicePolling(interval: login.interval)
         var pause = login.interval
-        let begins = !hasAccessToken
+        let hadNoToken = !hasAccessToken
         while true {
             let due = min(clock.now() + pause, login.expiresAt)
             do { try await clock.sleep(due) } catch { throw .cancelled }
             try checkRunning()
             guard !Task.isCancelled else { throw .cancelled }
             // Another process that polls for the same login has saved the token.
-            if begins, hasAdopted { return }
+            if hadNoToken, hasAdopted { return }
             guard clock.now() < login.expiresAt else { throw .expired }
             let next: Duration?
             (polling, next) = try await poll(login, polling)
@@ -62,7 +62,7 @@ extension Heimdallr {
         do throws(LoginError) {
             return try await holdingStore { () async throws(LoginError) in try await self.askForDevice(login, polling) }
         } catch LoginError.endpoint(.store) {
-            // Another process holds the record, so no poll was sent.
+            // Another process holds the lease, or the store is unreachable, so no poll was sent.
             return (polling, polling.interval)
         }
     }

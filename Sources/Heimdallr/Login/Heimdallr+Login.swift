@@ -13,7 +13,7 @@ extension Heimdallr {
     /// - Parameters:
     ///   - redirectURI: the registered address, an absolute URI without a fragment: https, http on loopback, or a
     ///     private scheme (RFC 8252).
-    ///   - opensAtOnce: whether a browser opens the address now. A pushed request expires after seconds.
+    ///   - opensAtOnce: whether a browser opens the address now. Only then, a request that soon expires can be pushed.
     ///   - agreed: `SignInOffer.consent` of the offer that the person saw; `nil`: no offer was shown.
     /// - Throws: `LoginError`. Nothing has then changed.
     public func beginLogin(
@@ -66,7 +66,7 @@ extension Heimdallr {
     /// Finishes a login at a browser: checks the answer, exchanges the code (RFC 6749 section 4.1.3) and verifies the
     /// id token. Then stores the token and makes it current.
     /// - Parameters:
-    ///   - attempt: from `beginLogin(redirectURI:opensAtOnce:)` of the same client. Use it only once.
+    ///   - attempt: result of the same client's `beginLogin(redirectURI:opensAtOnce:agreed:)`. Use it only once.
     ///   - url: the whole URL of the redirect, with its query or fragment.
     /// - Throws: `LoginError`. Nothing has then been stored.
     public func finishLogin(_ attempt: LoginAttempt, redirectedTo url: String) async throws(LoginError) {
@@ -126,7 +126,7 @@ extension Heimdallr {
         }
     }
 
-    /// Requests a new token as soon as a second has passed since the last request, and the server's `Retry-After`. Has
+    /// Requests a new token, at the earliest a second after the last request and after the server's `Retry-After`. Has
     /// no effect on a client that needs a login. Returns at once.
     public func refreshNow() { apply { $0.refreshNow($1) } }
 

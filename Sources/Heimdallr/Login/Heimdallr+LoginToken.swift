@@ -1,6 +1,6 @@
 // Steps of all kinds of login, from the store's lease to the saved token.
 extension Heimdallr {
-    /// Sends the event of a failed login.
+    /// Sends the event of a failed login, except for mistakes of the caller, and for ended or overtaken logins.
     func tell(_ error: LoginError) {
         switch error {
         case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI, .badClient, .offerChanged: return
@@ -8,7 +8,7 @@ extension Heimdallr {
         }
     }
 
-    /// Runs a step of a login, and sends an event if it fails.
+    /// Runs a step of a login. If the step fails, sends the event and throws the error again.
     func telling<Value>(_ step: () async throws(LoginError) -> Value) async throws(LoginError) -> Value {
         do throws(LoginError) { return try await step() } catch {
             tell(error)
@@ -19,7 +19,7 @@ extension Heimdallr {
     /// Sends the event of an answer that the caller refused.
     package func refusedAnswer(_ error: LoginError) { tell(error) }
 
-    /// Returns a known parameter that appears twice in an answer (RFC 6749 section 3.1).
+    /// Returns the first known parameter that appears twice in an answer (RFC 6749 section 3.1).
     package static func repeatedParameter(in answer: Substring, isFragment: Bool) -> String? {
         AuthorizationResponse.repeatedName(in: answer, isFragment: isFragment)
     }
@@ -55,8 +55,8 @@ extension Heimdallr {
     /// Whether an id token is expected. Without an issuer it could not be checked.
     var wantsIDToken: Bool { requests.configuration.issuer != nil && requests.configuration.scope.contains("openid") }
 
-    /// Runs `body` under the client's gate and the record's lease. Cancellation of the caller does not stop it, because
-    /// a one-time credential may already be used.
+    /// Runs `body` under the client's gate and the record's lease. Cancellation of the caller does not stop `body`,
+    /// because a one-time credential may already be used.
     func holdingStore<Value: Sendable>(
         _ body: @escaping @Sendable () async throws(LoginError) -> Value
     ) async throws(LoginError) -> Value {
@@ -100,6 +100,7 @@ extension Heimdallr {
         }
     }
 
+    /// Sends a token request. Returns the outcome and the time of the request.
     /// - Throws: `LoginError` if nothing was sent.
     func ask(
         _ form: [FormParameter], grantType: String, sendsScope: Bool, to endpoint: String?
@@ -120,7 +121,7 @@ extension Heimdallr {
         return (outcome, askedAt)
     }
 
-    /// Returns the signed-in person from the id token, if an id token is expected.
+    /// Returns the signed-in person from the id token; `nil`: no id token is expected, or an optional one is missing.
     /// - Throws: `LoginError.idToken`
     private func signIn(from response: TokenResponse, nonce: String?, isRequired: Bool) async throws(LoginError)
         -> SignIn?

@@ -2,7 +2,7 @@ internal import WireText
 
 /// Use of pushed authorization requests (RFC 9126), so that the browser carries only a reference.
 public enum PushedAuthorization: String, Sendable, Hashable, CaseIterable {
-    /// Pushed if the server supports this. If its metadata requires it, a login that can't push fails.
+    /// Pushed if the server supports pushing. If its metadata requires pushing, a login that can't push fails.
     case auto
     /// Never pushed: the browser carries the whole request.
     case off
@@ -40,7 +40,8 @@ extension Heimdallr {
                     FormParameter("request_uri", reference),
                 ])
         } catch {
-            // The browser's request would be refused too. After other faults the browser carries the request.
+            // After a refusal, the server would refuse the browser's request, too. After other faults, the browser
+            // carries the request, unless pushing is required.
             if case .refused(let refusal) = error { throw .pushRefused(refusal) }
             if isRequired { throw error }
             return whole

@@ -1,5 +1,5 @@
-/// A login at a browser in progress. Used once: remove it before `Heimdallr.finishLogin(_:redirectedTo:)`, and bind it
-/// to the browser that began it. Prints as `<redacted>`.
+/// A login at a browser in progress. Accept one answer only, and only from the browser that began the login: forget the
+/// attempt before `Heimdallr.finishLogin(_:redirectedTo:)`. Prints as `<redacted>`.
 public struct LoginAttempt: Sendable, Redacted {
     /// The name of the client: `Heimdallr.name`.
     public let client: String
@@ -20,8 +20,8 @@ public struct LoginAttempt: Sendable, Redacted {
         /// Required value of `iss` (RFC 9207); `nil`: unknown.
         var issuer: String?
         var requiresIssuer = false
-        /// `Enrolment.digest`; `nil`: the configuration names the server. With an enrolment, a response without a
-        /// required `iss` is refused at once.
+        /// `Enrolment.digest`; `nil`: the configuration names the server. With an enrolment, even an error response
+        /// without a required `iss` is refused.
         var enrolment: String?
         /// The PKCE verifier (RFC 7636); `nil` for the implicit grant.
         var verifier: Secret?

@@ -8,7 +8,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case badClient
     /// An endpoint is neither configured nor in the server's metadata. Value: its name (`authorization_endpoint`, …).
     case noEndpoint(String)
-    /// The server's metadata, which should name an endpoint, can't be used.
+    /// The documents of the API or of the server can't be used, or no client was found by them.
     case discovery(DiscoveryFault)
     /// The redirected URL is not the redirect URI.
     case foreignRedirect

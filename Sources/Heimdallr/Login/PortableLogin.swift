@@ -25,7 +25,7 @@ package struct PortableLogin: Sendable, Redacted {
 
     // MARK: Key in the store
 
-    /// Returns the key of a login at a browser. Only the browser that began has both the cookie and the state.
+    /// Returns the key of a login at a browser. Only the browser that began the login has both cookie and state.
     package static func key(state: String, cookie: Secret) -> String? { key("browser", state, cookie.revealed) }
 
     /// - Parameter ticket: part of the address of the page that shows the code.

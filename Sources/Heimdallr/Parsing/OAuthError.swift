@@ -81,7 +81,7 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
 package enum ServerText {
     static let maxCharacters = 256
 
-    /// Returns `ForeignText` of at most 256 characters. Secrets in any spelling are replaced by `<redacted>`.
+    /// Returns printable text of at most 256 characters. Replaces secrets in any spelling by `<redacted>`.
     package static func sanitize(_ text: String, hiding secrets: [Secret]) -> String {
         let start = Array(text.utf8.prefix(16 * 1024))
         let bytes = SecretSpelling.replacing(

@@ -35,7 +35,8 @@ enum SecretSpelling {
     /// Largest number of reading steps for one text. They take some tenths of a second.
     private static let maxSteps = 500_000
 
-    /// Returns the end of the longest spelling from `start` on. Tries all readings: `%` may be plain or an escape.
+    /// Returns the end of the longest spelling that begins at `start`. Tries all readings: `%` is plain or an escape.
+    /// If the text was cut in the middle of a spelling, returns the end of the text.
     private static func end(
         of secret: Span<UInt8>, in text: [UInt8], _ isCut: Bool, from start: Int, _ steps: inout Int
     ) -> Int? {

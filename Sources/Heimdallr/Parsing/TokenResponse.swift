@@ -2,7 +2,7 @@
 public struct TokenResponse: Sendable, Equatable, Redacted {
     /// `access_token`. The client refuses it later unless it is one or more bytes from 0x21 to 0x7E.
     public var accessToken: Secret
-    /// `token_type`. Accepted are Bearer, the values of `HeimdallrConfiguration.treatAsBearer`, and DPoP after a proof.
+    /// `token_type`. Accepted: Bearer, the values of `HeimdallrConfiguration.treatAsBearer`; after a proof, DPoP.
     public var tokenType: String?
     /// `expires_in`, in seconds. It may be negative, a fraction or too large. `nil`: the response has none.
     public var expiresIn: Double?
@@ -14,7 +14,7 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
     public var idToken: Secret?
     /// `scope`, the granted scope; `nil`: the response has none, so the requested scope was granted.
     public var scope: [String]?
-    /// Other members. Each call parses the response again, so that secret values don't stay in memory.
+    /// Other members. Each access parses their text again, so that secret values don't stay in memory.
     public var extra: [String: JSONValue] {
         get { members.values }
         set { members = SecretMembers(newValue) }
@@ -54,7 +54,7 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
     case emptyBody
     /// The body is not JSON: RFC 8259.
     case notJSON
-    /// The body is JSON, but not an object with the required members.
+    /// The body is not a JSON object, or a member that this endpoint requires is missing or unusable.
     case notAnObject
     /// `access_token` is missing, empty or not a string.
     case noAccessToken
@@ -77,7 +77,7 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
         switch self {
         case .emptyBody: "the answer is empty"
         case .notJSON: "the answer is not valid JSON"
-        case .notAnObject: "the answer is JSON, but not an object"
+        case .notAnObject: "the answer is not a JSON object with the required members"
         case .noAccessToken: "the answer has no access_token"
         case .badAccessToken: "the access_token has characters that a header field must not have"
         case .badRefreshToken: "the refresh_token is not a string of printable ASCII"

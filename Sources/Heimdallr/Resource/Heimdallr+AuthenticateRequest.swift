@@ -3,11 +3,12 @@ internal import WireText
 
 extension Heimdallr {
     /// Sends `request` with a token in place of its own credential. After a 401 because of the token (RFC 6750 section
-    /// 3.1), sends it once more with a new token, and returns that response. Other hosts still get the old token.
+    /// 3.1), sends it once more with a new token, and returns the second response. If no new token comes, returns the
+    /// 401. Other hosts still get the old token.
     /// - Parameters:
     ///   - request: the request without a token.
     ///   - limit: longest wait for the first token, and for the new token.
-    ///   - send: sends the request. Called once or twice, in the caller's isolation.
+    ///   - send: sends the request. Called once or twice, in the caller's isolation. A DPoP nonce doubles the calls.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest(
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),

@@ -19,8 +19,8 @@ extension RequestCredential {
         }
     }
 
-    /// Returns `url` (or path and query) with the credential in its query. Changes no other byte, and nothing for a
-    /// header field.
+    /// Returns `url` (or path and query) with the credential in its query, in place of parameters of the same name. A
+    /// credential for a header field changes nothing.
     public func put(inURL url: String) -> String {
         guard case .query(let name, let value) = self else { return url }
         let hash = url.firstIndex(of: "#") ?? url.endIndex
