@@ -5,8 +5,8 @@ import Heimdallr
 /// environment's proxies only if the settings say so. Safe on any thread. The first client removes `SSLKEYLOGFILE` from
 /// the environment, because libcurl would write TLS keys to that file.
 public final class CurlHTTPClient: HeimdallrHTTPClient {
-    /// Removes the environment variables that make libcurl write secrets to files. Returns their names. unsetenv(3) is
-    /// unsafe beside threads that read the environment. Call this, or make the first client, before such threads start.
+    /// Names of the removed environment variables, which would make libcurl write secrets to files. The first access
+    /// or the first client removes them. Do this before threads start that read the environment: see unsetenv(3).
     public static var removedEnvironmentVariables: [String] { LibcurlGlobal.removedVariables }
 
     private let client: BufferedClient
@@ -15,7 +15,7 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
     /// Makes a client for a program that has an event loop.
     /// - Parameters:
     ///   - client: has the event loop for libcurl and the settings of its connections.
-    ///   - failed: called with libcurl's message when an exchange fails, for a log.
+    ///   - failed: called with libcurl's message when a connection or an exchange fails, for a log.
     package init(_ client: BufferedClient, failed: @escaping @Sendable (TransportError) -> Void = { _ in }) {
         self.client = client
         self.failed = failed

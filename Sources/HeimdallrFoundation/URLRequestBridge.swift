@@ -12,7 +12,7 @@ extension Heimdallr {
     }
 
     /// Sends `request` with a token in place of its own credential. After a 401 because of the token (RFC 6750 section
-    /// 3.1), sends it once more with a new token, and returns that response.
+    /// 3.1), sends it once more with a new token, if one comes. Returns the last response.
     /// - Parameters:
     ///   - request: the request without a token.
     ///   - limit: longest wait for the first token, and for the new token.

@@ -11,7 +11,7 @@ extension Heimdallr {
     }
 
     /// Sends `request` with a token in place of its own credential. After a 401 because of the token (RFC 6750 section
-    /// 3.1), sends it once more with a new token, and returns that response.
+    /// 3.1), sends it once more with a new token, if one comes. Returns the last response.
     /// - Parameters:
     ///   - request: the request without a token.
     ///   - limit: longest wait for the first token, and for the new token.
@@ -37,7 +37,7 @@ extension RequestCredential {
         case .header(let name, let value):
             guard let name = HTTPField.Name(name) else { return }
             var field = HTTPField(name: name, value: value.revealed)
-            // Kept out of the compression tables of HTTP/2 and HTTP/3, which an attacker could probe (RFC 7541, 7.1.3).
+            // Keeps the credential out of header compression, which attackers can probe (RFC 7541, section 7.1.3).
             field.indexingStrategy = .disallow
             request.headerFields[fields: name] = [field]
         case .query:

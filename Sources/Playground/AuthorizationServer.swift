@@ -10,7 +10,7 @@ struct AuthorizationServer: Sendable {
     struct Grant: Sendable {
         let family: Family
         let scope: String
-        /// Whether a refresh token was used. A second use shows that two parties hold it (RFC 9700, section 4.14.2).
+        /// Whether the refresh token was used. A second use shows that two parties hold the token (RFC 9700, 4.14.2).
         var isSpent = false
     }
 
@@ -56,7 +56,7 @@ struct AuthorizationServer: Sendable {
         }
     }
 
-    /// Exchanges a code (RFC 6749, section 4.1.3). A second use is a theft: the tokens are revoked (section 4.1.2).
+    /// Exchanges a code (RFC 6749, section 4.1.3). A second use of the code revokes its tokens (section 4.1.2).
     private mutating func exchange(_ form: FormParameters, now: Instant) throws(OAuthError) -> IssuedToken {
         guard let code = form["code"], let verifier = form["code_verifier"], let redirectURI = form["redirect_uri"]
         else { throw .invalidRequest("The parameters code, redirect_uri and code_verifier are needed.") }
@@ -90,14 +90,14 @@ struct AuthorizationServer: Sendable {
         id.isEqualInConstantTime(to: credentials.clientID) || registrations.knows(id, now: now)
     }
 
-    /// Whether the client may use this redirect URI.
+    /// Whether a registered client has this redirect URI. Other clients may use any.
     func permits(_ redirectURI: String, client id: String, now: Instant) -> Bool {
         registrations.client(id, now: now).map { $0.redirectURIs.contains(redirectURI) } ?? true
     }
 
     func name(ofClient id: String, now: Instant) -> String { registrations.client(id, now: now)?.name ?? id }
 
-    /// Whether a registered client sent this request. It has no secret, so only grants after a sign-in are allowed.
+    /// Whether a registered client sent this request, for a grant after a sign-in: other grants require a secret.
     private func isRegistered(_ form: FormParameters, _ client: ClientAuthentication, now: Instant) -> Bool {
         client == .none(basic: false) && namesRegistered(form, now: now)
             && ["authorization_code", "refresh_token"].contains(form["grant_type"])
@@ -107,7 +107,7 @@ struct AuthorizationServer: Sendable {
         form["client_id"].map { registrations.knows($0, now: now) } ?? false
     }
 
-    /// Returns the scope itself; `read` if it is absent; `nil` if it is unknown.
+    /// Returns the requested scope, by default `read`; `nil` if one of its names is unknown.
     static func known(scope: String?) -> String? {
         guard let scope else { return "read" }
         return scope.split(separator: " ").allSatisfy { scopes.contains(String($0)) } ? scope : nil

@@ -1,6 +1,6 @@
 import WireText
 
-/// Clients that registered themselves (RFC 7591): public clients with redirect URIs on this machine. Their number is limited.
+/// Clients that registered themselves (RFC 7591): public, with redirect URIs on this machine. Their number is limited.
 struct ClientRegistrations: Sendable {
     struct Client: Sendable {
         let name: String

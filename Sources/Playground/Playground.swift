@@ -59,7 +59,7 @@ public final class Playground: Sendable {
             let task =
                 ending
                 ?? Task { [servers, loop] in
-                    // Requests here take almost no time. A client that holds a connection for longer is cut off.
+                    // Requests here take almost no time. A client whose request takes longer is cut off.
                     await withDiscardingTaskGroup { group in
                         for server in servers { group.addTask { await server.drain(within: .seconds(1)) } }
                     }

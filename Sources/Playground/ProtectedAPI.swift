@@ -56,7 +56,7 @@ struct ProtectedAPI: Sendable {
         var fields: [(name: String, value: String)] = []
         // Host has its own line.
         for (name, value) in request.fields where name.lowercased() != "host" {
-            // RFC 9110, section 5.3.
+            // Joins fields of the same name (RFC 9110, section 5.3).
             if let index = fields.firstIndex(where: { $0.name == name }) {
                 fields[index].value += ", \(value)"
             } else {

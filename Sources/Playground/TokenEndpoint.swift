@@ -15,7 +15,7 @@ final class SharedAuthorizationServer: Sendable {
 
 /// The authorization server's endpoints over HTTP.
 enum TokenEndpoint {
-    /// A token request is a few hundred bytes.
+    /// Largest body of a request. A token request has a few hundred bytes.
     static let maxBodyBytes = 16 * 1024
 
     static func router(server: SharedAuthorizationServer) -> Router {

@@ -6,7 +6,7 @@ public struct CertificateEnd: Sendable, Hashable {
         case clientCertificate = "client_certificate"
         /// The certificate of a listener, from a file.
         case listenerCertificate = "listener_certificate"
-        /// The trust anchor of a file that expires first.
+        /// The first certificate to expire in a file of trust anchors.
         case trustAnchors = "trust_anchors"
         /// A certificate that an upstream presented.
         case upstream

@@ -28,11 +28,10 @@ public struct Histogram: Sendable, Equatable {
         sum += seconds
     }
 
-    /// Adds values counted elsewhere.
-    /// - Parameters:
-    ///   - bucket: index from 0 to the number of bounds.
-    ///   - seconds: sum of the values.
+    /// Adds values counted elsewhere. Their sum needs a call of `add(seconds:)`.
+    /// - Parameter bucket: index from 0 to the number of bounds.
     public mutating func add(_ count: UInt64, bucket: Int) { counts[bucket] &+= count }
+    /// - Parameter seconds: sum of the values that `add(_:bucket:)` has added.
     public mutating func add(seconds: Double) { sum += seconds }
 
     /// - Precondition: the bounds are the same.
@@ -42,7 +41,7 @@ public struct Histogram: Sendable, Equatable {
     }
 
     /// - Precondition: the bounds are the same, and this histogram includes the other's values.
-    public func less(_ other: Histogram) -> Histogram {
+    public func subtracting(_ other: Histogram) -> Histogram {
         var rest = self
         for (index, count) in other.counts.enumerated() where index < counts.count {
             rest.counts[index] -= min(count, rest.counts[index])

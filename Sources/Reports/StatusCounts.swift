@@ -18,8 +18,8 @@ public struct StatusCounts: Sendable, Equatable {
 
     public mutating func add(_ other: StatusCounts) { counts.merge(other.counts, uniquingKeysWith: &+) }
 
-    /// Subtracts the counts of `other`, which these counts include.
-    public func less(_ other: StatusCounts) -> StatusCounts {
+    /// Returns these counts without those of `other`, which they include.
+    public func subtracting(_ other: StatusCounts) -> StatusCounts {
         var rest = self
         for (code, count) in other.counts { rest[code] -= min(count, rest[code]) }
         return rest

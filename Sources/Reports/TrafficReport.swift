@@ -31,7 +31,7 @@ public struct UpstreamTraffic: Sendable {
     public let client: String?
     public var requests = StatusCounts()
     public var durations: Histogram
-    /// Requests among `requests` that the proxy answered itself without the upstream, and their durations.
+    /// The part of `requests` that the proxy answered itself. `durationsByProxy` has the durations of this part.
     public var answeredByProxy = StatusCounts()
     public var durationsByProxy: Histogram
     /// Bytes of request bodies.
@@ -58,8 +58,8 @@ public struct UpstreamTraffic: Sendable {
     }
 
     /// Requests sent to the upstream.
-    public var ownRequests: StatusCounts { requests.less(answeredByProxy) }
-    public var ownDurations: Histogram { durations.less(durationsByProxy) }
+    public var ownRequests: StatusCounts { requests.subtracting(answeredByProxy) }
+    public var ownDurations: Histogram { durations.subtracting(durationsByProxy) }
 
     /// Adds other counts for the same name and client.
     public mutating func add(_ other: UpstreamTraffic) {

@@ -1,4 +1,4 @@
-/// A program that rejected the proxy's certificate inside CONNECT, for the status.
+/// A program that rejected the proxy's certificate inside CONNECT. Shown in the status.
 public struct UntrustingProgram: Sendable, Equatable {
     /// `HOST:PORT` of the program's CONNECT.
     public var target: String
