@@ -44,7 +44,7 @@ struct ConnectionTarget: Sendable {
         let mode = given["sslmode"] ?? (hosts.allSatisfy(\.isUnixSocket) ? "disable" : "verify-full")
         let defaults = [
             "application_name": "heimdallr-proxy", "client_encoding": "UTF8", "passfile": Self.nowhere,
-            // With a file in `sslrootcert`, libpq would check certificates in every mode.
+            // No file for other modes: with a file in `sslrootcert`, libpq would check certificates in every mode.
             "sslmode": mode,
             "sslrootcert": mode.hasPrefix("verify") ? anchors ?? Self.systemAnchors : Self.nowhere,
             "sslcert": Self.nowhere, "sslkey": Self.nowhere,

@@ -30,7 +30,7 @@ enum Libpq {
                     "the token store in PostgreSQL needs libpq 14 or later: install a newer libpq5",
                     kind: .misconfigured)
             }
-            // libpq always reads these four variables. `ConnectionTarget` overrides all others.
+            // libpq reads these four variables in any case. `ConnectionTarget` overrides all others.
             for name in ["PGSERVICE", "PGDATESTYLE", "PGTZ", "PGGEQO"] { _ = unsafe unsetenv(name) }
             loaded = table
             return table

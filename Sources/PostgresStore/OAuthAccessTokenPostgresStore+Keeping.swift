@@ -91,7 +91,8 @@ extension OAuthAccessTokenPostgresStore {
 extension OAuthAccessTokenPostgresStore: MovableTokenStore {
     package var location: String { settings.location }
 
-    /// Behind a transaction pooler, running proxies can't be detected. After `setNewLocation`, they get no more leases.
+    /// Refuses if `alone` and a proxy runs, which can't be detected behind a transaction pooler. Running proxies get no
+    /// more leases after `setNewLocation`.
     package func prepareMove(alone: Bool) async throws {
         try await open()
         engine.isMoving.store(true, ordering: .relaxed)

@@ -38,7 +38,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         engine = PostgresEngine(settings, sealing, names, clock, session)
         records = MarkedTokenStore(
             wrap(engine), leaseTime: settings.leaseTime,
-            patience: settings.patience, owner: Self.processName, clock: clock)
+            patience: settings.patience, process: Self.processName, clock: clock)
     }
 
     /// Name of this process in its marks, for operators: host name and process ID.
@@ -64,14 +64,14 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Begins to listen for changes, and checks the tables and the privileges.
+    /// Begins to listen for changes, and checks the tables, the privileges, and that the records were not moved away.
     /// - Throws: `TokenStoreError`, of the kind `.unreachable` if waiting may help, otherwise `.misconfigured`.
     public func prepare() async throws {
         try await open()
         if let location = try await newLocation() { throw MovedStore.refusal(settings.location, movedTo: location) }
     }
 
-    /// Does the same, but accepts a store whose records were moved away.
+    /// Does the same as `prepare()`, but accepts a store whose records were moved away.
     func open() async throws {
         try target.checkFiles()
         session.listen()

@@ -128,7 +128,7 @@ final class PostgresEngine: SharedRecordEngine {
         return fresh
     }
 
-    /// Reads the columns of `Statements.read`.
+    /// Reads the columns of `Statements.read`. No row counts as an empty row.
     private func row(_ answer: PostgresSession.Answer, of client: String) -> SharedRow {
         let rows = answer.rows
         guard let server = rows.integer(0, 0), let revision = rows.integer(0, 1), revision >= 0 else {
@@ -146,7 +146,7 @@ final class PostgresEngine: SharedRecordEngine {
         if rows.flag(0, 4) {
             mark = .ours
         } else if let left = rows.integer(0, 5) {
-            // Also a mark that has ended: it stays valid for some seconds after an outage, so that its owner can save.
+            // Negative for an ended mark, which stays valid for seconds after an outage, so that its owner can save.
             mark = .others(for: .microseconds(left))
         }
         return SharedRow(revision: UInt64(revision), record: record, mark: mark)

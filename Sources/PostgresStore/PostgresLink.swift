@@ -48,7 +48,7 @@ import Reactor
 
     // MARK: Connecting
 
-    /// Tries each address of each server in order.
+    /// Opens a connection, unless there is one. Tries each address of each server in order, from the preferred one.
     func open(by deadline: Instant) throws(PostgresFault) {
         guard !isOpen else { return }
         var last = PostgresFault.lost("no server was tried")
@@ -76,7 +76,7 @@ import Reactor
     }
 
     private func addresses(of host: ConnectionTarget.Host) -> [String] {
-        // The second look-up also finds addresses of a family that this machine lacks. libpq reports that fault.
+        // The second look-up also finds addresses of a family that this machine lacks, so that libpq reports the lack.
         for flags in [AI_ADDRCONFIG, 0] {
             guard let found = try? SocketAddress.lookUp(host.name, flags: flags, most: 8) else { continue }
             return found.map { address in

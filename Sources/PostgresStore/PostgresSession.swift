@@ -141,7 +141,7 @@ final class PostgresSession: Sendable {
         if entries[0].revents != 0 { wakeUp.clear() }
     }
 
-    /// Connects again if the connection was lost, and polls if a poll is due.
+    /// Connects if there is no connection, and polls if a poll is due. Does nothing before `listen()`.
     /// - Returns: the limit of the next wait.
     private func reconnectAndPoll(_ link: PostgresLink) -> Duration {
         guard state.withLock({ $0.isListening }) else { return .seconds(3600) }
@@ -153,7 +153,7 @@ final class PostgresSession: Sendable {
         return state.withLock { max(.zero, Instant.now.duration(to: $0.pollAt ?? .now)) }
     }
 
-    /// Opens the connection, unless it is open, or an attempt failed a moment ago.
+    /// Opens the connection, unless it is open. If an attempt failed a moment ago, throws its fault instead.
     private func open(_ link: PostgresLink, by deadline: Instant) throws {
         guard !link.isOpen else { return }
         guard reach.withLock({ $0.mayTry(now: .now) }) else {
@@ -200,9 +200,9 @@ final class PostgresSession: Sendable {
     }
 
     private func reportChanges(_ texts: [String]) {
-        let marks = Set(texts.compactMap { names.mark(of: $0) })
-        guard !marks.isEmpty else { return }
-        changes.tell { marks.contains(names.mark(for: $0)) }
+        let digests = Set(texts.compactMap { names.digest(in: $0) })
+        guard !digests.isEmpty else { return }
+        changes.tell { digests.contains(names.digest(of: $0)) }
     }
 
     /// Writes an array literal. https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO

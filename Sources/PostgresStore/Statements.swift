@@ -55,7 +55,8 @@ enum Statements {
         """
 
     /// $1 space, $2 client.
-    /// - Returns: the server's clock, revision, content, its age, false, and the time until the end of a mark.
+    /// - Returns: the server's clock, revision, content, the content's age, `false` for "marked by this statement", and
+    ///   the time until the end of a mark.
     static let read = """
         SELECT \(now), token.revision, token.sealed, \(since("token.saved_at")), false,
             CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END
@@ -113,7 +114,8 @@ enum Statements {
 
     // MARK: Pending logins
 
-    /// Replaces the key's login, or else an ended login. $1 space, $2 key, $3 content, $4 life in microseconds.
+    /// Replaces the login of the key, or else a taken or expired login. $1 space, $2 key, $3 content, $4 life in
+    /// microseconds.
     static let putAgain = """
         UPDATE heimdallr.pending
         SET space = $1::text, key = $2::bytea, sealed = $3::bytea,
@@ -124,7 +126,7 @@ enum Statements {
              ORDER BY slot LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED))
         """
 
-    /// Inserts a login, unless the table already has $5 rows. $1 to $4 as above.
+    /// Inserts a login, unless the table already has $5 rows. $1 to $4 as for `putAgain`.
     static let putAnew = """
         INSERT INTO heimdallr.pending (space, key, sealed, expires_at)
         SELECT $1::text, $2::bytea, $3::bytea, clock_timestamp() + $4::bigint * interval '1 microsecond'

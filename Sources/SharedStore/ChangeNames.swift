@@ -6,7 +6,7 @@ package struct ChangeNames: Sendable {
     /// Notification channel of the space.
     package let channel: String
     private let space: String
-    /// Random identifier of this process in its notifications, which it ignores itself.
+    /// Random identifier of this process in its notifications. The process ignores notifications with this identifier.
     private let origin: String
 
     package init(space: String) {
@@ -15,15 +15,15 @@ package struct ChangeNames: Sendable {
         origin = String(UInt64.random(in: .min ... .max), radix: 16)
     }
 
-    package func mark(for client: String) -> String { Self.text(Self.digest("client", space, client)) }
+    package func digest(of client: String) -> String { Self.text(Self.digest("client", space, client)) }
 
-    package func text(for client: String) -> String { "\(mark(for: client)) \(origin)" }
+    package func text(for client: String) -> String { "\(digest(of: client)) \(origin)" }
 
     /// Returns the client's digest from a notification; `nil` for a notification of this process.
-    package func mark(of text: String) -> String? {
+    package func digest(in text: String) -> String? {
         let words = text.split(separator: " ")
-        guard let mark = words.first, words.count < 2 || words[1] != origin else { return nil }
-        return String(mark)
+        guard let digest = words.first, words.count < 2 || words[1] != origin else { return nil }
+        return String(digest)
     }
 
     /// Returns the database's key for a pending login: a digest, so that the database never sees the login's key.

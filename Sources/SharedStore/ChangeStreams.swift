@@ -34,7 +34,7 @@ package final class ChangeStreams: Sendable {
         state.withLock { $0.revisions[client] = max(revision, $0.revisions[client] ?? 0) }
     }
 
-    /// Notes a polled row. Reports a change if the revision differs or a mark was removed.
+    /// Notes a polled row. Reports a change if the revision differs, or the mark of the last poll was removed.
     package func saw(_ revision: UInt64, isMarked: Bool, of client: String) {
         let isChange = state.withLock { state in
             let isFreed = state.marked.contains(client) && !isMarked

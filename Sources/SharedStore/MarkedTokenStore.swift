@@ -4,12 +4,12 @@ import Synchronization
 /// A token store that any number of processes share, over a `SharedRecordEngine`.
 ///
 /// A lease is a committed mark in the client's row, so it survives a lost connection. A save is a compare-and-swap on
-/// the revision that the lease read. Any connection can carry it, and it can be repeated. Safe on any thread.
+/// the revision that the lease read. A save can use any connection, and can be repeated. Safe on any thread.
 package final class MarkedTokenStore: OAuthAccessTokenStore {
     package typealias Instant = ContinuousClock.Instant
 
     private struct ClientState {
-        weak var lease: MarkedLease?
+        weak var lease: RowLease?
         /// Revision that the next save replaces.
         var base: UInt64?
         /// Owner of a mark that a lost answer or an unsaved record left behind. The next lease uses this owner again.
@@ -36,15 +36,16 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     /// - Parameters:
     ///   - leaseTime: lifetime of a mark: twice the longest token request and a margin.
     ///   - patience: longest wait for another process's mark.
-    ///   - owner: name of this process in its marks.
+    ///   - process: name of this process in its marks.
     package init(
-        _ engine: any SharedRecordEngine, leaseTime: Duration, patience: Duration, owner: String, clock: HeimdallrClock
+        _ engine: any SharedRecordEngine, leaseTime: Duration, patience: Duration, process: String,
+        clock: HeimdallrClock
     ) {
         self.engine = engine
         self.leaseTime = leaseTime
         self.patience = patience
         self.clock = clock
-        process = owner
+        self.process = process
     }
 
     // MARK: Reading
@@ -64,7 +65,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         try await lease(client, knowing: revision)
     }
 
-    private func lease(_ client: String, knowing known: UInt64?) async throws -> MarkedLease {
+    private func lease(_ client: String, knowing known: UInt64?) async throws -> RowLease {
         let owner = takeOwner(client)
         do { return try await lease(client, owner, knowing: known) } catch {
             keepOwner(owner, of: client)
@@ -72,12 +73,12 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
     }
 
-    private func lease(_ client: String, _ owner: String, knowing known: UInt64?) async throws -> MarkedLease {
+    private func lease(_ client: String, _ owner: String, knowing known: UInt64?) async throws -> RowLease {
         let deadline = clock.now() + patience
         var known = known
         while true {
             try Task.checkCancellation()
-            // Opened before the read, to miss no change. Each round needs a new stream, because its reader ends it.
+            // Opened before the read, to miss no change. Each wait ends its stream, so each round opens a new one.
             let changes = engine.changes(client: client)
             var left = Self.longestPause
             if clients.withLock({ $0[client]?.lease?.isOpen ?? false }) == false {
@@ -85,7 +86,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
                 let row = try await engine.mark(client: client, revision: known, owner: owner, for: leaseTime)
                 switch row.mark {
                 case .ours:
-                    let lease = MarkedLease(self, client, owner, row, until: asked + leaseTime / 2)
+                    let lease = RowLease(self, client, owner, row, until: asked + leaseTime / 2)
                     take(lease)
                     guard !Task.isCancelled else {
                         await lease.release()
@@ -94,7 +95,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
                     return lease
                 case .others, .none:
                     if let revision = known, row.revision > revision {
-                        let lease = MarkedLease(self, client, owner, row, until: nil)
+                        let lease = RowLease(self, client, owner, row, until: nil)
                         take(lease)
                         return lease
                     }
@@ -128,7 +129,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         clients.withLock { $0[client, default: ClientState()].remainingOwner = owner }
     }
 
-    private func take(_ lease: MarkedLease) {
+    private func take(_ lease: RowLease) {
         clients.withLock { clients in
             clients[lease.client, default: ClientState()].lease = lease
             // A new revision by another process makes the unsaved record obsolete.
@@ -146,8 +147,8 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Ends a lease. Removes its mark, unless a record is still unsaved.
-    func end(_ lease: MarkedLease) async {
+    /// Ends a lease. Also removes its mark, unless a save has removed the mark, or a record is unsaved.
+    func end(_ lease: RowLease) async {
         let hasUnsavedRecord = clients.withLock { clients in
             if clients[lease.client]?.lease === lease { clients[lease.client]?.lease = nil }
             return clients[lease.client]?.hasUnsavedRecord ?? false
@@ -168,14 +169,14 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
 
     /// Renews the mark, unless another process has marked or written the row.
     /// - Returns: the latest time at which a token request may begin; `nil` if the lease has ended.
-    func renew(_ lease: MarkedLease) async -> Instant? {
+    func renew(_ lease: RowLease) async -> Instant? {
         let asked = clock.now()
         let row = try? await engine.mark(
             client: lease.client, revision: lease.row.revision, owner: lease.owner, for: leaseTime)
         return row?.mark == .ours ? asked + leaseTime / 2 : nil
     }
 
-    /// Ends a lease that was dropped without `release()`.
+    /// Does the same as `end(_:)` for a lease that was dropped without `release()`, but does not wait.
     func abandon(_ client: String, _ owner: String) {
         guard clients.withLock({ $0[client]?.hasUnsavedRecord != true }) else { return keepOwner(owner, of: client) }
         Task.detached { [self] in await unmark(client, owner) }
@@ -208,7 +209,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
     }
 
-    private func swap(_ record: TokenRecord?, _ client: String, _ lease: MarkedLease?) async throws -> UInt64 {
+    private func swap(_ record: TokenRecord?, _ client: String, _ lease: RowLease?) async throws -> UInt64 {
         let end = clock.now() + (lease == nil ? .zero : Self.saveRetryTime)
         var base = clients.withLock { $0[client]?.base }
         // While the mark is valid, no other process changes the row.

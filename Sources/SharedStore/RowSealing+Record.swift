@@ -33,7 +33,7 @@ extension RowSealing {
         let life = Duration.milliseconds(opened.life)
         record.issuedAt = wall
         record.expiresAt = wall
-        // A clock may be set back by up to a second. After a larger step, the age is unknown.
+        // The database's clock may be set back by up to a second. After a larger step, the age is unknown.
         guard record.accessToken != nil, since > -1_000_000, age < life else {
             record.accessToken = nil
             return record

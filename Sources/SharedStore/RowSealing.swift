@@ -31,8 +31,8 @@ package struct RowSealing: Sendable {
         return try sealing(writer.finish(), context("token", Array(client.utf8), record.revision))
     }
 
-    /// - Returns: the record, and in milliseconds the lifetime of its access token and the age that this token had when
-    ///   the record was sealed.
+    /// - Returns: the record, the lifetime of its access token, and the age of this token when the record was sealed.
+    ///   Both times are in milliseconds.
     /// - Throws: `TokenStoreError` of the kind `.unreadable`
     func open(
         _ sealed: [UInt8], client: String, revision: UInt64

@@ -15,7 +15,7 @@ package protocol SharedRecordEngine: Sendable {
     /// - Returns: the row after the call. `SharedRow.mark` says whether the row is marked for `owner`.
     func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow
 
-    /// Removes the owner's mark and notifies all processes. Does nothing if the mark has ended.
+    /// Removes the owner's mark and notifies all processes. Does nothing if the owner has no mark.
     func unmark(client: String, owner: String) async throws
 
     /// If the row has `revision`, replaces its content by `record` (`nil` empties it), removes any mark and notifies
@@ -38,7 +38,7 @@ package struct SharedRow: Sendable {
 
     /// Number that grows with each change of the record.
     package var revision: UInt64
-    /// The record; `nil` if there never was any. A removed record is one without tokens.
+    /// The record; `nil` if there never was any. After a removal, a record without tokens.
     package var record: Result<TokenRecord?, TokenStoreError>
     package var mark: Mark
 

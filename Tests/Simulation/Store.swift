@@ -27,7 +27,7 @@ struct SimulatedStore: MovableTokenStore {
             isInFiles
             ? world.files.store(of: process)
             : MarkedTokenStore(
-                engine, leaseTime: world.plan.leaseTime, patience: .seconds(30), owner: "\(process)",
+                engine, leaseTime: world.plan.leaseTime, patience: .seconds(30), process: "\(process)",
                 clock: process.clock)
     }
 

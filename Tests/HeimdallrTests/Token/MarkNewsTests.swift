@@ -53,7 +53,7 @@ import Testing
         let row = Row()
         // Time stands still: only news wakes a waiting process.
         let store = MarkedTokenStore(
-            row, leaseTime: .seconds(30), patience: .seconds(30), owner: "this", clock: ManualClock().clock)
+            row, leaseTime: .seconds(30), patience: .seconds(30), process: "this", clock: ManualClock().clock)
         async let lease = store.lease(client: "billing", unlessLaterThan: 1)
         try await eventually("it has looked") { row.asked >= 1 }
         row.save()

@@ -44,7 +44,7 @@ import Testing
     }
 
     private func store(_ rows: Rows, _ name: String) -> MarkedTokenStore {
-        MarkedTokenStore(rows, leaseTime: .seconds(300), patience: .seconds(30), owner: name, clock: rows.clock)
+        MarkedTokenStore(rows, leaseTime: .seconds(300), patience: .seconds(30), process: name, clock: rows.clock)
     }
 
     private func keepUnsaved(_ store: MarkedTokenStore, _ rows: Rows) async throws {

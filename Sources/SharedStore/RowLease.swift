@@ -2,7 +2,7 @@ import Heimdallr
 import Synchronization
 
 /// A lease of one client: this process's mark in the client's row. A lease without a mark only reports a later record.
-final class MarkedLease: TokenStoreLease {
+final class RowLease: TokenStoreLease {
     private struct State {
         var isOpen = true
         var isRead = false
