@@ -30,7 +30,7 @@ public final class Heimdallr: Sendable {
         var nextWaiter: UInt64 = 0
         var continuations: [UInt64: CheckedContinuation<Result<AccessToken, HeimdallrError>, Never>] = [:]
         var fetches: [UInt64: Task<Void, Never>] = [:]
-        /// Number of logins that have sent a one-time credential.
+        /// Number of logins under the store's lease. They may have sent a one-time credential.
         var logins = 0
         var alarm: (at: ContinuousClock.Instant, task: Task<Void, Never>)?
         /// Task that listens for changes of the record by other processes.

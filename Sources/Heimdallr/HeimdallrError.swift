@@ -3,9 +3,9 @@
 public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The token endpoint is unreachable or sends no usable response. The next attempt begins after `retryAfter`.
     case tokenEndpointUnavailable(TokenEndpointFault, retryAfter: Duration)
-    /// The token endpoint refuses this client, or the client's secret is unavailable. Here the wait is longer.
+    /// The token endpoint refuses this client, or the client's secret is unavailable. Retries are less frequent.
     case clientRefused(TokenEndpointFault, retryAfter: Duration)
-    /// The resource refused several new tokens: probably a wrong audience or scope. None is requested for `retryAfter`.
+    /// The resource refused several new tokens: probably a wrong audience or scope. No other is requested until then.
     case rejectedByResource(retryAfter: Duration)
     /// A person has to log in, or an operator has to configure a new refresh token.
     case needsAuthentication

@@ -56,7 +56,7 @@ struct AuthorizationServer: Sendable {
         }
     }
 
-    /// Exchanges a code (RFC 6749, section 4.1.3). A second use of the code revokes its tokens (section 4.1.2).
+    /// Exchanges a code (RFC 6749, section 4.1.3). A second use revokes the tokens from the first use (4.1.2).
     private mutating func exchange(_ form: FormParameters, now: Instant) throws(OAuthError) -> IssuedToken {
         guard let code = form["code"], let verifier = form["code_verifier"], let redirectURI = form["redirect_uri"]
         else { throw .invalidRequest("The parameters code, redirect_uri and code_verifier are needed.") }

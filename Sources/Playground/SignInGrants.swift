@@ -15,7 +15,7 @@ struct SignInGrants: Sendable {
 
     struct Code: Sendable {
         let question: Question
-        /// The tokens for which the code was exchanged; `nil` before.
+        /// The tokens for which the code was exchanged; `nil`: it was not exchanged yet.
         var family: AuthorizationServer.Family?
     }
 

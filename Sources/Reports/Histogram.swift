@@ -1,4 +1,4 @@
-/// Counts of durations by size.
+/// Counts of durations, in buckets by length.
 public struct Histogram: Sendable, Equatable {
     /// Upper bounds of the buckets in seconds, in rising order. The last bucket has no bound.
     public let bounds: [Double]

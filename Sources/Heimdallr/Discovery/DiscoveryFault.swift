@@ -111,7 +111,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         .movedIssuer(from: ForeignText.printable(former), to: ForeignText.printable(new))
     }
 
-    /// Text about a server that the API names. Advises no configuration key, because the server is not configured.
+    /// Text about a server that the API names. Suggests no configuration keys, because the server is not configured.
     private var textAboutNamedServer: String {
         switch self {
         case .network(let error): "its metadata can't be fetched: \(error)"

@@ -95,7 +95,7 @@ final class EndpointDirectory: Sendable {
         let result = await fetch(issuer)
         let now = clock.now()
         state.withLock { state in
-            // The metadata of another issuer was requested meanwhile.
+            // Not kept if the metadata of another issuer was requested meanwhile.
             guard state.issuer == issuer else { return }
             switch result {
             case .success(let found):

@@ -44,7 +44,7 @@ enum ClientRegistration {
     /// Reads the response (RFC 7591 section 3.2.1). The server's values replace the requested ones.
     /// - Throws: `DiscoveryFault.registration`
     static func client(
-        in body: Secret, asked: Enrolment.Method, offered: [String]?, redirectURIs: [String]
+        in body: Secret, requested: Enrolment.Method, offered: [String]?, redirectURIs: [String]
     ) throws(DiscoveryFault) -> Enrolment.Client {
         guard let value = body.withSpan({ try? JSONParser.parse($0) }), let identifier = value["client_id"]?.string,
             isVisible(identifier, spaces: true)
@@ -56,7 +56,7 @@ enum ClientRegistration {
         }
         let method: Enrolment.Method
         switch value["token_endpoint_auth_method"]?.string {
-        case nil: method = secret == nil ? .none : asked == .none ? secretMethod(offered: offered) : asked
+        case nil: method = secret == nil ? .none : requested == .none ? secretMethod(offered: offered) : requested
         case let named?:
             guard let known = Enrolment.Method(rawValue: named), known != .configured else {
                 throw .registration("it requires \(ForeignText.printable(named)), which needs a configured client")

@@ -148,8 +148,8 @@ extension Enroller {
 
     // MARK: The client
 
-    /// Returns the first possible client: by a metadata document (if none is set: configured), known, to be registered,
-    /// to be entered by a person.
+    /// Returns the first available client, in this order: metadata document, known, to be registered, to be entered by
+    /// a person. Without a document in the settings, a configured client takes its place.
     private func client(
         at issuer: String, _ metadata: ServerMetadata, _ redirectURI: String?
     ) -> SignInOffer.Client {
@@ -209,13 +209,14 @@ extension Enroller {
             let client = try await registered(offer, at: url, redirectURI: redirectURI)
             state.withLock { state in
                 state.registrations.succeeded(at: offer.issuer, replacing: isLost, now: now)
-                state.refusal = nil
+                state.registrationFailure = nil
             }
             return client
         } catch {
             state.withLock { state in
                 state.registrations.failed(at: offer.issuer, now: now)
-                state.refusal = if case .registration(let reason) = error { (offer.issuer, reason) } else { nil }
+                state.registrationFailure =
+                    if case .registration(let reason) = error { (offer.issuer, reason) } else { nil }
             }
             throw error
         }
@@ -246,7 +247,7 @@ extension Enroller {
             throw .registration(said.isEmpty ? "it answered \(response.status)" : "\(response.status) \(said)")
         }
         return try ClientRegistration.client(
-            in: response.content, asked: method, offered: offer.metadata.authMethods, redirectURIs: redirectURIs)
+            in: response.content, requested: method, offered: offer.metadata.authMethods, redirectURIs: redirectURIs)
     }
 
     func typed(identifier: String, secret: Secret?, for offer: SignInOffer) -> Enrolment {

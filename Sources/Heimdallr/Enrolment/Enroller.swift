@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Finds the authorization server of an API in the API's documents, and a client at this server. Any thread.
+/// Finds the authorization server of an API in the API's documents, and a client at this server. Safe on any thread.
 ///
 /// The enrolment is stored in the client's record beside its tokens, and changes only together with them.
 final class Enroller: Sendable {
@@ -18,10 +18,10 @@ final class Enroller: Sendable {
         /// Whether requests use the enrolment of the sign-in in progress.
         var isSigningIn = false
         /// The client that its server no longer knows.
-        var refused: (issuer: String, identifier: String)?
+        var forgottenClient: (issuer: String, identifier: String)?
         var registrations = Registrations()
-        /// Reason of the last failed registration.
-        var refusal: (issuer: String, reason: String)?
+        /// Reason of the last registration's failure; `nil`: it succeeded, or the server did not answer.
+        var registrationFailure: (issuer: String, reason: String)?
         /// The newest challenge that a missing or refused token caused.
         var challenge: ResourceChallenge?
         var stepUp = StepUp()
@@ -102,18 +102,18 @@ final class Enroller: Sendable {
     }
 
     private static func noting(_ state: State, _ enrolment: Enrolment) -> Enrolment {
-        guard let refused = state.refused else { return enrolment }
+        guard let forgotten = state.forgottenClient else { return enrolment }
         var enrolment = enrolment
-        if refused == (enrolment.issuer, enrolment.client.identifier) { enrolment.client.isRefused = true }
+        if forgotten == (enrolment.issuer, enrolment.client.identifier) { enrolment.client.isRefused = true }
         enrolment.begun = enrolment.begun.map { noting(state, $0) }
         return enrolment
     }
 
-    /// Returns a record's enrolment, with the refused client marked; `nil`: no client was refused, or no enrolment.
+    /// Returns a record's enrolment, with the forgotten client marked; `nil`: no client was forgotten, or no enrolment.
     func noting(_ stored: Secret?) -> Secret? {
         state.withLock { state in
-            guard state.refused != nil, let stored, let enrolment = Enrolment(stored: stored) else { return nil }
-            return Self.noting(state, enrolment).stored
+            guard state.forgottenClient != nil, let stored, let read = Enrolment(stored: stored) else { return nil }
+            return Self.noting(state, read).stored
         }
     }
 
@@ -138,22 +138,22 @@ final class Enroller: Sendable {
             guard let kept = state.enrolment else { return false }
             let enrolment = atSignIn || state.isSigningIn ? kept.succeeded : kept
             guard enrolment.client.source == .registered else { return false }
-            state.refused = (enrolment.issuer, enrolment.client.identifier)
+            state.forgottenClient = (enrolment.issuer, enrolment.client.identifier)
             return true
         }
     }
 
-    /// Recent registrations by this process and by other processes on its store.
+    /// Recent registrations by this process, and by other processes with the same store.
     var registrations: Registrations { state.withLock { $0.registrations } }
 
-    /// Returns the fault of a registration that has to wait. It repeats the server's last refusal, if there was one.
+    /// Returns the fault of a registration that has to wait. Repeats the reason of the last failure, if there was one.
     func waiting(_ seconds: Int64, for issuer: String) -> DiscoveryFault {
-        let refusal = state.withLock { $0.refusal }
-        guard let refusal, refusal.issuer == issuer else { return .registeredLately(.seconds(seconds)) }
-        return .registration("\(refusal.reason) (it is asked again after \(seconds) s)")
+        let failure = state.withLock { $0.registrationFailure }
+        guard let failure, failure.issuer == issuer else { return .registeredLately(.seconds(seconds)) }
+        return .registration("\(failure.reason) (it is asked again after \(seconds) s)")
     }
 
-    func signedIn() { state.withLock { ($0.stepUp, $0.fault, $0.refused) = (StepUp(), nil, nil) } }
+    func signedIn() { state.withLock { ($0.stepUp, $0.fault, $0.forgottenClient) = (StepUp(), nil, nil) } }
 
     // MARK: Challenges
 

@@ -56,8 +56,8 @@ public struct SignInOffer: Sendable, Equatable {
 
     var metadata: ServerMetadata
 
-    /// Further parameters for the authorization endpoint: those of RFC 9470 section 4 and, with `offline_access`,
-    /// `prompt`, without which OpenID providers issue no refresh token (OpenID Connect Core section 11).
+    /// Further parameters for the authorization endpoint (RFC 9470 section 4). With `offline_access`, OpenID providers
+    /// require `prompt=consent` (OpenID Connect Core section 11).
     var furtherParameters: [FormParameter] {
         (scope.contains(ScopeChoice.offline) ? [FormParameter("prompt", "consent")] : [])
             + (acrValues.map { [FormParameter("acr_values", $0)] } ?? [])

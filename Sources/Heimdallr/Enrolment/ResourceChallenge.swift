@@ -66,7 +66,7 @@ struct ScopeChoice: Sendable {
     func scopes() throws(DiscoveryFault) -> [String] {
         var wanted: [String] = []
         for name in (challenged ?? ofResource ?? []) + further where !wanted.contains(name) { wanted.append(name) }
-        // RFC 9728 lists the resource's scopes. Only the authorization server knows whether it issues refresh tokens.
+        // The API's list is ignored for this scope: only the authorization server knows if it issues refresh tokens.
         wanted.removeAll { $0 == Self.offline }
         if !wanted.isEmpty, ofServer.contains(Self.offline) { wanted.append(Self.offline) }
         guard let allowed else { return wanted }
@@ -76,6 +76,6 @@ struct ScopeChoice: Sendable {
         return kept
     }
 
-    /// Returns the scope-tokens (RFC 6749 section 3.3) of a text. Omits long names, and names beyond a limit.
+    /// Returns the scope-tokens (RFC 6749 section 3.3) of a text. Limits their length and number.
     static func names(in text: String) -> [String] { GrantedScope.keep([text], askedFor: [], hiding: []) }
 }

@@ -12,7 +12,7 @@ public struct JWTBearerGrant: OAuthAuthorizationGrant {
         case signedHere(SignedAssertion)
     }
 
-    /// The subject of an assertion that is signed here (RFC 7523 section 3).
+    /// The subject of an assertion that is signed here (RFC 7523 section 3); empty for a provider's assertion.
     public var account: String { if case .signedHere(let assertion) = source { assertion.subject ?? "" } else { "" } }
 
     /// - Parameter assertion: an assertion that is signed here for each token request.

@@ -34,7 +34,7 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
     /// Returns nothing: the request has no form.
     public func parameters() -> [FormParameter] { [] }
 
-    /// Seconds since `iat` and until `exp`. GitHub's clock may be behind ours. GitHub accepts ten minutes at most.
+    /// Seconds since `iat` and until `exp`. GitHub's clock may be behind ours. It allows ten minutes until `exp`.
     private static let (early, life) = (60, 540)
 
     var parser: any OAuthAccessTokenParser { GitHubTokenParser() }
@@ -83,7 +83,7 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
 
 /// Reads `{"token": …, "expires_at": …}`. Other members are dropped.
 private struct GitHubTokenParser: OAuthAccessTokenParser {
-    /// Longest lifetime in seconds. GitHub's tokens live for an hour. If our clock is behind, it would show more.
+    /// Longest lifetime in seconds. GitHub's tokens live for an hour, but seem to live longer if our clock is behind.
     private static let longest = 3600.0
 
     func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse { try parse(Secret(body)) }

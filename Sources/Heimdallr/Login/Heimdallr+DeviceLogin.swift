@@ -6,7 +6,7 @@ extension Heimdallr {
     /// - Throws: `LoginError`. Nothing has then changed.
     public func beginDeviceLogin() async throws(LoginError) -> DeviceLogin {
         guard loginMethod == .device else { throw .wrongMethod }
-        return try await telling { () async throws(LoginError) in try await askForCodes() }
+        return try await reportingFailure { () async throws(LoginError) in try await askForCodes() }
     }
 
     private func askForCodes() async throws(LoginError) -> DeviceLogin {
@@ -26,7 +26,7 @@ extension Heimdallr {
     /// - Throws: `LoginError`. Nothing has then been stored.
     public func finishDeviceLogin(_ login: DeviceLogin) async throws(LoginError) {
         guard loginMethod == .device, login.client == name else { throw .wrongMethod }
-        try await telling { () async throws(LoginError) in
+        try await reportingFailure { () async throws(LoginError) in
             guard login.record == recordName else { throw .reconfigured }
             try await pollUntilDone(login)
         }

@@ -13,7 +13,7 @@ extension Heimdallr {
     /// - Parameters:
     ///   - redirectURI: the registered address, an absolute URI without a fragment: https, http on loopback, or a
     ///     private scheme (RFC 8252).
-    ///   - opensAtOnce: whether a browser opens the address now. Only then, a request that soon expires can be pushed.
+    ///   - opensAtOnce: whether a browser opens the address now. If not, nothing is pushed, because it would expire.
     ///   - agreed: `SignInOffer.consent` of the offer that the person saw; `nil`: no offer was shown.
     /// - Throws: `LoginError`. Nothing has then changed.
     public func beginLogin(
@@ -22,7 +22,7 @@ extension Heimdallr {
         guard let method = loginMethod, method == .browser || method == .implicit else { throw .wrongMethod }
         _ = try RedirectURI(redirectURI)
         try checkRunning()
-        return try await telling { () async throws(LoginError) in
+        return try await reportingFailure { () async throws(LoginError) in
             guard let enroller = requests.enroller else {
                 // The metadata is optional: all addresses may be configured.
                 let metadata = try? await requests.directory.metadata()
@@ -73,7 +73,7 @@ extension Heimdallr {
         guard attempt.client == name, attempt.expectation.method == loginMethod else { throw .wrongMethod }
         try checkRunning()
         guard clock.now() < attempt.expiresAt else { throw .expired }
-        try await telling { () async throws(LoginError) in
+        try await reportingFailure { () async throws(LoginError) in
             guard attempt.expectation.record == recordName, enrols == (attempt.expectation.enrolment != nil) else {
                 throw .reconfigured
             }
@@ -118,7 +118,7 @@ extension Heimdallr {
         guard loginMethod == .password else { throw .wrongMethod }
         try checkRunning()
         let form = [FormParameter("username", username), FormParameter("password", password)]
-        try await telling { () async throws(LoginError) in
+        try await reportingFailure { () async throws(LoginError) in
             try await holdingStore { () async throws(LoginError) in
                 let (response, askedAt) = try await self.token(form, grantType: "password", sendsScope: true, to: nil)
                 try await self.takeUp(response, askedAt: askedAt)

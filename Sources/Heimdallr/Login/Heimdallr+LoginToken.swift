@@ -1,7 +1,7 @@
 // Steps of all kinds of login, from the store's lease to the saved token.
 extension Heimdallr {
     /// Sends the event of a failed login, except for mistakes of the caller, and for ended or overtaken logins.
-    func tell(_ error: LoginError) {
+    func reportFailure(_ error: LoginError) {
         switch error {
         case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI, .badClient, .offerChanged: return
         default: apply { life, _ in life.loginFailed(error) }
@@ -9,15 +9,15 @@ extension Heimdallr {
     }
 
     /// Runs a step of a login. If the step fails, sends the event and throws the error again.
-    func telling<Value>(_ step: () async throws(LoginError) -> Value) async throws(LoginError) -> Value {
+    func reportingFailure<Value>(_ step: () async throws(LoginError) -> Value) async throws(LoginError) -> Value {
         do throws(LoginError) { return try await step() } catch {
-            tell(error)
+            reportFailure(error)
             throw error
         }
     }
 
     /// Sends the event of an answer that the caller refused.
-    package func refusedAnswer(_ error: LoginError) { tell(error) }
+    package func refusedAnswer(_ error: LoginError) { reportFailure(error) }
 
     /// Returns the first known parameter that appears twice in an answer (RFC 6749 section 3.1).
     package static func repeatedParameter(in answer: Substring, isFragment: Bool) -> String? {

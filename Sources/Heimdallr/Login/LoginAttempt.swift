@@ -1,5 +1,5 @@
-/// A login at a browser in progress. Accept one answer only, and only from the browser that began the login: forget the
-/// attempt before `Heimdallr.finishLogin(_:redirectedTo:)`. Prints as `<redacted>`.
+/// A login at a browser in progress. Bind it to the browser that began the login. Forget it before you call
+/// `Heimdallr.finishLogin(_:redirectedTo:)`, so that only one answer counts. Prints as `<redacted>`.
 public struct LoginAttempt: Sendable, Redacted {
     /// The name of the client: `Heimdallr.name`.
     public let client: String
@@ -27,7 +27,7 @@ public struct LoginAttempt: Sendable, Redacted {
         var verifier: Secret?
         /// The nonce of OpenID Connect; `nil`: no id token is expected.
         var nonce: String?
-        /// Record name of the client that began the login. It differs for another server or account.
+        /// Record name of the client that began the login. Another server or account has another name.
         var record = ""
         /// The token endpoint for the code. Fixed when the login began, so that later metadata can't redirect the code.
         var tokenEndpoint: String

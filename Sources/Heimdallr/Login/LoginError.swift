@@ -8,7 +8,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case badClient
     /// An endpoint is neither configured nor in the server's metadata. Value: its name (`authorization_endpoint`, …).
     case noEndpoint(String)
-    /// The documents of the API or of the server can't be used, or no client was found by them.
+    /// The documents of the API or of the server can't be used, or no client is available at the server.
     case discovery(DiscoveryFault)
     /// The redirected URL is not the redirect URI.
     case foreignRedirect

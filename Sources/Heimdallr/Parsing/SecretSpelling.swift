@@ -4,7 +4,7 @@ internal import WireText
 /// escapes, HTML references.
 enum SecretSpelling {
     /// - Parameters:
-    ///   - mark: replacement for each secret. It is not searched itself, because it may contain a short secret.
+    ///   - mark: replacement for each secret. May itself contain a short secret, which is not replaced again.
     ///   - limit: number of bytes after which the result may end.
     ///   - isCut: whether the text was cut, so that a secret may begin in `text` and end after it.
     static func replacing(

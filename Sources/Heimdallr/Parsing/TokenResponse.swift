@@ -2,7 +2,7 @@
 public struct TokenResponse: Sendable, Equatable, Redacted {
     /// `access_token`. The client refuses it later unless it is one or more bytes from 0x21 to 0x7E.
     public var accessToken: Secret
-    /// `token_type`. Accepted: Bearer, the values of `HeimdallrConfiguration.treatAsBearer`; after a proof, DPoP.
+    /// `token_type`. Accepted: Bearer, `HeimdallrConfiguration.treatAsBearer`, and DPoP if the request had a proof.
     public var tokenType: String?
     /// `expires_in`, in seconds. It may be negative, a fraction or too large. `nil`: the response has none.
     public var expiresIn: Double?

@@ -8,7 +8,7 @@ extension Heimdallr {
     /// - Parameters:
     ///   - request: the request without a token.
     ///   - limit: longest wait for the first token, and for the new token.
-    ///   - send: sends the request. Called once or twice, in the caller's isolation. A DPoP nonce doubles the calls.
+    ///   - send: sends the request. Called once or twice, in the caller's isolation; with DPoP, again for each nonce.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest(
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),

@@ -174,7 +174,7 @@ import Testing
 
     private func client(_ text: String, asked: Enrolment.Method = .none) throws -> Enrolment.Client {
         try ClientRegistration.client(
-            in: Secret(text), asked: asked, offered: nil, redirectURIs: [])
+            in: Secret(text), requested: asked, offered: nil, redirectURIs: [])
     }
 
     @Test("the answer's values replace those that were asked for")
