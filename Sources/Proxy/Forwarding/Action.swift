@@ -10,15 +10,16 @@ enum Action {
     case wait
     indirect case readUsers(BasicCredentials)
     indirect case refuseUser(BasicCredentials?)
-    /// Refuse a wrong password, after the delay.
-    case refuseGuess
+    /// Refuse a wrong password now: the delay has ended.
+    case refuseAfterDelay
     case answerAsLastRecipient
     /// Answer CONNECT without dialling.
     indirect case connect(Authority, tls: TLSInside)
+    /// Look at the client's first byte inside CONNECT.
     case lookInside
     /// Read the ClientHello of a redirected connection.
     case readHello
-    /// Serve requests inside a CONNECT to this authority; with `.https` they come inside TLS.
+    /// Serve requests inside a CONNECT to this authority. With `.https`, the proxy first opens the client's TLS.
     indirect case serveInside(Authority, Scheme)
     /// Close the connection: no request can be served inside this CONNECT.
     indirect case endConnect(Problem)
@@ -30,8 +31,8 @@ enum Action {
     /// - Parameter fresh: whether to use a new connection.
     case send(fresh: Bool)
     /// Send the request with the current token, although the token is suspect.
-    case sendDoubted(fresh: Bool)
-    /// Send the request again, with a valid token (rules 1 and 7). Uses HTTP/1.1 if the server lacks HTTP/2.
+    case sendSuspect(fresh: Bool)
+    /// Send the request again, with a valid token (rules 1 and 7): over HTTP/1.1 if the server lacks HTTP/2.
     case sendAgain(fresh: Bool)
     case resumeAnswer
     case resumeUpload
@@ -44,7 +45,7 @@ enum Action {
     /// Reset the connection, because the client has only a part of the answer.
     /// - Parameters:
     ///   - because: Proxy Error Type (RFC 9209, section 2.3); `nil` if the client is the cause.
-    ///   - code: code of the RST_STREAM from the upstream.
+    ///   - code: code of the RST_STREAM from the upstream; `nil` for other ends.
     case cut(because: String?, code: HTTP2Code? = nil)
     /// End all work for a client that is gone or gets no further byte.
     /// - Parameter closes: whether the connection is still open. It is then closed without a reset.

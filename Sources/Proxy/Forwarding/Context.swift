@@ -12,7 +12,8 @@ struct Context {
     let stream: any ClientStream
     /// The rules that the request began with.
     private(set) var rules: RuleSet
-    /// Role of the client's listener; `nil` after the listener closed, or after a reload changed its TLS.
+    /// Role of the client's listener. `nil` refuses requests: the listener closed, a reload changed its TLS, or the
+    /// client's certificate is missing.
     private(set) var role: ListenerRole?
     /// TLS settings of the client's listener; `nil` for plain HTTP.
     private(set) var listenerTLS: ListenerTLS?
@@ -48,7 +49,7 @@ struct Context {
         sender.caller.listener = if case .forward(let address) = role { address } else { nil }
     }
 
-    /// Resets the state for the next request.
+    /// Resets the state for the next request, which begins with the current rules.
     mutating func begin() {
         if rules !== shard.rules {
             rules = shard.rules
@@ -88,7 +89,7 @@ struct Context {
 struct Sender {
     /// Address of a TCP client; `nil` if no log records it. Read once for each connection.
     let address: SocketAddress?
-    /// Caller without its user: each request names a user.
+    /// Caller without its user, because each request names its own user.
     var caller = Caller()
     /// The CONNECT inside which the requests come; `nil` without a CONNECT.
     var inside: Inside?
@@ -133,15 +134,16 @@ final class Inside: Sendable {
         self.isRedirected = isRedirected
     }
 
-    /// Returns the same for another host.
+    /// Returns a copy for another host.
     func to(_ authority: Authority) -> Inside {
         Inside(
             authority: authority, scheme: scheme, credentials: credentials, program: program, isRedirected: isRedirected
         )
     }
 
-    /// Whether a request inside may name this authority. If the CONNECT names an address, requests without TLS may name
-    /// any host. With TLS, they must name the host whose certificate the client saw.
+    /// Whether a request inside may name this authority. Scheme and port must be those of the CONNECT. If the CONNECT
+    /// names an address, requests without TLS may name any host. All other requests must name the host of `authority`,
+    /// which for TLS is the host of the certificate that the client saw.
     func admits(_ other: Authority, _ scheme: Scheme) -> Bool {
         let isFree = scheme == .http && authority.host.isAddress
         return scheme == self.scheme && other.port(for: scheme) == authority.port

@@ -2,8 +2,8 @@ import HTTPServer
 import Reactor
 
 /// Requests of one loop whose clients have ended their side. TCP does not tell whether such a client only finished
-/// sending or is gone. So its request ends when it makes no progress, and sooner if other requests need its connection
-/// (decision 0004). Loop's thread only.
+/// sending or is gone. So its request ends after `patience` without progress, and sooner if other requests need its
+/// connection to the upstream (decision 0004). Loop's thread only.
 final class EndedClients {
     /// Time without progress after which the request ends.
     static let patience = Duration.seconds(3)
@@ -40,8 +40,8 @@ final class EndedClients {
 
     func remove(_ request: Forwarder) { entries[ObjectIdentifier(request)] = nil }
 
-    /// Ends requests, the one longest without progress first. Each end frees a connection, and no further request gives
-    /// way once enough are free.
+    /// Ends requests without progress, beginning with the longest pause. Each end frees a connection to an upstream. No
+    /// further request gives way once enough connections are free.
     private func check() {
         let now = loop.now
         for (key, entry) in entries where !entry.request.awaitsOthers || entry.request.progress != entry.progress {
@@ -70,7 +70,7 @@ extension Forwarder {
     /// Whether the request waits for the upstream or the token endpoint, not for its client. `false` for tunnels.
     var awaitsOthers: Bool { context.exchange.awaitsOthers && stream.progress.isOutputSent }
 
-    /// Whether the request uses a connection that others wait for, and its client has no part of the answer yet.
+    /// Whether other requests wait for this request's upstream connection, and its client has no part of the answer.
     var canGiveWay: Bool {
         guard let upstream, !upstream.isQueued, !context.exchange.isAnswered else { return false }
         return (context.upstream?.shortage(http2: upstream.isHTTP2) ?? 0) > 0

@@ -50,7 +50,7 @@ extension Exchange {
             pause = .turn
             return .read
         }
-        // The proxy can't repeat the request: only the program can leave out its Expect field.
+        // 417 refuses the Expect field. Only the program can repeat the request without it.
         if answer.status == 417, request.expectsContinue { return refuse(.expectationFailed) }
         return .forward
     }
@@ -73,7 +73,7 @@ extension Exchange {
         return readsOn ? .read : .stop
     }
 
-    /// Returns the held head of a gRPC call's answer, which is sent now; `nil` if no head is held.
+    /// Returns the held head of a gRPC call's answer, which the caller must send; `nil` if no head is held.
     mutating func release() -> HeldAnswer? {
         guard case .announced(let answer) = state else { return nil }
         state = .deciding
@@ -88,7 +88,7 @@ extension Exchange {
     mutating func answer(
         status: Int, framing: BodyFraming, isRequestComplete: Bool, mustClose: Bool
     ) -> BodyFraming {
-        // A body that is not read to its end closes the connection: after an error, or if no byte of it was sent.
+        // A body that is not read whole closes the connection after an error, or if the client may still wait for 100.
         var hasBegun = !request.expectsContinue
         if case .asked(let asked) = state, asked.isContinued || asked.hasBody { hasBegun = true }
         if !isRequestComplete, status >= 400 || !hasBegun { request.keepsAlive = false }
@@ -109,10 +109,10 @@ extension Exchange {
     }
 
     /// Notes that the client of an upgraded connection ended its side.
-    /// - Parameter isTold: whether the upstream can be told.
-    mutating func clientEndedItsSide(isTold: Bool) {
+    /// - Parameter isPassedOn: whether the upstream learns of this end.
+    mutating func clientEndedItsSide(isPassedOn: Bool) {
         hasNewTime = true
-        guard !isTold, case .switched(var switched) = state else { return }
+        guard !isPassedOn, case .switched(var switched) = state else { return }
         switched.isLeaving = true
         state = .switched(switched)
     }
@@ -159,7 +159,8 @@ extension Exchange {
         case .answered, .switched:
             guard let error = end.error else { return .finish }
             return .cut(because: Problem(error).error, code: end.code)
-        case .deciding, .held, .collecting, .awaitingToken, .asked, .announced, .greeted, .connected, .tunnelled: break
+        case .deciding, .delayed, .collecting, .awaitingToken, .asked, .announced, .greeted, .connected, .tunnelled:
+            break
         }
         guard let error = end.error else { return .fail(Problem(TransportError(.responseTruncated, message: ""))) }
         if error.kind == .http2Missing { return .sendAgain(fresh: false) }
@@ -168,13 +169,14 @@ extension Exchange {
             return token == nil ? .fail(.noCredential) : .awaitToken(insteadOf: nil)
         }
         let mayRepeat = error.kind == .connectionLost && end.wasReused && request.isIdempotent
-        if mayRepeat || end.isUnprocessed, canSendAgain, !attempts.isResent {
-            attempts.isResent = true
+        if mayRepeat || end.isUnprocessed, canSendAgain, !attempts.isRetried {
+            attempts.isRetried = true
             return .sendAgain(fresh: !end.isUnprocessed)
         }
         return .fail(Problem(error))
     }
 
+    /// Sends the request again after a held answer: at once with its nonce, or after the wait for a new token.
     mutating func sendAfterRefusal(
         _ held: HeldAnswer, _ end: UpstreamEnd, _ token: AccessToken?
     ) -> Action {
@@ -197,8 +199,8 @@ extension Exchange {
     @inline(__always)
     func keepsConnection(isRequestComplete: Bool) -> Bool { request.keepsAlive && isRequestComplete }
 
-    /// The same for an answer of the proxy. HTTP/1.0 connections close after such an answer, and so do connections with
-    /// an unread body, which would be read as the next request.
+    /// Whether the client's connection can carry another request after an answer of the proxy. Not over HTTP/1.0, and
+    /// not after an unread body, which would be read as the next request.
     /// - Parameter closes: whether the answer itself closes the connection.
     func keepsConnection(behindOwn closes: Bool, isRequestComplete: Bool, mustClose: Bool) -> Bool {
         !closes && !mustClose && keepsConnection(isRequestComplete: isRequestComplete) && !request.isHTTP10

@@ -3,17 +3,19 @@ import Heimdallr
 
 // Deadlines and pauses of a request.
 extension Exchange {
-    /// The party that the request waits for. `Forwarder.timeout(of:)` has the time of each.
+    /// The party that the request waits for. `Forwarder.timeout(of:)` has the deadline for each.
     enum Patience: Equatable {
         /// No party, or a task with its own deadline.
         case none
-        case guess
+        /// No party: the 407 for a wrong password is delayed.
+        case loginDelay
         case response
         case requestBody
         /// The upstream: the answer's body, or bytes of an upgraded connection.
         case upstream
         /// The client of an upgraded connection: its bytes, or its end.
         case client
+        /// The upstream's last bytes, after the client of an upgraded connection ended its side.
         case upstreamEnd
         /// The client's first bytes inside CONNECT, or its ClientHello.
         case firstBytes
@@ -24,8 +26,8 @@ extension Exchange {
         switch state {
         case .deciding, .awaitingToken: .none
         case .collecting: .requestBody
-        case .held: .guess
-        // A client may wait for 100 before it sends its body. Until then the upstream's deadline counts.
+        case .delayed: .loginDelay
+        // Without a 100 or a piece of the body, the client may still wait for 100: the upstream's deadline counts.
         case .asked(let asked):
             asked.awaitsBody && (asked.hasBody || asked.isContinued || !request.expectsContinue)
                 ? .requestBody : .response
@@ -38,7 +40,7 @@ extension Exchange {
     }
 
     /// Returns the party whose deadline must be set now; `nil` for none. While the client has to take a part of the
-    /// answer, its stream keeps the deadline (`ServerConnection.waitForClient`).
+    /// answer, the client's stream sets the deadline itself (`ServerConnection.waitForClient`).
     mutating func takeNewTime() -> Patience? {
         guard hasNewTime else { return nil }
         hasNewTime = false
@@ -52,11 +54,11 @@ extension Exchange {
     mutating func deadlinePassed(_ token: AccessToken?) -> Action {
         switch state {
         case .deciding, .awaitingToken: return .wait
-        case .held: return .refuseGuess
+        case .delayed: return .refuseAfterDelay
         case .collecting: return .fail(.slowBody)
         case .asked: return .fail(patience == .requestBody ? .slowBody : .responseTimeout)
         case .announced: return .fail(.responseTimeout)
-        // A held 401 stays incomplete.
+        // The held 401 stays incomplete, so the client never gets it.
         case .refused(let held):
             return sendAfterRefusal(held, UpstreamEnd(error: TransportError(.responseTruncated, message: "")), token)
         case .answered: return .cut(because: Self.silent)

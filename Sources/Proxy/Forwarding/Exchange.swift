@@ -26,11 +26,13 @@ struct Exchange {
     enum State {
         /// The request is in the phases before *send* and waits for no event.
         case deciding
-        /// The refusal of a wrong password is delayed.
-        case held
+        /// The 407 for a wrong password is delayed.
+        case delayed
+        /// The proxy reads the whole body, because the signature needs its digest.
         case collecting
         /// The request waits for a token. If none comes, the client gets `instead`, a held 401.
         indirect case awaitingToken(instead: HeldAnswer?)
+        /// The request was given to the upstream's stream, and has no final answer yet.
         case asked(Asked)
         /// The upstream answered 401. The client gets this answer only if no new token comes.
         indirect case refused(HeldAnswer)
@@ -57,12 +59,12 @@ struct Exchange {
     }
 
     struct Switched {
-        /// Whether the client ended its side and the upstream can't be told.
+        /// Whether the client ended its side, and this end can't be passed on.
         var isLeaving = false
         var hasUpstreamEnded = false
     }
 
-    /// Pause of a transfer, in addition to the wait of its state.
+    /// Reason why a transfer pauses, whatever its state waits for.
     enum Pause {
         case none
         /// The transfer waits until the client takes a part of the answer.
@@ -71,13 +73,13 @@ struct Exchange {
         case turn
     }
 
-    /// Earlier attempts to send the request.
+    /// Earlier attempts. A retry follows a lost connection or an unprocessed request, a replay a refused token.
     struct Attempts {
-        var isResent = false
+        var isRetried = false
         var isReplayed = false
         var wantsNonce = false
         var hasNonce = false
-        /// Number of tokens that expired before the request was sent.
+        /// Number of times that the head was withheld, usually because the token expired in the wait.
         var renewals = 0
         static let maxRenewals = 3
     }
@@ -92,7 +94,7 @@ struct Exchange {
     var outcome: Action?
     /// Status of a gRPC call; `nil` for other requests, and before the status is known.
     var callStatus: GRPCStatus?
-    /// Whether the answer of a gRPC call leaves open so far if the server accepted the token.
+    /// Whether a gRPC call's answer does not show yet if the server accepted the token.
     var awaitsStatus = false
 
     // MARK: Queries
@@ -102,34 +104,34 @@ struct Exchange {
         switch state {
         case .answered, .switched, .connected: true
         case .tunnelled(let isAnswered): isAnswered
-        case .deciding, .held, .collecting, .awaitingToken, .asked, .refused, .announced, .greeted: false
+        case .deciding, .delayed, .collecting, .awaitingToken, .asked, .refused, .announced, .greeted: false
         }
     }
 
     /// Whether this is a further attempt to send the request.
-    var isSentAgain: Bool { attempts.isReplayed || attempts.isResent || attempts.hasNonce }
+    var isSentAgain: Bool { attempts.isReplayed || attempts.isRetried || attempts.hasNonce }
 
     var isSwitched: Bool { if case .switched = state { true } else { false } }
     var isCollecting: Bool { if case .collecting = state { true } else { false } }
-    /// Whether an HTTP answer waits for the proxy, the upstream or the token endpoint, not for its client. Asked only
-    /// for clients that have ended their side.
+    /// Whether an HTTP request waits for another party than its client; `false` for a delayed 407. Used only after the
+    /// client has ended its side.
     var awaitsOthers: Bool {
         switch state {
         case .deciding, .collecting, .awaitingToken, .asked, .refused, .announced, .answered: pause != .room
-        case .held, .switched, .greeted, .connected, .tunnelled: false
+        case .delayed, .switched, .greeted, .connected, .tunnelled: false
         }
     }
 
     // MARK: Before the upstream
 
     /// Delays the 407 for a wrong password.
-    mutating func hold() {
-        state = .held
+    mutating func delay() {
+        state = .delayed
         hasNewTime = true
     }
 
-    /// Ends that delay.
-    mutating func goOn() { state = .deciding }
+    /// Ends the delay of the 407.
+    mutating func endDelay() { state = .deciding }
 
     /// Notes that the request was admitted and goes to an upstream.
     mutating func forward(_ admitted: Admitted) {
@@ -144,8 +146,8 @@ struct Exchange {
         return .readHello
     }
 
-    /// Handles a complete ClientHello. `request` is the CONNECT made from its server name.
-    mutating func chooseContext(_ request: Request) {
+    /// Handles a complete ClientHello. `request` is the CONNECT that the proxy made for it.
+    mutating func helloCame(_ request: Request) {
         self.request = request
         state = .deciding
         hasNewTime = true
@@ -157,7 +159,7 @@ struct Exchange {
         hasNewTime = true
     }
 
-    /// Handles the client's first byte inside CONNECT. 0x16 begins TLS (RFC 8446, section 5.1), any other HTTP.
+    /// Handles the client's first byte inside CONNECT. 0x16 begins TLS (RFC 8446, section 5.1), any other byte HTTP.
     func firstByteCame(_ byte: UInt8) -> Action {
         guard case .connected(let authority, let tls) = state else { return .wait }
         guard byte == 0x16 else { return .serveInside(authority, .http) }
@@ -168,7 +170,7 @@ struct Exchange {
         }
     }
 
-    /// - Parameter isRedirected: whether the connection was redirected. Its client expects no HTTP answer.
+    /// - Parameter isRedirected: whether the connection was redirected: its client has received no 200.
     mutating func tunnel(isRedirected: Bool) {
         request.keepsAlive = false
         state = .tunnelled(isAnswered: isAnswered && !isRedirected)
@@ -192,18 +194,18 @@ struct Exchange {
     /// Handles the end of the wait for a token.
     /// - Parameters:
     ///   - error: `nil` if a token came.
-    ///   - hasDoubted: whether a suspect token exists. It is sent if there is no other, but not after a held 401.
+    ///   - hasSuspect: whether a suspect token exists. It is sent if no other token came, but not on a replay.
     ///   - problem: answer to the client if there is an error.
     mutating func tokenArrived(
-        _ error: HeimdallrError?, hasDoubted: Bool, _ problem: Problem
+        _ error: HeimdallrError?, hasSuspect: Bool, _ problem: Problem
     ) -> Action {
         guard case .awaitingToken(let instead) = state else { return .wait }
         state = .deciding
-        let isFresh = attempts.isResent && !attempts.isReplayed
+        let isFresh = attempts.isRetried && !attempts.isReplayed
         guard let error else { return .send(fresh: isFresh) }
         if instead != nil, error == .needsAuthentication { return .fail(problem) }
         if let instead, instead.isWhole { return .pass(instead) }
-        return hasDoubted && !attempts.isReplayed ? .sendDoubted(fresh: isFresh) : .fail(problem)
+        return hasSuspect && !attempts.isReplayed ? .sendSuspect(fresh: isFresh) : .fail(problem)
     }
 
     mutating func ask() {
@@ -223,7 +225,7 @@ struct Exchange {
         if isThere || !isAnswered { hasNewTime = true }
     }
 
-    /// Handles more bytes of the body, or its end.
+    /// Handles more bytes from the client, or the body's end.
     func bodyArrived() -> Action {
         if case .connected = state { return .lookInside }
         if case .greeted = state { return .readHello }
@@ -235,6 +237,6 @@ struct Exchange {
     /// Notes a problem during a call from the upstream's stream. The stream then ends, and `ended` returns the action.
     mutating func stop(_ problem: Problem) { outcome = failed(problem) }
 
-    /// Notes during such a call that the client is gone.
+    /// Notes during a call from the upstream's stream that the client is gone.
     mutating func clientGone() { outcome = .leave(closes: false) }
 }

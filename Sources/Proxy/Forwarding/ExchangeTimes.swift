@@ -6,6 +6,7 @@ import Reactor
 struct ExchangeTimes {
     /// Whether the latest attempt used HTTP/2. Set only if a span is recorded.
     var isHTTP2 = false
+    /// Start of the last attempt, before it has a connection.
     private(set) var asked: LoopTime?
     private(set) var connected: LoopTime?
     private(set) var answered: LoopTime?
@@ -48,13 +49,13 @@ struct ExchangeTimes {
     /// - Parameter now: time up to which a wait under way counts.
     func tokenWait(_ now: LoopTime) -> Duration? { waited.map { $0 + (waitBegan.map { now.since($0) } ?? .zero) } }
 
-    /// Time until the connection was made; `nil` for an idle connection from the pool, and without a connection.
+    /// Wait of the last attempt for its connection; `nil` without a connection, and for an idle one from the pool.
     var connect: Duration? {
         guard let asked, let connected, isReused == false || connected != asked else { return nil }
         return connected.since(asked)
     }
 
-    /// Time from the connection to the answer's head.
+    /// Time from the connection to the final answer's head.
     var firstByte: Duration? {
         guard let connected, let answered else { return nil }
         return answered.since(connected)

@@ -4,9 +4,10 @@ import Reactor
 import TLSServer
 
 // TLS that begins without a CONNECT: the kernel redirected the connection of a program that does not know of the proxy.
-// The proxy makes a CONNECT of the name in the ClientHello. The program would not understand an HTTP answer.
+// The proxy makes a CONNECT of the name in the ClientHello. A refusal is a TLS alert, because the program would not
+// understand an HTTP answer.
 extension Forwarder {
-    /// Whether the bytes that could not be parsed as a request are TLS, and may be served.
+    /// Whether the bytes that could not be parsed as a request begin TLS that interception or a tunnel may serve.
     var isHello: Bool {
         guard context.sender.inside == nil, case .forward = context.role,
             context.rules.plan.interception != nil || context.rules.tunnels != nil
@@ -26,14 +27,14 @@ extension Forwarder {
             return hello != .partial
         }
         switch peeked {
-        case .byte: hear(hello)
+        case .byte: serve(hello)
         case .wait: break
         case .end: perform(.leave(closes: true))
         case .gone: perform(.leave(closes: false))
         }
     }
 
-    private func hear(_ hello: ClientHello) {
+    private func serve(_ hello: ClientHello) {
         guard case .whole(let name) = hello, let target = target(name) else { return endConnect(.noHello) }
         do throws(MessageError) {
             let head = Array("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\r\n".utf8)
@@ -41,7 +42,7 @@ extension Forwarder {
         } catch {
             return endConnect(Problem(error))
         }
-        context.exchange.chooseContext(stream.request.with { Exchange.Request($0, $1) })
+        context.exchange.helloCame(stream.request.with { Exchange.Request($0, $1) })
         guard !OwnConnections.contains(stream.source.address) else { return endConnect(.circle) }
         run(from: .identify)
     }

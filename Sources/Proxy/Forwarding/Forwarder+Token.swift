@@ -8,7 +8,7 @@ extension Forwarder {
     private static let suspectWait = Duration.seconds(2)
 
     /// Waits for a token in a task, which is cancelled when the client leaves. A token request already sent continues.
-    /// - Parameter refused: token that the upstream refused.
+    /// - Parameter refused: token that the upstream refused; `nil` if it refused none.
     func awaitToken(insteadOf refused: AccessToken?) {
         guard let upstream = context.upstream, let client = context.client else {
             return perform(.fail(.internalError))
@@ -42,15 +42,15 @@ extension Forwarder {
         switch result {
         case .success(let token):
             context.token = token
-            perform(context.exchange.tokenArrived(nil, hasDoubted: false, .internalError))
+            perform(context.exchange.tokenArrived(nil, hasSuspect: false, .internalError))
         case .failure(.needsAuthentication)
         where !context.exchange.attempts.isReplayed && TokenPhase.goesWithoutToken(&context):
             context.token = nil
-            perform(context.exchange.tokenArrived(nil, hasDoubted: false, .internalError))
+            perform(context.exchange.tokenArrived(nil, hasSuspect: false, .internalError))
         case .failure(let error):
-            let hasDoubted = context.client?.currentToken() != nil
+            let hasSuspect = context.client?.currentToken() != nil
             let problem = TokenPhase.problem(error, context)
-            perform(context.exchange.tokenArrived(error, hasDoubted: hasDoubted, problem))
+            perform(context.exchange.tokenArrived(error, hasSuspect: hasSuspect, problem))
         }
     }
 }

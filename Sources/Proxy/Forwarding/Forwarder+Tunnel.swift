@@ -27,7 +27,7 @@ extension Forwarder {
         }
     }
 
-    /// Makes the connection read its next request from inside the CONNECT.
+    /// Ends the CONNECT. The connection's next requests come inside it; for `.https` the proxy opens their TLS.
     func serveInside(_ authority: Authority, _ scheme: Scheme) {
         context.sender.inside = stream.request.with { head, bytes in
             Inside(
@@ -37,12 +37,12 @@ extension Forwarder {
         }
         settle(stream.progress)
         context.sender.redirected = nil
-        guard scheme == .http || layTLS() else { return stream.close(cut: true) }
+        guard scheme == .http || addTLS() else { return stream.close(cut: true) }
         stream.finish(trailers: [], keepsOpen: true)
     }
 
     /// Adds TLS to the client's connection. Returns `false` if memory is lacking or the client is gone.
-    private func layTLS() -> Bool {
+    private func addTLS() -> Bool {
         stream.wrapStream { carrier, received in
             try? TLSServerStream(
                 on: carrier, received: received, server: shard.tls,
@@ -51,6 +51,7 @@ extension Forwarder {
         }
     }
 
+    /// Chooses the certificate for a ClientHello, and notes its host in `inside`.
     /// - Parameter name: server name in the ClientHello (RFC 6066, section 3).
     /// - Returns: `refuse` for a host that is not intercepted, and for another host than the CONNECT's. If the CONNECT
     ///   names an address, the client may name any intercepted host.
@@ -86,7 +87,7 @@ extension Forwarder {
         return program
     }
 
-    /// Closes the connection. A TLS client gets an alert first; inside CONNECT, no HTTP answer is possible.
+    /// Closes the connection, because no HTTP answer is possible. A client that has begun TLS gets an alert first.
     func endConnect(_ problem: Problem) {
         let status = context.ledger.status
         context.ledger.note(problem)
@@ -109,7 +110,7 @@ extension Forwarder {
 
     // MARK: Tunnels
 
-    /// Dials the target, then answers with 200. Requests inside a tunnel get no token.
+    /// Dials the target, then answers a CONNECT with 200 if it has no answer yet. Requests in a tunnel get no token.
     func openTunnel(to authority: Authority) {
         context.exchange.tunnel(isRedirected: context.sender.redirected != nil)
         context.ledger.times.ask(shard.loop.now)
@@ -141,7 +142,7 @@ extension Forwarder {
     }
 
     private func join(_ upstream: StreamSocket) throws(TransportError) {
-        let end = OwnConnections.add(upstream)
+        let entry = OwnConnections.add(upstream)
         do throws(SystemError) {
             try stream.handOver { client, received, unsent throws(SystemError) in
                 let tunnel = Tunnel(
@@ -149,7 +150,7 @@ extension Forwarder {
                     upstream: TunnelSide(upstream), loop: shard.loop,
                     progressed: { [unowned self] in tunnelProgressed() },
                     ended: { [unowned self] in
-                        OwnConnections.remove(end)
+                        OwnConnections.remove(entry)
                         tunnelEnded()
                     })
                 try upstream.register(tunnel)
@@ -163,7 +164,7 @@ extension Forwarder {
                 context.tunnel = tunnel
             }
         } catch {
-            OwnConnections.remove(end)
+            OwnConnections.remove(entry)
             throw TransportError(.internal, message: error.description)
         }
         context.ledger.times.connect(shard.loop.now, isReused: false)
@@ -179,12 +180,12 @@ extension Forwarder {
         guard let tunnel = context.tunnel else { return }
         context.exchange.pieceCame()
         keepTime()
-        RecordPhase.bytesPassed(context, sent: tunnel.toUpstream.newBytes(), received: tunnel.toClient.newBytes())
+        RecordPhase.bytesPassed(context, toUpstream: tunnel.toUpstream.newBytes(), toClient: tunnel.toClient.newBytes())
     }
 
     private func tunnelEnded() {
         guard let tunnel = context.tunnel else { return }
-        RecordPhase.bytesPassed(context, sent: tunnel.toUpstream.newBytes(), received: tunnel.toClient.newBytes())
+        RecordPhase.bytesPassed(context, toUpstream: tunnel.toUpstream.newBytes(), toClient: tunnel.toClient.newBytes())
         settle(stream.progress)
         stream.close(cut: false)
     }

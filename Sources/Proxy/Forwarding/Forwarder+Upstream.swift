@@ -38,7 +38,8 @@ extension Forwarder: UpstreamStreamDelegate {
         if let end { upstreamEnded(end) }
     }
 
-    /// Sends the request again, with the current token: the first may have expired or been refused (rules 1 and 7).
+    /// Sends the request again, with the current token because the former may have ended (rules 1 and 7). If no token
+    /// is valid, waits for one first.
     func sendAgain(fresh: Bool) {
         if context.token != nil, let upstream = context.upstream {
             guard let token = upstream.currentToken(of: context.client) else { return awaitToken(insteadOf: nil) }
@@ -96,18 +97,18 @@ extension Forwarder: UpstreamStreamDelegate {
 
     /// Takes the client's bytes of an upgraded connection.
     private func takeSwitched(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
-        // Before the 101, no bytes may pass. After another answer, none will.
+        // Bytes pass only after a 101. Any other final answer ends the upload.
         guard context.exchange.isSwitched else { return context.exchange.isAnswered ? .end : .wait }
         switch try? stream.readBody(into: &bytes) {
         case .bytes(let count):
             context.ledger.bytesSwitched += UInt64(count)
-            RecordPhase.bytesPassed(context, sent: UInt64(count))
+            RecordPhase.bytesPassed(context, toUpstream: UInt64(count))
             context.exchange.pieceCame()
             return .bytes(count)
         case .wait: return .wait
         case .end, .cut, nil:
-            // If this end can't be passed on, the upstream has 500 ms for its last bytes.
-            context.exchange.clientEndedItsSide(isTold: upstream?.endsBySides ?? false)
+            // If this end can't be passed on, the exchange ends once the upstream sends nothing for 500 ms.
+            context.exchange.clientEndedItsSide(isPassedOn: upstream?.endsBySides ?? false)
             return .end
         case .gone:
             context.exchange.clientGone()

@@ -3,43 +3,44 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-// Waits in *identify*: for the users' secrets to be read, and before the 407 for a wrong password.
+// The waits of *identify*: for the reading of the users' secrets, and for the delayed 407 after a wrong password.
 extension Forwarder {
     static let failedLoginDelay = Timeout(.seconds(1))
 
-    /// Refuses wrong credentials, with a delay after many from one source. Correct credentials never wait.
+    /// Refuses missing or wrong credentials: at once, or after a delay if many wrong ones came from the source. Closes
+    /// the connection without an answer if too many refusals for the source are delayed.
     func refuseUser(_ credentials: BasicCredentials?) {
         guard let credentials, let users = context.rules.users else { return refuseUser() }
-        let source = guessSource
-        let (waits, user, untold) = users.failed(credentials, from: source)
-        if let untold { shard.observer.userFailed(source, user, untold) }
+        let source = loginSource
+        let (waits, user, unreported) = users.failed(credentials, from: source)
+        if let unreported { shard.observer.userFailed(source, user, unreported) }
         guard waits else { return refuseUser() }
         guard shard.delayFailedLogin(from: source) else {
             context.ledger.note(.userRequired)
             return perform(.leave(closes: true))
         }
-        heldGuess = source
-        context.exchange.hold()
+        delayedLogin = source
+        context.exchange.delay()
     }
 
-    func refuseGuess() {
-        releaseGuess()
-        context.exchange.goOn()
+    func refuseAfterDelay() {
+        releaseDelayedLogin()
+        context.exchange.endDelay()
         refuseUser()
     }
 
-    func releaseGuess() {
-        guard let source = heldGuess else { return }
-        heldGuess = nil
-        shard.releaseGuess(from: source)
+    func releaseDelayedLogin() {
+        guard let source = delayedLogin else { return }
+        delayedLogin = nil
+        shard.releaseDelayedLogin(from: source)
     }
 
-    private var guessSource: String {
+    private var loginSource: String {
         if let peer = stream.source.peer { return "uid \(peer.user)" }
         return stream.source.address.map { FailedLoginLimit.name(address: $0.host) } ?? "unknown"
     }
 
-    /// Answers 407. Closes after CONNECT and upgrades: the next bytes may be no request (RFC 9931, section 3).
+    /// Answers 407. Then closes after CONNECT or an upgrade: the next bytes may be no request (RFC 9931, section 3).
     private func refuseUser() {
         let head = stream.request.head
         var problem = Problem.userRequired

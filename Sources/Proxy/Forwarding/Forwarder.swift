@@ -19,11 +19,11 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     #endif
     var upstream: (any UpstreamStream)?
     var dialAttempt: DialAttempt?
-    /// Number of the latest wait for a token, for users or for a dial. A result with another number is too late.
+    /// Number of the latest wait: for a token, the users' secrets or a dial. A result with another number is ignored.
     var waitNumber = 0
     var tokenWait: Task<Void, Never>?
     /// Source (address or user) of the failed login whose 407 is delayed.
-    var heldGuess: String?
+    var delayedLogin: String?
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -86,7 +86,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .next, .wait: break
         case .readUsers(let credentials): readUsers(credentials)
         case .refuseUser(let credentials): refuseUser(credentials)
-        case .refuseGuess: refuseGuess()
+        case .refuseAfterDelay: refuseAfterDelay()
         case .answerAsLastRecipient:
             let keeps = keepsConnection(behindOwn: false)
             return AnswerPhase.writeAsLastRecipient(keeping: keeps, &context)
@@ -108,7 +108,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
             endUpstream()
             awaitToken(insteadOf: refused)
         case .send(let isFresh): send(fresh: isFresh)
-        case .sendDoubted(let isFresh):
+        case .sendSuspect(let isFresh):
             context.token = context.client?.currentToken()
             send(fresh: isFresh)
         case .sendAgain(let isFresh):
@@ -149,10 +149,10 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         let isGRPC = context.exchange.request.isGRPC
         switch patience {
         case .none: return .off
-        case .guess: return Self.failedLoginDelay
+        case .loginDelay: return Self.failedLoginDelay
         case .response: return context.upstream?.timeouts(isGRPC: isGRPC).response ?? .off
         case .firstBytes: return context.rules.headerTimeout
-        // The program's side of a gRPC stream may be silent for long.
+        // The program may send nothing for long in a gRPC stream, so the upstream's timeout for calls counts.
         case .requestBody where isGRPC: return context.upstream?.timeouts(isGRPC: true).idle ?? .off
         case .requestBody, .client, .tunnel: return context.rules.idleTimeout
         case .upstream: return context.upstream?.timeouts(isGRPC: isGRPC).idle ?? .off
@@ -160,7 +160,8 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         }
     }
 
-    /// Time for the upstream's last bytes, after the client ended its side and the upstream could not be told.
+    /// Longest pause between the upstream's last bytes, after the client ended its side and this end could not be
+    /// passed on.
     private static let endingTimeout = Timeout(.milliseconds(500))
 
     // MARK: The end
@@ -211,7 +212,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     func leave() {
         waitNumber += 1
         tokenWait?.cancel()
-        releaseGuess()
+        releaseDelayedLogin()
         if let tunnel = context.tunnel { return tunnel.end(cut: true) }
         upstream?.cancel()
         dialAttempt?.cancel()

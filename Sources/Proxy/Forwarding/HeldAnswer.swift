@@ -6,22 +6,24 @@ struct HeldAnswer {
     let head: ResponseHead
     private(set) var body: [UInt8] = []
     var trailers: [(name: [UInt8], value: [UInt8])] = []
+    /// Whether the client can get the whole answer.
     var isWhole = true
-    private(set) var count = 0
+    private(set) var received = 0
 
-    /// Number of bytes of the longest body that is kept.
+    /// Length of the longest body that is kept.
     static let limit = 64 * 1024
-    /// Number of bytes of the body after which the connection is closed.
+    /// Length of the body after which the exchange with the upstream is aborted.
     private static let mostRead = 1 << 20
 
+    /// - Returns: whether to read on.
     mutating func append(_ piece: Span<UInt8>) -> Bool {
-        count += piece.count
-        if count > Self.limit {
+        received += piece.count
+        if received > Self.limit {
             isWhole = false
             body = []
         } else {
             body.append(copying: piece)
         }
-        return count <= Self.mostRead
+        return received <= Self.mostRead
     }
 }

@@ -10,6 +10,7 @@ struct Ledger {
     var wasCut = false
     /// Reason for the proxy's own answer: the last word of the problem's `type`.
     var refusal: String?
+    /// Sentence on the cause, for the access log.
     var cause: String?
     /// Proxy Error Type of a failure (RFC 9209, section 2.3).
     var error: String?
@@ -17,12 +18,13 @@ struct Ledger {
     /// Whether the injected credential was sent.
     var gaveCredential = false
     var wasReplayed = false
+    /// Whether the request was given to an upstream's stream.
     var isSent = false
     /// Number of bytes of the answer, including its head.
     var bytesSent: UInt64 = 0
     /// Number of bytes from the client of an upgraded connection.
     var bytesSwitched: UInt64 = 0
-    /// Result for the token, if the upstream has a client.
+    /// Result of putting a credential on the request; `nil` if none is due.
     var injection: InjectionResult?
     /// ID of the request in logs; `nil` before a log needs it.
     var requestID: [UInt8]?

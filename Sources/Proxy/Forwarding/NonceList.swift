@@ -1,4 +1,5 @@
-/// The newest DPoP nonce of each server of one upstream. A wildcard may have many servers: the oldest entry is dropped.
+/// The newest DPoP nonce of each server of one upstream. A wildcard upstream may have more servers than `limit`: a
+/// further server's nonce replaces the nonce that was noted longest ago.
 struct NonceList {
     private var entries: [(host: [UInt8], nonce: String)] = []
     private static let limit = 256

@@ -1,7 +1,8 @@
 import WireText
 
-/// A request's head as it is sent: lines of HTTP/1.1, without the blank line. Proofs, signatures and HTTP/2 take its
-/// parts from the written text, so they always match. The text is well-formed, because the proxy wrote it.
+/// A request's head as it is sent: lines of HTTP/1.1, without the blank line. DPoP proofs, signatures and
+/// HTTP/2's fields are made from this text, so they always match it. The text is well-formed, because the proxy wrote
+/// it.
 struct OutgoingHead: ~Escapable {
     let method: Span<UInt8>
     let target: Span<UInt8>

@@ -13,7 +13,7 @@ enum Phase {
 }
 
 extension Forwarder {
-    /// Runs the phases before *send*, beginning with `phase`, until a phase has to wait or ends the request.
+    /// Runs the phases from `phase` on, then sends the request. Stops at a phase that has to wait or ends the request.
     /// `Forwarder+Upstream` calls the later phases, `Forwarder.settle` calls *record*.
     func run(from phase: Phase) {
         var action = phase == .identify ? IdentifyPhase.run(&context) : .next

@@ -1,17 +1,17 @@
-// Limit of connections that wait for a delayed 407, for each source: no source can occupy too many connections.
+// Limits how many connections of one source wait for a delayed 407, so that no source can occupy too many.
 extension ProxyShard {
     /// Limit of delayed refusals per source on one loop. Further connections are closed at once.
-    static let maxHeldGuesses = 64
+    static let maxDelayedLogins = 64
 
     /// - Returns: `false` if too many refusals for this source are delayed already.
     func delayFailedLogin(from source: String) -> Bool {
         let count = heldGuesses[source] ?? 0
-        guard count < Self.maxHeldGuesses else { return false }
+        guard count < Self.maxDelayedLogins else { return false }
         heldGuesses[source] = count + 1
         return true
     }
 
-    func releaseGuess(from source: String) {
+    func releaseDelayedLogin(from source: String) {
         guard let count = heldGuesses[source] else { return }
         heldGuesses[source] = count > 1 ? count - 1 : nil
     }

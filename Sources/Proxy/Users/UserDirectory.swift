@@ -27,7 +27,7 @@ final class UserDirectory: Sendable {
     private static let minInterval = Duration.seconds(1)
     /// Secret compared for an unknown user, so that this check takes as long as any other.
     private static let nobody = Secret([UInt8](repeating: 0xFF, count: block))
-    /// Size to whose multiples secrets are padded, which hides their length.
+    /// Block size: each secret is padded to a multiple of it, which hides the secret's length.
     private static let block = 256
 
     private let providers: [String: any SecretProvider]
@@ -66,11 +66,12 @@ final class UserDirectory: Sendable {
 
     /// Records refused credentials.
     /// - Parameter source: address or user that sent the credentials.
-    /// - Returns: whether to delay the answer, after many wrong credentials from this source; the user, if it exists
-    ///   (people type passwords as names); and the number to log now, if any.
+    /// - Returns: `waits`: whether to delay the answer, because the source sent many wrong credentials. `user`: a known
+    ///   user; other names are not logged, because people type passwords as names. `unreported`: the number of failures
+    ///   to log now; `nil`: log nothing.
     func failed(
         _ credentials: BasicCredentials, from source: String
-    ) -> (waits: Bool, user: String?, untold: Int?) {
+    ) -> (waits: Bool, user: String?, unreported: Int?) {
         let user = providers[credentials.user] == nil ? nil : credentials.user
         return state.withLock { state in
             let now = ContinuousClock.now

@@ -75,7 +75,7 @@ struct ExchangeTests {
         _ = exchange.judge(try head(401, "Content-Length: 9"), findings)
         #expect(text(exchange.deadlinePassed(nil)) == "awaitToken")
         exchange.awaitToken()
-        let refusal = text(exchange.tokenArrived(Self.late, hasDoubted: true, .userRequired))
+        let refusal = text(exchange.tokenArrived(Self.late, hasSuspect: true, .userRequired))
         #expect(refusal == text(.fail(.userRequired)), "a part of a 401 passes")
     }
 
@@ -111,17 +111,17 @@ struct ExchangeTests {
             return exchange
         }
         var whole = try held()
-        #expect(text(whole.tokenArrived(Self.late, hasDoubted: true, .internalError)) == "pass no")
+        #expect(text(whole.tokenArrived(Self.late, hasSuspect: true, .internalError)) == "pass no")
         var person = try held()
-        let signIn = text(person.tokenArrived(.needsAuthentication, hasDoubted: true, .userRequired))
+        let signIn = text(person.tokenArrived(.needsAuthentication, hasSuspect: true, .userRequired))
         #expect(signIn == text(.fail(.userRequired)), "nobody is told to sign in")
         var cut = try held(whole: false)
-        let refusal = text(cut.tokenArrived(Self.late, hasDoubted: true, .userRequired))
+        let refusal = text(cut.tokenArrived(Self.late, hasSuspect: true, .userRequired))
         #expect(refusal == text(.fail(.userRequired)), "a part of a 401 passes, or the refused token goes out again")
         var first = Exchange()
         first.awaitToken()
-        let doubted = text(first.tokenArrived(Self.late, hasDoubted: true, .internalError))
-        #expect(doubted == "sendDoubted(fresh: false)", "a request fails because its token is doubted")
+        let doubted = text(first.tokenArrived(Self.late, hasSuspect: true, .internalError))
+        #expect(doubted == "sendSuspect(fresh: false)", "a request fails because its token is doubted")
         var needing = exchange { $0.replaysUnauthorized = true }
         #expect(needing.refuse(.userRequired) == .stop)
         #expect(ended(&needing, TransportError(.aborted, message: "")) == text(.fail(.userRequired)))
@@ -158,16 +158,16 @@ struct ExchangeTests {
         var switched = exchange { $0.offersUpgrade = true }
         switched.switchProtocols()
         #expect(switched.patience == .upstream)
-        switched.clientEndedItsSide(isTold: true)
+        switched.clientEndedItsSide(isPassedOn: true)
         #expect(switched.patience == .upstream)
-        switched.clientEndedItsSide(isTold: false)
+        switched.clientEndedItsSide(isPassedOn: false)
         #expect(switched.patience == .upstreamEnd)
         #expect(!switched.keepsConnection(isRequestComplete: true))
         var waiting = Exchange()
         waiting.awaitToken()
         #expect(waiting.patience == .none)
-        waiting.hold()
-        #expect(waiting.patience == .guess)
+        waiting.delay()
+        #expect(waiting.patience == .loginDelay)
     }
 
     @Test func `time begins anew with each step, but not while the client has to take its answer`() {

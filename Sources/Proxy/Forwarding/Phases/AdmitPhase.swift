@@ -1,7 +1,7 @@
 import HTTPMessage
 import HTTPServer
 
-/// Admits the request by its head, and finds its upstream, by `Gate.admit`.
+/// Calls `Gate.admit`, which admits or refuses the request by its head and finds its upstream.
 enum AdmitPhase {
     static func run(_ context: inout Context) -> Action {
         guard let role = context.role else { return .fail(.draining) }

@@ -79,7 +79,7 @@ enum AnswerPhase {
         return true
     }
 
-    /// Writes a piece of the answer's body, or appends the piece to a held 401.
+    /// Writes a piece of the answer's body, after a gRPC call's held head. Appends the piece to a held 401 instead.
     static func write(
         _ body: Span<UInt8>, _ context: inout Context, _ share: inout TurnShare
     ) -> BodyTaking {
@@ -108,7 +108,7 @@ enum AnswerPhase {
 
     static func noteSent(_ count: Int, _ context: inout Context) {
         context.ledger.bytesSent += UInt64(count)
-        if context.exchange.isSwitched { RecordPhase.bytesPassed(context, received: UInt64(count)) }
+        if context.exchange.isSwitched { RecordPhase.bytesPassed(context, toClient: UInt64(count)) }
     }
 
     // MARK: An answer of the proxy

@@ -44,7 +44,7 @@ enum BodyDigest {
         return .collectBody
     }
 
-    /// Reads the bytes that have come.
+    /// Reads the bytes that have arrived, within the limits of the body and of this turn.
     /// - Returns: `.next` when the digest is complete.
     static func goOn(_ context: inout Context, _ share: inout TurnShare) -> Action {
         context.exchange.resume()

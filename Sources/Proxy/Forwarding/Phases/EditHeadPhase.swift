@@ -7,9 +7,10 @@ import Reactor
 import SigV4
 
 /// Writes the request's head for the upstream in one pass. Signatures are made from the written head
-/// (`OutgoingHead`), so they always match.
+/// (`OutgoingHead`), so they always match it.
 enum EditHeadPhase {
-    /// Writes all lines in their order. The transport adds framing and the blank line.
+    /// Writes all lines in their order. Withholds the request if a credential is missing, expired, or can't be signed.
+    /// The transport adds framing and the blank line.
     static func run(_ context: inout Context, _ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
         guard let upstream = context.upstream, let destination = context.admitted.destination,
             TokenPhase.lastLook(over: form.pair, &context) != .withhold
@@ -169,7 +170,7 @@ enum EditHeadPhase {
         }
     }
 
-    /// Returns the program's trailers, except those that Connection or the dropped fields name.
+    /// Returns the program's trailers, except those named by its Connection field or by the dropped fields.
     static func trailers(_ context: Context) -> [(name: [UInt8], value: [UInt8])] {
         let trailers = context.stream.request.trailers
         guard !trailers.isEmpty else { return [] }

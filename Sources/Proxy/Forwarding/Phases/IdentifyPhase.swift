@@ -13,7 +13,7 @@ enum IdentifyPhase {
         return judge(offered, now: context.shard.loop.now, &context)
     }
 
-    /// - Parameter now: zero just after the secrets were read. They then count as valid, however long the reading took.
+    /// - Parameter now: zero just after the secrets were read, so that they count as new however long the reading took.
     static func judge(_ credentials: BasicCredentials, now: LoopTime, _ context: inout Context) -> Action {
         switch context.rules.users?.judge(credentials, now: now) {
         case .accepted:

@@ -4,7 +4,8 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-/// Reads from an answer's head whether the token was accepted. `Exchange.judge` then decides the next step.
+/// Reads from an answer's head whether the token was accepted. If a person has to sign in, a problem replaces the
+/// answer. Otherwise `Exchange.judge` decides the next step.
 enum JudgePhase {
     static func run(
         _ context: inout Context, _ answer: borrowing ResponseHead, _ progress: StreamProgress
@@ -64,7 +65,7 @@ enum JudgePhase {
         upstream.accepted(token, of: context.client, isReplay: context.exchange.attempts.isReplayed)
     }
 
-    /// Whether a person has to sign in again. The program then gets this hint instead of the upstream's refusal.
+    /// Whether a person has to sign in again. The program then gets a problem that says so, not the upstream's refusal.
     private static func isPersonNeeded(_ context: Context) -> Bool {
         context.exchange.request.replaysUnauthorized && context.client?.awaitsPerson == true
     }
@@ -74,8 +75,8 @@ enum JudgePhase {
         return Problem(.needsAuthentication, client: client, signIn: context.shard.observer.signIn)
     }
 
-    /// A refusal concerns the token if it has no challenge, or a challenge of the token's scheme without another error
-    /// than `invalid_token` (RFC 6750, section 3.1). A gRPC refusal without a challenge counts as `invalid_token`.
+    /// A refusal concerns the token if it has no challenge, or a challenge of the token's scheme whose error is absent
+    /// or `invalid_token` (RFC 6750, section 3.1). A gRPC refusal without a challenge counts as `invalid_token`.
     /// - Returns: whether the refusal says `invalid_token`; `nil` if it does not concern the token.
     private static func tokenRefusal(_ answer: borrowing ResponseHead, of token: AccessToken) -> Bool? {
         let values = challenges(answer)

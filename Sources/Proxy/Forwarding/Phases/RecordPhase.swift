@@ -42,8 +42,8 @@ enum RecordPhase {
     }
 
     /// Counts bytes of a tunnel or an upgraded connection as they pass. Such connections may last for days.
-    static func bytesPassed(_ context: borrowing Context, sent: UInt64 = 0, received: UInt64 = 0) {
-        context.rules.metrics.moved(slot: slot(context), sent: sent, received: received)
+    static func bytesPassed(_ context: borrowing Context, toUpstream: UInt64 = 0, toClient: UInt64 = 0) {
+        context.rules.metrics.moved(slot: slot(context), sent: toUpstream, received: toClient)
     }
 
     // MARK: The record
@@ -141,7 +141,7 @@ enum RecordPhase {
 
     private static func path(_ target: Span<UInt8>, _ head: RequestHead) -> [UInt8] {
         let end = target.position(of: UInt8(ascii: "?"))
-        // A query without a path is for the root.
+        // A target that is only a query has the root as its path.
         return end == 0 ? [root(head)] : Array(target.extracting(0..<end).text.utf8)
     }
 

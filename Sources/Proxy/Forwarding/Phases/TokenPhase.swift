@@ -35,7 +35,7 @@ enum TokenPhase {
             return .fail(.noCredential)
         }
         guard !entries.isDisjoint(with: rules.injection.tokens) else {
-            // If the upstream has a token, the program's own token was kept.
+            // Without a token to inject, `.kept` means that the program's own token stays.
             context.ledger.injection = rules.injection.tokens.isEmpty ? .injected : .kept
             return .next
         }
@@ -54,14 +54,14 @@ enum TokenPhase {
         return .next
     }
 
-    /// Whether to send the request without a token, to get the API's challenge: before a sign-in of `client: auto`.
+    /// Whether to send the request without a token. Before a sign-in of `client: auto`, this gets the API's challenge.
     static func goesWithoutToken(_ context: inout Context) -> Bool {
         guard context.upstream?.enrols == true, context.client?.sendsWithoutToken() == true else { return false }
         context.ledger.injection = nil
         return true
     }
 
-    /// Returns the upstream's OAuth client, or a client that exchanges the caller's token (RFC 8693).
+    /// Returns the upstream's OAuth client, or the client that exchanges this caller's token (RFC 8693).
     private static func client(at upstream: Upstream, _ stream: any ClientStream) throws(Problem) -> Heimdallr? {
         guard let client = upstream.client, client.exchangesCallers else { return upstream.client }
         return try stream.request.with { head, bytes throws(Problem) in
@@ -82,7 +82,9 @@ enum TokenPhase {
             error, client: upstream.rules.settings.client ?? "", signIn: context.shard.observer.signIn)
     }
 
-    /// Checks the token again after the wait for a connection. An expired or refused token is not sent (rule 1).
+    /// Replaces the token by the newest one after the wait for a connection. Withholds the request if there is no valid
+    /// token (rule 1), or if the token is bound to another certificate than the connection's.
+    /// - Parameter pair: number of the connection's client certificate; `nil` without one.
     static func lastLook(over pair: UInt64?, _ context: inout Context) -> LastLook {
         let look = lookAgain(&context)
         guard look != .withhold, let pair, let bound = context.token?.certificate, bound != pair else { return look }
@@ -104,7 +106,7 @@ enum TokenPhase {
 
 /// The token in `Authorization: Bearer` (RFC 6750, section 2.1).
 enum BearerToken {
-    /// Returns the token's bytes; `nil` without the field, for several, another scheme, or a hop-by-hop field.
+    /// Returns the range of the token; `nil` if Authorization is absent, repeated, hop-by-hop or of another scheme.
     static func range(_ head: RequestHead, _ bytes: Span<UInt8>) -> ByteRange? {
         guard let found = head.fields.value(ofOnly: { $0.known == .authorization && !$0.isHopByHop }),
             found.count > scheme.count
