@@ -27,7 +27,7 @@ struct AuthorityMemory {
         return known
     }
 
-    /// Returns where `upstream` sends a request for the last authority.
+    /// Returns the destination of a request to `upstream` for the last authority.
     mutating func destination(at upstream: UpstreamRules) -> Destination? {
         if let fixed = upstream.fixed { return fixed }
         if let destination, destination.upstream === upstream { return destination.to }

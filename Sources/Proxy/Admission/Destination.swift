@@ -4,6 +4,7 @@ import HTTPMessage
 /// Address to dial and Host field of a request. All requests to the same `url` share one object.
 final class Destination: Sendable {
     let origin: Origin
+    /// Value of the Host field.
     let host: [UInt8]
     let scheme: Scheme
     let authority: Authority

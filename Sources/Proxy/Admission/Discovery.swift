@@ -8,9 +8,9 @@ enum Discovery {
     /// Length of the shortest path to the metadata.
     private static let shortest = wellKnown.count + document.count + 2
 
-    /// Whether a server could read this path as that of the API's metadata, whatever follows it. Decodes escapes once,
-    /// joins slashes, ignores case and parameters of segments. Servers resolve `..` in different ways: with `..`, both
-    /// segments in this order are enough. Allocates nothing.
+    /// Whether a server could take this path for the path of the API's metadata, or for a path below it. Decodes
+    /// escapes once, joins slashes, ignores case and parameters of segments. Servers resolve `..` in different ways, so
+    /// in a path with `..` the two segments may stand anywhere, in this order. Allocates nothing.
     static func isAsked(_ path: Span<UInt8>) -> Bool {
         guard path.count >= shortest, mayHaveHiddenSegment(path) else { return false }
         var segments = Segments()

@@ -4,11 +4,11 @@ import WireText
 /// Detects requests that return to this proxy through a port redirection or another proxy, by their Via field (RFC
 /// 9110, section 7.6.3).
 enum ForwardingLoop {
-    /// A number larger than any real chain of these proxies. Each hop costs two connections.
+    /// A number larger than any real chain of these proxies, but small, because each hop costs two connections.
     private static let maxHops = 8
     private static let ownName = Array("heimdallr-proxy".utf8)
 
-    /// Whether the request has passed too many proxies of this kind.
+    /// Whether the request has passed this kind of proxy at least `maxHops` times.
     static func isClosed(by head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
         var hops = 0
         for field in head.fields where field.known == .via { hops += Self.hops(bytes[field.value]) }

@@ -5,7 +5,7 @@ import Reactor
 /// Admits or refuses a request by its head, and finds its destination. Makes all checks in one order, without I/O.
 /// Each loop has its own value.
 ///
-/// `why` explains by a gate what the proxy would do.
+/// The command `why` asks a gate, and so explains what the proxy would do.
 struct Gate {
     let upstreams: [UpstreamRules]
     private let settings: ProxySettings
@@ -34,14 +34,14 @@ struct Gate {
         var assumed: RouteTable.Match?
         /// The CONNECT inside which the request came.
         var inside: Inside?
-        /// Whether `why` asks. The operator may see all hosts of the configuration.
+        /// Whether the command `why` asks. Its answers may name all hosts of the configuration.
         var isOperator = false
 
         /// Scheme of requests in origin form.
         var scheme: Scheme { inside?.scheme ?? listenerScheme }
     }
 
-    /// Decides in this order: body limit, circle, route, overrides, Max-Forwards, upgrade, credential.
+    /// Decides in this order: body limit, forwarding loop, route, overrides, Max-Forwards, upgrade, credential.
     /// - Parameter admitted: has the caller at first. Receives the results, also those of a refused request.
     mutating func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation, _ admitted: inout Admitted
@@ -51,7 +51,7 @@ struct Gate {
             throw .bodyTooLarge
         }
 
-        // ForwardingLoop.
+        // Forwarding loop.
         if head.index(of: .via) != nil, ForwardingLoop.isClosed(by: head, bytes) { throw .circle }
 
         // Route.
@@ -216,7 +216,7 @@ struct Gate {
 
     // MARK: Upgrade
 
-    /// Passes on the offered protocols, if the proxy can switch to them. Ignores other offers, as a server may.
+    /// Passes on the offered protocols if the proxy can switch to them. Ignores all other offers, as HTTP permits.
     private func offerUpgrade(
         _ head: RequestHead, _ bytes: Span<UInt8>, hasBytesAfterHead: Bool, _ admitted: inout Admitted
     ) throws(Problem) {

@@ -4,7 +4,7 @@ import WireText
 
 /// Names of fields and parameters that make servers use another method or path. Pure.
 ///
-/// Only letters and digits of a name are compared: CGI and PHP replace other characters by `_` for frameworks.
+/// Only letters and digits of a name are compared, because CGI and PHP replace all other characters by `_`.
 enum Overrides {
     /// Whether the query of a target has a parameter that overrides the method.
     static func hasMethodParameter(_ target: Span<UInt8>) -> Bool {
@@ -27,7 +27,7 @@ enum Overrides {
         return false
     }
 
-    /// Appends a byte. Decodes a percent escape that it completes, and escapes that result from decoding.
+    /// Appends a byte, and decodes the percent escape that the byte completes. Decodes again if this completes another.
     private static func append(_ byte: UInt8, to name: inout [UInt8]) {
         name.append(byte)
         while true {

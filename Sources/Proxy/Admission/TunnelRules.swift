@@ -1,6 +1,7 @@
 import Configuration
 import HTTPMessage
 
+/// The targets of tunnels (`proxy.tunnels`), and the admission of CONNECT.
 struct TunnelRules: Sendable {
     private let listed: Set<Authority>
     let admitsAny: Bool
@@ -35,13 +36,13 @@ struct TunnelRules: Sendable {
             throw .connectRefused
         }
         let isTunnelled = rules.map { $0.admitsAny || $0.isListed(authority) } ?? false
-        // After a 200, the proxy could not tell a program why its TLS is refused. So port 443, for TLS, gets a 403.
+        // If TLS would be refused, CONNECT to port 443 gets a 403: after a 200, the proxy could not tell the reason.
         if let listed = routes.rules(for: authority, scheme: .http) {
             let tls: TLSInside = listed.intercepts ? .intercepted : isTunnelled ? .tunnelled : .refused
             if tls != .refused || port != 443 { return .connect(authority, tls: tls) }
         }
         if let rules, rules.isListed(authority) { return .tunnel(authority) }
-        // A program that looks names up itself sends an address. Its requests still name the host, so try that first.
+        // A program that resolves names itself sends an address. After a 200, its requests or its TLS name the host.
         if authority.host.isAddress {
             if routes.interceptedPorts.contains(port) { return .connect(authority, tls: .intercepted) }
             if !isTunnelled, port != 443, routes.ports.contains(port) { return .connect(authority, tls: .refused) }

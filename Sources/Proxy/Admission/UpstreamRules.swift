@@ -1,14 +1,14 @@
 import Configuration
 import HTTPMessage
 
-/// One upstream of the configuration, prepared for convertingFaults and writing requests. A class, because each request refers
+/// One upstream of the configuration, prepared for judging and writing requests. A class, because each request refers
 /// to its upstream.
 final class UpstreamRules: Sendable {
     let settings: UpstreamSettings
     /// Index in the configuration; `nil` for hosts that the configuration does not name.
     let index: Int?
     let name: String
-    /// Destination of all requests; `nil` for a wildcard without `url`: their authority, over https.
+    /// Destination of all requests; `nil` for a wildcard without `url`, whose requests go to their own authority.
     let fixed: Destination?
     let pathPrefix: [UInt8]
     let injection: InjectionRules

@@ -41,7 +41,7 @@ extension GRPCStatus {
         self.code = code
     }
 
-    /// The status in an answer's head; `nil` without this field. With it, no message follows the head.
+    /// Reads the status in an answer's head, after which no message follows; `nil` without a valid status.
     init?(_ answer: borrowing ResponseHead) {
         let received = answer.bytes
         let bytes = received.span

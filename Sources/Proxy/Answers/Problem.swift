@@ -6,6 +6,7 @@ import Reports
 /// An answer of the proxy itself: the error, its cause, and the remedy. docs/errors.md lists all problems.
 struct Problem: Error, Equatable, Sendable {
     var status: Int
+    /// Proxy Error Type (RFC 9209, section 2.3).
     let error: String
     let word: ProblemWord
     let title: String
@@ -18,6 +19,7 @@ struct Problem: Error, Equatable, Sendable {
     var loginURL: String?
     /// Value of WWW-Authenticate (RFC 6750, section 3).
     var challenge: String?
+    /// Sentence for the access log.
     var cause: String?
     /// Whether the connection closes after this answer.
     var closes = false
@@ -83,8 +85,8 @@ extension Problem {
     static let otherAuthority = Problem(
         403, "http_request_denied", .otherAuthority, "The request names another host than its CONNECT",
         phrase: "Send the host and port of the CONNECT in Host",
-        "Inside CONNECT, requests go to the host and port that the CONNECT names. Where it names an address, requests "
-            + "may go to any host of `upstreams` with that port.", closes: true)
+        "Inside CONNECT, requests go to the host and port that the CONNECT names. If it names an address, requests may "
+            + "go to any host of `upstreams` with that port.", closes: true)
     static let nothingInside = Problem(
         408, "http_request_error", .slowRequest, "The request took too long",
         phrase: "Send the first bytes within proxy.header_timeout, or raise that",
@@ -136,8 +138,8 @@ extension Problem {
     static let climbingPath = Problem(
         400, "http_request_error", .ambiguousPath, "The path can be read in more than one way",
         phrase: "Send the path in its plain form, without .. or a backslash",
-        "The upstream's url has a path, and this one could lead out of it: it contains `..`, a backslash or an escape of "
-            + "one of them. Send the path in its plain form.")
+        "The upstream's url has a path, and the request's path could lead out of it: it contains `..`, a backslash or "
+            + "an escape of one of them. Send the path in its plain form.")
     static let wholeServer = Problem(
         400, "http_request_error", .wholeServer, "The request is for the whole server",
         phrase: "Ask for OPTIONS and a path instead of OPTIONS *",
@@ -186,7 +188,7 @@ extension Problem {
         413, "http_request_error", .bodyNotSignable, "The request's body is too long to be signed",
         phrase: "Raise the upstream's max_replay_bytes, or send X-Amz-Content-Sha256",
         "The service requires a digest before the body, and the body is longer than the upstream's "
-            + "max_replay_bytes. Raise that, or send the body's SHA-256 in X-Amz-Content-Sha256.", closes: true)
+            + "max_replay_bytes. Raise this limit, or send the body's SHA-256 in X-Amz-Content-Sha256.", closes: true)
     static let signedChunks = Problem(
         400, "http_request_error", .signedChunks, "The body is signed with other keys",
         phrase: "Turn chunked signing off in the program",
