@@ -26,6 +26,7 @@ struct Admitted {
     enum Credential: Equatable {
         /// No credential is injected: the upstream has no entries, the method is TRACE, or the placeholder is missing.
         case none
+        /// These entries of `inject` are put on the request.
         case put(EntrySet)
         /// The program's own credential stays.
         case kept

@@ -32,7 +32,7 @@ extension Exchange {
         hasNewTime = true
         if answer.isInterim {
             if answer.status == 100, case .asked(var asked) = state {
-                asked.isContinued = true
+                asked.has100 = true
                 state = .asked(asked)
             }
             return request.isHTTP10 ? .read : .forwardInterim
@@ -90,7 +90,7 @@ extension Exchange {
     ) -> BodyFraming {
         // A body that is not read whole closes the connection after an error, or if the client may still wait for 100.
         var hasBegun = !request.expectsContinue
-        if case .asked(let asked) = state, asked.isContinued || asked.hasBody { hasBegun = true }
+        if case .asked(let asked) = state, asked.has100 || asked.hasBody { hasBegun = true }
         if !isRequestComplete, status >= 400 || !hasBegun { request.keepsAlive = false }
         if mustClose { request.keepsAlive = false }
         var framing = framing

@@ -29,7 +29,7 @@ extension Exchange {
         case .delayed: .loginDelay
         // Without a 100 or a piece of the body, the client may still wait for 100: the upstream's deadline counts.
         case .asked(let asked):
-            asked.awaitsBody && (asked.hasBody || asked.isContinued || !request.expectsContinue)
+            asked.awaitsBody && (asked.hasBody || asked.has100 || !request.expectsContinue)
                 ? .requestBody : .response
         case .refused, .announced, .answered: .upstream
         case .switched(let switched):

@@ -30,11 +30,11 @@ struct Exchange {
         case delayed
         /// The proxy reads the whole body, because the signature needs its digest.
         case collecting
-        /// The request waits for a token. If none comes, the client gets `instead`, a held 401.
+        /// The request waits for a token. The client may get `instead`, a held refusal, if no token comes.
         indirect case awaitingToken(instead: HeldAnswer?)
         /// The request was given to the upstream's stream, and has no final answer yet.
         case asked(Asked)
-        /// The upstream answered 401. The client gets this answer only if no new token comes.
+        /// The upstream refused the token, or wants a nonce. The client gets this answer only if no new token comes.
         indirect case refused(HeldAnswer)
         /// The head of a gRPC call's answer came without a status. The proxy holds this head for the rest of the loop's
         /// turn, because trailers that follow at once may refuse the token.
@@ -51,7 +51,7 @@ struct Exchange {
     }
 
     struct Asked {
-        var isContinued = false
+        var has100 = false
         /// Whether the upstream waits for the client's next bytes.
         var awaitsBody = false
         /// A piece of the body has been sent.

@@ -1,8 +1,8 @@
 /// The phases before a request is sent. Each is a type in the folder `Phases`. `Forwarder` performs the actions that
 /// they return.
 ///
-/// Then follow *send* (`Forwarder.send`, `Upstream.begin`), *edit head* when the connection is ready, *judge* and
-/// *answer* for each head of an answer, and *record* at the end.
+/// The next phase is *send* (`Forwarder.send`, `Upstream.begin`). *Edit head* follows when the connection is ready,
+/// *judge* and *answer* for each head of an answer, and *record* at the end.
 enum Phase {
     /// Checks the user (`proxy.users`).
     case identify
