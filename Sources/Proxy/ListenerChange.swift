@@ -15,7 +15,7 @@ struct ListenerChange: Sendable {
     private(set) var opened: [Opened] = []
     private(set) var closed: [ProxyPlan.Listener] = []
     private(set) var lastNumber: Int
-    /// New permissions of kept Unix sockets.
+    /// Changed modes of kept Unix sockets that the service manager did not pass.
     private var modes: [(path: String, mode: UInt16)] = []
 
     /// - Parameters:
@@ -24,16 +24,16 @@ struct ListenerChange: Sendable {
     /// - Throws: `ListenError`, after closing the listeners opened so far.
     init(
         from former: [ProxyPlan.Listener], of before: Configuration = Configuration(), to configuration: Configuration,
-        lastNumber: Int, _ way: ListenInput
+        lastNumber: Int, _ input: ListenInput
     ) throws(ProxyServer.ListenError) {
         self.lastNumber = lastNumber
         var left = former
-        var passed = PassedSockets(way.passed)
+        var passed = PassedSockets(input.passed)
         do throws(ProxyServer.ListenError) {
             for (address, upstream) in configuration.listenAddresses {
                 let kept = left.filter { $0.isKept(at: address, upstream, before, configuration) }
                 guard kept.isEmpty else {
-                    // A host name can have several addresses, each with a listener. With port 0, one listener is kept.
+                    // A name can have a listener per address: all stay. Of equal entries with port 0, each keeps one.
                     let mine = address.isChosenByKernel ? Array(kept.prefix(1)) : kept
                     left.removeAll { one in mine.contains { $0.number == one.number } }
                     for listener in mine {
@@ -48,7 +48,7 @@ struct ListenerChange: Sendable {
                     continue
                 }
                 let name = configuration.passedName(upstream: upstream)
-                for sockets in try ProxyServer.open(address, name: name, &passed, way) {
+                for sockets in try ProxyServer.open(address, name: name, &passed, input) {
                     self.lastNumber += 1
                     let listener = ProxyPlan.Listener(
                         number: self.lastNumber, address: address, bound: sockets[0].address, upstream: upstream)
@@ -65,12 +65,12 @@ struct ListenerChange: Sendable {
 
     func abandon() { for socket in opened.flatMap(\.sockets) { socket.close() } }
 
-    /// Sets the configured modes of kept Unix sockets.
+    /// Sets the changed modes of kept Unix sockets.
     func setModes() { for (path, mode) in modes { _ = FileSystem.setMode(path, UInt32(mode)) } }
 }
 
 extension ProxyPlan.Listener {
-    /// Whether the new configuration keeps this listener. With port 0, its upstream must be the same.
+    /// Whether an entry of the new configuration keeps this listener. With port 0, the upstream's host must be equal, too.
     fileprivate func isKept(
         at wanted: ListenAddress, _ index: Int?, _ before: Configuration, _ after: Configuration
     ) -> Bool {

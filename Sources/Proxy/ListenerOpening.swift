@@ -13,25 +13,25 @@ extension ProxyServer {
     /// Default mode of a Unix socket: only the proxy's user may connect.
     static let defaultMode: UInt16 = 0o600
 
-    /// Binds an address once for each loop, or uses the passed socket with this address.
+    /// Opens the listeners of an entry. A fitting passed socket is used; any other address is bound.
     /// - Parameters:
-    ///   - name: name by which a passed socket without a known address is found.
+    ///   - name: name of a fitting passed socket, if no address matches.
     ///   - passed: sockets not claimed yet.
     /// - Returns: one array for each resolved address, with one socket per loop.
     /// - Throws: `ListenError`, after closing all sockets.
     static func open(
-        _ address: ListenAddress, name: String, _ passed: inout PassedSockets, _ way: ListenInput
+        _ address: ListenAddress, name: String, _ passed: inout PassedSockets, _ input: ListenInput
     ) throws(ListenError) -> [[ListeningSocket]] {
         var opened: [[ListeningSocket]] = []
         do throws(ListenError) {
             for resolved in try resolve(address) {
                 if let socket = passed.claim(resolved, name: name) {
                     opened.append(
-                        try collect(way.loops, resolved) { _ throws(SystemError) in try socket.listeningSocket() })
+                        try collect(input.loops, resolved) { _ throws(SystemError) in try socket.listeningSocket() })
                 } else if case .unix(let path, let mode) = address {
-                    opened.append(try open(path: path, mode: mode ?? defaultMode, way))
+                    opened.append(try open(path: path, mode: mode ?? defaultMode, input))
                 } else {
-                    opened.append(try open(resolved, way))
+                    opened.append(try open(resolved, input))
                 }
             }
         } catch {
@@ -41,7 +41,7 @@ extension ProxyServer {
         return opened
     }
 
-    /// Returns the reasons why this configuration can't listen. An address in use is no reason: a proxy may be running.
+    /// Returns the reasons why this configuration can't listen. An address in use is none: it may be the proxy's.
     public static func check(_ configuration: Configuration, passed: [PassedSocket]) -> [ListenError] {
         var passed = PassedSockets(passed)
         return configuration.listenAddresses.compactMap { address, upstream in
@@ -64,15 +64,17 @@ extension ProxyServer {
     }
 
     /// Binds one socket per loop, all to the port of the first. For port 0, the kernel chose that port.
-    private static func open(_ address: SocketAddress, _ way: ListenInput) throws(ListenError) -> [ListeningSocket] {
-        try collect(way.loops, address) { earlier throws(SystemError) in
-            try ListeningSocket.open(earlier.first?.address ?? address, sharesPort: way.loops > 1)
+    private static func open(_ address: SocketAddress, _ input: ListenInput) throws(ListenError) -> [ListeningSocket] {
+        try collect(input.loops, address) { earlier throws(SystemError) in
+            try ListeningSocket.open(earlier.first?.address ?? address, sharesPort: input.loops > 1)
         }
     }
 
     /// Binds the path once. All loops accept from this socket.
-    private static func open(path: String, mode: UInt16, _ way: ListenInput) throws(ListenError) -> [ListeningSocket] {
-        try collect(way.loops, SocketAddress(.unix(path: path))) { earlier throws(SystemError) in
+    private static func open(
+        path: String, mode: UInt16, _ input: ListenInput
+    ) throws(ListenError) -> [ListeningSocket] {
+        try collect(input.loops, SocketAddress(.unix(path: path))) { earlier throws(SystemError) in
             guard let first = earlier.first else { return try ListeningSocket.open(path: path, mode: mode) }
             return try first.duplicate()
         }
@@ -109,7 +111,7 @@ extension ProxyServer {
         }
     }
 
-    /// Returns the addresses of a listener: all addresses of a host name.
+    /// Returns the addresses to bind for a listener; for a host name, all its addresses.
     public static func resolve(_ address: ListenAddress) throws(ListenError) -> [SocketAddress] {
         let (host, port): (String, UInt16)
         switch address {

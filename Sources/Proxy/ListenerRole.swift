@@ -16,15 +16,15 @@ enum ListenerRole {
             } ?? .forward(listener.address.endpoint)
     }
 
-    var baseURL: UpstreamListener? { if case .upstream(let listener) = self { listener } else { nil } }
+    var upstreamListener: UpstreamListener? { if case .upstream(let listener) = self { listener } else { nil } }
 }
 
-/// The base-URL mode of one upstream. Every request gets a token, so the listener refuses requests that a web page
-/// could cause. It knows them by a foreign Host (DNS rebinding), Origin, Sec-Fetch-Site or a browser's User-Agent.
+/// A listener for one upstream only. Its requests get a token, so it refuses requests that a web page may have caused.
+/// Signs are a foreign Host (DNS rebinding) and, without `browsers`, Origin, Sec-Fetch-Site or a browser's User-Agent.
 struct UpstreamListener: Sendable {
     let index: Int
     let rules: RouteTable.Rules
-    /// Authority of the upstream's `host`, where requests go if it has no `url`.
+    /// Authority of the upstream's `host`. Requests go there if the upstream has no `url`.
     let authority: Authority
     /// Scheme of the base URL.
     let scheme: Scheme
@@ -71,7 +71,7 @@ struct UpstreamListener: Sendable {
         return authority
     }
 
-    /// Whether a connection to this authority would reach this listener. Knows only loopback and the bound address.
+    /// Whether a connection to this authority would reach this listener. Looks up no name.
     func isAt(_ authority: Authority, _ scheme: Scheme) -> Bool {
         guard scheme == self.scheme, authority.port(for: scheme) == port, let host else { return false }
         if isOnAll || host.isLoopback && !authority.host.isAddress { return authority.host.isLoopback }
@@ -81,7 +81,7 @@ struct UpstreamListener: Sendable {
     private func answers(to authority: Authority) -> Bool {
         if authority.host.isLoopback { return true }
         let asked = authority.port(for: scheme)
-        // DNS rebinding changes the addresses of names. A Host that is an address is safe.
+        // DNS rebinding needs a name, so a Host that is an address of this listener is safe.
         if isOnAll ? authority.host.isAddress : authority.host == host, asked == port { return true }
         return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == asked) }
     }
@@ -96,8 +96,8 @@ enum WebPage {
             // Sec-Fetch-Site has no safe value. A link in a mail can lead to a page that redirects here, and browsers
             // then send `none` (W3C Fetch Metadata, section 2.3).
             case .origin, .secFetchSite: throw .webPage
-            // Browsers omit both fields over http to other names than loopback. But a page can't change User-Agent
-            // without a preflight request, which has Origin.
+            // Over http, except to loopback, browsers may omit both fields, but they send User-Agent. A page can change
+            // User-Agent only after a preflight request, which has Origin.
             case .userAgent where Self.isBrowser(bytes[field.value]): throw .webPage
             default: break
             }

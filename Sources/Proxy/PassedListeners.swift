@@ -3,13 +3,13 @@ public import Reactor
 
 /// The configuration's use of the sockets that the service manager passed (sd_listen_fds(3)).
 extension Configuration {
-    /// All addresses to listen at, except the administration's. `upstream` is the index of an upstream with `listen`.
+    /// All addresses to listen at, except the administration's. `upstream` is an index; `nil` for `proxy.listen`.
     var listenAddresses: [(address: ListenAddress, upstream: Int?)] {
         proxy.listen.map { ($0, nil) }
             + upstreams.enumerated().compactMap { index, upstream in upstream.listen.map { ($0, index) } }
     }
 
-    /// Name by which a passed socket without a known address is found.
+    /// Name of a passed socket for this listener, if no address matches.
     func passedName(upstream: Int?) -> String { upstream.map { "\(upstreams[$0].host.host)" } ?? "proxy" }
 
     public static let adminName = "admin"
@@ -43,14 +43,14 @@ extension Configuration {
         return faults
     }
 
-    /// Returns an error if the file's mode admits users that the configuration does not admit.
+    /// Returns an error if the file's mode is unknown, or admits users that the configuration does not admit.
     private static func fault(_ socket: PassedSocket, _ mode: UInt16?) -> String? {
         let allowed = mode ?? ProxyServer.defaultMode
         guard let actual = socket.mode else {
             return allowed == 0o666
                 ? nil
-                : "\(socket): its file can't be seen from here, so every user may be admitted; if every user may "
-                    + "connect, write mode: \"0666\" beside its path"
+                : "\(socket): its file's mode can't be read, so any user might be able to connect; if you want that, "
+                    + "write mode: \"0666\" beside its path"
         }
         // A client needs write permission to connect (unix(7)).
         guard actual & ~allowed & 0o222 != 0 else { return nil }

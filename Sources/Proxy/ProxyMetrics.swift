@@ -61,7 +61,7 @@ struct ProxyMetrics {
         var injection: InjectionResult?
         /// Whether the proxy answered without the upstream.
         var isOwn = false
-        /// See `index(of:)`; `nil` for a request that is no gRPC call.
+        /// Index of a gRPC call's counter, by `index(of:)`; `nil` for other requests.
         var call: Int?
     }
 
@@ -118,32 +118,32 @@ struct ProxyMetrics {
 
 /// Maps upstreams to counters. A slot is an upstream of the configuration, or a group of requests without an upstream.
 struct MetricsLayout: Sendable {
-    /// Index into `empty` for each slot. Upstreams with the same host and client share a row.
+    /// Row of each slot: an index into `zeroTraffic`. Upstreams with the same host and client share a row.
     let rows: [Int]
-    let empty: [UpstreamTraffic]
+    let zeroTraffic: [UpstreamTraffic]
     let unmatched: Int
-    let none: Int
+    let noUpstream: Int
     let tunnels: Int
 
     init(_ configuration: Configuration) {
-        var empty: [UpstreamTraffic] = []
+        var zeroTraffic: [UpstreamTraffic] = []
         var rows: [Int] = []
         for upstream in configuration.upstreams {
             let name = upstream.host.description
-            let row = empty.firstIndex { $0.name == name && $0.client == upstream.client }
-            rows.append(row ?? empty.count)
-            if row == nil { empty.append(Self.traffic(name, upstream.client)) }
+            let row = zeroTraffic.firstIndex { $0.name == name && $0.client == upstream.client }
+            rows.append(row ?? zeroTraffic.count)
+            if row == nil { zeroTraffic.append(Self.traffic(name, upstream.client)) }
         }
         unmatched = rows.count
-        none = rows.count + 1
+        noUpstream = rows.count + 1
         tunnels = rows.count + 2
         let tunnelled: [TrafficGroup] = configuration.proxy.connect == .tunnel ? [.tunnels] : []
         for group in [.unmatched, .noUpstream] + tunnelled {
-            rows.append(empty.count)
-            empty.append(Self.traffic(group.rawValue, nil))
+            rows.append(zeroTraffic.count)
+            zeroTraffic.append(Self.traffic(group.rawValue, nil))
         }
         self.rows = rows
-        self.empty = empty
+        self.zeroTraffic = zeroTraffic
     }
 
     var slots: Int { rows.count }
@@ -163,7 +163,7 @@ extension ProxyServer {
 
     /// Returns the sum of all loops' counters. Must not be called after the loops stopped.
     public func traffic() async -> TrafficReport {
-        var traffic = TrafficReport(upstreams: current.plan.layout.empty)
+        var traffic = TrafficReport(upstreams: current.plan.layout.zeroTraffic)
         for shard in current.shards {
             let part = await withCheckedContinuation { continuation in
                 shard.loop.execute { continuation.resume(returning: shard.value.traffic) }

@@ -11,7 +11,7 @@ public struct ProxyObserver: Sendable {
     package var spans: ExchangeSpans?
     /// Called when an exchange with an upstream failed, or a tunnel could not connect.
     public var upstreamFailed: @Sendable (UpstreamFailure) -> Void = { _ in }
-    /// Called when no request could be served inside a CONNECT after its 200, or in redirected TLS.
+    /// Called when the proxy ended redirected TLS, or a connection after CONNECT's 200, without serving requests in it.
     public var connectEnded: @Sendable (_ target: [UInt8], _ advice: String) -> Void = { _, _ in }
     /// Called when a client's TLS handshake with the proxy failed: inside CONNECT, redirected, or at a listener.
     public var handshakeFailed: @Sendable (FailedHandshake) -> Void = { _ in }
@@ -21,8 +21,8 @@ public struct ProxyObserver: Sendable {
     /// Called off the loops with a user's name when this user's secret became unreadable. The user is then refused.
     public var userSecretLost: @Sendable (String, any Error) -> Void = { _, _ in }
 
-    /// Called off the loops with an entry of `inject` that has no usable value. The last good value stays in use.
-    /// Called only for the first of consecutive failures.
+    /// Called off the loops with an entry of `inject` whose value could not be read or can't be sent. Called only for
+    /// the first of consecutive failures. A good value from an earlier reading stays in use.
     public var credentialFailed: @Sendable (String, any Error) -> Void = { _, _ in }
 
     /// Called for wrong passwords of `proxy.users`, at most once in ten seconds per source. `user` is `nil` for an

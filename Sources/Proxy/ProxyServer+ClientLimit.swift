@@ -6,7 +6,7 @@ extension ProxyServer {
     private static let reserve = 64
 
     /// Returns the limit of concurrent clients: `max_connections`, but at most half the available descriptors. The
-    /// other half is for their connections to upstreams.
+    /// other half is for connections to upstreams.
     public static func clientLimit(_ settings: ProxySettings) -> Int {
         min(settings.maxConnections, max(1, (DescriptorLimit.current - reserve) / 2))
     }

@@ -13,8 +13,8 @@ extension ProxyServer {
     /// Idle timeout of connections while the proxy stops.
     static let drainIdleTimeout = Duration.milliseconds(500)
 
-    /// Serves for `delay`, then stops accepting. Ends requests that do not finish within `limit`. A connection closes
-    /// after its next answer, or after `drainIdleTimeout` without a request.
+    /// Serves for `delay`, then stops accepting, and ends requests that do not finish within `limit`. A connection
+    /// closes after its next answer. After `delay`, it also closes if it is idle for `drainIdleTimeout`.
     public func drain(within limit: Duration, after delay: Duration = .zero) async {
         let shards = current.shards
         if delay > .zero {
@@ -48,7 +48,7 @@ extension ProxyServer {
         _ = await task?.result
     }
 
-    /// Ends all requests at once. Clients see cut answers.
+    /// Ends all requests, and the delay of `drain`, at once. Clients see cut answers.
     public func end() {
         leaving.withLock { leaving in
             if case .waiting(let task) = leaving { task.cancel() }

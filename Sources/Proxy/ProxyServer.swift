@@ -13,7 +13,7 @@ struct ProxyPlan: Sendable {
         let address: ListenAddress
         /// Address with the actual port.
         let bound: SocketAddress
-        /// Index of the upstream if this is its `listen`; `nil` for `proxy.listen`.
+        /// Index of the upstream that has this `listen`; `nil` for `proxy.listen`.
         var upstream: Int?
 
         /// Returns the listener's TLS settings; `nil` for plain HTTP.
@@ -26,7 +26,7 @@ struct ProxyPlan: Sendable {
     let layout: MetricsLayout
     let own: OwnListeners
     let users: UserDirectory?
-    /// Injected values other than tokens, by upstream and entry.
+    /// Injected values other than tokens, by upstream and entry of `inject`.
     let fixed: [[FixedCredential?]]
     let material: ProxyServer.TLSLookUp
     let interception: Interception?
@@ -53,16 +53,16 @@ public final class ProxyServer: Sendable {
         var shards: [LoopBound<ProxyShard>] = []
     }
 
-    /// Returns the content of the files of these settings and of `extra` trust anchors; `nil`: libcurl reads the files.
+    /// Returns the content of the settings' files and of `extra`, a file of trust anchors; `nil`: libcurl reads them.
     public typealias TLSLookUp = @Sendable (TLSSettings, _ extra: String?) -> TLSMaterial?
-    /// Returns the listener's current certificate; `nil`: its new connections are closed. Called on the loops.
+    /// Returns a listener's current certificate; `nil`: the listener closes new connections. Called on the loops.
     public typealias CertificateLookUp = @Sendable (ListenerTLS) -> TLSServerContext?
 
     public let loops: [EventLoop]
     private let credentials: CredentialSources
     private let passed: [PassedSocket]
     let leaving = Mutex(Leaving.notYet)
-    /// Addresses of all listeners of this process, also the administration's. Requests to them get a 508.
+    /// Addresses of all listeners of this process, also the administration's. A request that would go there gets a 508.
     public let own: OwnListeners
     private let state: Mutex<Current>
     var current: Current { state.withLock { $0 } }
@@ -72,10 +72,10 @@ public final class ProxyServer: Sendable {
     public var addresses: [SocketAddress] { current.plan.listeners.map(\.bound) }
     var baseURLs: [UpstreamListener] {
         let plan = current.plan
-        return plan.listeners.compactMap { ListenerRole($0, plan.configuration).baseURL }
+        return plan.listeners.compactMap { ListenerRole($0, plan.configuration).upstreamListener }
     }
 
-    /// Binds all listeners and starts accepting.
+    /// Reads the secrets, binds all listeners and starts accepting.
     /// - Parameters:
     ///   - clients: OAuth clients by their names in the configuration.
     ///   - loops: running loops, one per `proxy.threads`.
@@ -97,8 +97,8 @@ public final class ProxyServer: Sendable {
         let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
         let directory = try await Self.directory(configuration, users, observer)
         self.loops = loops
-        let way = ListenInput(loops: loops.count, passed: passed)
-        let change = try ListenerChange(from: [], to: configuration, lastNumber: 0, way)
+        let input = ListenInput(loops: loops.count, passed: passed)
+        let change = try ListenerChange(from: [], to: configuration, lastNumber: 0, input)
         for listener in change.listeners { own.add(listener.bound) }
         self.own = own
         // Reads the machine's addresses before the first request.
@@ -181,7 +181,7 @@ public final class ProxyServer: Sendable {
         return Task { [ends] in for end in ends { for await _ in end {} } }
     }
 
-    /// Wipes all copies of a client's token as soon as the client loses or replaces the token.
+    /// Wipes the copies of all tokens whenever this client loses or replaces its token.
     private func watch(_ client: Heimdallr) {
         let events = client.events()
         Task { [weak self] in
@@ -198,7 +198,7 @@ public final class ProxyServer: Sendable {
         for shard in current.shards { shard.loop.execute { shard.value.forgetCredentials() } }
     }
 
-    /// - Throws: `ListenError` when a user's secret is missing.
+    /// - Throws: `ListenError` when a user's secret is missing, unreadable or no valid password.
     private static func directory(
         _ configuration: Configuration, _ users: [String: any SecretProvider], _ observer: ProxyObserver
     ) async throws(ListenError) -> UserDirectory? {
@@ -209,7 +209,7 @@ public final class ProxyServer: Sendable {
         return names.isEmpty ? nil : try await UserDirectory(users, secretLost: observer.userSecretLost)
     }
 
-    /// Reads the injected values other than tokens.
+    /// Returns the injected values other than tokens. Waits at most a second for the first reading of new values.
     private static func fixed(
         _ configuration: Configuration, _ sources: CredentialSources, _ observer: ProxyObserver, on loops: [EventLoop],
         former: ProxyPlan? = nil
@@ -229,7 +229,7 @@ public final class ProxyServer: Sendable {
             new += made.compactMap(\.self)
             return made
         }
-        // A value that takes longer delays no start. Requests that need this value are refused until it has been read.
+        // A slower value delays no start. Requests that need this value are refused until it has been read.
         await waitBriefly(atMost: .seconds(1)) { [new] in
             await withDiscardingTaskGroup { group in
                 for value in new { group.addTask { await value.start() } }

@@ -27,16 +27,16 @@ extension ProxyShard {
 /// Failed handshakes at listeners. Any client can cause them, so the log gets at most one in ten seconds.
 struct ListenerFailures {
     private static let interval = Duration.seconds(10)
-    private var told: LoopTime?
-    private var untold = 0
+    private var lastLogged: LoopTime?
+    private var unlogged = 0
 
-    /// - Returns: number of failures not logged since the last logged failure; `nil`: this failure is not to be logged.
+    /// - Returns: number of failures not logged since the last logged failure; `nil` if this one must not be logged.
     mutating func count(at now: LoopTime) -> Int? {
-        if let told, now.since(told) < Self.interval {
-            untold += 1
+        if let lastLogged, now.since(lastLogged) < Self.interval {
+            unlogged += 1
             return nil
         }
-        defer { (told, untold) = (now, 0) }
-        return untold
+        defer { (lastLogged, unlogged) = (now, 0) }
+        return unlogged
     }
 }

@@ -19,9 +19,9 @@ final class ProxyShard {
     private(set) var rules: RuleSet
     private let exchanges: ExchangePool
     let endedClients: EndedClients
-    /// Former rules with requests under way.
+    /// Former rules that are still in use.
     private var retiring: [RuleSet] = []
-    /// Counters of former rules, by upstream and client.
+    /// Counters of former rules that are no longer in use, by upstream and OAuth client.
     private var retired: [UpstreamTraffic] = []
     private var server: ServerLoop?
     private(set) lazy var tls = TLSServerLoop(on: loop)
@@ -75,7 +75,7 @@ final class ProxyShard {
             }
         }
         for number in closed { server?.stopListening(number) }
-        retired = retired.filter { old in next.layout.empty.contains { $0.isOf(old) } }
+        retired = retired.filter { old in next.layout.zeroTraffic.contains { $0.isOf(old) } }
         retiring.append(former)
         former.retire { [unowned self] in
             retiring.removeAll { $0 === former }
@@ -108,9 +108,9 @@ final class ProxyShard {
         return requestPrefix + String(requestCount, radix: 16).utf8
     }
 
-    /// Counters of the current upstreams since the start.
+    /// Counters of the current upstreams since the start, current connections, and the loop's lag.
     var traffic: TrafficReport {
-        var report = TrafficReport(upstreams: rules.layout.empty)
+        var report = TrafficReport(upstreams: rules.layout.zeroTraffic)
         for part in retired + ([rules] + retiring).flatMap(\.traffic) {
             guard let index = report.upstreams.firstIndex(where: { $0.isOf(part) }) else { continue }
             report.upstreams[index].add(part)

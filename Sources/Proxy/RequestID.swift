@@ -6,7 +6,7 @@ import WireText
 enum RequestID {
     private static let maxLength = 128
 
-    /// - Returns: the program's ID; `nil` if there is none, or it has characters that are unsafe in a log.
+    /// - Returns: the program's ID; `nil` for none, and for IDs that are too long, unsafe in a log, or malformed.
     static func read(_ fields: [Field], in bytes: Span<UInt8>) -> [UInt8]? {
         for field in fields where field.known == .requestID && isPlain(bytes[field.value]) {
             return [UInt8](copying: bytes[field.value])

@@ -21,7 +21,7 @@ public struct RequestRecord: Sendable {
     public var path: [UInt8] = []
     /// Authority of the destination; the requested authority if the request was not forwarded. Printable ASCII.
     public var host: [UInt8] = []
-    /// 499 if the client left before the answer, 0 if the answer was cut.
+    /// Status of the answer; 499 if the client left before the answer, 0 if the answer was cut.
     public var status = 0
     /// `grpc-status` of a gRPC call; `nil` for other requests, and for a call without this field.
     public var grpcStatus: UInt16?
@@ -33,8 +33,8 @@ public struct RequestRecord: Sendable {
     public var duration = Duration.zero
     /// Total wait for tokens; `nil` if the request did not wait for a token.
     public var tokenWait: Duration?
-    /// Time of the last attempt to get a new connection: wait for a free slot, name look-up, TCP, TLS. `nil` for a
-    /// kept-alive connection, and if no connection was made.
+    /// Time until the last attempt had its new connection: wait for a free slot, name look-up, TCP, TLS. `nil` for an
+    /// idle connection, and if no connection was made.
     public var connect: Duration?
     /// Time from the connection to the head of the upstream's final answer; `nil` without an answer.
     public var firstByte: Duration?
@@ -44,13 +44,13 @@ public struct RequestRecord: Sendable {
     public var wasReplayed = false
     /// HTTP version of the program's request.
     public var version = HTTPVersion.http11
-    /// Proxy Error Type (RFC 9209, section 2.3) of `Proxy-Status`, or of a cut answer. `nil` if no side failed except
-    /// the client.
+    /// Proxy Error Type (RFC 9209, section 2.3) of the proxy's own answer or of a cut answer. `nil` if the upstream's
+    /// answer passed, or the client left.
     public var errorClass: String?
     public var upstream: String?
     /// Index of the rule in the configuration's `upstreams`.
     public var rule: Int?
-    /// Client of the token; `nil` for a rule without a client.
+    /// The rule's OAuth client; `nil` for a rule without a client.
     public var client: String?
     /// Kinds and names of the credentials of a rule without a client, without values.
     public var injection: String?
@@ -82,7 +82,7 @@ public struct RequestRecord: Sendable {
     /// Status seen by the client, even if the answer was cut later; 0 without an answer.
     var shownStatus = 0
     var isHTTP2 = false
-    /// Times since `startedAt`, like the next two.
+    /// Times from `startedAt` to the token, to the connection, and to the final answer's head.
     var tokenCame: Duration?
     var connected: Duration?
     var answered: Duration?

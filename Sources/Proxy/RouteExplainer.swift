@@ -14,7 +14,7 @@ struct RouteExplainer {
     private let baseURLs: [UpstreamListener]
 
     /// - Parameters:
-    ///   - listeners: listeners of base URLs, with actual addresses.
+    ///   - listeners: listeners of upstreams, with actual addresses.
     ///   - own: all listeners of this process.
     init(_ configuration: Configuration, listeners: [UpstreamListener] = [], own: OwnListeners = OwnListeners()) {
         settings = configuration.proxy
@@ -164,7 +164,7 @@ struct RouteExplainer {
         return head
     }
 
-    /// Returns the problem of a malformed request, without the text about a connection.
+    /// Returns the problem of a malformed request, without texts for a client.
     private static func malformed(_ error: MessageError) -> Problem {
         Problem(error.status, "http_request_error", .malformedRequest, "", phrase: "", error.detail)
     }

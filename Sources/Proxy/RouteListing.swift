@@ -17,7 +17,7 @@ public struct RouteListing: Sendable, Equatable {
         for route in configuration.resolvedRoutes {
             let upstream = configuration.upstreams[route.upstream]
             let methods = upstream.methods.isEmpty ? ["GET", strange] : upstream.methods
-            routes.append(Self.judged(route, upstream, methods, &explainer))
+            routes.append(Self.withDestination(route, upstream, methods, &explainer))
         }
         if case .unmatched = explainer.explain(method: "GET", url: "http://\(Self.stranger)/") {
             forwardsOthers = true
@@ -41,7 +41,7 @@ public struct RouteListing: Sendable, Equatable {
         return method
     }
 
-    private static func judged(
+    private static func withDestination(
         _ route: ResolvedRoute, _ upstream: UpstreamSettings, _ methods: [String], _ explainer: inout RouteExplainer
     ) -> ResolvedRoute {
         var route = route

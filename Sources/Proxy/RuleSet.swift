@@ -36,7 +36,7 @@ final class RuleSet {
     /// Counters of connections, by the layout's rows. The next rules continue the same counters.
     private let connections: [ConnectionCounts]
     private var underWay = 0
-    /// Set when the next rules take over. Called after the last request.
+    /// Set when the next rules take over. Called when these rules are no longer used.
     private var whenOver: (() -> Void)?
     private var timer: LoopTimer?
 
@@ -52,8 +52,9 @@ final class RuleSet {
         layout = plan.layout
         metrics = ProxyMetrics(slots: plan.layout.slots)
         self.plan = plan
-        connections = plan.layout.empty.map { part in
-            former?.layout.empty.firstIndex { $0.isOf(part) }.flatMap { former?.connections[$0] } ?? ConnectionCounts()
+        connections = plan.layout.zeroTraffic.map { part in
+            let index = former?.layout.zeroTraffic.firstIndex { $0.isOf(part) }
+            return index.flatMap { former?.connections[$0] } ?? ConnectionCounts()
         }
         let listeners = plan.listeners.map { listener in
             let role = ListenerRole(listener, configuration)
@@ -62,7 +63,7 @@ final class RuleSet {
         self.listeners = Dictionary(uniqueKeysWithValues: listeners)
         gate = Gate(
             configuration, routes: plan.routes,
-            baseURLs: listeners.compactMap { $0.1.role.baseURL })
+            baseURLs: listeners.compactMap { $0.1.role.upstreamListener })
         let trustAnchors = configuration.trustAnchorsFile
         let keepsAnchors = former.map { $0.plan.configuration.trustAnchorsFile == trustAnchors } ?? false
         let own = plan.own
@@ -129,11 +130,11 @@ final class RuleSet {
 
     func slot(_ rules: UpstreamRules?, isConnect: Bool) -> Int {
         if let rules { return rules.index ?? layout.unmatched }
-        return isConnect && tunnels != nil ? layout.tunnels : layout.none
+        return isConnect && tunnels != nil ? layout.tunnels : layout.noUpstream
     }
 
     var traffic: [UpstreamTraffic] {
-        var traffic = layout.empty
+        var traffic = layout.zeroTraffic
         for (slot, row) in layout.rows.enumerated() { metrics.add(slot, to: &traffic[row]) }
         return traffic
     }
@@ -142,7 +143,7 @@ final class RuleSet {
     /// - Parameter counted: connection pools already added.
     func addConnections(to report: inout TrafficReport, counted: inout Set<ObjectIdentifier>) {
         for (upstream, slot) in upstreamSlots {
-            let part = layout.empty[layout.rows[slot]]
+            let part = layout.zeroTraffic[layout.rows[slot]]
             guard let index = report.upstreams.firstIndex(where: { $0.isOf(part) }) else { continue }
             var use = report.upstreams[index].connections ?? ConnectionUse()
             upstream.addConnections(to: &use, counted: &counted)
@@ -178,7 +179,7 @@ final class RuleSet {
         if underWay == 0 { timer?.schedule(after: Self.quietInterval) }
     }
 
-    /// Ends these rules when no connection is busy. A connection may return to its pool after the last request ended.
+    /// Ends these rules, or tries again later if a connection is busy: it may stay busy after the last request ended.
     private func endIfQuiet() {
         guard underWay == 0, let done = whenOver else { return }
         guard (upstreams + [unmatched].compactMap(\.self)).allSatisfy(\.isQuiet) else {

@@ -51,7 +51,7 @@ struct ProxyMetricsTests {
         }
         let layout = MetricsLayout(configuration)
         #expect(layout.rows == [0, 0, 1, 2, 3, 4])
-        #expect(layout.empty.map(\.name) == ["api.test", "api.test", "api.test", "(unmatched)", "(none)"])
-        #expect((layout.slots, layout.unmatched, layout.none) == (6, 4, 5))
+        #expect(layout.zeroTraffic.map(\.name) == ["api.test", "api.test", "api.test", "(unmatched)", "(none)"])
+        #expect((layout.slots, layout.unmatched, layout.noUpstream) == (6, 4, 5))
     }
 }
