@@ -70,7 +70,7 @@ struct ListenerChange: Sendable {
 }
 
 extension ProxyPlan.Listener {
-    /// Whether an entry of the new configuration keeps this listener. With port 0, the upstream's host must be equal, too.
+    /// Whether the entry of `after` keeps this listener. With port 0, both must be for the same upstream's host, or none.
     fileprivate func isKept(
         at wanted: ListenAddress, _ index: Int?, _ before: Configuration, _ after: Configuration
     ) -> Bool {

@@ -21,8 +21,9 @@ struct ContainerCredentials: Sendable {
         self.client = client
     }
 
-    /// Seconds before the credentials' end at which new credentials are fetched, and longest time between two fetches.
+    /// Seconds from the next fetch to the end of the credentials; if they end too soon for this, half of their time.
     private static let margin = 300
+    /// Longest time between two fetches, in seconds.
     private static let longest = 3600
     /// Time limit for one request, from connecting to the last byte.
     private static let timeout = Duration.seconds(5)
@@ -55,7 +56,7 @@ struct ContainerCredentials: Sendable {
         return try Self.reading(answer.body, now: RequestSigner.now())
     }
 
-    /// Limits of ID and token in bytes, because each request carries both.
+    /// Limits in bytes of access key ID and session token. Each request carries both.
     private static let longestID = 128
     private static let longestToken = 8192
 

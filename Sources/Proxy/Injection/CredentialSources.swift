@@ -40,13 +40,13 @@ enum FixedCredential: Sendable {
 }
 
 extension CredentialSources {
-    /// Time until a changed file takes effect.
+    /// Time between two readings of a secret outside the configuration, such as a file.
     private static let interval = Duration.seconds(1)
 
     /// Returns the value of an entry of `inject`; `nil` for tokens.
     /// - Parameters:
     ///   - entry: name of the entry for the log.
-    ///   - loop: loop for requests to the container service.
+    ///   - loop: loop for requests to the endpoint of `container` credentials.
     ///   - failed: called when the value can't be read or must not be put on a request.
     func credential(
         _ injection: UpstreamSettings.Injection, entry: String, on loop: EventLoop,
@@ -109,7 +109,8 @@ extension CredentialSources {
         }
     }
 
-    /// - Throws: `SecretProviderError`, also for a value that must not be put on a request.
+    /// Reads a secret, and checks it by `rule`. Returns an empty secret without a provider.
+    /// - Throws: the provider's error, or `SecretProviderError` for a value that must not be put on a request.
     private static func checked(
         _ provider: (any SecretProvider)?, _ rule: InjectedValue.Rule
     ) async throws -> Secret {

@@ -47,10 +47,10 @@ final class FreshValue<Value: Sendable>: Sendable {
 
     /// Waits for the first reading, then begins the periodic readings. Returns also if the first reading failed.
     func start() async {
-        guard var pause = await take() else { return }
+        guard var pause = await readOnce() else { return }
         let reader = Task { [weak self] in
             while (try? await Task.sleep(for: pause)) != nil {
-                guard let next = await self?.take() else { return }
+                guard let next = await self?.readOnce() else { return }
                 pause = next
             }
         }
@@ -58,7 +58,7 @@ final class FreshValue<Value: Sendable>: Sendable {
     }
 
     /// - Returns: time until the next reading; `nil` if no reading follows.
-    private func take() async -> Duration? {
+    private func readOnce() async -> Duration? {
         do {
             let reading = try await read()
             state.withLock { state in

@@ -2,7 +2,7 @@ import Configuration
 import Heimdallr
 import SigV4
 
-/// Values that the proxy puts on one upstream's requests. Arrays follow the entries of `inject`. Loop's thread only.
+/// Values that the proxy puts on one upstream's requests. Each array has one per `inject` entry. Loop's thread only.
 final class InjectedValues {
     private let rules: InjectionRules
     /// Formats of the token on a request; `nil` for an entry without a token.
@@ -35,7 +35,7 @@ final class InjectedValues {
 
     func forgetToken() { tokenValues = [] }
 
-    /// Whether all values other than tokens are available.
+    /// Whether the values of these entries are available. Tokens are not checked.
     func hasFixed(_ entries: EntrySet) -> Bool {
         let wanted = entries.subtracting(rules.tokens)
         guard !wanted.isEmpty else { return true }

@@ -1,7 +1,7 @@
 import Configuration
 import HTTPMessage
 
-/// An upstream's rules for credentials and fields, prepared for convertingFaults and writing requests: `inject`, `on_existing`,
+/// An upstream's rules for credentials and fields, prepared for judging and writing requests: `inject`, `on_existing`,
 /// `require_placeholder`, `set_headers` and `remove_headers`. No I/O.
 final class InjectionRules: Sendable {
     enum Target: Sendable {
@@ -49,7 +49,7 @@ final class InjectionRules: Sendable {
     /// Names in `set_headers` and `remove_headers`, in lower case.
     private let editedNames: [[UInt8]]
     private let editedFields: FieldNames
-    private let ownFields: FieldNames
+    private let droppedWithAll: FieldNames
     private let provesPossession: Bool
     private let onExisting: UpstreamSettings.OnExisting
     /// Text of `require_placeholder`; `nil`: every request gets the credential.
@@ -76,16 +76,16 @@ final class InjectionRules: Sendable {
         setLines = settings.setHeaders.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
         editedNames = (settings.setHeaders.map(\.name) + settings.removeHeaders).map { Array($0.lowercased().utf8) }
         editedFields = FieldNames(editedNames)
-        ownFields = FieldNames(targets.flatMap(\.fields) + (provesPossession ? [Self.proof] : []) + editedNames)
+        droppedWithAll = FieldNames(targets.flatMap(\.fields) + (provesPossession ? [Self.proof] : []) + editedNames)
         onExisting = settings.onExisting
         placeholder = settings.placeholder.map { Placeholder($0) }
     }
 
     private static let proof = Array("dpop".utf8)
 
-    /// Returns the program's fields that are not sent: `entries` replace them, or the rules set or remove them.
+    /// Returns the names of fields that the program's request loses: in `entries`, `set_headers` and `remove_headers`.
     func dropped(_ entries: EntrySet) -> FieldNames {
-        if entries == all { return ownFields }
+        if entries == all { return droppedWithAll }
         if entries.isEmpty { return editedFields }
         let proof = provesPossession && !entries.isDisjoint(with: tokens) ? [Self.proof] : []
         let replaced = targets.indices.flatMap { entries.contains(index: $0) ? targets[$0].fields : [] }

@@ -30,7 +30,7 @@ struct Placeholder: Sendable {
         value.starts(with: Array("AWS4-HMAC-SHA256 Credential=".utf8) + text + [UInt8(ascii: "/")])
     }
 
-    /// The same for the access key of a signature in the query.
+    /// Whether the access key in `X-Amz-Credential`, percent-decoded, is the placeholder: `KEY/…`.
     func isSigner(inParameter value: Span<UInt8>) -> Bool {
         PercentEncoding.form.decodeBytes([UInt8](copying: value))?.starts(with: text + [UInt8(ascii: "/")]) ?? false
     }

@@ -15,7 +15,8 @@ enum QueryInjection {
         }
     }
 
-    /// Appends the target without the parameters that `isLeftOut` selects. All other bytes stay the same.
+    /// Appends the target without the parameters that `isLeftOut` selects. The result ends with `?` or `&`, so another
+    /// parameter can follow.
     static func append(
         _ target: Span<UInt8>, without isLeftOut: (Span<UInt8>) -> Bool, _ output: inout ByteBuffer
     ) {
@@ -49,7 +50,7 @@ enum QueryInjection {
         }
     }
 
-    /// Some servers also split at semicolons (HTML 4.01, B.2.2).
+    /// Calls `body` with each part between semicolons. Some servers split there, too (HTML 4.01, B.2.2).
     private static func forEachPart(_ parameter: Span<UInt8>, _ body: (Span<UInt8>) -> Void) {
         var start = 0
         for index in 0..<parameter.count + 1 where index == parameter.count || parameter[index] == UInt8(ascii: ";") {

@@ -33,7 +33,7 @@ enum SignedPayload {
         return signer.isStorage && isSecure ? .known(PayloadDigest.unsigned) : .read
     }
 
-    /// Returns the payload value that the program sent, if it can be signed or must be refused; else `nil`.
+    /// Returns the program's payload value, if it is a digest or a known constant; else `nil`.
     static func own(_ head: RequestHead, _ bytes: Span<UInt8>) -> [UInt8]? {
         let value = head.fields.value(ofOnly: { !$0.isHopByHop && bytes[$0.name].namesField(Self.field) })
         guard let found = value.map({ [UInt8](copying: bytes[$0]) }) else { return nil }

@@ -5,12 +5,12 @@ public import TLSServer
 public struct FailedHandshake: Sendable {
     /// `HOST:PORT` of the CONNECT, or address of the listener.
     public var target: String
-    /// User of the proxy, subject of a client certificate, user ID or address without port; empty at a listener.
+    /// User's name, certificate's subject, user ID, or address: the first that is known. Empty at a listener.
     public var caller = ""
     /// `User-Agent` of the CONNECT, printable.
     public var program: String?
     public var end: HandshakeEnd
-    /// Number of earlier failures that were not logged; `nil` inside CONNECT, where each is logged.
+    /// Number of earlier failures that were not logged; `nil` inside CONNECT: all are logged.
     public var others: Int?
 
     public init(target: String, end: HandshakeEnd) {
@@ -31,7 +31,7 @@ public struct FailedHandshake: Sendable {
         }
     }
 
-    /// Whether the program probably does not trust the certificate.
+    /// Whether a program inside CONNECT probably distrusts the proxy's certificate; `false` at a listener.
     public var isDistrust: Bool {
         switch end {
         case .alert, .ended, .reset, .silent: others == nil
@@ -39,7 +39,7 @@ public struct FailedHandshake: Sendable {
         }
     }
 
-    /// - Parameter trust: the program's name, and the variable for certificates that it trusts; `nil` if unknown.
+    /// - Parameter trust: the program's name, and its environment variable for trusted certificates; `nil` if unknown.
     public func advice(_ trust: (program: String, variable: String)? = nil) -> String {
         others == nil ? adviceInside(trust) : adviceAtListener
     }
@@ -67,7 +67,7 @@ public struct FailedHandshake: Sendable {
         case .alert, .ended, .reset, .silent:
             "\(trust?.program ?? "the program") may not trust the proxy: start it by heimdallr-proxy exec"
                 + (trust.map { ", which sets \($0.variable)" } ?? "")
-                + "; a program that trusts only certificates of its own needs intercept: false"
+                + "; a program that has a fixed list of trusted certificates needs intercept: false"
         }
     }
 }

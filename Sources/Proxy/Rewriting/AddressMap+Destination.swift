@@ -1,8 +1,8 @@
 import HTTPMessage
 
 extension AddressMap {
-    /// Whether every server reads a Destination (RFC 4918, section 10.3) as a path below the upstream's paths, or as an
-    /// address of another server.
+    /// Whether a Destination (RFC 4918, section 10.3) surely names another server, or a path that `paths` admit.
+    /// `false` if servers could read the value differently.
     /// - Parameters:
     ///   - paths: paths of the upstream's rule; empty for all paths.
     ///   - isRewritten: whether the value is rewritten to the upstream's own address before it is sent.
@@ -10,12 +10,12 @@ extension AddressMap {
         guard Self.isPlain(value) else { return false }
         let start: Int
         let end: Int
-        let isWhole: Bool
+        let includesPrefix: Bool
         switch target(of: value) {
         case .elsewhere: return true
         case .unclear: return false
-        case .asked(let path): (start, end, isWhole) = (path.lowerBound, path.upperBound, !isRewritten)
-        case .upstream(let path): (start, end, isWhole) = (path.lowerBound, path.upperBound, true)
+        case .programAddress(let path): (start, end, includesPrefix) = (path.lowerBound, path.upperBound, !isRewritten)
+        case .upstreamAddress(let path): (start, end, includesPrefix) = (path.lowerBound, path.upperBound, true)
         }
         // Some servers read a question mark as part of the path.
         var bytes: [UInt8] = []
@@ -24,7 +24,7 @@ extension AddressMap {
         }
         if PathRules.hasDotSegment(bytes.span) || PathRules.climbs(bytes.span) { return false }
         var path = value.extracting(start..<end)
-        if isWhole {
+        if includesPrefix {
             guard let length = PathRules.length(of: prefix, in: path) else { return false }
             path = path.extracting(length...)
         }

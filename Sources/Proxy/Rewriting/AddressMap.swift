@@ -6,12 +6,12 @@ import WireText
 /// 4918, section 10.3).
 ///
 /// A reference to the upstream's own authority, below the path of its `url`, is rewritten to the program's address.
-/// Other and ambiguous references pass unchanged: with user information, with an invalid authority, or with dot
-/// segments if the `url` has a path. Text after the authority is never decoded or encoded. Pure.
+/// Other references pass unchanged. So do ambiguous ones: with user information, an invalid authority, or dot segments
+/// if the `url` has a path. Text after the authority is never decoded or encoded. Pure.
 struct AddressMap {
     let asked: ProgramAddress
     let destination: Destination
-    /// Other names of the upstream: its configured host, and its Host field.
+    /// Other names of the upstream: its configured host, and the program's authority; a base URL's only if `keepsHost`.
     let aliases: [Authority]
     /// Path prefix of the `url`; empty, or with a `/` at its start and none at its end.
     let prefix: [UInt8]
@@ -21,7 +21,7 @@ struct AddressMap {
     /// Whether cookies are rewritten; `false` for hosts that the configuration does not name.
     let changesCookies: Bool
 
-    /// - Parameter host: the upstream's host; `nil` for a wildcard.
+    /// - Parameter host: the upstream's configured `host`; `nil` for a wildcard.
     init(
         asked: ProgramAddress, destination: Destination, host: Authority?, prefix: [UInt8] = [],
         keepsHost: Bool = false, changesCookies: Bool = true
@@ -89,7 +89,7 @@ struct AddressMap {
         return aliases.contains { $0.host == authority.host && Self.means($0.port, port) }
     }
 
-    /// Whether `own` stands for this port. No port, 80 and 443 each stand for both 80 and 443.
+    /// Whether the ports match. No port, 80 and 443 count as one port.
     private static func means(_ own: UInt16?, _ port: UInt16) -> Bool {
         switch own {
         case nil, 80, 443: port == 80 || port == 443
@@ -99,29 +99,29 @@ struct AddressMap {
 
     // MARK: Requests
 
-    /// Target of a reference in a request (Destination).
+    /// Meaning of a request's Destination field.
     enum Target {
         case elsewhere
         /// The reference is ambiguous, or may name the upstream by an unknown name.
         case unclear
-        /// The upstream, named by the program's address. The path is as the program knows it.
-        case asked(path: Range<Int>)
-        /// The upstream, named by its own different address. The path includes `prefix`.
-        case upstream(path: Range<Int>)
+        /// The upstream, by the program's address. The path lacks `prefix`.
+        case programAddress(path: Range<Int>)
+        /// The upstream, by its own, different address. The path includes `prefix`.
+        case upstreamAddress(path: Range<Int>)
     }
 
     func target(of value: Span<UInt8>) -> Target {
         guard let reference = Reference(value) else { return .unclear }
-        guard reference.hasAuthority else { return .asked(path: reference.path) }
+        guard reference.hasAuthority else { return .programAddress(path: reference.path) }
         guard let authority = reference.authority(in: value) else { return .unclear }
         let scheme = reference.scheme ?? asked.scheme
         if let own = asked.authority, own.host == authority.host,
             Self.means(own.port, authority.port(for: scheme))
                 || own.port(for: asked.scheme) == authority.port(for: scheme)
         {
-            return .asked(path: reference.path)
+            return .programAddress(path: reference.path)
         }
-        if isUpstream(scheme, authority) { return .upstream(path: reference.path) }
+        if isUpstream(scheme, authority) { return .upstreamAddress(path: reference.path) }
         return isAnother(authority.host) ? .elsewhere : .unclear
     }
 
@@ -131,7 +131,7 @@ struct AddressMap {
         if aliases.contains(where: { $0.host == host }) || Self.isOwnMachine(host) { return false }
         switch (host, destination.authority.host) {
         case (.name, _), (.ipv4, .ipv4), (.ipv6, .ipv6): return true
-        // A name may stand for any address, and a machine may have addresses of both kinds.
+        // The upstream's name may stand for this address, and a machine may have addresses of both kinds.
         default: return false
         }
     }
@@ -147,7 +147,7 @@ struct AddressMap {
 
     /// Writes a reference in a request as the upstream must see it.
     func append(destination value: Span<UInt8>, to output: inout ByteBuffer) {
-        guard case .asked(let path) = target(of: value), let reference = Reference(value) else {
+        guard case .programAddress(let path) = target(of: value), let reference = Reference(value) else {
             return output.append(value)
         }
         if reference.hasAuthority {
@@ -183,7 +183,7 @@ private struct Reference {
     /// Path up to the query or fragment; empty, or with a `/` at its start.
     let path: Range<Int>
 
-    /// Parses a reference; `nil` for other forms: a relative path, another scheme, an empty value.
+    /// Parses a reference; `nil` for other forms: a relative path, another scheme, an empty value, a `/\` at the start.
     init?(_ value: Span<UInt8>) {
         var index = 0
         if value.count >= 7, value.extracting(first: 7).equalsIgnoringCase(Self.http) {

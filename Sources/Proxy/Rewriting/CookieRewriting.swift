@@ -5,7 +5,7 @@ import WireText
 // Rewrites an upstream's cookies for a program that uses another address (RFC 6265, section 5.2).
 extension AddressMap {
     /// Writes a Set-Cookie value for the program's address: without `Secure` if the program uses http, without a
-    /// `Domain` that excludes this address, and with its form of `Path`. The cookie's name and value stay unchanged.
+    /// `Domain` that excludes this address, and with a `Path` without `prefix`. The cookie's name and value stay.
     func append(cookie value: Span<UInt8>, to output: inout ByteBuffer) {
         guard changesCookies else { return output.append(value) }
         let dropsSecure = asked.scheme == .http && Self.hasSecure(value)
@@ -18,7 +18,7 @@ extension AddressMap {
             start = end
             switch attribute.kind(in: value) {
             case .secure where dropsSecure: continue
-            // Without Secure, clients refuse both attributes (draft-ietf-httpbis-rfc6265bis, section 5.7; CHIPS).
+            // Clients refuse SameSite=None and Partitioned without Secure (draft-ietf-httpbis-rfc6265bis, 5.7; CHIPS).
             case .sameSite where dropsSecure && value.extracting(attribute.value).equalsIgnoringCase(Self.none):
                 continue
             case .partitioned where dropsSecure: continue
@@ -43,8 +43,8 @@ extension AddressMap {
         output.append(path.extracting(length...))
     }
 
-    /// Whether to keep a domain. It is dropped if it covers the upstream but not the program's address. A domain that
-    /// covers neither is the server's mistake and stays; the program refuses such a cookie.
+    /// Whether to keep a `Domain`. One that covers the upstream is dropped, unless it covers the authority of a request
+    /// to the proxy. One that covers neither is the server's mistake and stays.
     private func keeps(domain: Span<UInt8>) -> Bool {
         let bare = !domain.isEmpty && domain[0] == UInt8(ascii: ".") ? domain.extracting(1...) : domain
         guard !bare.isEmpty else { return true }

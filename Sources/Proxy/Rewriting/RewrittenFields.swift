@@ -11,9 +11,8 @@ enum RewrittenFields {
         answer.fields.contains { ofAnswers & $0.known.bit != 0 }
     }
 
-    /// Writes the line of such a field.
+    /// Writes the line of such a field. Drops Alt-Svc, which would make the program bypass the proxy (RFC 7838).
     static func append(_ field: Field, of bytes: Span<UInt8>, _ map: AddressMap, to output: inout ByteBuffer) {
-        // Alt-Svc would make the program bypass the proxy (RFC 7838).
         if field.known == .altSvc { return }
         output.append(bytes[field.name])
         output.append(": ")

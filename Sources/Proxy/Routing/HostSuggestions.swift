@@ -21,7 +21,7 @@ struct HostSuggestions: Sendable {
     private var candidates: [Candidate] = []
     /// Lengths of the candidates' names, which quickly rule out most candidates.
     private var lengths: [Int] = []
-    private static let maxSlips = 3
+    private static let maxDistance = 3
 
     init(_ upstreams: [UpstreamSettings]) {
         var indices: [HostPattern: Int] = [:]
@@ -51,11 +51,11 @@ struct HostSuggestions: Sendable {
         var best: (pattern: HostPattern, distance: Int)?
         var compared = 0
         for (index, length) in lengths.enumerated() {
-            guard min(abs(length - whole.count), abs(length - parent.count)) <= Self.maxSlips else { continue }
+            guard min(abs(length - whole.count), abs(length - parent.count)) <= Self.maxDistance else { continue }
             let candidate = candidates[index]
             if candidate.pattern.wildcard, !isName { continue }
             let name = candidate.pattern.wildcard ? parent : whole
-            let limit = min(min(Self.maxSlips, max(1, name.count / 5)), (best?.distance ?? .max) - 1)
+            let limit = min(min(Self.maxDistance, max(1, name.count / 5)), (best?.distance ?? .max) - 1)
             let distance: Int
             if name == candidate.name {
                 distance = 0

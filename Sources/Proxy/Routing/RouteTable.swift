@@ -4,9 +4,9 @@ import WireText
 
 /// Finds the upstream of a request. Built once from the configuration and then only read, on every loop.
 ///
-/// The most specific rule wins: exact host over wildcard, longer wildcard over shorter, port over none, longest path,
-/// methods over none, fields over none, callers over none. A request to a listed host that no rule covers is refused,
-/// not forwarded without a credential.
+/// The most specific rule wins. These properties decide in turn: exact host, longest wildcard, a port, longest path,
+/// methods, fields, callers. If no rule of a listed host covers a request, the proxy refuses it. It never forwards such
+/// a request without a credential.
 struct RouteTable: Sendable {
     enum Match: Sendable, Equatable {
         /// Index of the upstream in the configuration.
@@ -34,7 +34,7 @@ struct RouteTable: Sendable {
             }
         }
         fileprivate var rules: [Rule] = []
-        fileprivate var judgesPaths = false
+        fileprivate var hasPaths = false
         /// Whether TLS inside CONNECT to the host is intercepted.
         fileprivate(set) var intercepts = false
         /// The operator's certificate for this host; `nil` if the proxy makes a certificate.
@@ -105,7 +105,7 @@ extension RouteTable.Rules {
         rules += paths.map {
             Rule(upstream: index, path: $0, methods: methods, fields: fields, callers: callers)
         }
-        judgesPaths = judgesPaths || !upstream.paths.isEmpty
+        hasPaths = hasPaths || !upstream.paths.isEmpty
         intercepts = intercepts || upstream.intercepts
         serverCertificate = serverCertificate ?? upstream.serverCertificate
     }
@@ -123,17 +123,17 @@ extension RouteTable.Rules {
 
     fileprivate mutating func append(_ other: RouteTable.Rules) {
         rules += other.rules
-        judgesPaths = judgesPaths || other.judgesPaths
+        hasPaths = hasPaths || other.hasPaths
         intercepts = intercepts || other.intercepts
         serverCertificate = serverCertificate ?? other.serverCertificate
     }
 
-    /// Chooses by path (with or without its query), method, fields and caller. A `nil` caller matches every rule.
+    /// Chooses the upstream by path (with or without query), method, fields and caller. A `nil` caller fits every rule.
     func match(
         path: Span<UInt8>, _ head: RequestHead, _ bytes: Span<UInt8>, caller: Caller?
     ) -> RouteTable.Match {
         let method = bytes[head.method]
-        if judgesPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
+        if hasPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
         var isForOthers = false
         // Rules are read in place: a copy would cost six retains.
         for index in rules.indices
@@ -162,8 +162,8 @@ extension RouteTable.Rules {
         return isFound
     }
 
-    /// Returns the upstreams of certain callers, the most specific first, and the upstream of all other callers, if
-    /// there is one.
+    /// Returns the upstreams that only certain callers may use, most specific first, and the upstream of all other
+    /// callers; `nil` for none. Ignores `fields`.
     func choices(path: Span<UInt8>, method: Span<UInt8>) -> (some: [Int], others: Int?) {
         var some: [Int] = []
         for rule in rules where rule.covers(path, method) {
