@@ -70,7 +70,7 @@ struct ListenerChange: Sendable {
 }
 
 extension ProxyPlan.Listener {
-    /// Whether the entry of `after` keeps this listener. With port 0, both must be for the same upstream's host, or none.
+    /// Whether an entry of `after` keeps this listener. With port 0, both need the same upstream host, or none.
     fileprivate func isKept(
         at wanted: ListenAddress, _ index: Int?, _ before: Configuration, _ after: Configuration
     ) -> Bool {

@@ -33,7 +33,7 @@ struct ExchangeSpan: Sendable {
     // MARK: The exported span
 
     /// Follows OpenTelemetry's conventions for HTTP spans. A forwarded request is a `CLIENT` span, because the upstream
-    /// receives its ID. A request that the proxy answered itself is a `SERVER` span.
+    /// receives the span's ID. A request that the proxy answered itself is a `SERVER` span.
     var traceSpan: TraceSpan {
         let method = String(decoding: record.method, as: UTF8.self)
         let isKnown = Self.methods.contains(method)
@@ -57,7 +57,7 @@ struct ExchangeSpan: Sendable {
         return span
     }
 
-    /// Methods that become span names: RFC 9110, section 9.3, and RFC 5789. Any others would make the names unlimited.
+    /// Methods that become span names: RFC 9110, section 9.3, and RFC 5789. Other methods would make too many names.
     private static let methods: Set<String> = [
         "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
     ]
@@ -90,13 +90,13 @@ struct ExchangeSpan: Sendable {
         span.add("heimdallr.replayed", record.wasReplayed ? .flag(true) : nil)
     }
 
-    /// Returns the span's error. `nil` for a 4xx of a `SERVER` span, and if the client leaves within a good answer.
+    /// Returns the error; `nil` for success, a 4xx of a `SERVER` span, and a client that leaves during a good answer.
     private func errorType(_ kind: TraceSpan.Kind) -> String? {
         guard record.shownStatus > 0 else { return record.errorClass ?? "client_left" }
         if let status = record.grpcStatus, record.shownStatus == 200 {
             return status == 0 ? nil : record.errorClass ?? String(status)
         }
-        // An answer failed after its head.
+        // The answer was cut after its head. `errorClass` is `nil` if the client left.
         if record.status == 0, record.shownStatus < 400 { return record.errorClass }
         guard record.shownStatus >= (kind == .client ? 400 : 500) else { return nil }
         return record.errorClass ?? String(record.shownStatus)

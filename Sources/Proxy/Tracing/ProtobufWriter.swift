@@ -54,7 +54,7 @@ struct ProtobufWriter {
         content(field, inner.bytes)
     }
 
-    /// Writes `bytes`, the highest byte first.
+    /// Writes the numbers together as one `bytes` field, big-endian.
     mutating func identifier(_ field: Int, _ numbers: UInt64...) {
         content(field, numbers.flatMap(\.bigEndianBytes))
     }

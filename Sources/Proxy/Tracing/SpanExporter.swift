@@ -15,7 +15,7 @@ final class SpanExporter: Sendable {
         var waiting = WaitingSpans<PendingSpan>(mostElements: mostWaiting, mostBytes: mostBytes)
         var isEnding = false
         var nap: Task<Void, Never>?
-        /// The task waits for a whole batch.
+        /// Whether the task waits for a whole batch. Then a full batch ends `nap`.
         var isGathering = false
         var task: Task<Void, Never>?
     }
@@ -91,7 +91,7 @@ final class SpanExporter: Sendable {
                 await send(takeBatch(), &course)
             }
         }
-        while !course.isHeld, !Task.isCancelled, !isEmpty { await send(takeBatch(), &course) }
+        while !course.failedAtEnd, !Task.isCancelled, !isEmpty { await send(takeBatch(), &course) }
         let left = state.withLock { $0.waiting.take(atMost: .max).count }
         guard left > 0 else { return }
         counts.dropped(left, .stopped)
@@ -103,7 +103,7 @@ final class SpanExporter: Sendable {
     private var isEmpty: Bool { count == 0 }
     private func takeBatch() -> [PendingSpan] { state.withLock { $0.waiting.take(atMost: Self.batch) } }
 
-    /// Sleeps until `time` is over or the exporter ends.
+    /// Sleeps until `time` is over or the exporter ends. If `isGathering`, a full batch also ends the sleep.
     private func nap(for time: Duration, isGathering: Bool = false) async {
         let nap: Task<Void, Never>? = state.withLock { state in
             guard !state.isEnding, !isGathering || state.waiting.count < Self.batch else { return nil }
@@ -120,11 +120,11 @@ final class SpanExporter: Sendable {
     }
 
     private struct Course {
-        var patience = ExportRetry()
+        var retry = ExportRetry()
         /// Whether the present failure was logged.
         var isFailing = false
-        /// At the end: whether sending has failed, so that no further batch is sent.
-        var isHeld = false
+        /// Whether sending has failed since the exporter began to end. Then no further batch is sent.
+        var failedAtEnd = false
         var lastRejection: ContinuousClock.Instant?
     }
 
@@ -133,23 +133,23 @@ final class SpanExporter: Sendable {
         let body = TracesRequest.bytes(batch.map(\.traceSpan), of: resource, scope: scope)
         while true {
             let answer = await collector.send(body)
-            switch course.patience.ended(answer.outcome, random: .random(in: 0..<1)) {
+            switch course.retry.ended(answer.outcome, random: .random(in: 0..<1)) {
             case .done: return taken(batch.count, answer, &course)
             case .again(let pause):
                 failed(answer, &course)
                 await nap(for: pause)
-                // At the end, a batch gets one more attempt, unless the collector asked for a pause.
-                guard isEnding, course.isHeld || answer.outcome.asksForPatience || Task.isCancelled else {
-                    course.isHeld = isEnding
+                // At the end, one failed batch gets one more attempt, unless the collector asked for a pause.
+                guard isEnding, course.failedAtEnd || answer.outcome.asksForPatience || Task.isCancelled else {
+                    course.failedAtEnd = isEnding
                     continue
                 }
-                course.isHeld = true
+                course.failedAtEnd = true
                 return counts.dropped(batch.count, .stopped)
             case .drop(let pause):
                 failed(answer, &course)
                 counts.dropped(batch.count, answer.outcome.isTemporary ? .unreachable : .refused)
                 await nap(for: pause)
-                course.isHeld = isEnding
+                course.failedAtEnd = isEnding
                 return
             }
         }

@@ -1,4 +1,4 @@
-/// Decides at random which traces that begin here are recorded.
+/// Decides at random whether a trace that begins in this proxy is recorded.
 struct TraceSampler: Sendable, Equatable {
     /// Largest random number that is sampled; `nil` if no trace is sampled.
     private let last: UInt64?

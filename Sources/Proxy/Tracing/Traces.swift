@@ -7,7 +7,7 @@ import Synchronization
 
 /// Makes and exports spans of requests and token requests, as configured. Any thread.
 package final class Traces: Sendable {
-    /// Makes the collector of a configuration. Its requests run on the loop.
+    /// Makes the collector of a configuration. The collector's requests run on the loop.
     package typealias Connect = @Sendable (TracingSettings, _ trustAnchors: String?, EventLoop) -> Collector
 
     /// The tracing of one configuration.
@@ -22,12 +22,12 @@ package final class Traces: Sendable {
 
     private struct State {
         var plan = Plan.none
-        /// Separate loop of the exporters: a slow collector delays no request.
+        /// Separate loop of the exporters, so that a slow collector delays no request.
         var loop: EventLoop?
         /// Former configurations' exporters that still send spans.
         var leaving: [ObjectIdentifier: Task<Void, Never>] = [:]
-        var hasBeen = false
-        /// Recorded requests that wait for a token, by client, in their order.
+        var wasConfigured = false
+        /// Recorded requests that wait for a token, by client, in the order of their waits.
         var waiting: [String: [SpanContext]] = [:]
     }
 
@@ -36,7 +36,7 @@ package final class Traces: Sendable {
     private let notify: @Sendable (ExportNotice) -> Void
     private let counts = SpanCounts()
     private let state = Mutex(State())
-    /// Distinguishes this process from others of the same service.
+    /// Identifier that distinguishes this process from others of the same service.
     private let instance: String
 
     /// Limit of `waiting` for each client. Only the first request becomes the parent of a token request.
@@ -55,7 +55,7 @@ package final class Traces: Sendable {
     }
 
     /// Counters of spans; `nil` before tracing is configured for the first time.
-    package var report: SpanReport? { state.withLock { $0.hasBeen } ? counts.report : nil }
+    package var report: SpanReport? { state.withLock { $0.wasConfigured } ? counts.report : nil }
 
     // MARK: The configuration
 
@@ -83,12 +83,12 @@ package final class Traces: Sendable {
         return plan
     }
 
-    /// Begins to use the plan. The former exporter sends its remaining spans.
+    /// Begins to use the plan. A former exporter that the plan does not keep sends its remaining spans and ends.
     package func use(_ plan: Plan) {
         let former = state.withLock { state in
             let former = state.plan.exporter
             state.plan = plan
-            if plan.exporter != nil { state.hasBeen = true }
+            if plan.exporter != nil { state.wasConfigured = true }
             return former
         }
         guard let former, former !== plan.exporter else { return }

@@ -12,7 +12,7 @@ final class TunnelFlow {
     }
 
     static let piece = 64 * 1024
-    private static let share = 16
+    private static let piecesPerTurn = 16
 
     private let source: TunnelSide
     private let target: TunnelSide
@@ -20,7 +20,7 @@ final class TunnelFlow {
     private var waiting = ByteBuffer()
     /// Number of bytes from the source.
     private(set) var count: UInt64 = 0
-    private var told: UInt64 = 0
+    private var reported: UInt64 = 0
     /// Whether the source's end was passed on.
     private(set) var isDone = false
     var hasMoved = false
@@ -38,8 +38,8 @@ final class TunnelFlow {
     }
 
     func newBytes() -> UInt64 {
-        defer { told = count }
-        return count - told
+        defer { reported = count }
+        return count - reported
     }
 
     /// - Parameter scratch: empty buffer for bytes that are written at once.
@@ -59,7 +59,7 @@ final class TunnelFlow {
                 return .idle
             }
             guard source.canRead else { return .idle }
-            guard pieces < Self.share else { return .more }
+            guard pieces < Self.piecesPerTurn else { return .more }
             pieces += 1
             guard let read = source.read(into: &scratch, limit: Self.piece) else { return .failed(source) }
             guard read > 0 else { continue }

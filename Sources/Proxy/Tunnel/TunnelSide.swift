@@ -5,7 +5,7 @@ final class TunnelSide {
     let stream: any ByteStream
     private(set) var canRead = true
     private var canWrite = true
-    /// Whether the peer's end was announced. Then the end follows a short read without another event.
+    /// Whether epoll reported the peer's end. Epoll reports the end only once, so a short read does not stop the reading.
     private var isEnding: Bool
     private(set) var hasEnded: Bool
 
@@ -23,7 +23,7 @@ final class TunnelSide {
     }
 
     /// Reads once.
-    /// - Returns: the number of bytes; `nil` when the connection has failed.
+    /// - Returns: the number of bytes, which may be 0; `nil` when the connection has failed.
     func read(into buffer: inout ByteBuffer, limit: Int) -> Int? {
         switch stream.read(into: &buffer, limit: limit) {
         case .bytes(let count):

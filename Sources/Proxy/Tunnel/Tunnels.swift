@@ -26,10 +26,9 @@ final class Tunnels {
         anyDialer = Dialer(options: options, loop: loop)
     }
 
-    /// - Parameters:
-    ///   - authority: admitted target.
-    ///   - redirected: `nil` for a CONNECT. Otherwise an authority that is not listed is not dialled, but the address
-    ///     that the program dialled. Returns `nil` if this address is unknown.
+    /// Returns the dialer and the address to dial for an admitted target; `nil` if the address is unknown.
+    /// - Parameter redirected: `nil` for a CONNECT. If a redirected connection names an unlisted authority, the address
+    ///   that the program dialled is dialled instead.
     func target(
         for authority: Authority, _ redirected: Redirected?
     ) -> (dialer: Dialer, host: String, port: UInt16)? {

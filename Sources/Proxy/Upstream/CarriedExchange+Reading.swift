@@ -8,14 +8,14 @@ extension CarriedExchange {
         /// All bytes were handled.
         case needsMore
         /// The delegate accepts no more bytes until `resumeBody`.
-        case rests
+        case paused
         case over(Over)
     }
 
     func read(_ carrier: Carrier, _ delegate: any UpstreamStreamDelegate) -> Over? {
         guard !flow.isBodyPaused, flow.end == nil else { return nil }
         var buffer = ByteBuffer()
-        // Exchanges share buffers. Each keeps a buffer only while it holds bytes.
+        // Exchanges share buffers. An exchange keeps a buffer only while the buffer holds bytes.
         if input.isEmpty { exchanges.lendReceived(&buffer) } else { swap(&buffer, &input) }
         let over = receive(&buffer, carrier, delegate)
         if over != nil { buffer.removeAll() }
@@ -23,7 +23,7 @@ extension CarriedExchange {
             exchanges.giveBackReceived(&buffer)
             return over
         }
-        // This exchange keeps the buffer of a large rest, because a copy would be expensive.
+        // If many bytes are left, this exchange keeps the buffer, because a copy would be expensive.
         swap(&buffer, &input)
         guard input.count <= Self.lowWater, input.capacity > Self.readLimit / 2 else { return nil }
         swap(&buffer, &input)
@@ -42,7 +42,7 @@ extension CarriedExchange {
             if hasBytes {
                 switch parse(&buffer, carrier, delegate) {
                 case .needsMore: break
-                case .rests: return nil
+                case .paused: return nil
                 case .over(let over): return over
                 }
             }
@@ -63,7 +63,7 @@ extension CarriedExchange {
         }
     }
 
-    /// Reads several TLS records of content together, to pass on larger pieces.
+    /// Reads once; over TLS, reads several records of content together, to pass on larger pieces.
     private func receive(into buffer: inout ByteBuffer, from carrier: Carrier) -> CarrierReceived {
         if let last = flow.last { return last }
         let first = carrier.receive(into: &buffer, limit: Self.readLimit)
@@ -123,7 +123,7 @@ extension CarriedExchange {
             flow.isBodyPaused = true
             buffer.consume(range.lowerBound + count)
             flow.held = range.count - count
-            return .rests
+            return .paused
         case .abort: return .over(Self.refused)
         }
     }
@@ -131,7 +131,7 @@ extension CarriedExchange {
     private static let refused = Over(.aborted, "the answer was refused")
 
     private func closed(_ isClean: Bool, _ delegate: any UpstreamStreamDelegate) -> Over? {
-        // The upstream of an upgraded connection ended its side cleanly, and the client still sends.
+        // The upstream of an upgraded connection ended its side cleanly, and not all of the client's bytes are sent.
         if machine.isSwitched, isClean, !flow.isUploadOver || !output.isEmpty {
             delegate.upstreamEndedItsSide()
             return nil
@@ -143,7 +143,7 @@ extension CarriedExchange {
         }
     }
 
-    /// Ends the exchange after a failure of the connection. A failure within the answer truncates it.
+    /// Returns the end after the connection failed. A complete answer and an upgraded connection end without an error.
     private func broken(_ error: TransportError) -> Over {
         if machine.isSwitched || machine.isWhole { return Over() }
         if machine.closed(isClean: false) == .unanswered { return Over(error) }

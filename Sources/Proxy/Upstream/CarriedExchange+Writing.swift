@@ -7,7 +7,7 @@ extension CarriedExchange {
     func write(_ carrier: Carrier, _ delegate: any UpstreamStreamDelegate) -> Over? {
         while !flow.cannotWrite {
             if machine.wantsUpload, !flow.isUploadPaused, output.count <= Self.lowWater {
-                // A client as fast as the upstream must leave time for other exchanges.
+                // If client and upstream are equally fast, this loop would delay other exchanges.
                 guard uploadShare.takesMore(turn: exchanges.loop.now, now: .current()) else {
                     goOnNextTurn()
                     return nil

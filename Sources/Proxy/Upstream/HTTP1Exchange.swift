@@ -50,7 +50,7 @@ struct HTTP1Exchange: ~Copyable {
         /// Number of bytes of the incomplete line that were searched for its end.
         var scanned = 0
         var sawBytes = false
-        /// Whether `head` holds the head of an interim answer, which was returned.
+        /// Whether `head` holds an interim head that was returned already. The next head replaces it.
         var isHeadOver = false
     }
 
@@ -192,7 +192,8 @@ struct HTTP1Exchange: ~Copyable {
             return
         }
         if head.status == 101, offersUpgrade { return reading = .switched }
-        // An upstream that sends an error does not want the rest, and without a 100 it does not want the body.
+        // An upstream that sends an error does not want the rest of the body. One that sends a final answer instead of
+        // the expected 100 does not want the body at all.
         if head.status >= 400 || expectsContinue { stopUpload() }
         switch head.framing {
         case .none: reading = .done

@@ -10,7 +10,7 @@ import Reports
 final class Upstream {
     let rules: UpstreamRules
     private let carriers: CarrierPool
-    /// HTTP/2 connections, which use carriers of this pool.
+    /// HTTP/2 connections, which are made by `carriers`.
     private let http2: HTTP2Pool
     private let exchanges: ExchangePool
     let client: Heimdallr?
@@ -55,7 +55,7 @@ final class Upstream {
     /// Whether no connection is busy, or a successor has taken the connections over.
     var isQuiet: Bool { hasSuccessor || carriers.isQuiet && http2.waiting == 0 }
 
-    /// Returns the number of connections that must end so that each waiting request with a present client gets one.
+    /// Returns the number of requests with a present client that wait until other requests end.
     func shortage(http2: Bool) -> Int { http2 ? self.http2.shortage : carriers.shortage }
 
     /// Adds the current connections, unless `counted` already contains their pool.

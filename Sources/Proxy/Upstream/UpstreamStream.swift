@@ -8,12 +8,12 @@ import Reactor
 /// The delegate must not call the stream during a call from the stream.
 protocol UpstreamStream: AnyObject {
     var isHTTP2: Bool { get }
-    /// Whether the request waits for a connection.
+    /// Whether the request waits until another request or connection ends.
     var isQueued: Bool { get }
-    /// Whether the end of the client's side of an upgraded connection can be passed on alone.
+    /// Whether the client's end of an upgraded connection can be passed on while the upstream still sends.
     var endsBySides: Bool { get }
     /// Ends the stream. The delegate gets no further call.
-    /// - Parameter code: reason for an HTTP/2 upstream.
+    /// - Parameter code: code of RST_STREAM. HTTP/1.1 ignores it.
     func cancel(_ code: HTTP2Code)
     /// Continues after `BodyTaking.partly`.
     /// - Returns: the end, if the stream ended. `upstreamEnded` is then not called.
@@ -72,6 +72,7 @@ enum HeadStep {
 /// Result of the token's check after the wait for a connection.
 enum LastLook {
     case unchanged
+    /// A newer token replaced the request's token.
     case changed
     case withhold
 }
@@ -93,8 +94,8 @@ enum BodyTaking: Equatable {
     case abort
 }
 
-/// Receives a stream's events on the loop's thread, and must not block. Ends the stream only by the value that a call
-/// returns.
+/// Receives a stream's events on the loop's thread, and must not block. During an event, it can end the stream only by
+/// the returned value.
 protocol UpstreamStreamDelegate: AnyObject {
     /// Called when the connection is ready and the request's head is about to be sent.
     /// - Parameter isReused: whether the connection has served earlier requests.

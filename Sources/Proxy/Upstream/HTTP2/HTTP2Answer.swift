@@ -11,12 +11,11 @@ struct HTTP2Answer: ~Copyable {
     private(set) var isHeadComplete = false
     private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
     private var interim = 0
-    private let isHead: Bool
+    private let requestWasHead: Bool
     private static let maxTrailers = 32
     private static let maxTrailerBytes = 8 << 10
 
-    /// - Parameter isHead: whether the request's method is HEAD.
-    init(isHead: Bool) { self.isHead = isHead }
+    init(requestWasHead: Bool) { self.requestWasHead = requestWasHead }
 
     @inline(__always) borrowing func withHead<Result>(_ read: (borrowing ResponseHead) -> Result) -> Result {
         read(head)
@@ -28,7 +27,7 @@ struct HTTP2Answer: ~Copyable {
     /// Reads the head of an interim or final answer.
     mutating func read(_ fields: borrowing HTTP2FieldList, _ block: HTTP2Block) throws(MessageError) {
         guard !block.isTooLarge else { throw MessageError(status: 502, detail: "The head is too large.") }
-        head.reset(requestWasHead: isHead)
+        head.reset(requestWasHead: requestWasHead)
         var line = ByteBuffer()
         var isFirst = true
         try fields.forEach(block.fields) { name, value throws(MessageError) in
@@ -44,7 +43,7 @@ struct HTTP2Answer: ~Copyable {
             _ = try head.append(line: line.bytes, allowHTTP2: true)
         }
         // END_STREAM says that no body follows. The parser of HTTP/1.1 needs Content-Length instead.
-        if block.endsStream, !isHead, head.status >= 200, head.status != 204, head.status != 304,
+        if block.endsStream, !requestWasHead, head.status >= 200, head.status != 204, head.status != 304,
             head.index(of: .contentLength) == nil
         {
             _ = try head.append(line: Self.noContent.span, allowHTTP2: true)

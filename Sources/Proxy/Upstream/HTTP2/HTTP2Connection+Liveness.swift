@@ -4,7 +4,7 @@ import Reactor
 
 /// Times that decide when a silent connection counts as dead.
 struct HTTP2Liveness {
-    /// Minimum age of a cancelled request without an answer that makes the connection doubtful.
+    /// Age from which a cancelled request without an answer makes the connection doubtful.
     var doubtAfter = Duration.seconds(1)
     /// Silence after which a connection with requests sends a PING. gRPC servers allow one PING in five minutes.
     var pingAfter = Duration.seconds(330)
@@ -18,8 +18,8 @@ struct HTTP2Liveness {
 
 // Detection of a server or network that disappeared without closing the connection.
 extension HTTP2Connection {
-    /// Whether a request may begin on this connection. After a long silence, sends a PING first, because the server may
-    /// process a request even if its answer is lost.
+    /// Whether a request may begin on this connection. After a long silence of an idle connection, sends a PING and
+    /// returns `false`: a request on a dead connection could not be repeated, as the server may have processed it.
     func isAlive(_ session: HTTP2Session) -> Bool {
         guard exchanges.isEmpty, loop.now >= marks.heard + origin.liveness.probeAfter else { return true }
         ask(session)

@@ -51,7 +51,7 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         }
     }
 
-    /// Moves frames from the session to `output`. Only a request's head, which holds credentials, sets `isSecret`.
+    /// Moves frames from the session to `output`. They count as secret if a request's head is among them.
     private func fill(_ session: HTTP2Session) {
         do throws(HTTP2Error) {
             try session.fill(&output, limit: Self.writeSize)
@@ -62,7 +62,7 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
     }
 
     /// Sends the session's last frames, such as GOAWAY, if the socket accepts them at once. Sends nothing if a request
-    /// head is among them: another connection will send it.
+    /// head is among them: another connection will send this head.
     func sendLastWords(_ carrier: Carrier) {
         guard let session, output.isEmpty, !exchanges.values.contains(where: { $0.isUnsent }) else { return }
         try? session.fill(&output, limit: Self.writeSize)

@@ -39,7 +39,7 @@ final class HTTP2Exchange: UpstreamStream {
     private var share = TurnShare()
     /// Content that the delegate has not taken. The stream's receive window limits the size of this buffer.
     private var held = ByteBuffer()
-    /// End of the answer, if it came while `held` had bytes. It is reported after them.
+    /// End of the answer, if it came while `held` had bytes. The delegate gets these bytes first.
     private var end: UpstreamEnd?
     /// Time at which the head was handed to the connection.
     private var opened = LoopTime(nanoseconds: 0)
@@ -51,7 +51,7 @@ final class HTTP2Exchange: UpstreamStream {
     init(_ request: UpstreamRequest, _ delegate: any UpstreamStreamDelegate) {
         self.request = request
         self.delegate = delegate
-        answer = HTTP2Answer(isHead: request.isHead)
+        answer = HTTP2Answer(requestWasHead: request.isHead)
         switch request.upload {
         case .length(let count) where count > 0: upload = .content(left: count)
         case .chunked: upload = .content(left: nil)
@@ -117,7 +117,7 @@ final class HTTP2Exchange: UpstreamStream {
     }
 
     /// Sends the head on a connection that has room.
-    /// - Throws: why nothing was sent. The caller then ends the exchange, by `end(with:)` or `tell`.
+    /// - Throws: error if nothing was sent. The caller then ends the exchange, by `end(with:)` or `tell`.
     func open(on connection: HTTP2Connection) throws(TransportError) {
         guard let delegate else { return }
         state = .none
@@ -215,11 +215,11 @@ final class HTTP2Exchange: UpstreamStream {
     var isUnsent: Bool { if case .open(let connection, _) = state { writes == connection.writes } else { false } }
 
     /// Moves pieces of the request's body to the stream.
-    /// - Returns: whether to call again when the stream has room.
+    /// - Returns: whether to call again, because the stream has no room or the turn's share is used up.
     func giveUpload(_ connection: HTTP2Connection, _ stream: Int32, turn: LoopTime) -> Bool {
         while let delegate, case .content(let left) = upload, !isUploadPaused, end == nil {
             guard connection.hasRoom(on: stream) else { return true }
-            // A client as fast as the upstream must leave time for other exchanges.
+            // If client and upstream are equally fast, this loop would delay other exchanges.
             guard share.takesMore(turn: turn, now: .current()) else {
                 connection.goOnNextTurn()
                 return true

@@ -139,7 +139,7 @@ final class HTTP2Origin {
         return waiting.firstIndex { $0.isWanted && fits($0) } ?? waiting.firstIndex { fits($0) }
     }
 
-    /// Ends requests that got no stream in time. A failed dial ends the requests that wait for it.
+    /// Ends requests that got no stream in time. While a connection is being dialled, requests wait for it.
     private func expire() {
         let isDialling = connections.contains { !$0.isReady && !$0.request.isQueued }
         while let first = waiting.first, first.deadline <= loop.now, !isDialling {
@@ -166,7 +166,7 @@ final class HTTP2Origin {
     func failed(_ connection: HTTP2Connection, _ error: TransportError) {
         connections.removeAll { $0 === connection }
         if error.kind == .connectionLimit {
-            // Requests that came later have later deadlines.
+            // The dial got no slot in time. Only requests past their own deadlines fail with it.
             expire()
             dialMore()
         } else if connections.allSatisfy({ $0.isReady }) {
@@ -209,6 +209,6 @@ final class HTTP2Origin {
 
     var isUnused: Bool { connections.isEmpty && waiting.isEmpty && !isBeginning }
 
-    /// Number of requests that wait for a stream. The carrier pool counts the dials in its queue.
+    /// Number of requests that wait for a stream, less the dials in the carrier pool's queue, which the pool counts.
     var waitingForStream: Int { max(0, waiting.count - connections.count { $0.request.isQueued }) }
 }

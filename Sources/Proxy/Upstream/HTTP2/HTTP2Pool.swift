@@ -37,8 +37,8 @@ final class HTTP2Pool {
         return origin.lacksHTTP2 ? nil : origin
     }
 
-    /// Adds an origin. If there are many, drops unused origins, which only remember that a server lacks HTTP/2. A
-    /// wildcard may have any number of hosts.
+    /// Adds an origin. If there are many, as with a wildcard, drops unused origins. These only remember that a server
+    /// lacks HTTP/2.
     private func add(_ key: Key) -> HTTP2Origin {
         if origins.count >= Self.maxOrigins { origins = origins.filter { !$0.value.isUnused } }
         let origin = HTTP2Origin(key, in: self)
