@@ -13,9 +13,9 @@ extension ProxyServer {
     /// Default mode of a Unix socket: only the proxy's user may connect.
     static let defaultMode: UInt16 = 0o600
 
-    /// Opens the listeners of an entry. A fitting passed socket is used; any other address is bound.
+    /// Opens a listener for each address of an entry: takes over a passed socket that fits, or binds the address.
     /// - Parameters:
-    ///   - name: name of a fitting passed socket, if no address matches.
+    ///   - name: name by which a passed socket is found if no address matches.
     ///   - passed: sockets not claimed yet.
     /// - Returns: one array for each resolved address, with one socket per loop.
     /// - Throws: `ListenError`, after closing all sockets.

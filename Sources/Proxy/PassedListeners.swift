@@ -9,7 +9,7 @@ extension Configuration {
             + upstreams.enumerated().compactMap { index, upstream in upstream.listen.map { ($0, index) } }
     }
 
-    /// Name of a passed socket for this listener, if no address matches.
+    /// Name by which a passed socket is found if no address matches.
     func passedName(upstream: Int?) -> String { upstream.map { "\(upstreams[$0].host.host)" } ?? "proxy" }
 
     public static let adminName = "admin"
@@ -43,7 +43,7 @@ extension Configuration {
         return faults
     }
 
-    /// Returns an error if the file's mode is unknown, or admits users that the configuration does not admit.
+    /// Returns an error if the file's mode admits, or may admit, users that the configuration does not admit.
     private static func fault(_ socket: PassedSocket, _ mode: UInt16?) -> String? {
         let allowed = mode ?? ProxyServer.defaultMode
         guard let actual = socket.mode else {

@@ -229,7 +229,7 @@ public final class ProxyServer: Sendable {
             new += made.compactMap(\.self)
             return made
         }
-        // A slower value delays no start. Requests that need this value are refused until it has been read.
+        // A value that takes longer does not delay the start. Until it is read, requests that need it are refused.
         await waitBriefly(atMost: .seconds(1)) { [new] in
             await withDiscardingTaskGroup { group in
                 for value in new { group.addTask { await value.start() } }

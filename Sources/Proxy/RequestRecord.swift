@@ -45,7 +45,7 @@ public struct RequestRecord: Sendable {
     /// HTTP version of the program's request.
     public var version = HTTPVersion.http11
     /// Proxy Error Type (RFC 9209, section 2.3) of the proxy's own answer or of a cut answer. `nil` if the upstream's
-    /// answer passed, or the client left.
+    /// answer passed, or the client is the cause.
     public var errorClass: String?
     public var upstream: String?
     /// Index of the rule in the configuration's `upstreams`.

@@ -21,7 +21,7 @@ struct ContainerCredentials: Sendable {
         self.client = client
     }
 
-    /// Seconds from the next fetch to the end of the credentials; if they end too soon for this, half of their time.
+    /// Seconds between the next fetch and the end of the credentials, unless they live less than twice as long.
     private static let margin = 300
     /// Longest time between two fetches, in seconds.
     private static let longest = 3600

@@ -109,7 +109,7 @@ extension CredentialSources {
         }
     }
 
-    /// Reads a secret, and checks it by `rule`. Returns an empty secret without a provider.
+    /// Reads a secret, and checks it by `rule`. Returns an empty secret if `provider` is `nil`.
     /// - Throws: the provider's error, or `SecretProviderError` for a value that must not be put on a request.
     private static func checked(
         _ provider: (any SecretProvider)?, _ rule: InjectedValue.Rule

@@ -2,7 +2,7 @@ import Configuration
 import Heimdallr
 import SigV4
 
-/// Values that the proxy puts on one upstream's requests. Each array has one per `inject` entry. Loop's thread only.
+/// Values for one upstream's requests. Each array has an element per entry of `inject`. Loop's thread only.
 final class InjectedValues {
     private let rules: InjectionRules
     /// Formats of the token on a request; `nil` for an entry without a token.

@@ -83,7 +83,7 @@ final class InjectionRules: Sendable {
 
     private static let proof = Array("dpop".utf8)
 
-    /// Returns the names of fields that the program's request loses: in `entries`, `set_headers` and `remove_headers`.
+    /// Returns the names of the program's fields that are not sent: in `entries`, `set_headers` or `remove_headers`.
     func dropped(_ entries: EntrySet) -> FieldNames {
         if entries == all { return droppedWithAll }
         if entries.isEmpty { return editedFields }

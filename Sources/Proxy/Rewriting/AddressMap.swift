@@ -11,7 +11,8 @@ import WireText
 struct AddressMap {
     let asked: ProgramAddress
     let destination: Destination
-    /// Other names of the upstream: its configured host, and the program's authority; a base URL's only if `keepsHost`.
+    /// Other names of the upstream: its configured host, and the program's authority. The authority of a base URL is no
+    /// such name, unless the upstream receives it (`keepsHost`).
     let aliases: [Authority]
     /// Path prefix of the `url`; empty, or with a `/` at its start and none at its end.
     let prefix: [UInt8]
@@ -104,9 +105,9 @@ struct AddressMap {
         case elsewhere
         /// The reference is ambiguous, or may name the upstream by an unknown name.
         case unclear
-        /// The upstream, by the program's address. The path lacks `prefix`.
+        /// The upstream, named by the program's address. The path lacks `prefix`.
         case programAddress(path: Range<Int>)
-        /// The upstream, by its own, different address. The path includes `prefix`.
+        /// The upstream, named by its own, different address. The path includes `prefix`.
         case upstreamAddress(path: Range<Int>)
     }
 

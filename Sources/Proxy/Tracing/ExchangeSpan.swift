@@ -57,7 +57,7 @@ struct ExchangeSpan: Sendable {
         return span
     }
 
-    /// Methods that become span names: RFC 9110, section 9.3, and RFC 5789. Other methods would make too many names.
+    /// Methods that become span names: RFC 9110, section 9.3, and RFC 5789. Others could make any number of names.
     private static let methods: Set<String> = [
         "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
     ]
@@ -96,7 +96,7 @@ struct ExchangeSpan: Sendable {
         if let status = record.grpcStatus, record.shownStatus == 200 {
             return status == 0 ? nil : record.errorClass ?? String(status)
         }
-        // The answer was cut after its head. `errorClass` is `nil` if the client left.
+        // The answer was cut after its head. `errorClass` is `nil` if the client is the cause.
         if record.status == 0, record.shownStatus < 400 { return record.errorClass }
         guard record.shownStatus >= (kind == .client ? 400 : 500) else { return nil }
         return record.errorClass ?? String(record.shownStatus)

@@ -19,7 +19,7 @@ struct HTTP2Liveness {
 // Detection of a server or network that disappeared without closing the connection.
 extension HTTP2Connection {
     /// Whether a request may begin on this connection. After a long silence of an idle connection, sends a PING and
-    /// returns `false`: a request on a dead connection could not be repeated, as the server may have processed it.
+    /// returns `false`: a request that gets no answer can't be repeated, because the server may have processed it.
     func isAlive(_ session: HTTP2Session) -> Bool {
         guard exchanges.isEmpty, loop.now >= marks.heard + origin.liveness.probeAfter else { return true }
         ask(session)

@@ -35,7 +35,7 @@ final class HTTP2Connection: CarrierOwner {
     static let share = 256 * 1024
     /// Size of writes, into which frames are gathered.
     static let writeSize = 32 * 1024
-    /// Limit of a body's piece. The next piece is read when at most a quarter of it waits for the server's window.
+    /// Limit of a body's piece. The next piece is read when at most a quarter of this limit waits for the window.
     static let uploadSize = 64 * 1024
 
     /// Must not be used after the connection is lost, because the origin may no longer exist.
