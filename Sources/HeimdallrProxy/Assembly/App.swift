@@ -34,7 +34,7 @@ struct App {
             users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
             material: { tls.material($0, extra: $1) }, interception: assembled.interception,
             certificate: { listeners.context($0) }, own: shared.registry.listeners, passed: manager.passed)
-        // Comes after the addresses are bound: a start that fails there must not replace another proxy's trust files.
+        // Comes after the binding, because a start that can't bind must not replace another proxy's trust files.
         await shared.interception.use(assembled.interception, configuration)
         let administration: Administration?
         do {
@@ -90,7 +90,7 @@ struct App {
             await running.stop()
             throw error
         }
-        manager.isReady(at: running.addresses)
+        manager.notifyReady(at: running.addresses)
         let watchdog = manager.watch { [server = running.server] in await server.pulse() }
         let settling = Task {
             try await Task.sleep(for: Self.settleTime)
@@ -99,7 +99,7 @@ struct App {
         let reloading = Task { for await _ in reloads { _ = await running.shared.reloadQueue.reload() } }
         // The stream keeps signals that came during the start.
         for await _ in stops { break }
-        manager.isStopping()
+        manager.notifyStopping()
         settling.cancel()
         reloading.cancel()
         let again = Task {

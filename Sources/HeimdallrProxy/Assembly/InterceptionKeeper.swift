@@ -97,7 +97,7 @@ final class InterceptionKeeper: Sendable {
     /// ID if the kernel chooses the port.
     private func folder(_ configuration: Configuration) throws -> String {
         let known = isForOneProgram ? nil : configuration.trustName
-        let (port, kind) = known ?? (0, TrustFolder.folderKind("\(getpid())"))
+        let (port, kind) = known ?? (0, TrustFolder.nameEnd("\(getpid())"))
         if let folder = TrustFiles.systemFolder(port: port, kind: kind) { return folder }
         return try AdminSocket.prepareDefault(
             port: port, kind: kind, runtimeDirectory: ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
@@ -143,7 +143,7 @@ extension Configuration {
     /// Parts of the name of the folder with the trust files; `nil` if no port is known before the start.
     fileprivate var trustName: (port: UInt16, kind: String)? {
         for case .tcp(let host, let port) in proxy.listen where port != 0 {
-            return (port, TrustFolder.folderKind(host.replacing(":", with: "-")))
+            return (port, TrustFolder.nameEnd(host.replacing(":", with: "-")))
         }
         return nil
     }

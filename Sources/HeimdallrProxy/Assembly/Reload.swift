@@ -26,9 +26,9 @@ final class ReloadQueue: Sendable {
             guard let running = state.running, !state.isClosed else { return nil }
             let task = Task { [last = state.last, manager = running.shared.app.manager] in
                 _ = await last?.value
-                manager.isReloading()
+                manager.notifyReloading()
                 let answer = await running.readAgain()
-                manager.isReady(at: running.addresses, isGood: answer.isGood)
+                manager.notifyReady(at: running.addresses, isGood: answer.isGood)
                 return answer
             }
             state.last = task

@@ -97,7 +97,7 @@ struct LoginCommand: ParsableCommand {
         let address = begun["verification_uri"]?.string ?? ""
         let code = begun["user_code"]?.string ?? ""
         Self.say("Open this address in any browser, and type in the code:\n\n    \(address)\n    \(code)\n")
-        if Terminal.showsErrors, let code = QRCode(begun["verification_uri_complete"]?.string ?? address) {
+        if Terminal.isStandardError, let code = QRCode(begun["verification_uri_complete"]?.string ?? address) {
             Self.say(code.terminalText)
         }
     }
@@ -114,7 +114,7 @@ struct LoginCommand: ParsableCommand {
     }
 
     private func askForPassword(_ path: String) throws -> JSONValue {
-        guard Terminal.givesInput else {
+        guard Terminal.isStandardInput else {
             throw Self.failure("Client \(client) needs a user name and a password: run this at a terminal.")
         }
         OutputDescriptor.standardError.write("User name for \(client): ")

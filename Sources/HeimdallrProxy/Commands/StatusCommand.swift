@@ -39,7 +39,7 @@ struct StatusCommand: ParsableCommand {
         Interruption.watch()
         _ = try options.ask("GET", "/status")
         let paths = try options.candidates()
-        if Terminal.showsOutput, !json { draw(paths) } else { write(paths) }
+        if Terminal.isStandardOutput, !json { draw(paths) } else { write(paths) }
     }
 
     private func draw(_ paths: [String]) {

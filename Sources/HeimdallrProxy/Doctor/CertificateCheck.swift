@@ -6,13 +6,13 @@ import WireText
 /// Describes the outcome of a TLS handshake.
 struct CertificateCheck {
     let facts: ConnectionProbe.Facts
-    /// The name that the certificate must have.
+    /// The name that the server's certificate must have.
     let host: String
-    let hasCertificate: Bool
+    let hasClientCertificate: Bool
     let peer: TLSFault.Peer
 
-    /// Seconds before a certificate's expiry from which a warning is shown.
-    private static let notice: Int64 = 14 * 86_400
+    /// A certificate that expires within this number of seconds causes a warning.
+    private static let warningTime: Int64 = 14 * 86_400
 
     var findings: [Finding] {
         let certificates = facts.certificates.isEmpty ? [] : (try? X509Certificate.all(pem: facts.certificates)) ?? []
@@ -21,11 +21,11 @@ struct CertificateCheck {
         var findings = [
             Finding.good("TLS", "\(facts.version ?? "TLS"), \(Self.described(first))", after: facts.securedAfter)
         ]
-        if first.notAfter - WallClock.now() < Self.notice {
+        if first.notAfter - WallClock.now() < Self.warningTime {
             let text = "the server's certificate ends on \(first.notAfter.day)"
             findings.append(.warning("TLS", text, "renew it at the server before that"))
         }
-        switch (hasCertificate, facts.asksForCertificate) {
+        switch (hasClientCertificate, facts.asksForCertificate) {
         case (false, false): break
         case (true, true): findings.append(.good("certificate", "the server requests our certificate, and accepts it"))
         case (false, true):

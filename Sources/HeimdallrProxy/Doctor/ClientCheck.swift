@@ -31,22 +31,22 @@ struct ClientCheck: Sendable {
         async let token = tokenFindings()
         let servers = servers(tap.document)
         var connections = await Checks.all(servers) { await check($0) }
-        let told = await token
+        let results = await token
         for (index, server) in servers.enumerated() where !connections[index].hasFailed {
-            if await wantsTLS(server) { connections[index].append(ConnectionCheck.wantsTLS) }
+            if await wantsTLS(server) { connections[index].append(ConnectionCheck.schemeFault) }
         }
         let failed = connections.flatMap(\.self).filter { $0.outcome == .failed }
-        let own = metadata(fault, hasToken: told.contains { $0.check == "token" && $0.outcome == .good }) + told
-        return zip(servers, connections).flatMap { $1.at($0.title) } + Self.withoutConsequences(own, of: failed)
+        let rest = metadata(fault, hasToken: results.contains { $0.check == "token" && $0.outcome == .good }) + results
+        return zip(servers, connections).flatMap { $1.at($0.title) } + Self.withoutConsequences(rest, of: failed)
     }
 
     /// Marks a failure as skipped if an earlier fault explains it, so that each fault is shown once.
     private static func withoutConsequences(_ findings: [Finding], of failed: [Finding]) -> [Finding] {
-        let isPlain = failed.contains { $0.isSame(as: ConnectionCheck.wantsTLS) }
+        let hasWrongScheme = failed.contains { $0.isSame(as: ConnectionCheck.schemeFault) }
         var hasCause = !failed.isEmpty
         return findings.map { finding in
             guard finding.outcome == .failed else { return finding }
-            if isPlain || hasCause && finding.isConsequence {
+            if hasWrongScheme || hasCause && finding.isConsequence {
                 return .skipped(finding.check, "skipped: see the failure above")
             }
             hasCause = true
@@ -89,11 +89,11 @@ struct ClientCheck: Sendable {
     }
 
     private func servers(_ document: JSONValue?) -> [Server] {
-        var own = settings.endpoints
-        if let api = settings.githubApp?.api { own.append(("token_endpoint", api)) }
+        var configured = settings.endpoints
+        if let api = settings.githubApp?.api { configured.append(("token_endpoint", api)) }
         let others = document.map(MetadataCheck.endpoints) ?? []
         var servers: [Server] = []
-        for (name, url) in own + others.filter({ other in !own.contains { $0.name == other.name } }) {
+        for (name, url) in configured + others.filter({ other in !configured.contains { $0.name == other.name } }) {
             let origin = CurlHTTPClient.split(url)?.0
             if let origin, let index = servers.firstIndex(where: { $0.origin == origin }) {
                 servers[index].names.append(name)
@@ -174,7 +174,7 @@ struct ClientCheck: Sendable {
             ? ": that would spend the refresh token, which may be valid only once" : nil
     }
 
-    /// Finds the token endpoint without a token request, and sends it a HEAD request to read its clock.
+    /// Sends the token endpoint a HEAD request to read the server's clock. Returns a finding only without an endpoint.
     private func endpointFindings() async -> [Finding] {
         let url: String?
         do throws(LoginError) { url = try await client.findEndpoints().last?.url } catch {

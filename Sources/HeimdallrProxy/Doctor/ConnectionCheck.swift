@@ -3,7 +3,7 @@ import Heimdallr
 import Reactor
 import WireText
 
-/// Checks the connection to one server: its name, its addresses, TCP and TLS. Sends only a handshake.
+/// Checks the connection to one server: its name, its addresses, TCP and TLS. Sends the server no request.
 struct ConnectionCheck: Sendable {
     /// Maximum time for a name look-up, and for a connection with its handshake.
     static let limit = Duration.seconds(5)
@@ -16,7 +16,7 @@ struct ConnectionCheck: Sendable {
     /// Addresses on which the proxy listens.
     let own: OwnListeners
 
-    /// Checks step by step, and stops after a step that fails at all addresses.
+    /// Checks step by step. Stops if a name has no address, or if no address accepts a connection.
     func findings() async -> [Finding] {
         let probe: ConnectionProbe
         do throws(TransportError) { probe = try ConnectionProbe(options, to: origin) } catch {
@@ -54,7 +54,7 @@ struct ConnectionCheck: Sendable {
         return findings
     }
 
-    static let wantsTLS = Finding.failed(
+    static let schemeFault = Finding.failed(
         "HTTP", "the port speaks TLS, and the address says http://", "write https:// in the address")
 
     /// Whether a port with an http:// address speaks TLS.
@@ -99,7 +99,7 @@ struct ConnectionCheck: Sendable {
         }
     }
 
-    /// Judges only whether an address is one of the proxy's listeners: configured hosts may have any other address.
+    /// Refuses only addresses of the proxy's own listeners, because configured hosts may have any other address.
     private func judge(_ addresses: [NumericAddress], _ host: DialledHost) -> Finding {
         var policy = AddressPolicy()
         policy.own = own
@@ -127,7 +127,7 @@ struct ConnectionCheck: Sendable {
     private func tls(_ facts: ConnectionProbe.Facts) -> [Finding] {
         let hasCertificate = options.certificateFile != nil
         let host = origin.serverName ?? origin.host
-        return CertificateCheck(facts: facts, host: host, hasCertificate: hasCertificate, peer: peer).findings
+        return CertificateCheck(facts: facts, host: host, hasClientCertificate: hasCertificate, peer: peer).findings
     }
 
     private func throughProxy(_ facts: ConnectionProbe.Facts) -> [Finding] {

@@ -7,7 +7,7 @@ import Reactor
 /// Checks everything that a proxy with this configuration depends on. The checks run concurrently.
 struct Doctor {
     let configuration: Configuration
-    /// Names of the clients and hosts of the upstreams to check. If empty, all are checked.
+    /// The clients to check, by name, and the upstreams to check, by host. If empty, all are checked.
     let names: [String]
     let asksForTokens: Bool
 
@@ -48,7 +48,7 @@ struct Doctor {
         return Diagnosis.joined(await Checks.all(checks, progress: { progress($0, checks.count) }) { await $0() })
     }
 
-    /// The upstreams to check. Of several rules with the same connection, only the first is included.
+    /// The upstreams to check: of several with the same `host`, `url`, `proxy` and `tls`, only the first.
     private var upstreams: [UpstreamSettings] {
         let wanted = configuration.upstreams.filter { names.isEmpty || names.contains($0.host.description) }
         return wanted.reduce(into: []) { found, next in
@@ -91,7 +91,7 @@ enum Checks {
         }
     }
 
-    /// Returns `nil` if the work takes longer than `limit`. The work then continues, and its result is dropped.
+    /// Returns the work's value, or `nil` after `limit`. The work then continues, and its value is dropped.
     static func value<Value: Sendable>(
         within limit: Duration, of work: @escaping @Sendable () async -> Value
     ) async -> Value? {

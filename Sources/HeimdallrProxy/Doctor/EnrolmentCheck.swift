@@ -22,7 +22,7 @@ struct EnrolmentCheck: Sendable {
         }
     }
 
-    /// Sends the API a request without a token, and judges its challenge.
+    /// Sends the API a request without a token, and gives the client the challenge of the API's answer.
     private func refusal() async -> Finding {
         let request = HeimdallrHTTPRequest(url: auto.resource, timeout: ConnectionCheck.limit, maxBodyBytes: 1 << 20)
         let response: HeimdallrHTTPResponse

@@ -6,14 +6,14 @@ import Heimdallr
 import Reactor
 import WireText
 
-/// Checks the secrets and the token store of the configuration.
+/// Checks the secrets, the token store and the interception of the configuration.
 struct FileCheck: Sendable {
     let configuration: Configuration
     let secrets: SecretCache
     /// The clients named on the command line, or all.
     let clients: [ClientSettings]
     let upstreams: [UpstreamSettings]
-    /// Whether to check also the files and secrets that belong to no client and no upstream.
+    /// Whether to check also the store, the interception, and the secrets that belong to no client and no upstream.
     let isWhole: Bool
     let loop: EventLoop
 
@@ -31,7 +31,7 @@ struct FileCheck: Sendable {
         return Diagnosis(kind: .configuration, name: "configuration", findings: findings)
     }
 
-    /// Each source of a secret once, with the name of its first use.
+    /// Each source of a secret once, with the name of the first client, upstream or key that uses the source.
     private var sources: [(name: String, source: SecretSource)] {
         let all =
             clients.flatMap { client in client.allSecrets.map { ("client \(client.name)", $0) } }

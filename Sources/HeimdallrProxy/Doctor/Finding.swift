@@ -24,7 +24,7 @@ struct Finding: Sendable {
     /// The remedy. Warnings and failures have one.
     var advice: String?
     var duration: Duration?
-    /// Whether another fault of the same servers would explain this failure.
+    /// Whether this failure may be the consequence of another fault at the same servers.
     var isConsequence = false
     /// Address of the checked server; `nil` if the check is not about a certain server.
     var address: String?
@@ -45,7 +45,7 @@ struct Finding: Sendable {
         Finding(check: check, outcome: .skipped, text: text)
     }
 
-    /// Whether both findings are equal, apart from their durations.
+    /// Whether both findings have the same check, outcome, text and address.
     func isSame(as other: Finding) -> Bool {
         check == other.check && outcome == other.outcome && text == other.text && address == other.address
     }
@@ -90,7 +90,7 @@ struct Diagnosis: Sendable {
     /// Findings about the same server are consecutive.
     var findings: [Finding]
 
-    /// Merges the diagnoses of upstreams with the same address and the same faults into one, with all their names.
+    /// Merges diagnoses of upstreams with the same findings, of which one has failed, into one with all their names.
     static func joined(_ all: [Diagnosis]) -> [Diagnosis] {
         all.reduce(into: []) { joined, diagnosis in
             let same = joined.firstIndex { $0.isSame(as: diagnosis) }

@@ -23,7 +23,7 @@ struct InterceptionCheck: Sendable {
         guard configuration.opensTLS else { return [] }
         var findings = await BlockingWork.run { operatorCertificates }
         guard !configuration.interceptedNames.isEmpty else { return findings }
-        if let store = configuration.interception?.store { findings.append(await kept(in: store)) }
+        if let store = configuration.interception?.store { findings.append(await storedRoots(store)) }
         let files = await BlockingWork.run { try? TrustFiles.written(for: configuration, ProcessEnvironment.all) }
         guard let files else {
             return findings + [
@@ -65,13 +65,13 @@ struct InterceptionCheck: Sendable {
         return .good(Self.check, "\(host) has the certificate in \(files.certFile)")
     }
 
-    private func kept(in store: InterceptionSettings.Store) async -> Finding {
+    private func storedRoots(_ store: InterceptionSettings.Store) async -> Finding {
         do {
             let text = try await StoreAssembly(configuration: configuration, secrets: secrets).secret(
                 store.key, "interception.key")
             let key = try TokenStoreKey(text).sealing
             return try await BlockingWork.run { [names = configuration.interceptedNames] in
-                try Self.kept(in: store.directory, key, names)
+                try Self.storedRoots(in: store.directory, key, names)
             }
         } catch {
             return .failed(
@@ -80,7 +80,7 @@ struct InterceptionCheck: Sendable {
         }
     }
 
-    private static func kept(
+    private static func storedRoots(
         in directory: String, _ key: SealingKey, _ names: InterceptedNames
     ) throws(CryptographyError) -> Finding {
         guard FileSystem.exists(directory) else {

@@ -6,7 +6,7 @@ struct MetadataCheck {
     let settings: ClientSettings
     /// `grant_type` of the client's token requests.
     let grant: String
-    /// Whether the server issued a token. Its lists of grants and methods then don't matter.
+    /// Whether the server issued a token. The server's lists of grants and methods then don't matter.
     let hasToken: Bool
     let document: JSONValue
 

@@ -3,7 +3,7 @@ import Heimdallr
 import Synchronization
 import WireText
 
-/// Collects the answers of a client's servers, without bodies except the metadata. Any thread.
+/// Collects the answers that an OAuth client gets. Keeps no body except that of the metadata. Any thread.
 final class Tap: Sendable {
     struct Answer: Sendable {
         var url: String

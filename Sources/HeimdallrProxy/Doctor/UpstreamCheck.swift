@@ -7,7 +7,7 @@ import Proxy
 import Reactor
 import WireText
 
-/// Checks one upstream: the connection, and whether the port speaks HTTP. Sends only a HEAD request without a token.
+/// Checks one upstream: the connection, HTTP and the clock. The only request is HEAD without a token.
 struct UpstreamCheck: Sendable {
     let settings: UpstreamSettings
     let options: PoolOptions
@@ -43,7 +43,7 @@ struct UpstreamCheck: Sendable {
         do throws(BufferedClient.Failure) {
             let answer = try await BufferedClient(options: options, loop: loop).send(request)
             let taken = begin.duration(to: .now)
-            if answer.status == 400, await connection.wantsTLS() { return [ConnectionCheck.wantsTLS] }
+            if answer.status == 400, await connection.wantsTLS() { return [ConnectionCheck.schemeFault] }
             func value(_ name: String) -> String? { answer.fields.first { $0.name.lowercased() == name }?.value }
             let text = "answers \(answer.status) to HEAD \(request.target), without a token"
             return [
@@ -52,7 +52,7 @@ struct UpstreamCheck: Sendable {
                     : .good("HTTP", text, after: taken),
                 .clock(date: value("date"), age: value("age"), now: (before + WallClock.now()) / 2),
             ]
-        } catch { return [await connection.wantsTLS() ? ConnectionCheck.wantsTLS : Self.failure(error)] }
+        } catch { return [await connection.wantsTLS() ? ConnectionCheck.schemeFault : Self.failure(error)] }
     }
 
     private static func failure(_ failure: BufferedClient.Failure) -> Finding {

@@ -15,7 +15,7 @@ final class AuditTrail: Sendable {
 
     init(logger: Logger) { self.logger = logger }
 
-    /// Returns the current stream if its settings are equal; otherwise a new stream for `install`. Blocks.
+    /// Returns the stream for `install`: the current one if its settings are equal, else a new one. Blocks.
     func prepare(_ settings: AuditSettings?) throws(AuditFault) -> AuditStream? {
         guard let settings else { return nil }
         if let current = stream.withLock({ $0 }), current.settings == settings { return current }
@@ -33,13 +33,13 @@ final class AuditTrail: Sendable {
         former.withLock { $0 = ($0 ?? AuditCounts()) + before.counts }
     }
 
-    /// Closes a prepared stream that will not be used.
+    /// Closes a prepared stream that will not be installed, unless it is the current stream.
     func discard(_ prepared: AuditStream?) {
         guard let prepared, stream.withLock({ $0 !== prepared }) else { return }
         prepared.close()
     }
 
-    /// Opens the file at its path again, because log rotation may have moved it. Blocks.
+    /// Opens the file at its path again, because log rotation may have moved it. Logs a failure. Blocks.
     func reopen() {
         do throws(AuditFault) { try stream.withLock({ $0 })?.reopen() } catch {
             logger.error(
@@ -54,7 +54,7 @@ final class AuditTrail: Sendable {
         return (now ?? AuditCounts()) + (former ?? AuditCounts())
     }
 
-    /// Writes the remaining lines. Blocks.
+    /// Writes the remaining lines and closes the stream. Blocks.
     func close() { stream.withLock { $0 }?.close() }
 }
 
@@ -88,12 +88,12 @@ final class AuditStream: Sendable {
     /// - Throws: `AuditFault`. The old file then stays in use.
     func reopen() throws(AuditFault) {
         guard let file else { return }
-        // Earlier lines belong to the former file.
+        // Lines from before the reopening belong in the old file.
         writer.flush()
         try file.reopen()
     }
 
-    /// Writes the remaining lines, within a short time limit. Blocks.
+    /// Writes the remaining lines, within a short time limit. Later lines are dropped. Blocks.
     func close() { writer.close() }
 
     private static func note(_ failure: SystemCallError?, _ path: String, _ logger: Logger) {
@@ -106,7 +106,7 @@ final class AuditStream: Sendable {
     }
 }
 
-/// One line of the audit stream: a JSON object (RFC 8259). The event loop that serves the request builds it.
+/// One line of the audit stream: a JSON object (RFC 8259). A request's event loop builds the request's line.
 enum AuditLine {
     static func bytes(_ record: RequestRecord) -> [UInt8] {
         var line = LogLine(audit: record.audit?.rawValue ?? "", record.startedAt + record.duration)

@@ -5,8 +5,8 @@ import Proxy
 import Reactor
 import Reports
 
-/// Log lines about tokens and failures: one line for each event, without secrets. All failures use the same field
-/// names: `reason`, `url`, `cause` (libcurl's message), `what_to_do`.
+/// Log lines about tokens and failures: one line for each event, without secrets. Lines about failures share the fields
+/// `reason`, `url`, `cause` (with libcurl's message) and `what_to_do`, as far as these are known.
 enum EventLog {
     static func write(_ failure: UpstreamFailure, to logger: Logger) {
         var fields: Logger.Metadata = [
@@ -28,7 +28,7 @@ enum EventLog {
         logger.warning("a program got no TLS from the proxy", metadata: fields)
     }
 
-    /// Logs each request to a token endpoint at debug level.
+    /// Logs one token request at debug level.
     static func write(_ report: TokenRequestReport, to logger: Logger) {
         logger.debug(
             "a token was requested",

@@ -1,13 +1,13 @@
 import Logging
 
-/// systemd's journal. If it reads standard error, each line begins with a priority: sd-daemon(3).
+/// systemd's journal. If the journal reads standard error, each line begins with a priority: sd-daemon(3).
 enum Journal {
-    /// Whether the journal reads standard error: `JOURNAL_STREAM` then names the same file (systemd.exec(5)).
-    static let readsErrors =
+    /// Whether the journal reads standard error: `JOURNAL_STREAM` names standard error's file (systemd.exec(5)).
+    static let readsStandardError =
         ProcessEnvironment.value(of: "JOURNAL_STREAM").map { $0 == OutputDescriptor.standardError.file } ?? false
 
     /// Returns the priority if the journal reads standard error; otherwise an empty string.
-    static func mark(_ level: Logger.Level) -> String { readsErrors ? priority(level) : "" }
+    static func mark(_ level: Logger.Level) -> String { readsStandardError ? priority(level) : "" }
 
     /// Returns the level of syslog(3) in angle brackets, such as `<3>` for an error.
     static func priority(_ level: Logger.Level) -> String {

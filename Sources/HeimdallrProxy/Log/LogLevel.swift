@@ -2,7 +2,7 @@ import Configuration
 import Logging
 import Synchronization
 
-/// The process's log level: the configured level, or a temporary level that `log-level` has set. Any thread.
+/// The process's log level: the configured level, or a temporary level from the command `log-level`. Any thread.
 ///
 /// All loggers of the process read this level, so a change applies to the next line.
 final class LogLevel: Sendable {
@@ -16,8 +16,8 @@ final class LogLevel: Sendable {
     }
 
     /// Default duration of a temporary level. A debug level without an end would fill the disk.
-    private static let time = Duration.seconds(10 * 60)
-    private static let times: ClosedRange<Duration> = .seconds(1) ... .seconds(24 * 60 * 60)
+    private static let defaultTime = Duration.seconds(10 * 60)
+    private static let permittedTimes: ClosedRange<Duration> = .seconds(1) ... .seconds(24 * 60 * 60)
 
     private struct State {
         var configured: LogSettings.Level
@@ -51,7 +51,7 @@ final class LogLevel: Sendable {
     func configure(_ level: LogSettings.Level) { update { $0.configured = level } }
 
     /// Sets a temporary level instead of any earlier one.
-    /// - Parameter ended: called with the new level when the time is over, unless another level was set.
+    /// - Parameter ended: called with the configured level when the time is over, unless another change came first.
     func set(_ change: Change, ended: @escaping @Sendable (LogSettings.Level) -> Void = { _ in }) {
         let end = ContinuousClock.now + change.time
         let timer = Task { [weak self] in
@@ -95,7 +95,7 @@ final class LogLevel: Sendable {
         }
     }
 
-    /// - Parameter time: in the configuration's notation: `10m`.
+    /// - Parameter time: duration of the level, as in the configuration: `10m`; `nil` chooses `defaultTime`.
     static func read(_ level: String, for time: String?) throws(Fault) -> Change {
         let word = level.lowercased()
         guard let known = LogSettings.Level(rawValue: word) else {
@@ -104,9 +104,9 @@ final class LogLevel: Sendable {
             let hint = meant.map { "; did you mean \"\($0)\"?" } ?? "."
             throw Fault(sentence: "there is no level \"\(level)\"\(hint) The levels: \(all.joined(separator: ", "))")
         }
-        guard let time else { return Change(level: known, time: Self.time) }
+        guard let time else { return Change(level: known, time: Self.defaultTime) }
         do throws(DurationText.Fault) {
-            return Change(level: known, time: try DurationText.read(time, times))
+            return Change(level: known, time: try DurationText.read(time, permittedTimes))
         } catch { throw Fault(sentence: "--for \(time): \(error.sentence)") }
     }
 
@@ -122,8 +122,8 @@ final class LogLevel: Sendable {
         if change.level != configured { fields["for"] = .stringConvertible(LogSeconds(roundingUp: change.time)) }
         func note() { logger.notice("the log's level was changed by log-level", metadata: fields) }
         // The notice is logged while the more verbose of the two levels is set, so that the log shows it.
-        let isLess = Logger.Level(change.level) > Logger.Level(current)
-        if isLess { note() }
+        let isQuieter = Logger.Level(change.level) > Logger.Level(current)
+        if isQuieter { note() }
         if change.level == configured {
             reset()
         } else {
@@ -131,7 +131,7 @@ final class LogLevel: Sendable {
                 logger.notice("the log's level is the configured level again", metadata: ["level": "\(level)"])
             }
         }
-        if !isLess { note() }
+        if !isQuieter { note() }
         return (true, "The log's level is \(sentence).\n")
     }
 }

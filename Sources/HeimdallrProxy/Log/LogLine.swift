@@ -4,9 +4,9 @@ import WireText
 
 /// One line of the log, for people or for programs.
 ///
-/// A text line is `2026-03-01T09:05:07.012Z info listening address=127.0.0.1:8080`. A value with a space, a quote or an
-/// unprintable character is quoted and escaped, so no value can begin another line or field. A JSON line (RFC 8259) has
-/// the members `time`, `level` and `message`, then the fields.
+/// A text line is `2026-03-01T09:05:07.012Z info listening address=127.0.0.1:8080`. A value is quoted and escaped if it
+/// is empty, or has a space, `=`, `"`, `\` or an unprintable character. So no value can begin another line or field.
+/// A JSON line (RFC 8259) has the members `time`, `level` and `message`, then the fields.
 ///
 /// At a terminal the level is coloured, and the time and the names of fields are dimmed. No value can add a colour.
 struct LogLine {
@@ -83,7 +83,7 @@ struct LogLine {
         bytes += (value ? "true" : "false").utf8
     }
 
-    /// Appends milliseconds with three decimal places.
+    /// Appends a field in milliseconds with three decimal places. Does nothing for `nil`.
     mutating func milliseconds(_ key: String, _ duration: Duration?) {
         guard let duration else { return }
         let microseconds = UInt64(clamping: duration.wholeNanoseconds / 1000)
@@ -128,7 +128,7 @@ struct LogLine {
         if format == .colored { bytes += sequence.utf8 }
     }
 
-    /// SGR sequences (ECMA-48, section 8.3.117), with colours that each terminal shows in its theme.
+    /// SGR sequences (ECMA-48, section 8.3.117). The terminal's theme defines their colours.
     private enum Color {
         static let off = "\u{1B}[0m"
         static let faint = "\u{1B}[2m"

@@ -12,7 +12,7 @@ struct LogSetUp {
     /// Installs the log for the whole process. Called once. Libraries log warnings and errors only, because their lower
     /// levels show internals.
     static func bootstrap(_ settings: LogSettings) -> LogSetUp {
-        let writer = LogWriter(format: format(settings.format), showsPriority: Journal.readsErrors)
+        let writer = LogWriter(format: format(settings.format), showsPriority: Journal.readsStandardError)
         let level = LogLevel(settings.level)
         LoggingSystem.bootstrap { label in
             LineLogHandler(writer: writer, level: level, lowest: label == Self.label ? .trace : .warning)
@@ -20,14 +20,14 @@ struct LogSetUp {
         return LogSetUp(writer: writer, logger: Logger(label: label), level: level)
     }
 
-    /// Returns a format with colours only at a terminal, and only without NO_COLOR (https://no-color.org).
+    /// Returns a format with colours only at a terminal, without NO_COLOR (https://no-color.org) and TERM=dumb.
     private static func format(_ format: LogSettings.Format) -> LogLine.Format {
         switch format {
         case .json: return .json
         case .text:
             let wantsNone = ProcessEnvironment.value(of: "NO_COLOR").map { !$0.isEmpty } ?? false
             let isDumb = ProcessEnvironment.value(of: "TERM") == "dumb"
-            return Terminal.showsErrors && !wantsNone && !isDumb ? .colored : .text
+            return Terminal.isStandardError && !wantsNone && !isDumb ? .colored : .text
         }
     }
 }

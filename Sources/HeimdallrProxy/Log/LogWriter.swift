@@ -4,7 +4,7 @@ import Logging
 import Reactor
 import Synchronization
 
-/// Writes finished lines to standard error on its own thread, so that no caller waits for a terminal, a pipe or a disk.
+/// Writes finished lines to an output on its own thread, so that no caller waits for a terminal, a pipe or a disk.
 ///
 /// Lines wait in a bounded buffer. When the buffer is full, lines are dropped and counted, and a later notice reports
 /// their number. The first line after a pause is written at once. Lines that follow within a short time are written
@@ -68,7 +68,7 @@ final class LogWriter: Sendable {
     /// Numbers of written and dropped lines since the start.
     var counts: AuditCounts { state.withLock { $0.counts } }
 
-    /// Blocks until all accepted lines are written, but for `limit` at most.
+    /// Blocks until all accepted lines are written or a write has failed, but for `limit` at most.
     func flush(limit: DispatchTimeInterval = .seconds(2)) {
         let flushed = state.withLock { state -> DispatchSemaphore? in
             guard !state.isIdle else { return nil }
@@ -107,18 +107,18 @@ final class LogWriter: Sendable {
             let rest = wrote ? batch[output.take(batch)...] : []
             let hasFailed = !rest.isEmpty
             // After a failed write, the notice in the batch is lost too. It does not count as a lost line.
-            let told = hasFailed ? dropped : 0
-            let lost = rest.count(where: { $0 == UInt8(ascii: "\n") }) - (told > 0 ? 1 : 0)
+            let unreported = hasFailed ? dropped : 0
+            let lost = rest.count(where: { $0 == UInt8(ascii: "\n") }) - (unreported > 0 ? 1 : 0)
             if batch.capacity > Self.keptCapacity { batch = [] } else { batch.removeAll(keepingCapacity: true) }
 
             let (isClosing, isIdle, flushes) = state.withLock { state in
                 if hasFailed {
-                    state.dropped += told + lost
+                    state.dropped += unreported + lost
                     state.counts.dropped += UInt64(max(0, lost))
                     state.counts.written -= UInt64(max(0, lost))
                 }
                 let isDone = state.pending.isEmpty && (state.dropped == 0 || hasFailed)
-                // The thread sleeps without a time limit only after a pause without a line.
+                // The thread sleeps without a time limit only if this round had no lines.
                 state.isIdle = isDone && !wrote
                 defer { if isDone { state.flushes = [] } }
                 return (state.isClosing, state.isIdle, isDone ? state.flushes : [])

@@ -11,11 +11,11 @@ protocol LineOutput: Sendable {
 
 extension OutputDescriptor: LineOutput {
     /// Lock that keeps the lines of several writers apart.
-    private static let turn = Mutex(())
+    private static let writing = Mutex(())
 
     /// Counts all bytes as written, even if the reader has gone.
     func take(_ bytes: [UInt8]) -> Int {
-        Self.turn.withLock { _ in _ = write(bytes) }
+        Self.writing.withLock { _ in _ = write(bytes) }
         return bytes.count
     }
 }
@@ -25,7 +25,7 @@ struct AuditFault: Error, CustomStringConvertible {
     enum Cause {
         /// open(2) failed with this `errno`, or the path is not a regular file.
         case call(Int32)
-        /// Another user can change the file. The value is the fault with its remedy.
+        /// Another user can change the file, or it has several names. The value is the fault with its remedy.
         case notOurs(String)
     }
 
@@ -64,8 +64,8 @@ final class AppendedFile: LineOutput {
 
     deinit { _ = Glibc.close(state.withLock { $0.descriptor }) }
 
-    /// Opens the file. Refuses symbolic links, files that may block, such as pipes and devices, and files that a user
-    /// other than root and the proxy's user owns or can change.
+    /// Opens the file. Refuses symbolic links, pipes and devices. Also refuses a file with several names, and a file
+    /// that a user other than root and the proxy's user owns or can change.
     private static func open(_ path: String, making: Int32 = O_CREAT) throws(AuditFault) -> Int32 {
         let flags = O_WRONLY | O_APPEND | making | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
         let descriptor = unsafe Glibc.open(path, flags, 0o600)
@@ -84,7 +84,7 @@ final class AppendedFile: LineOutput {
         return descriptor
     }
 
-    /// Checks whether the file can be opened, without creating or changing a file.
+    /// Checks whether the file can be opened or created, but creates and changes nothing.
     static func check(_ path: String) throws(AuditFault) {
         do throws(AuditFault) { _ = Glibc.close(try open(path, making: 0)) } catch {
             guard case .call(ENOENT) = error.cause else { throw error }

@@ -3,11 +3,11 @@ import Configuration
 /// The environment of a child program: this process's environment without the variables of the configuration. A program
 /// needs no secrets to use the proxy.
 enum ChildEnvironment {
-    /// Returns the variables to remove: secrets, variables in the configuration (`${NAME}`), and all `HEIMDALLR_…`.
+    /// Returns the variables to remove: secrets, all `HEIMDALLR_…`, and those that the configuration names (`${NAME}`).
     static func withheld(from environment: some Sequence<String>, _ configuration: Configuration) -> Set<String> {
         var names = configuration.variables.filter { !isPublic($0) }
         for case .environment(let name) in configuration.allSecrets { names.insert(name) }
-        // All of them, because a misspelled variable may hold a secret.
+        // All `HEIMDALLR_…`, because a variable with a misspelled name may hold a secret.
         names.formUnion(environment.filter { $0.hasPrefix("HEIMDALLR_") })
         return names
     }
@@ -17,7 +17,7 @@ enum ChildEnvironment {
         return environment.filter { !names.contains($0.key) }
     }
 
-    /// Whether programs need the variable to find files and users. `${HOME}` in the configuration does not remove HOME.
+    /// Whether most programs need the variable. `${HOME}` in the configuration does not remove HOME.
     private static func isPublic(_ name: String) -> Bool {
         publicNames.contains(name) || name.hasPrefix("LC_") || name.hasPrefix("XDG_")
     }

@@ -64,8 +64,8 @@ struct ChildProgram {
         }
     }
 
-    /// Starts a program in this process's group, so that the terminal treats both alike, with the standard descriptors
-    /// and the environment of this process.
+    /// Starts a program in this process's group, so that the terminal treats both alike. The program inherits this
+    /// process's environment, its standard descriptors and the state in `start`.
     /// - Parameters:
     ///   - arguments: the program, searched in `PATH`, then its arguments.
     ///   - setting: variables to add or replace in the environment. `removing` names variables to remove.
@@ -126,8 +126,8 @@ struct ChildProgram {
         return Ending(status: status)
     }
 
-    /// Does the same as `ending`, and reaps orphans in this process's group. The first process of a container becomes
-    /// the parent of such orphans. All other children are in other groups.
+    /// Does the same as `ending`, and reaps orphans in this process's group. Orphans become its children if it is the
+    /// first process of a container. The wait reaps no other child, because all others are in other groups.
     func endingAmongOrphans() -> Ending? {
         // The program may have left the group.
         if let ending = ending() { return ending }
@@ -139,7 +139,7 @@ struct ChildProgram {
         }
     }
 
-    /// Does the same as `ending`, but first kills the rest of the process group, whose number is then still in use.
+    /// Does the same as `ending`, but first kills the process group. Until the reaping, no other group has its number.
     func endingWithGroup() -> Ending? {
         var information = unsafe siginfo_t()
         guard unsafe waitid(P_PID, id_t(pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0,
@@ -228,7 +228,7 @@ struct ProcessLink: ~Copyable {
         return Array(chunk[..<count])
     }
 
-    /// Waits until the other end of this process's standard input is closed. poll(2).
+    /// Returns whether the other end of this process's standard input is closed. Waits for that. poll(2).
     static func inputEnds(within milliseconds: Int32) -> Bool {
         var interest = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&interest, 1, milliseconds) > 0
@@ -263,7 +263,7 @@ struct ProcessLink: ~Copyable {
         writeEnd = -1
     }
 
-    /// Waits for more output. poll(2).
+    /// Waits for more output, and adds it to the buffer. poll(2).
     mutating func read(waiting milliseconds: Int32) -> Progress {
         var interest = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
         guard unsafe poll(&interest, 1, milliseconds) > 0 else { return .nothing }

@@ -4,8 +4,8 @@ import Glibc
 /// A process of this executable between the proxy and a command that prints a secret.
 ///
 /// Linux makes the keeper the parent of each descendant of the command whose parent has ended. So the keeper can kill
-/// all descendants, also daemons and children in other sessions. It kills only its children, and only it reaps them, so
-/// the number of a child can't belong to another process by then.
+/// all descendants, also daemons and children in other sessions. The keeper kills only its own children. Nobody else
+/// reaps them, so the number of a child can't belong to another process when the keeper kills it.
 enum CommandKeeper {
     /// First argument of a keeper's process. No person would type it.
     static let name = "heimdallr-command-keeper"
@@ -51,7 +51,7 @@ enum CommandKeeper {
                 Array((ProcessArguments.all ?? []).dropFirst()), environment: ProcessEnvironment.all,
                 output: STDOUT_FILENO)
         } catch { report(.notStarted(error.number)) }
-        // Otherwise the output would not end when the command closes it.
+        // With this descriptor open, the output would not end when the command closes it.
         close(STDOUT_FILENO)
         while true {
             if let ending = program.endingWithGroup() { report(.ended(ending)) }

@@ -10,7 +10,7 @@ enum ErrorOutput {
 
     static func warning(_ text: String) { write(.warning, "warning: \(text)") }
 
-    /// Writes the text as whole lines.
+    /// Writes the text as whole lines, each with its priority if systemd's journal reads them.
     static func write(_ level: Logger.Level, _ text: String) {
         let shown = ForeignText.lines(text)
         let lines = (shown.hasSuffix("\n") ? shown.dropLast() : shown[...])

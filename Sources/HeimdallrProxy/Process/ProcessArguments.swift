@@ -6,7 +6,7 @@ enum ProcessArguments {
 
     /// The program's name, then its arguments; `nil` if they can't be found. proc_pid_cmdline(5).
     ///
-    /// Swift looks for them beside `environ`, which moves when a preloaded library calls setenv(3).
+    /// Swift alone may miss them: it looks beside `environ`, which moves when a preloaded library calls setenv(3).
     static let all: [String]? = {
         guard let bytes = try? FileSystem.read("/proc/self/cmdline", limit: limit), !bytes.isEmpty else {
             return CommandLine.arguments.isEmpty ? nil : CommandLine.arguments
@@ -14,7 +14,7 @@ enum ProcessArguments {
         return parse(bytes)
     }()
 
-    /// Each argument ends with a NUL byte.
+    /// Splits the arguments, each of which ends with a NUL byte.
     static func parse(_ bytes: [UInt8]) -> [String] {
         var parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
         if parts.last?.isEmpty == true { parts.removeLast() }

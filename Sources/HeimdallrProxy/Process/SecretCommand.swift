@@ -1,7 +1,7 @@
 import Glibc
 import Heimdallr
 
-/// A program that prints a secret: `{command: [program, argument, …]}`. Runs without a shell. Its output is never shown.
+/// A program that prints a secret: `{command: [program, argument, …]}`. It runs without a shell. No output is shown.
 struct SecretCommand: Sendable {
     /// The program, then its arguments.
     let words: [String]
@@ -93,7 +93,7 @@ private struct KeptCommand: ~Copyable {
         self.link = link
     }
 
-    /// Makes the keeper kill everything, and waits for the keeper's end for a second at most: the kernel may delay it.
+    /// Makes the keeper kill everything, and waits a second at most for the keeper's end, which the kernel may delay.
     deinit {
         link.endSending()
         for _ in 0..<500 {

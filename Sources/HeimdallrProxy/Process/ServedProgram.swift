@@ -11,7 +11,7 @@ final class ServedProgram: Sendable {
         case notStarted(SystemCallError)
     }
 
-    /// One element for the end of the program, and one for each SIGTERM and SIGINT after it.
+    /// One element when the program ends or can't start, and one for each SIGTERM and SIGINT after that.
     let stops: AsyncStream<Void>
     private let stopped: AsyncStream<Void>.Continuation
     private let state = Mutex(State.waiting)
@@ -49,10 +49,10 @@ final class ServedProgram: Sendable {
         reading.activate()
     }
 
-    /// Asks the program to end.
+    /// Acts as a received SIGTERM: the program gets it, or, after the program's end, `stops` gets an element.
     var terminate: @Sendable () -> Void { { [self] in note([(SIGTERM, false)]) } }
 
-    /// Returns the exit code as shells do: the program's code, or 128 plus the number of the signal that ended it.
+    /// Returns the program's exit code, 128 plus the signal that ended it, or `failure` while it has not ended.
     func exitCode() throws(SystemCallError) -> Int32 {
         switch state.withLock({ $0 }) {
         case .waiting, .running: ExitStatus.failure.rawValue

@@ -41,9 +41,9 @@ struct ServiceManager: Sendable {
     ) throws(ConfigurationError) {
         notify = environment["NOTIFY_SOCKET"].flatMap { NotifySocket($0) }
         watchdog = Self.watchdog(environment, process: process)
-        // An inherited environment was meant for another process.
+        // With another LISTEN_PID, the environment is inherited and the sockets were passed to that process.
         guard let count = environment[Self.socketsVariable], environment["LISTEN_PID"] == "\(process)" else { return }
-        // Int32 would accept a sign.
+        // Without this check, Int32 would accept a sign.
         guard count.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = Int32(count),
             (0...1024).contains(count)
         else {
@@ -66,7 +66,7 @@ struct ServiceManager: Sendable {
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
     }
 
-    /// Returns half of the manager's time limit. sd_watchdog_enabled(3).
+    /// Returns half of the manager's time limit; `nil` if this process has none. sd_watchdog_enabled(3).
     private static func watchdog(_ environment: [String: String], process: Int32) -> Duration? {
         if let other = environment["WATCHDOG_PID"], other != "\(process)" { return nil }
         guard let text = environment["WATCHDOG_USEC"], let microseconds = Int64(text), microseconds > 0 else {
@@ -77,21 +77,21 @@ struct ServiceManager: Sendable {
 
     // MARK: Notifications
 
-    /// Notifies the manager that the proxy accepts connections, or has read its configuration again.
-    func isReady(at addresses: [String], isGood: Bool = true) {
+    /// Notifies the manager that the proxy accepts connections, or of a reload's end: a success if `isGood`.
+    func notifyReady(at addresses: [String], isGood: Bool = true) {
         let status = "Listening on " + addresses.joined(separator: ", ")
         let complaint = isGood ? "" : "; the new configuration is invalid, the former one stays in use"
         notify?.send("READY=1\nSTATUS=\(status)\(complaint)")
     }
 
-    func isReloading() {
+    func notifyReloading() {
         let now = NotifySocket.monotonicMicroseconds
         notify?.send("RELOADING=1\nMONOTONIC_USEC=\(now)\nSTATUS=Reading the configuration again")
     }
 
-    func isStopping() { notify?.send("STOPPING=1\nSTATUS=Finishing requests in flight") }
+    func notifyStopping() { notify?.send("STOPPING=1\nSTATUS=Finishing requests in flight") }
 
-    /// Sends watchdog notifications while all event loops run.
+    /// Sends watchdog notifications while all event loops run; `nil` if the manager wants none.
     /// - Parameter pulse: returns after a turn of each event loop.
     func watch(_ pulse: @escaping @Sendable () async -> Void) -> Task<Void, Never>? {
         guard let notify, let watchdog else { return nil }

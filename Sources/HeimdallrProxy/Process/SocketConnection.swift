@@ -91,7 +91,7 @@ struct SocketConnection: ~Copyable {
     /// Ends our side of the connection: shutdown(2).
     borrowing func endSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Returns the user of the listening process at the time of listen(2): SO_PEERCRED of unix(7).
+    /// Returns the user of the listening process at the time of listen(2): SO_PEERCRED of unix(7). `nil` if unknown.
     borrowing func peer() -> UInt32? {
         var peer = heimdallr_peer()
         var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
@@ -103,7 +103,7 @@ struct SocketConnection: ~Copyable {
 
     borrowing func send(_ bytes: [UInt8]) -> Bool { OutputDescriptor(number: descriptor).write(bytes) }
 
-    /// Reads until the other side closes, or until more than `limit` bytes have arrived. recv(2).
+    /// Reads until the other side closes, or until at least `limit` bytes have arrived. recv(2).
     /// - Parameter time: maximum time of all reads, checked after each read.
     /// - Returns: `nil` after that time or after an error.
     borrowing func receiveAll(limit: Int, within time: Duration) -> [UInt8]? {

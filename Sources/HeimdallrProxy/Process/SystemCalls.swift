@@ -18,7 +18,7 @@ enum ProcessHygiene {
     /// programs that use select(2). getrlimit(2).
     static func raiseFileLimit() { setFileLimit { $0.rlim_max } }
 
-    /// Called before another program replaces this process, or inherits from it.
+    /// Restores the limit of the process's start before another program replaces this process or inherits its limits.
     static func restoreFileLimit() { setFileLimit { $0.rlim_cur } }
 
     private static func setFileLimit(_ choose: (rlimit) -> rlim_t) {
@@ -45,7 +45,7 @@ enum ProcessHygiene {
     /// Makes orphans among this process's descendants its children. PR_SET_CHILD_SUBREAPER of prctl(2).
     static func adoptOrphans() { control(36, 1) }
 
-    /// prctl is variadic, which Swift can't call; on Linux a fixed argument list is passed the same way.
+    /// Calls prctl by a fixed argument list, because Swift can't call variadic functions. Linux passes both alike.
     private static func control(_ option: Int32, _ value: UInt) {
         typealias Prctl = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
         guard let symbol = unsafe dlsym(nil, "prctl") else { return }
@@ -92,7 +92,7 @@ enum SignalPipe {
             && unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }
 
-    /// Writes the signal to the pipe from now on. A full pipe loses it, which does no harm. `si_code` of sigaction(2).
+    /// Makes the signal's handler write to the pipe. A full pipe loses signals without harm. `si_code` of sigaction(2).
     static func catchSignal(_ number: Int32) {
         var action = sigaction()
         unsafe action.__sigaction_handler.sa_sigaction = { number, information, _ in
@@ -106,7 +106,7 @@ enum SignalPipe {
         _ = unsafe sigaction(number, &action, nil)
     }
 
-    /// Returns the signals since the last call.
+    /// Returns up to 64 signals that were not returned yet.
     static func take() -> [(number: Int32, isFromKernel: Bool)] {
         var chunk = [UInt8](repeating: 0, count: 64)
         let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(readEnd, $0.baseAddress, $0.count) }
@@ -150,7 +150,7 @@ enum ProcessEnvironment {
     /// Called before the first thread starts.
     static func remove(_ name: String) { _ = unsafe unsetenv(name) }
 
-    /// Needs no lock, because no variable changes once there are threads.
+    /// Returns the variable's value. Needs no lock, because no variable changes once there are threads.
     static func value(of name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }
 }
 
@@ -177,7 +177,7 @@ struct OutputDescriptor: Sendable {
     @discardableResult
     func write(_ bytes: [UInt8]) -> Bool { put(bytes).failure == nil }
 
-    /// Blocks until all is written. write(2), poll(2).
+    /// Blocks until all bytes are written or a write fails. write(2), poll(2).
     /// - Returns: the number of bytes that were written before the first failure.
     func put(_ bytes: [UInt8]) -> (count: Int, failure: SystemCallError?) {
         var start = 0

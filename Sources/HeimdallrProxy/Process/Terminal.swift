@@ -5,17 +5,17 @@ import Synchronization
 
 /// The terminal of the person who runs a command.
 enum Terminal {
-    /// isatty(3).
-    static var showsErrors: Bool { isatty(STDERR_FILENO) == 1 }
-    static var showsOutput: Bool { isatty(STDOUT_FILENO) == 1 }
-    static var givesInput: Bool { isatty(STDIN_FILENO) == 1 }
+    /// Whether standard error is a terminal. isatty(3).
+    static var isStandardError: Bool { isatty(STDERR_FILENO) == 1 }
+    static var isStandardOutput: Bool { isatty(STDOUT_FILENO) == 1 }
+    static var isStandardInput: Bool { isatty(STDIN_FILENO) == 1 }
 
     /// Replaces the progress line on standard error, if that is a terminal.
     static func showProgress(_ text: String) {
-        if showsErrors { OutputDescriptor.standardError.write("\r\u{1B}[K\(text)") }
+        if isStandardError { OutputDescriptor.standardError.write("\r\u{1B}[K\(text)") }
     }
 
-    /// Reads one line of standard input without its line end; `nil` at the end of input, or after Ctrl-C.
+    /// Reads one line without its line end; `nil` at the end of input, after Ctrl-C, or if the line exceeds `limit`.
     static func readLine(limit: Int = 16 * 1024) -> String? {
         var line: [UInt8] = []
         while line.count <= limit {

@@ -7,7 +7,7 @@ import WireText
 /// The proxy calls `writeDefaults` at its start and whenever its roots change, `exec` calls `variables` for each program,
 /// and the proxy calls `remove` at its end. Several processes of one user may make these calls at the same time.
 ///
-/// Other users can read the certificates only if the user is root, because root's apt reads them as the user `_apt`.
+/// Other users can read the certificates only if root writes them, because root's apt reads them as the user `_apt`.
 struct TrustFiles: Sendable {
     /// A fault of the folder or the certificates, with the remedy.
     struct Fault: Error, Equatable, CustomStringConvertible {
@@ -34,7 +34,7 @@ struct TrustFiles: Sendable {
     init(
         roots pem: [UInt8], folder: String, systemBundle: String? = CertificateBundle.systemPath
     ) throws(Fault) {
-        // These characters have no special meaning in any of the files and variables.
+        // Permits only characters without a special meaning in the files and variables.
         let isPlain = folder.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "/._-+@~".utf8.contains($0) }
         guard folder.hasPrefix("/"), isPlain else {
             throw Fault(
@@ -90,7 +90,7 @@ struct TrustFiles: Sendable {
         }
         if !FileSystem.exists(path(Self.phpFolder)) { FileSystem.makeFolder(path(Self.phpFolder), mode: 0o700) }
         try write(Array("curl.cainfo=\"\(path(Self.bundle))\"\n".utf8), to: "\(Self.phpFolder)/heimdallr-proxy.ini")
-        // Written last: its presence shows that all files exist.
+        // This file comes last, because its presence shows that all files exist.
         try write(roots.pem, to: Self.addition, mode: Self.readable)
     }
 
@@ -125,13 +125,13 @@ struct TrustFiles: Sendable {
         case .settings(let file): return try settings(file, after: former ?? Self.defaultPath(of: file, environment))
         case .phpFolders: return "\(own):\(path(Self.phpFolder))"
         case .javaOptions:
-            // The options name a trust store, which can't be extended. The program rejects the proxy's certificates.
+            // If the options name a trust store, it can't be extended: the program rejects the proxy's certificates.
             guard !own.contains(Self.trustStoreOption) else { return nil }
             return (own.isEmpty ? "" : own + " ") + Self.trustStoreOption + path(Self.javaStore)
         }
     }
 
-    /// Returns the path of a bundle with our roots and the certificates of a former bundle.
+    /// Returns the path of a copy of the former bundle with our roots added. Without a former bundle: of `name`.
     private func bundle(after former: String?, else name: String) throws(Fault) -> String {
         guard let former, !former.hasPrefix("\(folder)/") else { return path(name) }
         var bundle = CertificateBundle()
@@ -149,7 +149,7 @@ struct TrustFiles: Sendable {
             text + Array("\n\(file.line(naming: bundle))".utf8), name: file.name, mode: Self.secret)
     }
 
-    /// Whether other users can read the folder's files. If the user `_apt` can't, apt rejects all servers.
+    /// Whether other users can enter the folder. If the user `_apt` can't, apt rejects all servers.
     private var isReachable: Bool {
         var path = folder
         while !path.isEmpty {
@@ -166,7 +166,7 @@ struct TrustFiles: Sendable {
         }.first(where: FileSystem.exists)
     }
 
-    /// Writes a file with the digest of its content in its name, so that equal files are written once.
+    /// Writes the bytes to a file named by their digest, if it does not exist yet. Returns the file's path.
     private func writeByContent(_ bytes: [UInt8], name: String, mode: UInt32) throws(Fault) -> String {
         let digest: [UInt8]
         do throws(CryptographyError) { digest = try Digest.sha256(bytes) } catch {

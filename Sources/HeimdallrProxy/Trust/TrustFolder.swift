@@ -9,11 +9,11 @@ struct TrustFolder: Sendable {
     private static let (prefix, suffix) = ("heimdallr-proxy-", ".trust")
     private static let attempts = 20
 
-    /// Returns the name of the folder, such as `heimdallr-proxy-8080.127.0.0.1.trust`.
-    static func folderKind(_ name: String) -> String { name + suffix }
+    /// Returns the end of the folder's name, such as `127.0.0.1.trust` of `heimdallr-proxy-8080.127.0.0.1.trust`.
+    static func nameEnd(_ address: String) -> String { address + suffix }
 
     init(roots: [UInt8], folder: String) throws(TrustFiles.Fault) {
-        // Until this process has locked the folder, another process may remove it as abandoned.
+        // Tries again, because another process may remove the folder as abandoned before this process locks it.
         var fault: TrustFiles.Fault?
         for _ in 0..<Self.attempts {
             let files: TrustFiles

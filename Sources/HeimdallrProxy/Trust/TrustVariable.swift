@@ -1,8 +1,8 @@
-/// An environment variable that names a program's trust anchors.
+/// An environment variable that names a program's trust anchors. The former file is the one that it named before.
 struct TrustVariable: Sendable {
     /// Kind of the variable's value.
     enum Target: Sendable {
-        /// A PEM file with our roots and those of the former file or system. For programs that trust only this file.
+        /// A PEM file with our roots and the former file's, else the system's. For programs that trust only this file.
         case bundle
         /// A PEM file with our roots and those of the former file. For programs that also trust their built-in roots.
         case addition
@@ -30,7 +30,7 @@ struct TrustVariable: Sendable {
 
     /// All variables. Some programs send no `User-Agent` with CONNECT, such as Java's HttpClient.
     static let all = [
-        // Also uv, truststore and PHP's streams.
+        // uv, truststore and PHP's streams read this variable, too.
         TrustVariable(
             "SSL_CERT_FILE", .bundle,
             for: "go-http-client", "ruby", "http-tiny", "python-urllib", "python-urllib3", "python-httpx", "aiohttp",
@@ -45,7 +45,7 @@ struct TrustVariable: Sendable {
         TrustVariable("CARGO_HTTP_CAINFO", .bundle, or: ["SSL_CERT_FILE"], for: "cargo"),
         TrustVariable("npm_config_cafile", .bundle, or: ["NPM_CONFIG_CAFILE"], for: "npm"),
         TrustVariable("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", .bundle, for: "grpc-httpcli"),
-        // Perl's LWP. HTTPS_CA_FILE would turn off its check of host names.
+        // Perl's LWP. With HTTPS_CA_FILE, LWP would not check host names.
         TrustVariable("PERL_LWP_SSL_CA_FILE", .bundle, or: ["HTTPS_CA_FILE"], for: "libwww-perl", "lwp-request"),
         TrustVariable("NODE_EXTRA_CA_CERTS", .addition, for: "node", "node.js", "undici", "bun"),
         TrustVariable("DENO_CERT", .addition, for: "deno"),
@@ -93,7 +93,7 @@ struct SettingsFile: Sendable, Equatable {
 
     func line(naming bundle: String) -> String { "\(key)\(opening)\(bundle)\(closing)\n" }
 
-    /// Returns the bundle that the text names. The last such line counts.
+    /// Returns the bundle that the text names: in the last line with `key`, if there are several.
     func bundle(in text: String) -> String? {
         var found: String?
         for line in text.split(whereSeparator: \.isNewline) {

@@ -18,7 +18,7 @@ struct TrustFolderTests {
     }
 
     private func trust(_ name: String) throws -> TrustFolder {
-        try TrustFolder(roots: roots, folder: directory.path(of: "heimdallr-proxy-\(TrustFolder.folderKind(name))"))
+        try TrustFolder(roots: roots, folder: directory.path(of: "heimdallr-proxy-\(TrustFolder.nameEnd(name))"))
     }
 
     private var names: Set<String> {
