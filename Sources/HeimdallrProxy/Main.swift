@@ -7,9 +7,9 @@ enum Main {
     static func main() async {
         if CommandKeeper.isThisProcess { CommandKeeper.run() }
         ProcessHygiene.apply()
-        // Before the first thread starts, because the environment has no lock.
+        // This changes the environment, which has no lock, so it comes before the first thread.
         _ = LibcurlGlobal.removedVariables
-        // If the command line can't be read, `check` would run as `serve`.
+        // Without this exit, an unreadable command line would run `serve` instead of any other command.
         guard let arguments = ProcessArguments.all else {
             ErrorOutput.error(
                 "the command line can't be read, because /proc is not mounted here: mount -t proc proc /proc")
@@ -27,7 +27,7 @@ enum Main {
                 } else if let command = command as? ExecCommand, command.serve {
                     try await command.runServed(StartState())
                 } else {
-                    // On the main thread: other threads block signals, and the program of `exec` would inherit that.
+                    // On the main thread, because `exec` passes the thread's signal mask on. Others block signals.
                     try command.run()
                 }
             }

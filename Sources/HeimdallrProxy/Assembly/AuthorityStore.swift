@@ -16,7 +16,7 @@ extension SigningIntermediate: Sealable {}
 struct AuthorityStore {
     private static let (certificates, intermediate, roots) = ("certificates", "intermediate", "roots.pem")
     private static let limit = 64 << 20
-    /// Lifetime of an authority: 397 days, in seconds. Few processes run for longer, and a reload renews it in time.
+    /// Lifetime of an authority: 397 days, in seconds. Few processes run longer. A reload replaces old authorities.
     private static let lifetime: Int64 = 397 * 86_400
 
     private let folder: PrivateDirectory
@@ -78,7 +78,7 @@ struct AuthorityStore {
         if let store = configuration.interception?.store { try PrivateDirectory.check(path: store.directory) }
     }
 
-    /// Whether the stored authorities are for these names.
+    /// Whether the stored authorities are for these names, and have at least a third of their lifetime left.
     func holds(_ names: InterceptedNames) throws(CryptographyError) -> Bool {
         let (issued, signing): (IssuedCertificates?, SigningIntermediate?)
         issued = names.hosts.isEmpty ? nil : try kept(Self.certificates)

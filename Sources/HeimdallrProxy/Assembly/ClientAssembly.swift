@@ -178,7 +178,7 @@ struct ClientAssembly {
             requestedTokenType: exchange?.requestedType.map { .init(rawValue: $0) })
     }
 
-    /// The configuration's checks ensure that a required source is present.
+    /// Returns the provider of a source. The configuration's checks ensure that a required source is present.
     private func provider(_ source: SecretSource?) -> any SecretProvider {
         source.map { secrets.secret($0) }
             ?? SecretClosureProvider { throw SecretProviderError("no secret is configured") }

@@ -2,8 +2,8 @@ import CurlTransport
 import Heimdallr
 import Synchronization
 
-/// The current clients by name, for clients that use another client's sign-in; and the process's listeners, to which no
-/// address in a document may lead. Any thread.
+/// The current clients by name, for clients that use another client's sign-in. Also the process's listeners: no address
+/// in a document that `client: auto` reads may lead to them. Any thread.
 final class ClientRegistry: Sendable {
     /// Listeners of the proxy and of the administration.
     let listeners = OwnListeners()

@@ -40,8 +40,8 @@ struct Hooks: Sendable {
         environment = ChildEnvironment.of(ProcessEnvironment.all, configuration)
     }
 
-    /// Runs both hooks and returns when they are done or have failed. The caller makes one call at a time for each
-    /// client.
+    /// Runs both hooks if the event concerns people. Returns when the hooks are done or have failed. The caller makes
+    /// one call at a time for each client.
     func tell(_ event: HeimdallrEvent, of client: Heimdallr) async {
         guard let notice = notice(event, client) else { return }
         let body = Array((notice.json.text(.compact) + "\n").utf8)
@@ -131,15 +131,15 @@ struct Hooks: Sendable {
     /// Waits for the command's end. Sends SIGTERM when its time is over, and SIGKILL a second later.
     private func end(of program: ChildProgram) async -> ChildProgram.Ending {
         let deadline = ContinuousClock.now + Self.commandTime
-        var toldAt: ContinuousClock.Instant?
+        var terminatedAt: ContinuousClock.Instant?
         while true {
             if let ending = program.ending() { return ending }
             let now = ContinuousClock.now
-            if let told = toldAt {
-                if now - told > .seconds(1) { program.kill(SIGKILL) }
+            if let terminatedAt {
+                if now - terminatedAt > .seconds(1) { program.kill(SIGKILL) }
             } else if now > deadline || Task.isCancelled {
                 program.kill(SIGTERM)
-                toldAt = now
+                terminatedAt = now
             }
             // Sleeps in a detached task, because a sleep in a cancelled task returns at once.
             await Task.detached { try? await Task.sleep(for: .milliseconds(50)) }.value

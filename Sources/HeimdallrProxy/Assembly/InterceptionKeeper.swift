@@ -29,7 +29,7 @@ final class InterceptionKeeper: Sendable {
         self.logger = logger
     }
 
-    /// Returns the authorities for a configuration: the current authorities if they have the same names.
+    /// Returns the authorities for a configuration: the current authorities if they fit, else stored or new ones.
     /// - Returns: `nil` if the configuration opens no TLS.
     func prepare(_ configuration: Configuration) async throws -> Interception? {
         guard configuration.opensTLS else { return nil }
@@ -55,8 +55,8 @@ final class InterceptionKeeper: Sendable {
         }
     }
 
-    /// Puts these authorities into use, and writes the trust files. If the files can't be written, the proxy still
-    /// serves requests, but `exec` has no files to name.
+    /// Puts these authorities into use, and writes the trust files. Without authorities, removes the files. If files
+    /// can't be written, the proxy still serves requests, but `exec` has no files to name.
     func use(_ interception: Interception?, _ configuration: Configuration) async {
         let (former, trust) = state.withLock { state in
             defer { (state.current, state.store) = (interception, configuration.interception?.store) }
@@ -115,7 +115,7 @@ final class InterceptionKeeper: Sendable {
 
 extension TrustFiles {
     /// Returns root's folder for trust files. apt reads them as the user `_apt`, who can't enter the runtime folder.
-    /// - Returns: `nil` for other users, and if root can't write to /run or other users can.
+    /// - Returns: `nil` if this user is not root, or if /run is writable for other users or not for root.
     fileprivate static func systemFolder(port: UInt16, kind: String) -> String? {
         let parent = "/run"
         guard ProcessIdentity.user == 0, let status = FileStatus(of: parent), status.owner == 0,

@@ -7,7 +7,7 @@ import Synchronization
 import TLSServer
 import WireText
 
-/// The operator's certificates for programs, of listeners and intercepted upstreams: the last good content of their files.
+/// The operator's certificates of listeners and intercepted upstreams: the last good content of each group of files.
 /// Any thread; reading blocks.
 final class ListenerCertificates: Sendable {
     /// Usable content of a listener's files.
@@ -46,7 +46,7 @@ final class ListenerCertificates: Sendable {
         }
     }
 
-    /// Removes the files that this configuration does not use.
+    /// Forgets the files that this configuration does not use.
     func keep(_ configuration: Configuration) {
         let wanted = configuration.allServerTLS
         readings.withLock { readings in readings = readings.filter { wanted.contains($0.key) } }
@@ -59,7 +59,7 @@ final class ListenerCertificates: Sendable {
 
     var ends: [CertificateEnd] { readings.withLock { $0.values.flatMap(\.ends) } }
 
-    /// Reads these files again if they have changed.
+    /// Reads each group of files with one of these paths again. After a fault, the last good content stays in use.
     func readAgain(_ paths: Set<String>) {
         for tls in readings.withLock({ Array($0.keys) }) where !paths.isDisjoint(with: tls.files) {
             do throws(UnusableFile) {

@@ -19,8 +19,8 @@ struct OriginHTTPClient: HeimdallrHTTPClient {
 }
 
 extension ClientAssembly {
-    /// Returns the HTTP client of `client: auto`. The API's address is configured. Addresses in its documents are not,
-    /// so they must be public or in `private_networks` (rule 9). No address may be in `listeners`: a request to a
+    /// Returns the HTTP client of `client: auto`. The API's address is configured. Addresses in documents are not, so
+    /// they must be public or in `private_networks` (rule 9). No address may be in `listeners`: a request to a
     /// listener would get other clients' tokens, or reach the admin port.
     static func enrolling(
         _ auto: AutoSettings, _ options: PoolOptions, anchors: String?, privateNetworks: [AddressBlock],
@@ -44,7 +44,7 @@ extension ClientAssembly {
 }
 
 extension Configuration {
-    /// Private networks that addresses in documents may belong to. The playground's server is on loopback.
+    /// Private networks to which addresses in documents may belong. The playground's servers add loopback.
     var discoveryNetworks: [AddressBlock] {
         let loopback = playground ? AddressBlock(.ipv4(0x7F00_0000), length: 8) : nil
         return proxy.privateNetworks + (loopback.map { [$0] } ?? [])

@@ -39,7 +39,7 @@ final class ReloadQueue: Sendable {
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Waits for the current reading, and refuses new ones.
+    /// Refuses new reloads, and waits for the current one.
     func close() async {
         let last = state.withLock { state in
             state.isClosed = true
@@ -139,19 +139,19 @@ extension RunningApp {
     /// Time for the former client to save the tokens it has received.
     private static let handOver = Duration.seconds(10)
 
-    /// - Parameter earlier: settings of the last client of that name.
+    /// Starts a client after `former`, clients of the same name. `earlier` has the settings of the last such client.
     private static func begin(
         _ client: RunningClient, after former: [RunningClient], _ earlier: ClientSettings?
     ) async {
         var unsaved: TokenRecord?
-        // A retired client has handed over its record, and may still hold an older copy.
         for former in former { await former.beginning.end() }
+        // Skips retired clients, because they have handed over their record, and may still hold an older copy.
         for former in former where !former.store.isRetired {
             let hasSameRecord = former.heimdallr.recordName == client.heimdallr.recordName
             if hasSameRecord, !former.settings.losesTokens(to: client.settings) {
                 client.heimdallr.takeOverCallers(of: former.heimdallr)
             }
-            // A request in flight may take its whole timeout, and again if its answer is lost.
+            // A token request may take its timeout twice, because it is repeated if its answer is lost.
             let record = await former.heimdallr.handOver(within: former.settings.timeout * 2 + handOver)
             // A record belongs to a server and an account. A client of another server or account keeps its own record.
             guard hasSameRecord else { continue }
@@ -167,7 +167,7 @@ extension RunningApp {
         client.heimdallr.start(inheriting: unsaved)
     }
 
-    /// Releases removed clients after the requests that still use their tokens.
+    /// Releases removed clients once the requests that use their tokens have ended.
     private func release(_ gone: [RunningClient], after formerEnded: Task<Void, Never>) async {
         await formerEnded.value
         await withDiscardingTaskGroup { group in

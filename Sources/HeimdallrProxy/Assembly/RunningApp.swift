@@ -41,7 +41,7 @@ final class RunningApp: Sendable {
     /// Maximum time to export the remaining spans at the end.
     private static let lastSpans = Duration.seconds(3)
 
-    /// Serves for `delay` while it reports not ready, lets requests finish for `drainTimeout`, then stops everything.
+    /// Reports not ready, serves for `delay`, lets requests finish for `drainTimeout`, and then stops everything.
     func stop(drainTimeout: Duration = .seconds(1), delay: Duration = .zero) async {
         let begin = ContinuousClock.now
         administration?.beginDraining()

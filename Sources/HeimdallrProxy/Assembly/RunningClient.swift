@@ -64,7 +64,7 @@ struct RunningClient: Sendable {
             })
     }
 
-    /// Whether this client also serves another configuration, without a change.
+    /// Whether this client can stay unchanged when `configuration`, with the client's settings `other`, comes into use.
     func isGood(for other: ClientSettings, _ configuration: Configuration) -> Bool {
         settings == other && trustAnchors == configuration.trustAnchorsFile
             && privateNetworks == Self.privateNetworks(other, configuration)
@@ -78,10 +78,10 @@ struct RunningClient: Sendable {
 extension ClientSettings {
     /// Whether an access token of these settings is not valid for `other`, because the server, account, scope or
     /// resource differs.
-    func losesTokens(to other: ClientSettings) -> Bool { ofTokens != other.ofTokens }
+    func losesTokens(to other: ClientSettings) -> Bool { tokenSettings != other.tokenSettings }
 
-    /// The settings that decide which token a client gets. A new secret does not end a person's sign-in.
-    fileprivate var ofTokens: ClientSettings {
+    /// The settings that decide which token a client gets. With a sign-in, these do not include the client's secret.
+    fileprivate var tokenSettings: ClientSettings {
         var settings = self
         let standard = ClientSettings(name: name)
         settings.timeout = standard.timeout

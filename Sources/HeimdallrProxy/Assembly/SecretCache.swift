@@ -79,7 +79,7 @@ final class SecretCache: Sendable {
         case .file(let path):
             let file = SecretFileProvider(path: path)
             counts.expect(.file(path))
-            return LiveSecret(.eachTime, read: { try await file.secret() }, told: teller(.file(path)))
+            return LiveSecret(.eachTime, read: { try await file.secret() }, told: recorder(.file(path)))
         case .environment(let name):
             return LiveSecret(
                 .eachTime,
@@ -93,11 +93,11 @@ final class SecretCache: Sendable {
             let command = SecretCommand(words: words, environment: environment.withLock { $0 })
             counts.expect(.command(words.first ?? ""))
             return LiveSecret(
-                .every(refresh), read: { try await command.secret() }, told: teller(.command(words.first ?? "")))
+                .every(refresh), read: { try await command.secret() }, told: recorder(.command(words.first ?? "")))
         }
     }
 
-    private func teller(_ thing: ReloadCounts.Thing) -> @Sendable (LiveSecret.Outcome) -> Void {
+    private func recorder(_ thing: ReloadCounts.Thing) -> @Sendable (LiveSecret.Outcome) -> Void {
         let isFirst = Atomic(true)
         let isCommand = if case .command = thing { true } else { false }
         return { [counts, logger] outcome in

@@ -5,7 +5,7 @@ import Heimdallr
 import Proxy
 import Reactor
 
-/// Finds faults of this machine that would prevent a start: of folders, files and addresses. Binds no address, creates
+/// Finds faults of folders, files and addresses that would prevent a start on this machine. Binds no address, creates
 /// no file and runs no command.
 struct StartCheck {
     let configuration: Configuration
@@ -21,7 +21,7 @@ struct StartCheck {
         var faults: Faults = ([], [])
         /// - Parameters:
         ///   - name: as in `KeyUses.opened`.
-        ///   - mayPass: whether the proxy may start nevertheless, because its unit has rights that this user lacks.
+        ///   - mayPass: whether a start may succeed: the proxy's unit may have more rights, or the fault may end.
         func note(_ error: any Error, _ name: String?, mayPass: Bool = false) {
             var problem = name.flatMap { configuration.keyUses.opened[$0] } ?? Problem(file: file, message: "")
             problem.message = "\(error)"

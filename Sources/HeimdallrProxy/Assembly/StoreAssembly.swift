@@ -70,7 +70,7 @@ struct StoreAssembly {
         var prepared = PostgresStoreSettings(
             connection: try await secret(settings.connection, "store.connection"), space: settings.space, keys: keys)
         prepared.trustAnchorsFile = configuration.trustAnchorsFile
-        // The lease covers two requests: a replica may repeat a request at once if its answer was lost.
+        // The lease covers two token requests: its holder may repeat one at once if the answer is lost.
         let timeout = configuration.clients.map(\.timeout).max() ?? .zero
         prepared.leaseTime = max(.seconds(30), timeout * 2 + .seconds(10))
         return try OAuthAccessTokenPostgresStore(prepared)
@@ -97,7 +97,7 @@ struct StoreAssembly {
     }
 }
 
-/// Logs once when a client's record becomes unreadable or unwritable, and once when it recovers.
+/// Logs once for each new reason why a client's record can't be read or written, and once after the recovery.
 private final class LoggedTokenStore: OAuthAccessTokenStore {
     private let store: any OAuthAccessTokenStore
     private let logger: Logger
@@ -127,7 +127,7 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
 
     func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
 
-    /// Called if the client has no record under its current record name.
+    /// Returns the client's other record names, and logs if there are any. Called if the current record is missing.
     func names(of client: String) async throws -> [String] {
         let names = try await store.names(of: client)
         if !names.isEmpty {

@@ -46,7 +46,7 @@ final class TLSFileCache: Sendable {
         }
     }
 
-    /// Removes the files that this configuration does not use.
+    /// Forgets the files that this configuration does not use.
     func keep(_ configuration: Configuration) {
         let wanted = Self.files(of: configuration)
         materials.withLock { materials in materials = materials.filter { wanted.contains($0.key) } }
@@ -70,7 +70,7 @@ final class TLSFileCache: Sendable {
 
     var files: Set<String> { Set(materials.withLock { $0.keys.flatMap(\.all) }) }
 
-    /// Reads these files again if they have changed.
+    /// Reads each group of files with one of these paths again. After a fault, the last good content stays in use.
     func readAgain(_ paths: Set<String>) {
         let touched = materials.withLock { $0.values.filter { !paths.isDisjoint(with: $0.files.all) } }
         var reading = Reading()

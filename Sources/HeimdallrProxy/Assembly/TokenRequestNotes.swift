@@ -72,7 +72,7 @@ enum FailureCause {
         case .tlsHandshake: "the TLS handshake failed"
         case .tlsCertificate: "the certificate is not trusted"
         case .tlsConfiguration: "a file for TLS can't be used"
-        case .proxy: "the next proxy refused"
+        case .proxy: "the next proxy refused, or its name can't be resolved"
         case .connectionLost: "the connection was closed before an answer"
         case .responseTruncated: "the answer was cut"
         case .responseMalformed: "the answer is not HTTP"

@@ -5,12 +5,12 @@ import WireText
 /// Example commands to copy: a request to each upstream.
 struct UpstreamExamples {
     private let configuration: Configuration
-    /// Addresses of `proxy.listen`, then of the upstreams' own listeners, as programs reach them: with `http://` or
-    /// `https://`, or `unix:`.
+    /// Addresses of `proxy.listen` as programs reach them: with `http://` or `https://`, or `unix:`.
     private let forward: [String]
+    /// Addresses of the upstreams' own listeners in the same form, by the upstream's index.
     private let own: [Int: String]
 
-    /// - Parameter addresses: the proxy's bound addresses in the same order, for ports chosen by the system.
+    /// - Parameter addresses: bound addresses in the order of `Configuration.listeners`, with the ports chosen for 0.
     init(_ configuration: Configuration, addresses: [String]) {
         self.configuration = configuration
         var forward: [String] = []

@@ -11,7 +11,7 @@ import Synchronization
 final class Watch: Sendable {
     private struct State {
         var hooks: Hooks?
-        var hooksOf: (settings: HooksSettings?, trustAnchors: String?)
+        var source: (settings: HooksSettings?, trustAnchors: String?)
         /// Tasks by client.
         var tasks: [ObjectIdentifier: [Task<Void, Never>]] = [:]
     }
@@ -21,7 +21,7 @@ final class Watch: Sendable {
     let untrusting = UntrustingPrograms()
     private let logger: Logger
     private let logWriter: LogWriter
-    private let state = Mutex(State(hooksOf: (nil, nil)))
+    private let state = Mutex(State(source: (nil, nil)))
 
     init(logger: Logger, logWriter: LogWriter) {
         self.logger = logger
@@ -69,14 +69,14 @@ final class Watch: Sendable {
         return observer
     }
 
-    /// Sets the hooks for the events from now on.
+    /// Sets the hooks for the events from now on. If their settings are unchanged, the current hooks stay.
     func setHooks(_ configuration: Configuration, on loop: EventLoop) {
         let (settings, anchors) = (configuration.hooks, configuration.trustAnchorsFile)
-        guard state.withLock({ $0.hooksOf.settings != settings || $0.hooksOf.trustAnchors != anchors }) else { return }
+        guard state.withLock({ $0.source.settings != settings || $0.source.trustAnchors != anchors }) else { return }
         let hooks = Hooks(configuration, on: loop, logger: logger) { [signIns] in signIns.hint(for: $0) }
         state.withLock { state in
             state.hooks = hooks
-            state.hooksOf = (settings, anchors)
+            state.source = (settings, anchors)
         }
     }
 
@@ -115,7 +115,7 @@ final class Watch: Sendable {
     }
 }
 
-/// Tells how a person signs a client in, for the log, the proxy's answers and hooks. `set` is called once the
+/// Returns hints for signing a client in, for the log, the proxy's answers and hooks. `set` is called once the
 /// administration listens. Any thread.
 final class SignInDirectory: Sendable {
     /// A weak reference, because the administration refers to the proxy, which refers to this object.

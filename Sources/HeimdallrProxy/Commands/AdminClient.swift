@@ -30,7 +30,7 @@ struct AdminOptions: ParsableArguments {
         if answer.reportsProblem, !exitZero { throw ExitStatus.problemReported.error }
     }
 
-    /// - Throws: `ExitStatus.failure`, if no running proxy answers.
+    /// - Throws: `ExitStatus.failure` if no running proxy of this user or root answers; `.badConfiguration`.
     func ask(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws -> AdminClient.Answer {
         let paths = try candidates()
         for path in paths {
@@ -56,7 +56,7 @@ struct AdminOptions: ParsableArguments {
             "no running proxy answers\(sockets); start one, or give --socket\(socket == nil ? former : "")")
     }
 
-    /// Does the same as `ask`, but also with a file that has become invalid: then it guesses the socket from the file.
+    /// Does the same as `ask`. If the file has become invalid, first asks at the sockets that the file seems to name.
     func askDespiteInvalidFile(_ method: String, _ target: String) throws -> AdminClient.Answer {
         guard socket == nil else { return try ask(method, target) }
         let (source, environment) = try options.choose()
@@ -64,7 +64,7 @@ struct AdminOptions: ParsableArguments {
             let paths = AdminGuess.sockets(file: file, environment: environment)
             if let answer = AdminClient.first(of: paths, method, target) { return answer }
         }
-        // Prints the faults of the file.
+        // For an invalid file, `ask` prints the file's faults.
         return try ask(method, target)
     }
 
@@ -173,7 +173,7 @@ struct AdminClient {
         return answer
     }
 
-    /// Refuses a peer that is neither our own user nor root, because passwords and tokens use this connection.
+    /// Returns a fault unless the peer is this user or root, because passwords and tokens use this connection.
     static func fault(ofPeer peer: UInt32?, asking user: UInt32) -> String? {
         guard let peer else { return "the system does not say who listens there" }
         guard peer != user, peer != 0 else { return nil }

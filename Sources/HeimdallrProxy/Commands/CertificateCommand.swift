@@ -16,7 +16,7 @@ struct CertificateCommand: AsyncParsableCommand {
             abstract: "Print the root certificates that programs have to trust, as PEM.",
             discussion: """
                 With interception.directory it prints the roots in the directory, and creates missing ones. Otherwise \
-                it prints the roots of the running proxy, valid until it ends. `heimdallr-proxy exec` needs no export.
+                it prints the running proxy's roots, which end with that proxy. `heimdallr-proxy exec` needs no export.
 
                   heimdallr-proxy ca export > /usr/local/share/ca-certificates/heimdallr-proxy.crt
                 """)

@@ -41,7 +41,7 @@ enum ConfigurationSource: Sendable, Equatable {
     /// Reads and checks the configuration. Prints its problems and warnings to standard error.
     /// - Parameters:
     ///   - passed: listening sockets that the process was started with.
-    ///   - logs: whether a proxy is about to start. The report then has the format of its log.
+    ///   - logs: whether a proxy is about to start. The report then has the format of the proxy's log.
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
     func load(environment: [String: String], passed: [PassedSocket] = [], logs: Bool = false) throws -> Configuration {
         var report = ConfigurationReport.plain
@@ -59,12 +59,12 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
-    /// Returns the faults that a start with this configuration would have on this machine.
+    /// Returns the faults of this machine that would prevent a start with this configuration, and warnings.
     func startFaults(_ configuration: Configuration, passed: [PassedSocket]) async -> StartCheck.Faults {
         await StartCheck(configuration: configuration, passed: passed, file: name).faults()
     }
 
-    /// Environment variables that would make libcurl write secrets to files.
+    /// Warnings about environment variables that would make libcurl write secrets to files.
     static var variableWarnings: [ConfigurationError.Problem] {
         LibcurlGlobal.removedVariables.map { name in
             .init(
@@ -131,7 +131,7 @@ enum AdminTokenRule {
         return fault(count)
     }
 
-    /// Returns a provider that also refuses a short token that comes from a command or changes after the start.
+    /// Returns a provider that checks the length at each use, because commands and changed files give later tokens.
     static func guarding(_ token: any SecretProvider) -> any SecretProvider {
         SecretClosureProvider {
             let secret = try await token.secret()

@@ -105,8 +105,8 @@ struct DemoCommand: AsyncParsableCommand {
 
     /// The status line, the fields that matter here, and the body; indented.
     static func shown(_ answer: AdminClient.Answer) -> String {
-        let telling = ["www-authenticate:", "proxy-status:", "content-type:"]
-        let fields = answer.head.dropFirst().filter { line in telling.contains { line.lowercased().hasPrefix($0) } }
+        let names = ["www-authenticate:", "proxy-status:", "content-type:"]
+        let fields = answer.head.dropFirst().filter { line in names.contains { line.lowercased().hasPrefix($0) } }
         let body = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
         let lines = answer.head[..<1] + fields + [""] + body
         return lines.map { $0.isEmpty ? "\n" : "     \(ForeignText.printable($0, most: 1000))\n" }.joined()

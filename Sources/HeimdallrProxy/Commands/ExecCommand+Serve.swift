@@ -48,19 +48,19 @@ extension ExecCommand {
 
 extension Configuration {
     /// Returns this configuration for a proxy of one program alone: with a free port, and with a quiet log.
-    /// - Parameter level: log level; `nil` chooses `warning`, or the configured level if it is higher.
+    /// - Parameter level: log level; `nil` chooses the configured level, but at least `warning`.
     fileprivate func forOneProgram(_ level: LogSettings.Level?) -> Configuration {
         var settings = self
-        let own = ListenAddress.tcp(host: "127.0.0.1", port: 0)
+        let listener = ListenAddress.tcp(host: "127.0.0.1", port: 0)
         // Rules for the listener that the program would use without --serve apply to the new listener.
         if let former = proxy.listen.first(where: { if case .tcp = $0 { true } else { false } }) {
             for index in upstreams.indices {
                 settings.upstreams[index].callers.listeners = upstreams[index].callers.listeners.map {
-                    $0 == former ? own : $0
+                    $0 == former ? listener : $0
                 }
             }
         }
-        settings.proxy.listen = [own]
+        settings.proxy.listen = [listener]
         settings.proxy.listenerTLS = [:]
         // No load balancer uses this proxy.
         settings.proxy.drainDelay = .zero

@@ -55,7 +55,7 @@ struct ExecCommand: ParsableCommand {
     var command: [String] = []
 
     func validate() throws {
-        // Unknown options in front of the program arrive here.
+        // The parser puts unknown options in front of the program into `command`.
         if let first = command.first, first == "--help" || first == "-h" || first == "-help" {
             throw CleanExit.helpRequest(self)
         }
@@ -98,7 +98,7 @@ struct ExecCommand: ParsableCommand {
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
             "NODE_USE_ENV_PROXY": "1",
         ]
-        // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set, so grpc_proxy stays unset.
+        // Without grpc_proxy, gRPC uses https_proxy or http_proxy. An empty grpc_proxy would make it bypass the proxy.
         // Without interception, a request for https gets no token, so https_proxy stays unset.
         guard settings.opensTLS else { return variables }
         variables["https_proxy"] = proxy
@@ -172,9 +172,9 @@ struct ExecCommand: ParsableCommand {
     }
 }
 
-/// Hosts to which a program connects without the proxy (`no_proxy`): this machine, and the proxy's listeners, which are
-/// base URLs. No standard defines `no_proxy`: all clients understand names and addresses, few understand ports and
-/// address blocks.
+/// Hosts to which a program connects without the proxy (`no_proxy`): this machine, and the proxy's listeners, because
+/// programs use these as base URLs. No standard defines `no_proxy`: all clients understand names and addresses, few
+/// understand ports and address blocks.
 struct NoProxyList {
     private(set) var entries: [String] = []
 
@@ -185,17 +185,17 @@ struct NoProxyList {
         for text in inherited {
             for entry in (text ?? "").split(whereSeparator: { $0 == "," || $0 == " " }) { add(String(entry)) }
         }
-        let wanted = Set(settings.upstreams.filter { !$0.host.wildcard }.map(\.host.host))
+        let upstreams = Set(settings.upstreams.filter { !$0.host.wildcard }.map(\.host.host))
         let loopback = ["localhost", "127.0.0.1", "[::1]"]
-        for text in loopback where !Self.isWanted(text, wanted) { add(Self.bare(text)) }
+        for text in loopback where !Self.isHost(text, of: upstreams) { add(Self.bare(text)) }
         // The block would include upstreams at loopback addresses.
-        if !wanted.contains(where: { if case .ipv4(let address) = $0 { address >> 24 == 127 } else { false } }) {
+        if !upstreams.contains(where: { if case .ipv4(let address) = $0 { address >> 24 == 127 } else { false } }) {
             add("127.0.0.0/8")
         }
         for case (.tcp(let host, let port), _) in settings.listeners
         where port != 0 && host != "0.0.0.0" && host != "::" {
             let text = host.contains(":") ? "[\(host)]" : host
-            add(Self.isWanted(text, wanted) ? "\(text):\(port)" : host)
+            add(Self.isHost(text, of: upstreams) ? "\(text):\(port)" : host)
         }
     }
 
@@ -207,8 +207,8 @@ struct NoProxyList {
         if !entries.contains(entry) { entries.append(entry) }
     }
 
-    private static func isWanted(_ host: String, _ wanted: Set<Authority.Host>) -> Bool {
-        (try? Authority(parsing: host)).map { wanted.contains($0.host) } ?? false
+    private static func isHost(_ host: String, of upstreams: Set<Authority.Host>) -> Bool {
+        (try? Authority(parsing: host)).map { upstreams.contains($0.host) } ?? false
     }
 
     private static func bare(_ host: String) -> String {

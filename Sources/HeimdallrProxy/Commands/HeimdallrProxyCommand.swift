@@ -34,7 +34,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
 
     static let _errorLabel = "error"
 
-    /// Refuses `help` of an unknown command, for which the parser shows the help of the whole program.
+    /// Refuses `help` with an unknown command. The parser itself would show the help of the whole program.
     static func checkHelp(_ words: [String]) throws(ValidationError) {
         guard words.first == "help" else { return }
         var commands = configuration.subcommands
@@ -61,7 +61,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
 }
 
 extension HeimdallrProxyCommand {
-    /// Names that other programs use for such commands.
+    /// Names of commands in other programs, each with our command for the same purpose.
     private static let otherNames = [
         "run": "serve", "start": "serve", "up": "serve", "daemon": "serve", "validate": "check", "verify": "check",
         "test": "check", "lint": "check", "conf": "check", "info": "status", "state": "status", "ps": "status",

@@ -11,15 +11,15 @@ struct KeyCheck {
     /// One sentence for each key or certificate that could be read.
     private(set) var findings: [ConfigurationError.Problem] = []
     private(set) var problems: [ConfigurationError.Problem] = []
-    /// Warnings of certificates that have expired or expire soon, and of short secrets.
+    /// Warnings about certificates (expired, expiring soon, not yet valid, for another host) and about short secrets.
     private(set) var warnings: [ConfigurationError.Problem] = []
 
     private let environment: [String: String]
     /// Seconds since 1970-01-01T00:00:00Z.
     private let now: Int64
 
-    /// Seconds before a certificate's expiry from which a warning is shown.
-    private static let notice: Int64 = 30 * 86_400
+    /// A certificate that expires within this number of seconds causes a warning.
+    private static let warningTime: Int64 = 30 * 86_400
     /// Maximum number of warnings for one file. A bundle may hold hundreds of certificates.
     private static let maxWarnings = 5
 
@@ -126,7 +126,7 @@ struct KeyCheck {
             let sentence: String
             if certificate.notAfter < now {
                 sentence = "\(name) expired on \(certificate.notAfter.day): replace it"
-            } else if certificate.notAfter - now < Self.notice {
+            } else if certificate.notAfter - now < Self.warningTime {
                 sentence = "\(name) expires on \(certificate.notAfter.day), within 30 days: prepare a new one"
             } else if certificate.notBefore > now {
                 sentence = "\(name) is not valid before \(certificate.notBefore.day): check this machine's clock"

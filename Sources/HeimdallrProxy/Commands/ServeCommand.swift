@@ -22,7 +22,7 @@ struct ServeCommand: AsyncParsableCommand {
     func run() async throws { try await Self.serve(options) }
 
     /// Reads the simplest command lines without the parser, which would take a quarter of the time to the first answer.
-    /// `nil` if the parser is needed.
+    /// Returns `nil` for all other command lines.
     static func plain(_ words: [String]) -> ConfigurationOptions? {
         let words = words.first == "serve" ? words.dropFirst() : words[...]
         var options = ConfigurationOptions()
@@ -71,7 +71,7 @@ struct ServeCommand: AsyncParsableCommand {
 }
 
 extension ExitStatus {
-    /// The exit code of a proxy that could not start.
+    /// The exit code of a proxy that could not start: `badConfiguration` only if the next start would fail, too.
     init(
         ofStart error: any Error, _ settings: Configuration, from source: ConfigurationSource,
         passed: [PassedSocket] = []
