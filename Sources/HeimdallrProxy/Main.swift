@@ -27,7 +27,7 @@ enum Main {
                 } else if let command = command as? ExecCommand, command.serve {
                     try await command.runServed(StartState())
                 } else {
-                    // On the main thread, because `exec` passes the thread's signal mask on. Others block signals.
+                    // On the main thread: `exec` passes on its thread's signal mask, and other threads block signals.
                     try command.run()
                 }
             }

@@ -376,7 +376,7 @@ struct DoctorTests {
         expect(gone, fails: "TCP", ["127.0.0.1:\(port) refuses connections"])
         let refusing = try RecordingOrigin { try $0.respond(403) }
         let closed = try await upstreamFault("url: \"https://api.example\", proxy: \"\(refusing.url)\"")
-        expect(closed, fails: "next proxy", ["it does not connect to api.example:443"])
+        expect(closed, fails: "next proxy", ["the next proxy does not connect to api.example:443"])
     }
 
     @Test func `names: only those are looked at; unknown ones are wrong usage, a bad file is 78`() async throws {

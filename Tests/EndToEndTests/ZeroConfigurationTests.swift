@@ -153,7 +153,7 @@ struct ZeroConfigurationTests {
         #expect(answer.text.contains("The token was accepted"))
         let doctor = try await RunningProxy.run(
             ["doctor", "auto.playground.test", "--config", Repository.root + "/config.yaml"])
-        #expect(doctor.output.contains("it asks for a token, and names its metadata"), "\(doctor.transcript)")
+        #expect(doctor.output.contains("the API asks for a token, and names its metadata"), "\(doctor.transcript)")
         #expect(doctor.output.contains("will be registered at the sign-in"), "\(doctor.transcript)")
     }
 

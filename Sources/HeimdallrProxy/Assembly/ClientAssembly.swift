@@ -186,7 +186,7 @@ struct ClientAssembly {
 
     /// Options of connections to the client's servers.
     var poolOptions: PoolOptions {
-        // As many connections as slots, so that a request with a slot never waits for a connection.
+        // The pool has as many connections as the client has slots, so a request with a slot never waits for one.
         var options = PoolOptions(
             connectTimeout: settings.timeout, maxConnections: TokenRequestLimits().client, settings.tls,
             anchors: configuration.trustAnchorsFile, material)

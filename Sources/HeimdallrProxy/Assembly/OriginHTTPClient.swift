@@ -44,7 +44,7 @@ extension ClientAssembly {
 }
 
 extension Configuration {
-    /// Private networks to which addresses in documents may belong. The playground's servers add loopback.
+    /// Private networks to which addresses in documents may belong. Includes loopback for the playground's server.
     var discoveryNetworks: [AddressBlock] {
         let loopback = playground ? AddressBlock(.ipv4(0x7F00_0000), length: 8) : nil
         return proxy.privateNetworks + (loopback.map { [$0] } ?? [])

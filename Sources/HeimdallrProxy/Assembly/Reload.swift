@@ -139,7 +139,7 @@ extension RunningApp {
     /// Time for the former client to save the tokens it has received.
     private static let handOver = Duration.seconds(10)
 
-    /// Starts a client after `former`, clients of the same name. `earlier` has the settings of the last such client.
+    /// Starts a client after the former clients of its name. `earlier` has the settings of the last of them.
     private static func begin(
         _ client: RunningClient, after former: [RunningClient], _ earlier: ClientSettings?
     ) async {

@@ -64,7 +64,7 @@ struct RunningClient: Sendable {
             })
     }
 
-    /// Whether this client can stay unchanged when `configuration`, with the client's settings `other`, comes into use.
+    /// Whether this client can stay unchanged under another configuration, in which its settings are `other`.
     func isGood(for other: ClientSettings, _ configuration: Configuration) -> Bool {
         settings == other && trustAnchors == configuration.trustAnchorsFile
             && privateNetworks == Self.privateNetworks(other, configuration)

@@ -120,7 +120,7 @@ final class TLSFileCache: Sendable {
             {
                 throw UnusableFile(file: file, reason: fault)
             }
-            // The key is not compared, because a certificate has only one key.
+            // The key is not compared, because another key needs another certificate.
             let next = FileContents([certificate, anchors])
             note(certificate, .clientCertificate, files.certificate)
             note(anchors, .trustAnchors, files.anchors)

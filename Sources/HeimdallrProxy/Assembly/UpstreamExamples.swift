@@ -10,7 +10,7 @@ struct UpstreamExamples {
     /// Addresses of the upstreams' own listeners in the same form, by the upstream's index.
     private let own: [Int: String]
 
-    /// - Parameter addresses: bound addresses in the order of `Configuration.listeners`, with the ports chosen for 0.
+    /// - Parameter addresses: bound addresses in the order of `Configuration.listeners`, with real ports instead of 0.
     init(_ configuration: Configuration, addresses: [String]) {
         self.configuration = configuration
         var forward: [String] = []
@@ -57,7 +57,7 @@ struct UpstreamExamples {
         } else {
             if hasUsers { words += ["--proxy-user", "NAME"] }
             let host = upstream.host.description.replacing("*.", with: "any.", maxReplacements: 1)
-            // curl has no option for a proxy on a Unix socket, but origin-form requests are routed by Host there.
+            // curl has no option for a proxy on a Unix socket. A listener there routes origin-form requests by Host.
             let address = forward.first { Self.unixPath($0) == nil } ?? forward.first ?? ""
             words += Self.unixPath(address).map { ["--unix-socket", $0] } ?? ["-x", address]
             words.append("http://\(host)\(path)")

@@ -11,7 +11,7 @@ struct CheckCommand: AsyncParsableCommand {
         abstract: "Check the configuration and show where requests would go.",
         discussion: """
             Starts nothing, changes nothing and contacts no server (doctor does). Prints problems to standard error, \
-            with file, line and column; the exit code is then 78. These include faults that a start here would have. \
+            with file, line and column; the exit code is then 78. Problems include faults that a start would have. \
             For a valid configuration it prints the listeners, and one line for each rule, the most specific first.
             """)
 

@@ -120,7 +120,7 @@ enum ConfigurationSource: Sendable, Equatable {
     }
 }
 
-/// The rule for the length of `admin.token`, which opens the page.
+/// The rule for the length of `admin.token`, which gives access to the admin page.
 enum AdminTokenRule {
     /// Minimum number of octets. 16 octets of base64 have 96 random bits.
     static let minimum = 16
@@ -131,7 +131,7 @@ enum AdminTokenRule {
         return fault(count)
     }
 
-    /// Returns a provider that checks the length at each use, because commands and changed files give later tokens.
+    /// Returns a provider that checks the length at each use, because a command or a file may give another token later.
     static func guarding(_ token: any SecretProvider) -> any SecretProvider {
         SecretClosureProvider {
             let secret = try await token.secret()

@@ -89,7 +89,7 @@ struct ExecCommand: ParsableCommand {
         proxy: String, _ settings: Configuration, _ environment: [String: String], trust: TrustFiles? = nil
     ) throws -> [String: String] {
         let proxy = "http://\(proxy)"
-        // curl reads http_proxy only in lower case (httpoxy), other programs in upper case.
+        // Sets both cases: curl reads only http_proxy (because of httpoxy), and some programs only HTTP_PROXY.
         let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
         if direct.takesEverything {
             ErrorOutput.warning("no_proxy has *, so the program will not use the proxy: unset it")

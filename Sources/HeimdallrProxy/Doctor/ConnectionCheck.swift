@@ -136,7 +136,7 @@ struct ConnectionCheck: Sendable {
         case .tlsCertificate, .tlsHandshake, .tlsConfiguration: return tls(facts)
         default:
             let cause = facts.failure.map(FailureCause.text) ?? ""
-            let text = "it does not connect to \(origin.host):\(origin.port): \(cause)"
+            let text = "the next proxy does not connect to \(origin.host):\(origin.port): \(cause)"
             return [.failed("next proxy", text, "check `proxy`, its user and password, and what it allows")]
         }
     }

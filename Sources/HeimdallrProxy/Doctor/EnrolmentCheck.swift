@@ -32,30 +32,30 @@ struct EnrolmentCheck: Sendable {
         }
         let values = response.headers.filter { $0.name.lowercased() == "www-authenticate" }.map { Array($0.value.utf8) }
         guard let bearer = Challenge.parse(values)?.first(where: { $0.scheme == Challenge.bearer }) else {
-            return .skipped("API", "it answered \(response.status) without a Bearer challenge")
+            return .skipped("API", "the API answered \(response.status) without a Bearer challenge")
         }
         client.challenged(
             ResourceChallenge(
                 url: auto.resource, metadata: bearer.value(of: "resource_metadata"), scope: bearer.value(of: "scope")),
             hadToken: false)
         let named = bearer.value(of: "resource_metadata") != nil
-        return .good("API", "it asks for a token" + (named ? ", and names its metadata" : ""))
+        return .good("API", "the API asks for a token" + (named ? ", and names its metadata" : ""))
     }
 
     private static func findings(_ offer: SignInOffer) -> [Finding] {
         var findings = [
             Finding.good(
                 "resource", offer.document.map { "\($0) names \(offer.issuer)" } ?? "none; `issuer` is configured"),
-            .good("server", "its metadata names the same issuer, and lists PKCE with S256"),
+            .good("server", "the server's metadata names the same issuer, and lists PKCE with S256"),
         ]
         for (name, host) in offer.foreignEndpoints.sorted(by: { $0.key < $1.key }) {
             findings.append(
                 .warning(
-                    "server", "its \(name) is at another address: \(host)",
+                    "server", "the server's \(name) is at another address: \(host)",
                     "make sure that this address belongs to the server"))
         }
         let words = offer.client.words
-        let advice = "register a client there, and type its id on the sign-in page, or write `client_id`"
+        let advice = "register a client at the server, and type its id on the sign-in page, or write `client_id`"
         return findings + [offer.client == .wanted ? .warning("client", words, advice) : .good("client", words)]
     }
 }

@@ -27,7 +27,7 @@ struct FileCheck: Sendable {
             findings += await store()
             findings += await InterceptionCheck(configuration: configuration, secrets: secrets, loop: loop).findings()
         }
-        if findings.isEmpty { findings = [.good("secrets", "there are none")] }
+        if findings.isEmpty { findings = [.good("secrets", "the configuration has no secrets")] }
         return Diagnosis(kind: .configuration, name: "configuration", findings: findings)
     }
 
@@ -43,7 +43,7 @@ struct FileCheck: Sendable {
 
     private func check(_ name: String, _ source: SecretSource) async -> Finding {
         if case .literal = source {
-            let advice = "move it to a separate file: {file: PATH}"
+            let advice = "move the secret to a separate file: {file: PATH}"
             return .warning("secret", "\(name) is written in the configuration itself", advice)
         }
         let secret = secrets.secret(source)
@@ -52,7 +52,7 @@ struct FileCheck: Sendable {
                 return .failure(error as? SecretProviderError ?? SecretProviderError("it can't be read"))
             }
         }
-        let advice = "put it where the configuration says, readable for the proxy's user"
+        let advice = "put the secret where the configuration says, readable for the proxy's user"
         switch size {
         case nil:
             let text = "\(name): \(source) gave no secret within \(Self.limit.components.seconds) s"
@@ -76,7 +76,7 @@ struct FileCheck: Sendable {
     private func store() async -> [Finding] {
         switch configuration.store {
         case .memory: return [.good("store", "tokens are kept in memory, and are lost when the proxy ends")]
-        case .postgres: return await records("it can be reached")
+        case .postgres: return await records("the database can be reached")
         case .file(let directory, _):
             do throws(TokenStoreError) { try await assembly.check() } catch { return [Self.failed(error)] }
             guard FileSystem.exists(directory) else {
@@ -108,7 +108,7 @@ struct FileCheck: Sendable {
                     findings.append(.warning("store", text, "sign in again, or restore the former configuration"))
                 }
             }
-            return [.good("store", "\(good); it holds records of \(count.counted("client"))")] + findings
+            return [.good("store", "\(good); the store holds records of \(count.counted("client"))")] + findings
         } catch let error as TokenStoreError {
             return [Self.failed(error)]
         } catch { return [.failed("store", ForeignText.printable("\(error)"), "check `store` and its key")] }

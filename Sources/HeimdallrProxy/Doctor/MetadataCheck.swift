@@ -13,7 +13,7 @@ struct MetadataCheck {
     var findings: [Finding] {
         var findings: [Finding] = []
         func warn(_ text: String, _ advice: String) { findings.append(.warning("metadata", text, advice)) }
-        // A server does not ask a public client to authenticate, whatever it lists.
+        // A public client does not authenticate, whatever methods the server lists.
         let method = settings.authMethod == .none ? nil : settings.authMethod.rawValue
         for (member, name, own, key) in [
             ("grant_types_supported", "grant", grant, "grant_type"),

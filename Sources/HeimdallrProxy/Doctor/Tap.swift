@@ -11,7 +11,7 @@ final class Tap: Sendable {
         var status: Int
         var date: String?
         var age: String?
-        /// Content type if it is that of a page or of plain text. Other values could hold a secret and are not kept.
+        /// Content type of a page or of plain text. Other values are not kept, because they could hold a secret.
         var pageType: String?
         /// Time in the middle between request and answer, in seconds since 1970-01-01T00:00:00Z.
         var at: Int64

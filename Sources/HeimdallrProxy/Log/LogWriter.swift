@@ -91,7 +91,7 @@ final class LogWriter: Sendable {
     private static let pause = DispatchTimeInterval.milliseconds(20)
     /// Pause after a failed write, for example to a full disk.
     private static let pauseAfterFailure = DispatchTimeInterval.seconds(1)
-    /// Number of bytes above which a buffer is freed after use.
+    /// A buffer larger than this number of bytes is freed after use.
     private static let keptCapacity = 64 * 1024
 
     private func work() {
@@ -106,7 +106,7 @@ final class LogWriter: Sendable {
             let wrote = !batch.isEmpty
             let rest = wrote ? batch[output.take(batch)...] : []
             let hasFailed = !rest.isEmpty
-            // After a failed write, the notice in the batch is lost too. It does not count as a lost line.
+            // After a failed write, the notice in the batch is lost too. The notice does not count as a lost line.
             let unreported = hasFailed ? dropped : 0
             let lost = rest.count(where: { $0 == UInt8(ascii: "\n") }) - (unreported > 0 ? 1 : 0)
             if batch.capacity > Self.keptCapacity { batch = [] } else { batch.removeAll(keepingCapacity: true) }

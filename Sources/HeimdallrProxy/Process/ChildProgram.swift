@@ -139,7 +139,7 @@ struct ChildProgram {
         }
     }
 
-    /// Does the same as `ending`, but first kills the process group. Until the reaping, no other group has its number.
+    /// Does the same as `ending`, but first kills the group, whose number is in use until the program is reaped.
     func endingWithGroup() -> Ending? {
         var information = unsafe siginfo_t()
         guard unsafe waitid(P_PID, id_t(pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0,

@@ -39,8 +39,8 @@ enum CommandKeeper {
     /// Maximum time to kill all descendants. A process of another user can't be killed.
     private static let patience = Duration.seconds(5)
 
-    /// Runs the command that the arguments name, and reports to standard input, a socket of the proxy. When the proxy
-    /// closes the socket or ends, the keeper kills the command and all its descendants.
+    /// Runs the command that the arguments name, and reports its end on standard input, a socket to the proxy. When the
+    /// proxy closes the socket or ends, the keeper kills the command and all its descendants.
     static func run() -> Never {
         ProcessHygiene.forbidDumps()
         _ = signal(SIGPIPE, SIG_IGN)

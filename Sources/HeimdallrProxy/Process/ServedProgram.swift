@@ -16,11 +16,11 @@ final class ServedProgram: Sendable {
     private let stopped: AsyncStream<Void>.Continuation
     private let state = Mutex(State.waiting)
 
-    /// Signals that end a process by default and can be handled, except the signals of its own faults. signal(7).
+    /// Signals that end a process by default and can be handled, without those that report its own faults. signal(7).
     private static let passed: [Int32] =
         [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT]
         + SignalPipe.realTime
-    /// Signals of keys. The terminal sends them to the program itself.
+    /// Signals that keys cause, such as Ctrl-C. The terminal also sends them to the program.
     private static let keys = [SIGINT, SIGQUIT]
 
     init() { (stops, stopped) = AsyncStream.makeStream() }

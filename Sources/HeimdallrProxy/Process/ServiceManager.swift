@@ -5,7 +5,7 @@ import Reactor
 /// The service manager that started the process, such as systemd: its passed listening sockets (sd_listen_fds(3)), and
 /// notifications to it (sd_notify(3)).
 struct ServiceManager: Sendable {
-    /// Variable that is named in problems with the sockets.
+    /// Variable that messages about unusable sockets name.
     static let socketsVariable = "LISTEN_FDS"
 
     var passed: [PassedSocket] = []
@@ -77,7 +77,7 @@ struct ServiceManager: Sendable {
 
     // MARK: Notifications
 
-    /// Notifies the manager that the proxy accepts connections, or of a reload's end: a success if `isGood`.
+    /// Notifies the manager that the proxy accepts connections, or that a reload has ended, with success if `isGood`.
     func notifyReady(at addresses: [String], isGood: Bool = true) {
         let status = "Listening on " + addresses.joined(separator: ", ")
         let complaint = isGood ? "" : "; the new configuration is invalid, the former one stays in use"

@@ -45,7 +45,7 @@ enum ProcessHygiene {
     /// Makes orphans among this process's descendants its children. PR_SET_CHILD_SUBREAPER of prctl(2).
     static func adoptOrphans() { control(36, 1) }
 
-    /// Calls prctl by a fixed argument list, because Swift can't call variadic functions. Linux passes both alike.
+    /// Calls prctl as a function with a fixed argument list, because Swift can't call variadic functions.
     private static func control(_ option: Int32, _ value: UInt) {
         typealias Prctl = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
         guard let symbol = unsafe dlsym(nil, "prctl") else { return }

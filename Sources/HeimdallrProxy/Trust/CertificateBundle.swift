@@ -54,7 +54,7 @@ struct CertificateBundle: Sendable, Equatable {
     var pem: [UInt8] { certificates.flatMap { X509Certificate.pem($0).utf8 } }
 
     private mutating func add(_ certificate: [UInt8]) {
-        // A program that can't read one certificate would refuse the whole file.
+        // Some programs refuse a whole file because of one unreadable certificate.
         if (try? X509Certificate(der: certificate)) != nil { insert(certificate) }
     }
 

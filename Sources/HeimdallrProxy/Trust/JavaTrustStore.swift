@@ -8,7 +8,7 @@ enum JavaTrustStore {
     static func bytes(_ certificates: [[UInt8]]) throws(CryptographyError) -> [UInt8] {
         var body = number(0xFEED_FEED) + number(2) + number(UInt32(clamping: certificates.count))
         for (index, certificate) in certificates.enumerated() {
-            // The tag of a trusted certificate, its alias, its date as two numbers, its type.
+            // An entry begins with the tag of a trusted certificate, an alias, a date in two numbers, and a type.
             body += number(2) + text("\(index)") + number(0) + number(0) + text("X.509")
             body += number(UInt32(clamping: certificate.count)) + certificate
         }

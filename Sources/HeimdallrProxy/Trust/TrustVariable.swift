@@ -103,7 +103,7 @@ struct SettingsFile: Sendable, Equatable {
         return found
     }
 
-    /// Normalizes a key. wget accepts `CA-Certificate` for `ca_certificate`; apt any case, and `CaInfo` in braces.
+    /// Normalizes a key. wget takes `CA-Certificate` for `ca_certificate`. apt takes any case, and `CaInfo` in braces.
     private static func plain(_ key: Substring) -> String {
         (key.split(separator: "::").last ?? key).lowercased().filter { $0 != "_" && $0 != "-" }
     }
