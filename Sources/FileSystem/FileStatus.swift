@@ -15,7 +15,7 @@ public struct FileStatus: Sendable, Equatable {
     /// Follows symbolic links; `nil` for a missing or inaccessible file.
     public init?(of path: String) { self.init(path) { unsafe stat($0, &$1) } }
 
-    /// Does not follow a symbolic link.
+    /// Does not follow a symbolic link; `nil` for a missing or inaccessible file.
     public init?(ofLinkAt path: String) { self.init(path) { unsafe lstat($0, &$1) } }
 
     private init?(_ path: String, _ call: (String, inout stat) -> Int32) {

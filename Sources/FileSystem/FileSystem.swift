@@ -3,7 +3,7 @@ import Glibc
 /// Access to files and folders by the C library. All calls block. Paths with a NUL byte are refused.
 public enum FileSystem {
     public enum ReadError: Error, Equatable {
-        /// The file is missing, or this process may not read it.
+        /// The file is missing, this process may not read it, or reading failed.
         case unreadable
         case tooLarge
     }

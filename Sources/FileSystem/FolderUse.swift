@@ -1,7 +1,7 @@
 import Glibc
 
-/// A lock on a folder, so that no process removes the folder while others use it. Users share the lock; a process that
-/// removes the folder takes it exclusively. The kernel releases it at the process's end. flock(2). Calls block briefly.
+/// A lock on a folder, so that no process removes the folder while others use it. Users share the lock. A process takes
+/// the lock exclusively to remove the folder. The kernel releases a dead process's lock. Calls block briefly. flock(2).
 public final class FolderUse: Sendable {
     public let path: String
     private let descriptor: Int32
@@ -11,7 +11,7 @@ public final class FolderUse: Sendable {
     public convenience init?(_ path: String) { self.init(path, LOCK_SH) }
 
     /// Takes the exclusive lock, to remove the folder.
-    /// - Returns: `nil` when any process uses the folder.
+    /// - Returns: `nil` when a process uses the folder, and for a missing folder or a symbolic link.
     public static func alone(_ path: String) -> FolderUse? { FolderUse(path, LOCK_EX | LOCK_NB) }
 
     private init?(_ path: String, _ operation: Int32) {

@@ -6,9 +6,9 @@
 /// inserted into another piece by `\(alreadyHTML: row)`.
 ///
 /// Values are escaped for text and for quoted attributes. In an attribute that holds an address (`href`, `action` and
-/// similar), the whole value is checked: an address with a scheme other than http and https becomes `#`. A value
-/// becomes U+FFFD where no value is safe: in a name, an attribute without quotation marks, a comment, a script, a style
-/// or an event handler. A piece that ends within a tag becomes U+FFFD as a whole.
+/// similar), the whole value is checked. It becomes `#` if its scheme is not http or https, or if it names another host
+/// without a scheme: `//host`. A value becomes U+FFFD where no value is safe: in a name, an attribute without quotation
+/// marks, a comment, a script, a style or an event handler. A piece that ends within a tag becomes U+FFFD as a whole.
 public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
     /// Text of the page, to be sent as UTF-8.
     public let text: String
@@ -30,7 +30,7 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
     public struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var output = ""
         fileprivate var context = HTMLContext()
-        /// The unfinished address attribute: its text so far, and its offset in `output`, in bytes.
+        /// Unfinished value of an address attribute: its text so far, and its offset in `output` in bytes.
         private var address: (text: String, start: Int)?
 
         public init(literalCapacity: Int, interpolationCount: Int) {
@@ -72,13 +72,13 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
         /// Appends a number.
         public mutating func appendInterpolation(_ number: some BinaryInteger) { appendInterpolation(String(number)) }
 
-        /// Appends a finished piece between tags; appends nothing for `nil`.
+        /// Appends a finished piece between tags, or U+FFFD in a tag or a value; appends nothing for `nil`.
         public mutating func appendInterpolation(alreadyHTML piece: HTML?) {
             guard let piece else { return }
             output += context.isText ? piece.text : HTMLText.replacement
         }
 
-        /// Appends finished pieces between tags.
+        /// Appends finished pieces between tags, or U+FFFD in a tag or a value.
         public mutating func appendInterpolation(alreadyHTML pieces: [HTML]) {
             appendInterpolation(alreadyHTML: HTML(joining: pieces, separator: ""))
         }

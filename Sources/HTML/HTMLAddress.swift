@@ -8,7 +8,7 @@ enum HTMLAddress {
             switch scalar {
             case ":": return ["http", "https"].contains(scheme.lowercased())
             case "/", "?", "#": break scheme
-            // Browsers read a backslash as a slash, drop line ends, and trim leading characters.
+            // Browsers read a backslash as a slash, drop tabs and line ends, and trim leading blanks and controls.
             case "\\", "\u{0}"..."\u{20}", "\u{7F}": return false
             default: scheme.unicodeScalars.append(scalar)
             }

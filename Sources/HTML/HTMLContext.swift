@@ -27,7 +27,7 @@ struct HTMLContext {
     private var state = State.text
     private var element = ""
     private var attribute = ""
-    /// Whether the next character in the tag begins another name, unless it is an equals sign.
+    /// Whether an attribute's name has ended: the next character begins another name, unless it is an equals sign.
     private var isNameOver = false
     private var last: Unicode.Scalar = " "
 
@@ -51,7 +51,7 @@ struct HTMLContext {
         case .text:
             if scalar == "<" { beginTag() }
         case .raw:
-            // Only an end tag ends such an element.
+            // Only an end tag ends a script or a style.
             if last == "<", scalar == "/" {
                 state = .name(isEnd: true)
                 element = ""

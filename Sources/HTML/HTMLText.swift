@@ -6,6 +6,7 @@ public enum HTMLText {
     static let replacement = "\u{FFFD}"
 
     /// Escapes scalars instead of characters, so that a quotation mark with a combining accent is escaped, too.
+    /// Replaces invisible scalars except line feeds by U+FFFD.
     public static func escaped(_ text: some StringProtocol) -> String {
         var result = ""
         result.reserveCapacity(text.utf8.count)

@@ -8,7 +8,7 @@ public struct RequestSigner: Sendable {
     public struct Request {
         public var method: [UInt8]
         public var target: SignableTarget
-        /// Names in lower case, including `host`, without the fields that `sign` adds.
+        /// Fields with names in lower case, including `host`. `sign` adds the `x-amz-` fields of the signature.
         public var fields: [(name: [UInt8], value: [UInt8])] = []
         /// Digest of the body, 64 hexadecimal digits, or a word such as `UNSIGNED-PAYLOAD`.
         public var payload: [UInt8]
@@ -42,7 +42,7 @@ public struct RequestSigner: Sendable {
         RFC3339.text(seconds).utf8.filter { $0 != ASCII.hyphen && $0 != ASCII.colon }
     }
 
-    /// Whether a field is signed: `Host`, and fields that the service relies on. A later proxy may change other fields.
+    /// Whether a field is signed: `Host`, and fields that the service relies on. Later proxies may change others.
     public static func signs(_ lowercased: [UInt8]) -> Bool {
         lowercased.starts(with: "x-amz-".utf8) || signed.contains(lowercased)
     }

@@ -1,8 +1,8 @@
 import WireText
 
-/// Path and query in a normalized spelling. All characters but unreserved ones (RFC 3986, section 2.3) are escaped in
-/// upper case, and empty parameters are left out. The request is sent in this spelling, so the signature fits whether
-/// the server uses the text unchanged, or decodes and escapes it again.
+/// Path and query in a normalized spelling. All characters but unreserved ones (RFC 3986, section 2.3) and the path's
+/// slashes are escaped, with upper-case digits. Empty parameters are left out. The request is sent in this spelling, so
+/// the signature fits whether the server uses the text unchanged, or decodes and escapes it again.
 public struct SignableTarget: Sendable, Equatable {
     /// Path, which begins with `/`. Dot segments and repeated slashes stay, also in escaped form.
     public var path: [UInt8] = []
