@@ -79,7 +79,7 @@ extension Grammar {
         if hostText.isEmpty || hostText == "*" {
             throw BadValue("write 127.0.0.1:\(port) for this machine only, or 0.0.0.0:\(port) for every address")
         }
-        // An authority may end in a colon without a port, which is refused here.
+        // `Authority` accepts a final colon without a port. A listener's host may not end in a colon.
         guard !hostText.hasSuffix(":"), let authority = try? Authority(parsing: String(hostText)), authority.port == nil
         else { throw advice }
         return .tcp(host: authority.host.bare, port: port)
@@ -92,7 +92,7 @@ extension Grammar {
         return address
     }
 
-    /// `10.0.0.0/8` or `fd00::/8`
+    /// `10.0.0.0/8` or `fd00::/8`.
     static func addressBlock(_ text: String) throws(BadValue) -> AddressBlock {
         let advice = BadValue("write an address block such as 10.0.0.0/8 or fd00::/8", matching: "^[^/]+/[0-9]+$")
         guard let slash = text.lastIndex(of: "/"), let length = digits(text[slash...].dropFirst()) else { throw advice }
@@ -118,7 +118,7 @@ extension Grammar {
         return .authority(authority)
     }
 
-    /// Whether only this machine can reach the host, judged by its name.
+    /// Whether the host is a loopback address, `localhost`, or a name below `localhost`. Looks up no name.
     static func isLoopback(_ host: String) -> Bool {
         (try? Authority(parsing: host.contains(":") ? "[\(host)]" : host))?.host.isLoopback == true
     }

@@ -3,7 +3,7 @@ struct BadValue: Error {
     var message: String
     /// Whether the operator's text is appended to the message.
     var quotes: Bool
-    /// Accepted values, for the schema of editors; `nil` for any single value.
+    /// Accepted values, for the schema of editors. With `nil`, the schema accepts any single value.
     var fits: ValueKind?
 
     init(_ message: String, quotes: Bool = true, fits: ValueKind? = nil) {

@@ -54,7 +54,7 @@ enum Grammar {
         }
     }
 
-    /// Reads a number of decimal digits alone, without sign or separators.
+    /// Returns the number; `nil` if the text has other characters than decimal digits, is empty or exceeds `Int`.
     static func digits(_ text: some StringProtocol) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ ASCII.isDigit($0) }) else { return nil }
         return Int(text)
@@ -173,17 +173,17 @@ enum Grammar {
             name, !others.contains(name.lowercased()), BadValue("\"\(name)\" \(fault)", quotes: false))
     }
 
-    /// Names of fields of the connection and of message framing (RFC 9110, sections 6 to 8), in lower case.
+    /// Names, in lower case, of fields that frame a message, route it or concern a single connection.
     static let framingFields: Set<String> = [
         "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "max-forwards",
         "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding",
         "upgrade", "via",
     ]
 
-    /// Normalises a field name for comparison. Servers that map fields to variables can't distinguish `-` from `_`.
-    static func spelling(ofField name: String) -> String { name.lowercased().replacing("_", with: "-") }
+    /// Returns the name in lower case, with `-` for `_`. Servers that map fields to variables treat both as equal.
+    static func normalized(field name: String) -> String { name.lowercased().replacing("_", with: "-") }
 
-    /// A field value (RFC 9110, section 5.5), without obsolete octets, and without spaces at its ends.
+    /// A field value (RFC 9110, section 5.5) without `obs-text`, and without a space or tab at its ends.
     static func headerValue(_ text: String) throws(BadValue) -> String {
         guard ASCII.isFieldValue(text, allowingTabs: true) else {
             throw BadValue("a header value can't hold line breaks or control characters", quotes: false)

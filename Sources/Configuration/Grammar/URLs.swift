@@ -1,7 +1,7 @@
 import HTTPMessage
 import WireText
 
-/// An absolute URL, split by the generic syntax of RFC 3986. Nothing is decoded or normalised.
+/// An absolute URL, split by the generic syntax of RFC 3986. Path, query and fragment stay as written.
 struct URLParts {
     var scheme: String
     var userinfo: Substring?
@@ -40,8 +40,10 @@ struct URLParts {
         self.authority = authority
     }
 
-    /// Reads an http or https URL. `user` and `query` are advice, added to the message about such a part of the URL.
-    /// - Parameter query: advice about a query; `nil` if a query is allowed.
+    /// Reads an http or https URL. `user` and `query` are advice, appended to the message about a user name or a query.
+    /// - Parameters:
+    ///   - scheme: the accepted URLs, for the message about another scheme.
+    ///   - query: `nil` if a query is allowed.
     init(
         web text: String, example: String, scheme: String = "an https:// URL", user: String = "", query: String? = nil
     ) throws(BadValue) {
@@ -72,7 +74,7 @@ extension Grammar {
         return .init(scheme: scheme, authority: authority, path: String(path))
     }
 
-    /// A token endpoint: a query is allowed, a fragment is not (RFC 6749, section 3.2).
+    /// A token endpoint or another http or https URL. A query is allowed, a fragment is not (RFC 6749, section 3.2).
     static func endpoint(_ text: String) throws(BadValue) -> String {
         let parts = try URLParts(
             web: text, example: "https://idp.example.com/token", user: "; use `client_id` and `client_secret`")

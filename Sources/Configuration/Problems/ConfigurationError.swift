@@ -2,9 +2,9 @@
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
     /// A fault or warning. It never contains the value of a secret.
     public struct Problem: Sendable, Equatable, CustomStringConvertible {
-        /// The file's path as given; for settings without a file, the environment variable.
+        /// Path of the file as given; without a file, name of the environment variable, or `environment`.
         public var file: String
-        /// Line, counted from 1.
+        /// Line, counted from 1; `nil` for a fault of the whole file or of a variable.
         public var line: Int?
         /// Column, counted from 1 in Unicode scalars.
         public var column: Int?

@@ -1,14 +1,14 @@
-/// Collects faults while the readers continue, so that all faults are reported together. Also holds the environment,
-/// and the operator's spelling of settings. Use it on one thread, for one configuration.
+/// Collects faults and warnings while the readers continue, so that all are reported together. Also has the environment
+/// variables, and the names of settings for messages. Use it on one thread, for one configuration.
 final class Diagnostics {
     let file: String
     let environment: [String: String]
-    /// Environment variables by the path of the key that each sets; empty if there is a file.
+    /// Name of the environment variable that sets a key, by the key's path; empty for a configuration file.
     let variables: [String: String]
 
     private(set) var keyUses = KeyUses()
-    private var found: [ConfigurationError.Problem] = []
-    private var doubts: [ConfigurationError.Problem] = []
+    private var unsortedFaults: [ConfigurationError.Problem] = []
+    private var unsortedWarnings: [ConfigurationError.Problem] = []
 
     init(file: String, environment: [String: String], variables: [String: String] = [:]) {
         self.file = file
@@ -16,32 +16,32 @@ final class Diagnostics {
         self.variables = variables
     }
 
-    func error(_ position: Position, _ message: String) { found.append(problem(position, message)) }
+    func error(_ position: Position, _ message: String) { unsortedFaults.append(problem(position, message)) }
 
-    func warn(_ position: Position, _ message: String) { doubts.append(problem(position, message)) }
+    func warn(_ position: Position, _ message: String) { unsortedWarnings.append(problem(position, message)) }
 
     /// - Parameter label: beginning of messages about this key or certificate.
     func note(_ content: KeyUse.Content, name: String, label: String, at position: Position) {
         keyUses.all.append(KeyUse(content: content, name: name, location: problem(position, label)))
     }
 
-    /// - Parameter name: as in `KeyUses.opened`.
+    /// - Parameter name: name of a section, or address of a listener.
     func note(opened name: String, at position: Position) { keyUses.opened[name] = problem(position, "") }
 
-    var hasErrors: Bool { !found.isEmpty }
-    var failure: ConfigurationError { ConfigurationError(problems: Self.inOrder(found), warnings: warnings) }
-    var warnings: [ConfigurationError.Problem] { Self.inOrder(doubts) }
+    var hasErrors: Bool { !unsortedFaults.isEmpty }
+    var failure: ConfigurationError { ConfigurationError(problems: Self.inOrder(unsortedFaults), warnings: warnings) }
+    var warnings: [ConfigurationError.Problem] { Self.inOrder(unsortedWarnings) }
 
-    /// Returns the operator's spelling of `key: value` in the section at `path`.
+    /// Returns `key: value` as the operator writes it in the section at `path`: in YAML, or as `VARIABLE=value`.
     func spelling(of key: String, in path: String, as value: String) -> String {
         if let variable = variables[path + "." + key] { return "\(variable)=\(value)" }
         return "`\(key): \(value)`"
     }
 
     /// Returns the name of a key for messages: its full path, or its environment variable.
-    func name(of path: String) -> String { variables[path] ?? path }
+    func shownName(of path: String) -> String { variables[path] ?? path }
 
-    /// Resolves a path of the configuration. Relative paths start at the configuration file's folder.
+    /// Resolves the path of a file or folder. A relative path starts at the configuration file's folder, if any.
     func resolve(path: String) -> String {
         guard !path.hasPrefix("/"), variables.isEmpty, let slash = file.lastIndex(of: "/") else { return path }
         return String(file[...slash]) + path

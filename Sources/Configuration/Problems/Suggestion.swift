@@ -32,7 +32,7 @@ public enum Suggestion {
     }
 
     /// Counts the insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
-    /// - Returns: `Int.max` for more than 64 bytes.
+    /// - Returns: `Int.max` if one of the names has more than 64 bytes.
     package static func distance(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Int {
         guard left.count <= 64, right.count <= 64 else { return .max }
         var before: [Int] = []

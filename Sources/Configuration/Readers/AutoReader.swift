@@ -60,7 +60,7 @@ struct AutoReader {
             client.grantType = .clientCredentials
             needClient(
                 for: "grant_type",
-                "without a person, the client has to be known: write `client_id` or `client_document`")
+                "without a person, the server has to know the client: write `client_id` or `client_document`")
             section.refuse(
                 "grant_type", without: "issuer",
                 saying:
@@ -80,7 +80,7 @@ struct AutoReader {
         client.grantType = .jwtBearer
         needClient(
             for: "subject_token",
-            "without a sign-in at the API's server, the client has to be known there: write `client_id` or "
+            "without a sign-in at the API's server, this server has to know the client: write `client_id` or "
                 + "`client_document`")
         section.refuse(
             "grant_type", with: "subject_token",
@@ -112,7 +112,7 @@ struct AutoReader {
         if client.clientID.isEmpty { client.clientID = auto.clientDocument ?? "" }
     }
 
-    /// Reads the address of a client ID metadata document: https, with a path.
+    /// Reads the address of a client ID metadata document: https, with a path and without a query.
     private static func document(_ text: String) throws(BadValue) -> String {
         let url = try Grammar.endpoint(text)
         let example = "write an https:// URL with a path, such as https://ops.example.com/heimdallr-proxy.json"

@@ -1,4 +1,4 @@
-// Client authentication that sends no secret (RFC 7523, RFC 8705).
+// Client authentication by keys, assertions and certificates (RFC 7523, RFC 8705), and the rules of all methods.
 extension ClientReader {
     mutating func readProof() {
         section.read("certificate_bound", into: &settings.certificateBound, Grammar.boolean)
@@ -26,7 +26,7 @@ extension ClientReader {
     private static let keyKeys = ["client_key", "client_key_id", "client_certificate"]
     private static let jwtKeys = ["client_assertion_audience", "token_endpoint_auth_signing_alg"]
 
-    /// Checks that the method has its keys, and that the method uses each key.
+    /// Reports settings that the method needs and that are missing, and settings that the method does not use.
     func checkAuthentication(_ method: ClientSettings.AuthMethod) {
         let location = "token_endpoint_auth_method"
         func need(_ key: String) { section.need(key, for: location, saying: "\(method.rawValue) needs `\(key)`") }

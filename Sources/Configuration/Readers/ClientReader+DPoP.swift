@@ -8,25 +8,25 @@ extension ClientReader {
             default: throw BadValue("write true, or {key: {file: PATH}} for a key of your own", fits: .boolean)
             }
         } or: {
-            Self.readOwnKey($0)
+            Self.readKey($0)
         }
         section.tell("dpop", usually: false)
         if let found { settings.dpop = found }
     }
 
-    private static func readOwnKey(_ own: Section) -> ClientSettings.DPoP? {
-        defer { own.finish() }
-        let algorithm = own.value("algorithm") { text throws(BadValue) in
+    private static func readKey(_ section: Section) -> ClientSettings.DPoP? {
+        defer { section.finish() }
+        let algorithm = section.value("algorithm") { text throws(BadValue) in
             guard let algorithm = ClientSettings.KeyAlgorithm(rawValue: text) else {
                 let names = ClientSettings.KeyAlgorithm.allCases.map(\.rawValue)
                 throw BadValue("write one of \(names.joined(separator: ", "))", fits: .words(names))
             }
             return algorithm
         }
-        let key = own.secret("key")
-        own.need("key", saying: "\(own.path): write `key`, or `dpop: true` for a key that the proxy makes")
+        let key = section.secret("key")
+        section.need("key", saying: "\(section.path): write `key`, or `dpop: true` for a key that the proxy makes")
         guard let key else { return nil }
-        own.note(.signing(key, algorithm: algorithm?.rawValue, certificate: nil), at: "key")
+        section.note(.signing(key, algorithm: algorithm?.rawValue, certificate: nil), at: "key")
         return .key(key, algorithm: algorithm)
     }
 }

@@ -2,7 +2,7 @@ import HTTPMessage
 
 // Settings of clients with a grant that needs a person.
 extension ClientReader {
-    /// Reports settings with which a login would fail later in the browser.
+    /// Reports settings with which a login would fail, or could not verify the id token.
     func checkLogin(_ grant: Grant) {
         if grant == .deviceCode {
             needEndpoint("device_authorization_endpoint", "ask for the codes")
@@ -30,7 +30,7 @@ extension ClientReader {
     }
 
     private func needEndpoint(_ key: String, _ purpose: String) {
-        let name = section.name(of: key)
+        let name = section.shownName(of: key)
         section.need(key, "issuer", saying: "\(name) is missing: write the URL to \(purpose), or `issuer`")
     }
 

@@ -84,7 +84,7 @@ extension ClientReader {
             return [:]
         }
         func report(_ entry: Node.Entry, _ fault: String) {
-            inner.diagnostics.error(entry.keyPosition, "\(inner.name(of: "claims")): \"\(entry.key)\" \(fault)")
+            inner.diagnostics.error(entry.keyPosition, "\(inner.shownName(of: "claims")): \"\(entry.key)\" \(fault)")
         }
         for entry in entries {
             if let key = Self.ownClaims[entry.key] {
@@ -165,7 +165,7 @@ extension ClientReader {
     private static var detail: Outline {
         let outline = Outline()
         outline.add(
-            "type", .value(.text(ValueKind.Text(isEmptyTaken: false, isNumberTaken: false, isBooleanTaken: false))))
+            "type", .value(.text(ValueKind.Text(acceptsEmpty: false, acceptsNumbers: false, acceptsBooleans: false))))
         outline.need(["type"])
         return outline
     }

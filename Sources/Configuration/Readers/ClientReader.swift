@@ -32,7 +32,7 @@ struct ClientReader {
 
     private static let deprecatedNames = ["password", "implicit"]
 
-    /// Reads the grant; returns `nil` if its value was refused.
+    /// Reads `grant_type`. Returns its grant, or the default; `nil` after an invalid value.
     private mutating func readGrant() -> Grant? {
         section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
         section.tell("grant_type", usually: "client_credentials")
@@ -128,12 +128,12 @@ struct ClientReader {
 
     private func checkNeeds() {
         if !mayOmitClientID {
-            let name = section.name(of: "client_id")
+            let name = section.shownName(of: "client_id")
             section.need(
                 "client_id", saying: "\(name) is missing: write the identifier that the authorization server issued")
         }
         if settings.grantType != .implicit, settings.grantType != .githubApp {
-            let (name, other) = (section.name(of: "token_endpoint"), section.name(of: "issuer"))
+            let (name, other) = (section.shownName(of: "token_endpoint"), section.shownName(of: "issuer"))
             let shown = section.diagnostics.variables.isEmpty ? "`issuer`" : other
             section.need(
                 "token_endpoint", "issuer",
@@ -176,6 +176,7 @@ struct ClientReader {
         "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
         "code_challenge_method", "nonce", "request", "request_uri", "response_mode", "device_code",
     ]
+    /// Parameters that have a separate key beside `params`.
     private static let ownParams = ["scope", "resource", "audience", "authorization_details", "refresh_token"]
     /// Fields that the client authentication or the connection sets, in lower case.
     private static let reservedHeaders = Grammar.framingFields.union([
@@ -205,15 +206,15 @@ struct ClientReader {
         section.nextProxy("proxy", into: &settings.proxy)
     }
 
-    /// Reads a list of scopes, or a text with all scopes.
+    /// Reads a list of scopes, or a text with all scopes. Warns of a comma, which does not separate scopes.
     private func readScope() -> [String] {
-        var joined = false
+        var hasComma = false
         let groups = section.list("scope") { text throws(BadValue) in
             let tokens = try Grammar.scopes(text)
-            joined = joined || tokens.contains { $0.contains(",") }
+            hasComma = hasComma || tokens.contains { $0.contains(",") }
             return tokens
         }
-        if joined {
+        if hasComma {
             section.warn(
                 "scope",
                 "a comma is part of a scope's name: for several scopes write [read, write] or \"read write\"")

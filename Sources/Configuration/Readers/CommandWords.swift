@@ -1,6 +1,6 @@
 extension Section {
-    /// Reads a program and its arguments. Arguments may be equal or empty.
-    /// - Parameter isSearched: whether a program without a path must be in `PATH` now, not only later at its run.
+    /// Reads a program and its arguments. Arguments may repeat and be empty.
+    /// - Parameter isSearched: whether a program's name without a path must be in `PATH` already.
     func command(_ key: String, isSearched: Bool = false) -> [String] {
         tell(key, .list(.value(of: Grammar.any), 1...Int.max))
         guard let node = node(key) else { return [] }

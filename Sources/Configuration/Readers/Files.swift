@@ -1,7 +1,7 @@
 import FileSystem
 import Glibc
 
-/// Reads small files at the start. No other code in this target reads the disk.
+/// Reads and inspects files that the configuration names. No other code in this target reads the disk.
 enum Files {
     /// Returns the bytes of a file. The error message follows "PATH: ".
     static func read(_ path: String, limit: Int) throws(BadValue) -> [UInt8] {
@@ -22,8 +22,8 @@ enum Files {
         }
     }
 
-    /// Returns the mode of a file that too many users may read; `nil` for a safe mode. A group may read the file of
-    /// another owner, such as root, because the process may need that to get access.
+    /// Returns the mode of a file that too many users may read; `nil` for a safe mode. The file's group may read it if
+    /// another user, such as root, owns it: the process may then have access only by the group.
     static func modeForOthers(_ path: String) -> String? {
         guard let status = FileStatus(of: path) else { return nil }
         let others = status.mode & 0o004 != 0 || status.mode & 0o040 != 0 && status.owner == geteuid()

@@ -69,9 +69,9 @@ private struct EnvironmentForm {
             entries("clients.default").filter { $0.key != "client_secret" } + secret(diagnostics)
             + entry("allow_plaintext", Self.plaintext)
         var authority = (try? URLParts(upstream, example: ""))?.authority
-        // A host without a port means 80 and 443, as in a file.
+        // A `host` without a port matches 80 and 443, as in a file.
         if authority?.port == 443 || authority?.port == 80 { authority?.port = nil }
-        // An invalid URL is reported elsewhere. The host here prevents a second report, about a missing host.
+        // The reader of `url` reports an invalid URL. The host `invalid` prevents a report of a missing host.
         let host = authority.map { leaf("host", $0.description, .variable("HEIMDALLR_UPSTREAM")) }
         let target =
             entries("upstreams[0]") + entry("allow_plaintext", Self.plaintext)

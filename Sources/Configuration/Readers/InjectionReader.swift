@@ -15,7 +15,7 @@ struct InjectionReader {
         allowsDeprecated = settings.allowDeprecated
     }
 
-    /// Limit of entries, so that a bit set can hold them.
+    /// Limit of entries. A bit set of the proxy has a bit for each.
     private static let maxEntries = 8
     private static let key = "inject"
 
@@ -117,7 +117,7 @@ struct InjectionReader {
         }
         guard entry.has("query") else {
             guard entry.has("header") || !entry.has("value") else {
-                entry.error("value", "this value has no place: write `header` or `query` too")
+                entry.error("value", "nothing says where this value goes: write `header` or `query` too")
                 return nil
             }
             return .header(
@@ -147,7 +147,7 @@ struct InjectionReader {
     private static func header(_ text: String) throws(BadValue) -> String {
         let name = try Grammar.headerName(text)
         return try Grammar.checked(
-            name, !unfitHeaders.contains(Grammar.spelling(ofField: name)),
+            name, !unfitHeaders.contains(Grammar.normalized(field: name)),
             BadValue("write a header that can carry a token, such as Authorization or X-Api-Key"))
     }
 
@@ -174,7 +174,7 @@ extension UpstreamSettings.Injection {
     /// Names of the injected fields, normalised for comparison.
     var fields: Set<String> {
         if isQuery { return [] }
-        guard case .sigv4 = self else { return [Grammar.spelling(ofField: name)] }
+        guard case .sigv4 = self else { return [Grammar.normalized(field: name)] }
         return ["authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"]
     }
 }

@@ -1,7 +1,7 @@
 /// An address to bind, with its position in the file.
 struct Listener {
     enum Kind {
-        /// A listener for programs. Every program that can connect may use tokens.
+        /// A listener for programs, whose requests may get tokens.
         case programs
         /// The admin port. It gives out no access tokens, and may require `admin.token`.
         case administration(hasToken: Bool)
@@ -25,7 +25,7 @@ struct Listener {
         }
     }
 
-    /// Whether both addresses can't be bound, or the kernel would distribute connections between them at random.
+    /// Whether the listeners conflict: only one can be bound, or the kernel would spread connections over both.
     func collides(with other: Listener) -> Bool {
         switch (address, other.address) {
         case (.unix(let path, _), .unix(let otherPath, _)): path == otherPath

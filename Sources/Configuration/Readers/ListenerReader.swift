@@ -1,4 +1,4 @@
-/// Reads the addresses of listeners.
+/// Reads listeners: their addresses, permissions and TLS settings.
 extension Section {
     /// Reads a listener or a list of listeners. Each is a text, `{unix: PATH, mode: "0660"}` or
     /// `{address: HOST:PORT, tls: …}`.
@@ -19,7 +19,7 @@ extension Section {
                 Listener(address: $0, position: node.position, name: label)
             }
         }
-        let inner = Section(entries, path: name(of: key), pattern: "listener", at: node.position, diagnostics)
+        let inner = Section(entries, path: shownName(of: key), pattern: "listener", at: node.position, diagnostics)
         defer { inner.finish() }
         let found = inner.listenerKeys(saying: label)
         guard let address = found.address else { return nil }
@@ -69,7 +69,7 @@ extension Section {
 }
 
 extension Grammar {
-    /// Path of a Unix socket. It has at most 107 bytes, because `sockaddr_un` needs a zero byte (unix(7)).
+    /// Path of a Unix socket: at most 107 bytes, because `sockaddr_un` has 108 with a final zero (unix(7)).
     static func socketPath(_ text: some StringProtocol) throws(BadValue) -> String {
         guard text.hasPrefix("/") else { throw BadValue("write an absolute path", matching: "^/") }
         guard text.utf8.count <= 107, !text.utf8.contains(0) else {
@@ -78,14 +78,14 @@ extension Grammar {
         return String(text)
     }
 
-    /// File permissions in octal digits, as for chmod(1).
+    /// File permissions in octal digits, as for chmod(1). The owner must be able to read and write.
     static func fileMode(_ text: String) throws(BadValue) -> UInt16 {
         var digits = text[...]
         if digits.hasPrefix("0o") { digits = digits.dropFirst(2) }
         guard (3...4).contains(digits.utf8.count), let mode = UInt16(digits, radix: 8), mode <= 0o777,
             mode & 0o600 == 0o600
         else {
-            // YAML readers with types read 0660 as the number 660, and 0o660 as 432.
+            // Editors read 0660 without quotes as the number 660, and 0o660 as 432.
             throw BadValue(
                 "write permissions in octal such as \"0600\", \"0660\" or \"0666\"",
                 fits: .any([.text(matching: "^(0o)?[0-7]{3,4}$"), .integer(0o600...777)]))

@@ -1,8 +1,8 @@
 extension Configuration {
     private static let sizeLimit = 1024 * 1024
 
-    /// Reads and checks a configuration file. Also reads the files and variables of secrets, to check that they exist,
-    /// but does not keep their contents.
+    /// Reads and checks a configuration file. Also reads and checks the files and variables of secrets, but keeps
+    /// no contents of them.
     ///
     /// - Parameters:
     ///   - file: path of the file. Relative paths in the configuration start at its folder.
@@ -14,7 +14,7 @@ extension Configuration {
         try parse(yaml: text(of: file), file: file, environment: environment)
     }
 
-    /// Checks the text of a configuration. `file` is only for messages and relative paths.
+    /// Does the same as `load` with the text of a file. `file` is only for messages and relative paths.
     public static func parse(
         yaml: String, file: String, environment: [String: String]
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
@@ -22,8 +22,8 @@ extension Configuration {
         return try Loader.load(YAMLDocument.parse(yaml, diagnostics), diagnostics)
     }
 
-    /// Reads only the admin addresses of a configuration, for programs that connect to its proxy without access to its
-    /// secrets.
+    /// Reads only the admin addresses of a configuration, for commands that connect to the running proxy but may not
+    /// read the secrets.
     ///
     /// - Returns: `nil` if the configuration has no `admin` section.
     /// - Throws: an error if the file can't be read, or the section is invalid.
@@ -33,7 +33,7 @@ extension Configuration {
         try read("admin", of: file, environment) { $0.adminAddresses() }
     }
 
-    /// Reads only the listeners of a configuration, for a program that checks whether its proxy listens.
+    /// Reads only the listeners of a configuration, for a command that checks whether the proxy listens.
     ///
     /// - Throws: an error if the file can't be read, or `proxy.listen` is invalid.
     public static func proxyListeners(
@@ -53,8 +53,8 @@ extension Configuration {
         return value
     }
 
-    /// Whether the file has the line `playground: true`. The playground starts before `load`, because its ports go into
-    /// the environment. Returns false if the file can't be read; `load` then reports the reason.
+    /// Whether the file has the line `playground: true`. The playground starts before `load`, because `load` needs
+    /// the variables with its ports. Returns false if the file can't be read; `load` then reports the reason.
     public static func wantsPlayground(file: String) -> Bool {
         guard let text = try? text(of: file) else { return false }
         for line in text.utf8.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {

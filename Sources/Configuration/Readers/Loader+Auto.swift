@@ -20,7 +20,8 @@ extension Loader {
         }
     }
 
-    /// Refuses that client at other upstreams: an API chooses the client's server, so tokens are only for that API.
+    /// Refuses the client of `client: auto` at other upstreams. An API chose the client's server, so the tokens are
+    /// only for that API.
     func checkAutoUsers() {
         let names = Set(configuration.clients.filter { $0.auto != nil }.map(\.name))
         for upstream in upstreams where upstream.auto == nil {
@@ -32,7 +33,7 @@ extension Loader {
         }
     }
 
-    /// Checks that a person signs in to the client of `subject_token`, because only then the client has an id token.
+    /// Checks that the client of `subject_token` gets an id token: a person signs in to it, and its scope has `openid`.
     func checkSubjects() {
         for client in configuration.clients {
             guard let name = client.auto?.subjectClient else { continue }

@@ -1,13 +1,13 @@
 // Rules about intercepted TLS.
 extension Loader {
     func checkInterception(_ section: Section) {
-        let opened = upstreams.filter(\.settings.intercepts)
-        if let permitted = configuration.interception?.permit, !permitted.isEmpty, opened.isEmpty {
+        let intercepted = upstreams.filter(\.settings.intercepts)
+        if let permitted = configuration.interception?.permit, !permitted.isEmpty, intercepted.isEmpty {
             section.warn("interception", "`permit` has no effect without an upstream with `intercept: true`")
         }
-        for (index, upstream) in opened.enumerated() {
+        for (index, upstream) in intercepted.enumerated() {
             guard
-                let earlier = opened[..<index].first(where: {
+                let earlier = intercepted[..<index].first(where: {
                     $0.settings.host == upstream.settings.host
                         && $0.settings.serverCertificate != upstream.settings.serverCertificate
                 })

@@ -33,7 +33,7 @@ extension Loader {
         }
     }
 
-    /// Refuses a listener that other machines can use without credentials, also an admin port, which shows internals.
+    /// Refuses a listener or an admin port that other machines can use without credentials.
     private func checkReach(_ listener: Listener) {
         guard !listener.isLoopback else { return }
         let (harm, advice): (String, String)
@@ -78,8 +78,8 @@ extension Loader {
         }
     }
 
-    /// Checks that DPoP tokens are injected only into Authorization, which has a special scheme for them (RFC 9449,
-    /// section 7.1).
+    /// Marks upstreams whose requests need DPoP proofs. Refuses to inject the tokens of such requests elsewhere than
+    /// into Authorization, because only this field has a scheme for them (RFC 9449, section 7.1).
     private mutating func bindTokens() {
         let bound = Set(configuration.clients.filter { $0.dpop != .off }.map(\.name))
         for (index, upstream) in upstreams.enumerated() {
@@ -101,7 +101,7 @@ extension Loader {
         }
     }
 
-    /// Checks upstreams that exchange the program's token: that token can't be kept, refused or a placeholder.
+    /// Refuses `require_placeholder`, and `on_existing` other than `replace`, where the program's token is exchanged.
     private func checkExchanges() {
         let names = configuration.clients.filter { $0.exchange?.subject == .caller }.map(\.name)
         for upstream in upstreams {
@@ -156,7 +156,7 @@ extension Loader {
         }
     }
 
-    /// Checks that a person can log in. Warns if logins are lost when the process ends.
+    /// Requires `admin` for clients with a login. Warns if a login is lost when the process ends.
     private func checkLogins(_ section: Section) {
         for client in configuration.clients where client.needsLogin {
             let position = clientPositions[client.name] ?? .whole
@@ -166,7 +166,7 @@ extension Loader {
                     position, "\(path): a person has to log in, which requires `admin`: add `admin: {}`"
                 )
             }
-            // The playground's server also forgets the login when the process ends.
+            // A store does not help with the playground: its server ends with the process, and forgets the login.
             if configuration.store == .memory, !configuration.playground {
                 diagnostics.warn(
                     position,
@@ -175,7 +175,7 @@ extension Loader {
         }
     }
 
-    /// Gives upstreams the client certificate to which their tokens are bound (RFC 8705 section 3).
+    /// Gives upstreams the client certificate to which their tokens are bound (RFC 8705 section 3). Reports conflicts.
     private mutating func bindCertificates() {
         for (index, upstream) in upstreams.enumerated() {
             let client = configuration.clients.first { $0.name == upstream.settings.client }

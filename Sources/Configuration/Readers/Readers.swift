@@ -1,4 +1,4 @@
-// Readers of all sections except clients and upstreams.
+// Readers of `proxy`, `log` and `admin`, of TLS settings, the next proxy and PEM files.
 extension Section {
     /// Upper limit of most durations.
     static let day = Duration.seconds(86_400)
@@ -128,7 +128,7 @@ extension Section {
         tell(key, usually: "none")
         read(key, into: &target, Grammar.nextProxy)
         guard case .url(let url) = target, let userinfo = (try? URLParts(url, example: ""))?.userinfo else { return }
-        if userinfo.contains(":"), !isSubstituted(key) {
+        if userinfo.contains(":"), !comesFromEnvironment(key) {
             warn(key, "the configuration contains a password: write ${NAME} instead")
         }
     }

@@ -32,7 +32,7 @@ extension Section {
     }
 
     private func secret(_ key: String, _ entries: [Node.Entry], at position: Position) -> SecretSource? {
-        let inner = Section(entries, path: name(of: key), pattern: "secret", at: position, diagnostics)
+        let inner = Section(entries, path: shownName(of: key), pattern: "secret", at: position, diagnostics)
         let kinds = Self.secretKinds.filter(inner.has)
         guard !kinds.isEmpty else {
             error(key, "write {file: PATH} or {env: NAME}")
@@ -92,7 +92,7 @@ extension Section {
         return .environment(name: name)
     }
 
-    /// Warns of blanks at the ends of a one-line secret, which would be sent. Stores trim their own keys.
+    /// Warns of blanks at the ends of a one-line secret, because the proxy sends them. Ignores stores, which trim keys.
     private func warnOfBlanks(
         _ content: some BidirectionalCollection<UInt8>, _ what: String, label: String, at position: Position
     ) {
@@ -107,7 +107,7 @@ extension Section {
                 + "part of the secret: remove it")
     }
 
-    /// Removes a final line end, as for secrets from files.
+    /// Removes a final line end, as the proxy does when it reads a secret from a file.
     private static func withoutLineEnd(_ content: [UInt8]) -> ArraySlice<UInt8> {
         guard content.last == 0x0A else { return content[...] }
         return content.dropLast().last == 0x0D ? content.dropLast(2) : content.dropLast()
@@ -139,7 +139,7 @@ extension Section {
         return .file(path: path)
     }
 
-    /// Reads a text that may be shown, such as a user name, or a secret, for services whose key is the user name.
+    /// Reads a text that may be shown, such as a user name, or a secret's source, because some user names are keys.
     func textOrSecret(_ key: String) -> SecretSource? {
         tell(key, Self.secretShape)
         guard let node = node(key), case .scalar(let scalar) = node.content, !scalar.verbatim,
@@ -148,15 +148,15 @@ extension Section {
         return value(key, Grammar.nonempty).map { .literal($0) }
     }
 
-    /// Checks whether the secret's current value can be put on a request. Later values are checked when they are read.
+    /// Reports a secret whose current value can't be put on a request. Later values are checked when they are read.
     func check(_ source: SecretSource?, _ key: String, _ rule: InjectedValue.Rule) {
         guard let source, var content = content(of: source) else { return }
         if case .file = source { content = Array(Self.withoutLineEnd(content)) }
         if let fault = rule(content) { error(key, "the secret can't go onto a request: \(fault)") }
     }
 
-    /// Reports an invalid key of a store before the store is opened. A valid key has 32 bytes, raw or in base64 with
-    /// optional white space around it.
+    /// Reports an invalid key of a store before the store is opened. A valid key has 32 bytes, raw or in base64. White
+    /// space around the base64 is ignored.
     func checkStoreKey(_ source: SecretSource, _ name: String = "key") {
         guard let text = content(of: source), text.count != 32 else { return }
         // Only counts the decoded bytes, so that no copy of the key stays in memory.

@@ -1,6 +1,6 @@
 import WireText
 
-// Records for the schema, and rules about several keys, which are also part of the schema.
+// Records for the schema, and rules about several keys. Some of the rules are part of the schema.
 extension Section {
     /// Records the accepted values of a key with a special reader. Without a record, the schema accepts any value.
     func tell(_ key: String, _ shape: @autoclosure () -> Shape) { outline?.add(key, shape()) }
@@ -28,7 +28,7 @@ extension Section {
         for key in keys where has(key) { error(location ?? key, message()) }
     }
 
-    /// Reports a key that is present together with `other`, or without `missing`.
+    /// Reports a key that is present together with `other`, or without `missing`. The schema does not have this rule.
     func refuse(_ key: String, with other: String? = nil, without missing: String? = nil, saying message: String) {
         guard has(key), other.map(has) ?? true, missing.map({ !has($0) }) ?? true else { return }
         error(key, message)
@@ -37,7 +37,8 @@ extension Section {
     /// Runs checks that depend on a key's word: for the schema with every word, otherwise with the present word.
     /// - Parameters:
     ///   - words: all cases with their spellings.
-    ///   - usual: the case that applies without the key, if it is constant.
+    ///   - found: the present or default case; `nil` for an invalid word.
+    ///   - usual: the case that applies without the key; `nil` if other keys decide it.
     func check<Case: Equatable>(
         by key: String, _ found: Case?, among words: [(case: Case, words: [String])], usual: Case? = nil,
         _ check: (Case) -> Void

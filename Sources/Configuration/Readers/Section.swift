@@ -59,16 +59,16 @@ final class Section {
     func position(of key: String) -> Position { entry(key)?.value.position ?? position }
 
     /// Whether part of the key's value comes from the environment.
-    func isSubstituted(_ key: String) -> Bool {
+    func comesFromEnvironment(_ key: String) -> Bool {
         guard case .scalar(let scalar) = entry(key)?.value.content else { return false }
         return scalar.verbatim || scalar.text.contains("${")
     }
 
-    func name(of key: String) -> String { diagnostics.name(of: Self.path(path, key)) }
+    func shownName(of key: String) -> String { diagnostics.shownName(of: Self.path(path, key)) }
 
     private static func path(_ path: String, _ key: String) -> String { path.isEmpty ? key : path + "." + key }
 
-    /// Returns the operator's spelling of `key: value` in this section.
+    /// Returns `key: value` as the operator writes it in this section: in YAML, or as `VARIABLE=value`.
     func spelling(of key: String, as value: String) -> String { diagnostics.spelling(of: key, in: path, as: value) }
 
     func error(_ key: String, _ message: String) { diagnostics.error(position(of: key), label(key) + message) }
@@ -85,7 +85,7 @@ final class Section {
 
     func warn(_ key: String, _ message: String) { diagnostics.warn(position(of: key), label(key) + message) }
 
-    /// Returns the value of a key; `nil` if the key is absent or empty.
+    /// Returns the value of a key; `nil` if the key is absent, or empty, which is reported.
     func node(_ key: String) -> Node? {
         known.append(key)
         outline?.add(key)
@@ -93,7 +93,7 @@ final class Section {
         if entry.value.isNull, case .scalar(let scalar) = entry.value.content {
             let tilde = scalar.text == "~" ? " (in YAML ~ means none)" : ""
             diagnostics.error(
-                entry.keyPosition, "\(name(of: key)) has no value\(tilde): write one or leave the key out")
+                entry.keyPosition, "\(shownName(of: key)) has no value\(tilde): write one or leave the key out")
             return nil
         }
         return entry.value
@@ -113,7 +113,7 @@ final class Section {
 
     // MARK: Values
 
-    /// Returns a single value as text, with its variables replaced.
+    /// Returns a single value as text, with `${NAME}` replaced. Reports a fault, and returns `nil`.
     /// - Parameter isSecret: whether messages must not show the value.
     func text(_ node: Node, _ key: String, isSecret: Bool = false) -> String? {
         guard case .scalar(let scalar) = node.content, !node.isNull else {
@@ -130,8 +130,8 @@ final class Section {
         }
     }
 
-    /// Warns of `$NAME`, which is not replaced. Ignores lower-case names of variables that are not set, because they
-    /// may be literal, as in an OData path with `$metadata`.
+    /// Warns of `$NAME`, which is not replaced. Ignores a name with lower-case letters if no such variable is set,
+    /// because it may be literal, as `$metadata` in a path of OData.
     private func warnOfBareName(_ text: String, _ node: Node, _ key: String, isSecret: Bool) {
         // A command may be a shell, whose arguments contain shell variables.
         let leavesDollars = ["hooks", "secret"].contains(pattern) && key == "command"
@@ -175,7 +175,7 @@ final class Section {
         distinct(key, .value(of: parse), by: \.self) { value(of: $0, key, parse) }
     }
 
-    /// Like `list`, but with a reader for each element.
+    /// Like `list`, but `read` reads each element, and elements of equal `identity` count as repeated.
     func distinct<Value, Identity: Equatable>(
         _ key: String, _ shape: @autoclosure () -> Shape, _ counts: ClosedRange<Int> = 0...Int.max,
         by identity: (Value) -> Identity, read: (Node) -> Value?
@@ -191,7 +191,7 @@ final class Section {
         }
     }
 
-    /// Reads a value that is a word or a mapping.
+    /// Reads a value that is a single value or a mapping.
     func either<T>(_ key: String, _ parse: (String) throws(BadValue) -> T, or read: (Section) -> T?) -> T? {
         tell(key, .any([.value(of: parse), .section { _ = read($0) }]))
         guard let node = node(key) else { return nil }
@@ -220,7 +220,7 @@ final class Section {
 
     /// Reads a mapping of free names. Reports invalid names, and leaves them out.
     /// - Parameters:
-    ///   - what: kind of the values, for messages.
+    ///   - names, what: kinds of the names and of the values, for messages.
     ///   - value: reads an entry of the mapping.
     func mapping<Value>(
         _ key: String, of names: String = "names", to what: String?, _ shape: @autoclosure () -> Shape,
@@ -234,7 +234,7 @@ final class Section {
             return []
         }
         let inner = Section(
-            entries, path: self.name(of: key), pattern: Self.path(pattern, key), at: node.position, diagnostics)
+            entries, path: shownName(of: key), pattern: Self.path(pattern, key), at: node.position, diagnostics)
         return entries.compactMap { entry in
             do throws(BadValue) {
                 let name = try name(entry.key)
@@ -249,10 +249,10 @@ final class Section {
 
     // MARK: Messages
 
-    /// Returns `clients.billing.timeout: `; empty for a value from a variable, because the position names the variable.
+    /// Returns the beginning of messages, `clients.billing.timeout: `; empty if the position already names a variable.
     func label(_ key: String, _ node: Node? = nil) -> String {
         if case .variable = node?.position ?? position(of: key) { return "" }
-        return name(of: key) + ": "
+        return shownName(of: key) + ": "
     }
 
     private func report(_ fault: BadValue, _ node: Node, _ key: String) {

@@ -5,7 +5,7 @@ import WireText
 enum SigV4Reader {
     private static let keyNames = ["access_key_id", "secret_access_key", "session_token"]
 
-    /// Returns `nil` if a value is invalid.
+    /// Returns `nil` if a value is missing or invalid.
     static func read(_ section: Section) -> SigV4Settings? {
         defer { section.finish() }
         let region = section.value("region") { text throws(BadValue) in try word(text, "eu-central-1") }
@@ -26,7 +26,7 @@ enum SigV4Reader {
             BadValue("write a name in small letters such as \(example)", matching: "^[a-z0-9._-]{1,64}$"))
     }
 
-    /// Reads the access keys, which are beside region and service, or under `credentials`.
+    /// Reads access keys beside `region` and `service`, access keys under `credentials`, or `credentials: container`.
     private static func credentials(_ section: Section) -> SigV4Settings.Credentials? {
         let found = section.either("credentials") { text throws(BadValue) in
             guard text == "container" else {

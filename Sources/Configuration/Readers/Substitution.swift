@@ -1,6 +1,6 @@
 import WireText
 
-/// Replaces `${NAME}` in a value by the environment variable. `$${` gives a literal `${`.
+/// Replaces `${NAME}` in a value by the value of the environment variable. `$${` gives a literal `${`.
 enum Substitution {
     private enum Piece {
         case text(Substring)
@@ -52,7 +52,7 @@ enum Substitution {
         Set(pieces(of: text).compactMap { if case .name(let name) = $0 { name } else { nil } })
     }
 
-    /// Returns the first name in the form `$NAME`, which is not replaced; `nil` if there is none.
+    /// Returns the first name in the form `$NAME`, which `apply` does not replace; `nil` if there is none.
     static func bareName(in text: String) -> String? {
         var rest = text[...]
         while let dollar = rest.firstIndex(of: "$") {

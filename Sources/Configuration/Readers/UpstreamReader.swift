@@ -12,7 +12,7 @@ struct UpstreamReader {
         let auto: ClientSettings?
 
         var path: String { section.path }
-        /// Position of the entry, for messages about two entries.
+        /// Position of `host`, as that of the entry in messages.
         var position: Position { section.position(of: "host") }
         var clientPosition: Position { section.position(of: "client") }
         var urlPosition: Position { section.position(of: section.has("url") ? "url" : "host") }
@@ -66,7 +66,7 @@ struct UpstreamReader {
         section.mapping(
             "fields", to: "values", .oneOrMore(.value(of: Self.fieldPattern)), name: Self.header
         ) { entry, inner in inner.list(entry.key, Self.fieldPattern) }
-        .map { FieldRule(name: Grammar.spelling(ofField: $0.name), patterns: $0.value) }
+        .map { FieldRule(name: Grammar.normalized(field: $0.name), patterns: $0.value) }
     }
 
     private static func fieldPattern(_ text: String) throws(BadValue) -> String {
@@ -105,7 +105,7 @@ struct UpstreamReader {
             for field in entry.fields { known[field] = "inject" }
         }
         for (key, name) in names {
-            let field = Grammar.spelling(ofField: name)
+            let field = Grammar.normalized(field: name)
             if let other = known[field] { section.error(key, "\(name) is already in `\(other)`: name it only once") }
             known[field] = key
         }
@@ -115,7 +115,7 @@ struct UpstreamReader {
 
     private static func header(_ text: String) throws(BadValue) -> String {
         let name = try Grammar.headerName(text)
-        let field = Grammar.spelling(ofField: name)
+        let field = Grammar.normalized(field: name)
         if credentials.contains(field) {
             throw BadValue(
                 "\"\(name)\" carries credentials: use `inject` and `on_existing` instead", quotes: false)
@@ -155,7 +155,7 @@ struct UpstreamReader {
         }
     }
 
-    /// Whether the wildcard is directly below a top-level domain.
+    /// Whether the host is a wildcard directly below a top-level domain: `*.com`.
     private var isForTopLevel: Bool { settings.host.wildcard && !settings.host.host.description.contains(".") }
 
     /// Reads `rewrite`: `true`, `false`, or `{host: keep}`.

@@ -16,7 +16,7 @@ extension Section {
         let listeners = listeners("listeners") ?? []
         for listener in listeners where listener.tls != nil {
             diagnostics.error(
-                listener.position, listener.name + "`tls` stands at `proxy.listen`: write the address alone")
+                listener.position, listener.name + "`tls` belongs to `proxy.listen`: write only the address here")
         }
         callers.listeners = listeners.map(\.address)
         callers.certificates = list("certificates", Grammar.certificateName) ?? []

@@ -1,5 +1,5 @@
-/// Finds the environment variables that a configuration names. It searches the text, not the readers' results, so that
-/// no variable is missed.
+/// Finds the environment variables that a configuration names. It searches the tree of nodes, not the settings, so that
+/// it misses no variable.
 enum VariableNames {
     /// Keys of mappings with free names. An entry `env` there does not name a variable.
     private static let freelyNamed = ["params", "headers", "labels", "users"]

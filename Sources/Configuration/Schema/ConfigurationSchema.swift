@@ -3,7 +3,7 @@ public import enum WireText.JSON
 extension Configuration {
     /// Returns a JSON Schema (draft 2020-12) of the configuration file, for editors. The readers record it while they
     /// run without a file. It accepts all valid files and some invalid files, for example with conflicting keys. Only
-    /// `check` reports those.
+    /// `check` reports such conflicts.
     public static func schema() -> JSON {
         var writer = SchemaWriter(descriptions: keyDescriptions)
         let root = writer.members(.section { Loader.outline($0) }, at: "")
@@ -16,7 +16,7 @@ extension Configuration {
     }
 
     /// Descriptions by the key's path (`clients.*.client_id`): the first sentence of each row in docs/configuration.md.
-    /// `.ci/reference.py` writes this file, and `ReferenceTests` compares it.
+    /// `.ci/reference.py` writes `KeyDescriptions.tsv` from that page, and `ReferenceTests` checks that they agree.
     private static var keyDescriptions: [String: String] {
         String(decoding: PackageResources.KeyDescriptions_tsv, as: UTF8.self).split(separator: "\n")
             .reduce(into: [:]) { all, line in

@@ -33,7 +33,7 @@ final class Outline {
     var alternatives: [String] = []
     private var openCase: Case?
 
-    /// Records a key. If the key is read again, its first record stays.
+    /// Records a key. Another record of the same key only fills in a missing shape or default.
     func add(_ name: String, _ shape: Shape? = nil, usual: JSON? = nil) {
         guard let index = keys.firstIndex(where: { $0.name == name }) else {
             keys.append(Key(name: name, shape: shape ?? .anything, usual: usual))
@@ -56,7 +56,7 @@ final class Outline {
         if openCase?.rules.refused.append(contentsOf: keys) == nil { rules.refused += keys }
     }
 
-    /// Records the rules that `tell` reports as rules of this case only.
+    /// Calls `tell`, and records its `need` and `refuse` as rules of this case only.
     func inCase(_ key: String, _ words: [String], isUsual: Bool, _ tell: () -> Void) {
         openCase = Case(key: key, words: words, isUsual: isUsual)
         tell()

@@ -57,11 +57,11 @@ struct SchemaWriter {
 
     private static func members(_ text: ValueKind.Text) -> [JSON.Member] {
         var types: [JSON] = ["string"]
-        if text.isNumberTaken { types.append("number") }
-        if text.isBooleanTaken { types.append("boolean") }
+        if text.acceptsNumbers { types.append("number") }
+        if text.acceptsBooleans { types.append("boolean") }
         var members: [JSON.Member] = [.init("type", types.count == 1 ? types[0] : .array(types))]
         if let pattern = text.pattern { members += [.init("pattern", .string("\(pattern)|\(substituted)"))] }
-        if text.pattern == nil, !text.isEmptyTaken { members += [.init("minLength", 1)] }
+        if text.pattern == nil, !text.acceptsEmpty { members += [.init("minLength", 1)] }
         return members
     }
 
@@ -72,7 +72,7 @@ struct SchemaWriter {
         return any([[.init("enum", .array(words.flatMap(spellings)))]] + old + [[ref(substitution)]])
     }
 
-    /// Returns the JSON values of a word. YAML readers with types read `true` without quotes as a boolean.
+    /// Returns the JSON values of a word. To editors, `true` without quotes is a boolean.
     private static func spellings(_ word: String) -> [JSON] {
         switch word {
         case "true", "false": [.bool(word == "true"), .string(word)]
@@ -122,7 +122,7 @@ struct SchemaWriter {
             // Names don't accept `${NAME}`, because it is not replaced in names.
             if let pattern = text.pattern {
                 members.append(.init("propertyNames", .object([.init("pattern", .string(pattern))])))
-            } else if !text.isEmptyTaken {
+            } else if !text.acceptsEmpty {
                 members.append(.init("propertyNames", .object([.init("minLength", 1)])))
             }
         }

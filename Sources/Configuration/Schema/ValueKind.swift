@@ -13,11 +13,11 @@ indirect enum ValueKind: Sendable {
 
     /// A single value that is read as text. Without quotes, it may look like a number or a boolean.
     struct Text: Sendable {
-        /// A regular expression (ECMA 262 and Python). It matches all accepted values, and perhaps other values.
+        /// A regular expression, valid in ECMA 262 and in Python. It matches all accepted values, and perhaps others.
         var pattern: String?
-        var isEmptyTaken = true
-        var isNumberTaken = true
-        var isBooleanTaken = true
+        var acceptsEmpty = true
+        var acceptsNumbers = true
+        var acceptsBooleans = true
     }
 
     static func text(matching pattern: String) -> ValueKind { .text(Text(pattern: pattern)) }
@@ -28,7 +28,7 @@ indirect enum ValueKind: Sendable {
     private static let impossibleText = "\u{0}"
     private static let numbers = ["0", "1", "8080", "12.5", "-1"]
 
-    /// Finds the accepted form of a grammar: passes it an impossible value, and takes the form from its `BadValue`.
+    /// Finds the form that a grammar accepts: passes `impossibleText` to the grammar, and reads the thrown `BadValue`.
     init<Value>(of parse: (String) throws(BadValue) -> Value) {
         do throws(BadValue) {
             _ = try parse(Self.impossibleText)
@@ -36,23 +36,23 @@ indirect enum ValueKind: Sendable {
         } catch {
             self = error.fits ?? .text(Text())
         }
-        self = tried { text in (try? parse(text)) != nil }
+        self = completed { text in (try? parse(text)) != nil }
     }
 
-    /// Completes the form: tries an empty text, numbers and `true`.
-    private func tried(_ takes: (String) -> Bool) -> ValueKind {
+    /// Returns the form, completed by trials of an empty text, numbers and `true`.
+    private func completed(by accepts: (String) -> Bool) -> ValueKind {
         switch self {
-        case .any(let kinds): return .any(kinds.map { $0.tried(takes) })
+        case .any(let kinds): return .any(kinds.map { $0.completed(by: accepts) })
         case .text(var text):
-            text.isEmptyTaken = takes("")
-            text.isNumberTaken = Self.numbers.contains(where: takes)
-            text.isBooleanTaken = takes("true")
+            text.acceptsEmpty = accepts("")
+            text.acceptsNumbers = Self.numbers.contains(where: accepts)
+            text.acceptsBooleans = accepts("true")
             return .text(text)
         default: return self
         }
     }
 
-    /// Returns the JSON of a default value; `nil` if it is unknown.
+    /// Returns the JSON of a default value; `nil` if this kind can't hold the value, and for an empty text.
     func json<Value>(_ value: Value) -> JSON? {
         switch self {
         case .boolean: (value as? Bool).map { .bool($0) }
@@ -65,7 +65,7 @@ indirect enum ValueKind: Sendable {
         }
     }
 
-    /// Writes a duration: five minutes as `5m`, but one minute as `60s`.
+    /// Writes a duration as docs/configuration.md does: five minutes as `5m`, but one minute as `60s`.
     private static func show(_ duration: Duration) -> String {
         let minutes = duration.components.seconds / 60
         return minutes > 1 && minutes % 60 != 0 && duration == .seconds(60 * minutes)

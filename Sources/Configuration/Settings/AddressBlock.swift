@@ -2,12 +2,13 @@ import HTTPMessage
 
 /// A block of IP addresses: `10.0.0.0/8` or `fd00::/8`.
 public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
-    /// Upper half of the prefix in 128 bits. IPv4 has its mapped form (RFC 4291, section 2.5.5.2).
+    /// Upper 64 bits of an address of the block. An IPv4 address has its mapped form (RFC 4291, section 2.5.5.2).
     public let high: UInt64
+    /// Lower 64 bits of the address.
     public let low: UInt64
-    /// Length of the prefix in bits, from 0 to 128.
+    /// Prefix length of the 128-bit address, so 104 for `10.0.0.0/8`.
     public let bits: Int
-    /// The canonical text of the block.
+    /// The canonical address and the written prefix length: `10.0.0.0/8`.
     public let description: String
 
     /// - Parameter length: prefix length: 0 to 32 for IPv4, 0 to 128 for IPv6.

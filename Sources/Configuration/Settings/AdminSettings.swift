@@ -5,7 +5,7 @@ public struct AdminSettings: Sendable, Equatable {
     public var listen = ListenAddress.tcp(host: "127.0.0.1", port: 8081)
     /// Path of the socket; `nil` for the default path (see "The socket" in docs/administration.md).
     public var socket: String?
-    /// Additional host names that the admin port accepts.
+    /// Additional hosts that the admin port accepts in `Host`.
     public var hosts: [Authority.Host] = []
     public var token: SecretSource?
     /// Whether `POST /quitquitquit` ends the proxy.

@@ -1,4 +1,4 @@
-/// Settings of `client: auto`. The authorization server and the `client_id` come from the documents of an API.
+/// Settings of `client: auto`, for an API whose own documents name its authorization server.
 public struct AutoSettings: Sendable, Equatable {
     /// Address of the API, the same as the upstream's `url`.
     public var resource: String

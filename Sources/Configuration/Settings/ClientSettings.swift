@@ -75,7 +75,7 @@ public struct ClientSettings: Sendable, Equatable {
     public var certificateBound = false
     public var basicEncoding = BasicEncoding.form
     public var treatAsBearer: [String] = []
-    /// Redirect URI after a login; `nil` for the default of the administration.
+    /// Redirect URI of a login; `nil` for the callback page of the admin port.
     public var redirectURI: String?
     public var scope: [String] = []
     public var resource: [String] = []

@@ -19,7 +19,7 @@ public struct Configuration: Sendable, Equatable {
     public var upstreams: [UpstreamSettings] = []
     /// Whether to start the embedded authorization server and API on loopback.
     public var playground = false
-    /// Names of environment variables in the text, from `${NAME}` and `{env: NAME}`.
+    /// Names of the environment variables that the text uses: `${NAME}`, `{env: NAME}`, `credentials: container`.
     public var variables: Set<String> = []
     /// The keys and certificates in the text.
     public var keyUses = KeyUses()

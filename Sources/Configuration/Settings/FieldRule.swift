@@ -2,18 +2,18 @@ import WireText
 
 /// Condition of an upstream on a field of the request.
 public struct FieldRule: Sendable, Equatable {
-    /// The field's name in lower case.
+    /// The field's name in lower case, with `-` for `_`.
     public var name: String
-    /// Accepted values. A final `*` accepts any value with this prefix.
+    /// Accepted values. A final `*` stands for any text.
     public var patterns: [String]
 
     /// Whether a pattern accepts the value.
     public func accepts(_ value: Span<UInt8>) -> Bool {
         patterns.contains { pattern in
             let bytes = pattern.utf8
-            let isOpen = bytes.last == UInt8(ascii: "*")
-            return (isOpen || value.count == bytes.count)
-                && Self.begins(value, bytes, isOpen ? bytes.count - 1 : bytes.count)
+            let isPrefix = bytes.last == UInt8(ascii: "*")
+            return (isPrefix || value.count == bytes.count)
+                && Self.begins(value, bytes, isPrefix ? bytes.count - 1 : bytes.count)
         }
     }
 

@@ -2,7 +2,7 @@
 public struct HooksSettings: Sendable, Equatable {
     /// URL that receives each event by POST, as JSON.
     public var webhook: String?
-    /// A program and its arguments, which run for each event, without a shell.
+    /// A program and its arguments. The program runs for each event, without a shell.
     public var command: [String] = []
     /// Whether `webhook` may be an http:// URL.
     public var allowPlaintext = false

@@ -1,9 +1,9 @@
 /// Rules for injected secrets, checked at the start and after each reading of a secret.
 public enum InjectedValue {
-    /// Returns the fault of a secret, to follow the name of its source; `nil` for none. It never quotes the secret.
+    /// Returns the fault of a secret, as text behind the source's name; `nil` for no fault. Never quotes the secret.
     public typealias Rule = @Sendable (_ bytes: [UInt8]) -> String?
 
-    /// Refuses bytes that a receiver could drop, or take for the end of the field (RFC 9110, section 5.5).
+    /// Refuses an empty secret, and bytes that a receiver could drop, or take for a field's end (RFC 9110 section 5.5).
     public static let fieldValue: Rule = { bytes in
         if bytes.isEmpty { return "it is empty: put the secret into it" }
         if let fault = control(bytes) { return fault }
@@ -11,14 +11,14 @@ public enum InjectedValue {
         return nil
     }
 
-    /// Visible ASCII without commas, which separate the parts of a signature.
+    /// Visible ASCII without commas, which separate the parts of an AWS signature's field.
     public static let word: Rule = { bytes in
         if bytes.isEmpty { return "it is empty: write a value" }
         return bytes.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }
             ? nil : "it may hold only visible ASCII characters, and no comma"
     }
 
-    /// Refuses a colon, which would end the user name (RFC 7617, section 2).
+    /// Refuses control characters, and a colon, which would end the user name (RFC 7617, section 2).
     public static let username: Rule = { bytes in
         bytes.contains(UInt8(ascii: ":")) ? "it holds a colon, which a user name can't have: remove it" : control(bytes)
     }

@@ -58,7 +58,7 @@ extension UpstreamSettings {
     /// Whether requests get any injected value.
     public var injects: Bool { !injections.isEmpty }
 
-    /// Whether credentials come from the machine's container service.
+    /// Whether AWS credentials come from the machine's container service.
     var usesContainerCredentials: Bool {
         injections.contains { injection in
             guard case .sigv4(let settings) = injection, case .container = settings.credentials else { return false }

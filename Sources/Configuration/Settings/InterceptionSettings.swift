@@ -2,7 +2,7 @@ import HTTPMessage
 
 /// Settings of the certificate authorities for intercepted hosts.
 public struct InterceptionSettings: Sendable, Equatable {
-    /// Storage of the authorities, so that programs still trust their certificates after a restart.
+    /// Storage of the authorities. With it, programs still trust the proxy's certificates after a restart.
     public struct Store: Sendable, Equatable {
         public var directory: String
         /// Key that encrypts the private keys.
@@ -11,12 +11,12 @@ public struct InterceptionSettings: Sendable, Equatable {
 
     /// `nil` for storage in memory.
     public var store: Store?
-    /// Domains in lower case. Their hosts get certificates on first use, so new hosts need no new root.
+    /// Domains in lower case. The proxy may sign certificates for all hosts in them, so new hosts need no new root.
     public var permit: [String] = []
 }
 
 extension Section {
-    /// Limit of `permit`. Some clients refuse a certificate that is much larger.
+    /// Limit of `permit`. Some clients refuse an authority's certificate with many more domains.
     private static let maxDomains = 900
 
     func interceptionSettings() -> InterceptionSettings {
@@ -24,7 +24,7 @@ extension Section {
         var settings = InterceptionSettings()
         settings.permit = list("permit", Self.domain) ?? []
         if settings.permit.count > Self.maxDomains {
-            error("permit", "programs accept at most \(Self.maxDomains) domains: name a parent domain of several")
+            error("permit", "programs accept at most \(Self.maxDomains) domains: replace several by their parent")
         }
         for domain in settings.permit where !domain.contains(".") {
             warn("permit", "the proxy keeps a key that signs for every host under .\(domain)")

@@ -21,22 +21,22 @@ public struct KeyUse: Sendable, Equatable {
     public var content: Content
     /// Path of the configuration's key: `clients.billing.client_key`.
     public var name: String
-    /// Position of that key. The result of the check is appended to its message.
+    /// Position of this path. `message` is the beginning of a message, to which the check appends its result.
     public var location: ConfigurationError.Problem
 }
 
-/// All key uses, in the order of the file. `==` is always true, so that positions don't make configurations differ.
+/// All key uses, as the readers found them. `==` is always true, so that positions don't make configurations differ.
 public struct KeyUses: Sendable, Equatable {
     public var all: [KeyUse] = []
-    /// Positions of everything that the proxy opens at its start: by section name, or by the address of a listener.
+    /// Positions of sections and listeners that the proxy opens at its start, by section name or listener address.
     public var opened: [String: ConfigurationError.Problem] = [:]
 
     public static func == (one: KeyUses, other: KeyUses) -> Bool { true }
 }
 
 extension Section {
-    /// Records the key, to be checked once the whole configuration has been read.
+    /// Records a private key or certificate. Its check follows when the whole configuration has been read.
     func note(_ content: KeyUse.Content, at key: String) {
-        diagnostics.note(content, name: name(of: key), label: label(key), at: position(of: key))
+        diagnostics.note(content, name: shownName(of: key), label: label(key), at: position(of: key))
     }
 }

@@ -4,7 +4,7 @@ public struct ProxySettings: Sendable, Equatable {
     public enum Connect: String, Sendable, Equatable, CaseIterable { case reject, tunnel }
 
     public var listen: [ListenAddress] = [.tcp(host: "127.0.0.1", port: 8080)]
-    /// TLS settings by the address in `listen`, without permissions.
+    /// TLS settings of listeners, by the `endpoint` of their address.
     public var listenerTLS: [ListenAddress: ListenerTLS] = [:]
     public var threads = 1
     public var open = false

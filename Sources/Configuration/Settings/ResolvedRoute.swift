@@ -16,7 +16,7 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var fields: String
     /// `users alice; uids 1000`; empty for every caller.
     public var callers: String
-    /// `https://api.example.com`, as configured. The running proxy may know a more exact destination.
+    /// `https://api.example.com`, as configured. `RouteListing` replaces it by the gate's result.
     public var destination: String
     /// `client billing (client_credentials)`, `no client` if fixed credentials are injected, or `unsigned`.
     public var client: String
@@ -107,7 +107,7 @@ extension ClientSettings.GrantType: CustomStringConvertible {
         if case .extension(let uri) = self { uri } else { Self.named.first { $0.grant == self }?.name ?? "" }
     }
 
-    /// The `grant_type` of token requests. A grant that sends no `grant_type` has its name in the configuration.
+    /// The `grant_type` of token requests; for a grant that sends none, its name in the configuration.
     public var description: String {
         switch self {
         case .jwtBearer, .saml2Bearer, .tokenExchange: Self.urn + name

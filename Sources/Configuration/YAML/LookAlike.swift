@@ -25,12 +25,12 @@ struct LookAlike {
         self.advice = advice
     }
 
-    private var isBlank: Bool { !advice.hasPrefix("write \"") && !advice.hasPrefix("write -") }
+    private var isInvisible: Bool { !advice.hasPrefix("write \"") && !advice.hasPrefix("write -") }
 
-    /// Finds the first such character in a value without quotes: a blank anywhere, or another character at the start.
+    /// Finds the first look-alike in a value without quotes: a quotation mark or dash at the start, any other anywhere.
     init?(inPlain text: String) {
         for (index, scalar) in text.unicodeScalars.enumerated() {
-            guard scalar.value >= 0x80, let found = LookAlike(scalar), found.isBlank || index == 0 else { continue }
+            guard scalar.value >= 0x80, let found = LookAlike(scalar), found.isInvisible || index == 0 else { continue }
             self = found
             return
         }

@@ -32,7 +32,7 @@ struct Node {
         }
     }
 
-    /// Elements of a list. A single value counts as a list with one element.
+    /// Elements of a list. Any other node counts as a list with one element.
     var elements: [Node] { if case .sequence(let elements) = content { elements } else { [self] } }
 
     var isNull: Bool {
@@ -57,7 +57,7 @@ extension Node {
 }
 
 extension Node.Entry {
-    /// Advice for a key without a space behind its colon, as in `{host:a}`, and the position of the fault.
+    /// Advice for a key that includes a colon, because no space follows it, as in `{host:a}`; and the fault's position.
     var missingSpace: (position: Position, advice: String)? {
         guard case .file(let line, let column) = keyPosition, let tight = YAMLMistake.tightColon(key) else {
             return nil
@@ -70,7 +70,7 @@ extension Node.Entry {
 enum Position: Equatable {
     case file(line: Int, column: Int)
     case variable(String)
-    /// The file as a whole.
+    /// The configuration as a whole, or a default value.
     case whole
 
     /// Text for messages that name a second position.

@@ -3,7 +3,7 @@ struct YAMLDocument: ~Copyable {
     private let diagnostics: Diagnostics
     private var events: YAMLEvents
 
-    /// Returns the root node; `nil` after faults, which are in `diagnostics`.
+    /// Returns the root node; `nil` if a fault left none. `diagnostics` has the faults.
     static func parse(_ yaml: String, _ diagnostics: Diagnostics) -> Node? {
         guard let text = checked(yaml, diagnostics) else { return nil }
         do throws(YAMLEvents.Fault) {
@@ -20,8 +20,8 @@ struct YAMLDocument: ~Copyable {
         self.events = events
     }
 
-    /// Returns the bytes without a byte order mark; `nil` if there are invisible characters, which editors and parsers
-    /// count differently.
+    /// Returns the bytes without a byte order mark at the start. Returns `nil` and reports a control character, a later
+    /// byte order mark, or a line break that editors and parsers count differently.
     private static func checked(_ yaml: String, _ diagnostics: Diagnostics) -> [UInt8]? {
         var text = yaml.unicodeScalars[...]
         if text.first == "\u{FEFF}" { text.removeFirst() }

@@ -2,7 +2,7 @@ import CLibyaml
 
 /// The events of a YAML text with their positions, from the distribution's libyaml. No other file uses libyaml.
 ///
-/// Aliases, tags and repeated keys are not expanded, so time and memory are linear in the length of the text.
+/// libyaml does not interpret aliases, tags and repeated keys, so time and memory are linear in the text's length.
 @safe struct YAMLEvents: ~Copyable {
     struct Event {
         enum Kind {
@@ -19,7 +19,7 @@ import CLibyaml
         var tag: String?
     }
 
-    /// The reason why reading ended, with its position.
+    /// The reason why reading ended, and its position in the text.
     struct Fault: Error {
         var position: Position
         var message: String
@@ -30,7 +30,7 @@ import CLibyaml
 
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let text: UnsafeMutableBufferPointer<UInt8>
-    /// The last value, to explain faults.
+    /// The last single value, to explain faults.
     private var lastScalar: YAMLMistake.Scalar?
     /// Starts of the open lists and mappings; `nil` for each that has no brackets.
     private var open: [YAMLText.Location?] = []
@@ -107,7 +107,7 @@ import CLibyaml
         open.append(isFlow ? Self.location(mark) : nil)
     }
 
-    /// Returns the fault of the last value, which has no quotes: a look-alike character, or a list item folded into it.
+    /// Returns the fault of the last value, which has no quotes: a look-alike, or a list item joined to the value.
     private func fault(inPlain value: String) -> Fault? {
         guard let scalar = lastScalar else { return nil }
         let found = LookAlike(inPlain: value)
@@ -139,7 +139,7 @@ import CLibyaml
         default: return Fault(position: .whole, message: "not valid YAML: \(problem)")
         }
         let context = unsafe parser.pointee.context.map { unsafe String(cString: $0) }
-        // A mapping with a single pair in a list has no brackets.
+        // In `[a: b]`, the inner mapping starts at `a`, without a bracket. Such starts are left out.
         let text = YAMLText(unsafe Array(text))
         let brackets = open.compactMap { $0 }.filter { text[$0] == "[" || text[$0] == "{" }
         return YAMLMistake(

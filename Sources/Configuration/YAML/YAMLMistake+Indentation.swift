@@ -10,7 +10,7 @@ extension YAMLMistake {
             let advice =
                 text[Location(value.start.line, first)] == "-"
                 ? "begin it in column \(first), as line \(value.start.line)"
-                : "write the value of line \(value.start.line) as an item of the list, too, or remove it"
+                : "write the value of line \(value.start.line) as an item of the list, too, or remove that value"
             return Fault(
                 Location(line, column),
                 "this list item is indented so far that it is part of the value in line \(value.start.line): \(advice)")
@@ -19,7 +19,7 @@ extension YAMLMistake {
     }
 
     func tooFar(_ location: Location) -> Fault {
-        var advice = "indent it as the lines around it"
+        var advice = "indent it like the lines around it"
         if let before = text.lineBefore(location.line), let column = text.indentation(of: before) {
             advice =
                 "begin it in column \(column), as line \(before), or end that line with a colon if this belongs to it"
@@ -32,7 +32,7 @@ extension YAMLMistake {
         if problem.hasSuffix("expected key"), text[location] == ":" {
             return Fault(location, "a key is missing in front of this colon")
         }
-        guard text.begins(location) else {
+        guard text.isLineStart(location) else {
             return Fault(location, "this can't stand behind the value: remove it, or put the value in quotes")
         }
         let begins = start.map { " of column \($0.column)" } ?? ""

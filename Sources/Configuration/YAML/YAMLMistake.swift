@@ -85,7 +85,8 @@ struct YAMLMistake {
                     + "\(inside), or put it in \(other) quotes")
         }
         let between = text.text(from: scalar.end, upTo: location.column)
-        guard between.utf8.allSatisfy({ $0 == 0x20 || $0 == 0x09 }), !openFlows.isEmpty || !text.begins(location) else {
+        guard between.utf8.allSatisfy({ $0 == 0x20 || $0 == 0x09 }), !openFlows.isEmpty || !text.isLineStart(location)
+        else {
             return nil
         }
         if openFlows.isEmpty {
@@ -184,14 +185,14 @@ struct YAMLMistake {
                 return Fault(Location(before, 1), "... ends the document here: remove it")
             }
         }
-        if !text.begins(location) {
+        if !text.isLineStart(location) {
             return Fault(location, "this stands behind the document's only value: write `key: value` lines")
         }
         return Fault(location, "this line is indented less than the first one: begin both in the same column")
     }
 
     private func directive(at location: Location) -> Fault {
-        Fault(location, "lines that begin with % are not supported: remove it, or put it in quotes")
+        Fault(location, "lines that begin with % are not supported: remove this line, or put the value in quotes")
     }
 
     // MARK: Colons
@@ -204,7 +205,7 @@ struct YAMLMistake {
         guard problem.hasPrefix("mapping values are not allowed") else { return nil }
         if let scalar = lastScalar, !scalar.isQuoted, scalar.start.line < location.line {
             // YAML has joined lines: either a key lacks its colon, or the next line is indented too far.
-            if text.begins(scalar.start) { return Self.missingColon(in: text, at: scalar.start) }
+            if text.isLineStart(scalar.start) { return Self.missingColon(in: text, at: scalar.start) }
             return tooFar(Location(location.line, text.indentation(of: location.line) ?? 1))
         }
         if text.rest(from: Location(location.line, 1)).hasPrefix("--- ") {

@@ -47,7 +47,7 @@ struct YAMLText {
         return nil
     }
 
-    /// Returns the text from there to the end of the line.
+    /// Returns the text from the location to the end of its line.
     func rest(from location: Location) -> String {
         guard let line = line(location.line), location.column <= line.count else { return "" }
         return Self.text(line[(location.column - 1)...])
@@ -71,7 +71,7 @@ struct YAMLText {
         return line[first] == "#" ? nil : first + 1
     }
 
-    func begins(_ location: Location) -> Bool { indentation(of: location.line) == location.column }
+    func isLineStart(_ location: Location) -> Bool { indentation(of: location.line) == location.column }
 
     /// Returns the number of the last line with content before this line.
     func lineBefore(_ number: Int) -> Int? {
@@ -83,8 +83,8 @@ struct YAMLText {
         return nil
     }
 
-    /// Returns the end of the list or mapping that opens there with `[` or `{`. Skips quotes and comments. `nil` if a
-    /// later line is not indented further than the first line, unless the later line begins with a closing bracket.
+    /// Returns the location of the bracket that closes the list or mapping; `nil` if it is missing or of another kind.
+    /// Skips quotes and comments. Later lines must be indented further than the first, or begin with a closing bracket.
     func end(ofFlowAt start: Location) -> Location? {
         var open: [Unicode.Scalar] = []
         let indentation = indentation(of: start.line) ?? 1

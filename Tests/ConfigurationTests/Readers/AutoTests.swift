@@ -106,12 +106,12 @@ struct AutoTests {
             "client_document: https://o.example/": "auto.client_document: write an https:// URL with a path",
             "client_document: http://o.example/c.json": "auto.client_document: write",
             "grant_type: client_credentials":
-                "without a person, the client has to be known: write `client_id` or `client_document`",
+                "without a person, the server has to know the client: write `client_id` or `client_document`",
             "client_id: a, client_key: {env: SECRET}, grant_type: client_credentials":
                 "auto.grant_type: write the client's server as `issuer`",
             "grant_type: password": "auto.grant_type: write one of authorization_code, client_credentials",
             "subject_token: {client: idp}":
-                "the client has to be known there: write `client_id` or `client_document`",
+                "this server has to know the client: write `client_id` or `client_document`",
             "client_id: a, subject_token: {}": "auto.subject_token: write {client: NAME}",
             "client_id: a, subject_token: {client: idp, token: access_token}":
                 "auto.subject_token.token",

@@ -70,7 +70,7 @@ struct InjectionTests {
             "client: a, inject: [{header: X-Key, value: {env: SECRET}}]":
                 "33: upstreams[1].inject: nothing injects the client's token: add {header: Authorization, scheme: Bearer}, or leave `client` out",
             "inject: {value: {env: SECRET}}":
-                "30: upstreams[1].inject.value: this value has no place: write `header` or `query` too",
+                "30: upstreams[1].inject.value: nothing says where this value goes: write `header` or `query` too",
             "inject: [{header: X-Key, value: {env: SECRET}}, {header: x_key, value: {env: SECRET}}]":
                 "62: upstreams[1].inject[1]: the field x_key is already set by upstreams[1].inject[0]: write another field, or leave one of them out",
             "inject: [{query: k, value: {env: SECRET}}, {query: k, value: {env: SECRET}}]":
