@@ -6,9 +6,10 @@
 /// inserted into another piece by `\(alreadyHTML: row)`.
 ///
 /// Values are escaped for text and for quoted attributes. In an attribute that holds an address (`href`, `action` and
-/// similar), the whole value is checked. It becomes `#` if its scheme is not http or https, or if it names another host
-/// without a scheme: `//host`. A value becomes U+FFFD where no value is safe: in a name, an attribute without quotation
-/// marks, a comment, a script, a style or an event handler. A piece that ends within a tag becomes U+FFFD as a whole.
+/// similar), the whole value is checked: an address becomes `#` if it has a scheme other than http and https, or if it
+/// names another host without a scheme (`//host`). A value becomes U+FFFD where no value is safe: in a name, an
+/// attribute without quotation marks, a comment, a script, a style or an event handler. A piece that ends within a tag
+/// becomes U+FFFD as a whole.
 public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
     /// Text of the page, to be sent as UTF-8.
     public let text: String

@@ -8,7 +8,7 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
         public var line: Int?
         /// Column, counted from 1 in Unicode scalars.
         public var column: Int?
-        /// The fault, and what to write instead.
+        /// The fault and its correction.
         public var message: String
 
         public init(file: String, line: Int? = nil, column: Int? = nil, message: String) {

@@ -64,7 +64,7 @@ struct AutoReader {
             section.refuse(
                 "grant_type", without: "issuer",
                 saying:
-                    "write the client's server as `issuer`: without a sign-in, nobody checks the API's server")
+                    "write the client's server as `issuer`: no person checks which server the API names")
         }
         readProof()
     }

@@ -2,7 +2,7 @@ import HTTPMessage
 
 // Settings of clients with a grant that needs a person.
 extension ClientReader {
-    /// Reports settings with which a login would fail, or could not verify the id token.
+    /// Reports settings with which a login would fail. Warns if the login's id token could not be verified.
     func checkLogin(_ grant: Grant) {
         if grant == .deviceCode {
             needEndpoint("device_authorization_endpoint", "ask for the codes")
@@ -34,7 +34,7 @@ extension ClientReader {
         section.need(key, "issuer", saying: "\(name) is missing: write the URL to \(purpose), or `issuer`")
     }
 
-    /// Checks that either both name and password are configured, or neither, so that a person types both.
+    /// Checks that name and password are both configured, or neither. Without them, a person types both.
     func checkPassword() {
         for (key, other) in [("username", "password"), ("password", "username")] {
             section.refuse(

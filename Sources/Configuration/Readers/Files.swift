@@ -31,7 +31,7 @@ enum Files {
     }
 
     /// Returns advice about a program that can't be run; `nil` if no fault is known. A name without a path is searched
-    /// in `PATH` later, at its run.
+    /// in `PATH` later, when the program runs.
     static func programFault(_ program: String) -> String? {
         guard program.utf8.contains(UInt8(ascii: "/")) else {
             return program.isEmpty ? "write the name of a program" : nil

@@ -10,8 +10,8 @@ extension Loader {
         if known.auto == nil {
             diagnostics.error(
                 upstream.clientPosition,
-                "\(upstream.path).client: `clients` has a client \(auto.name) already: write another name there, or name "
-                    + "it here")
+                "\(upstream.path).client: `clients` has a client \(auto.name) already: write another name there, or "
+                    + "write `client: \(auto.name)` here")
         } else if known != auto {
             diagnostics.error(
                 upstream.position,

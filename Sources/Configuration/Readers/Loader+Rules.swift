@@ -96,7 +96,7 @@ extension Loader {
                 error(
                     upstream,
                     ": the client \"\(client)\" has `dpop`, and such tokens go into Authorization only: "
-                        + "leave `header`, `scheme` and `query` out for the token, or `dpop` there")
+                        + "leave `header`, `scheme` and `query` out for the token, or leave `dpop` out at the client")
             }
         }
     }

@@ -139,7 +139,7 @@ extension Section {
         return .file(path: path)
     }
 
-    /// Reads a text that may be shown, such as a user name, or a secret's source, because some user names are keys.
+    /// Reads a text that may be shown, such as a user name. Accepts a secret's source, too: some user names are keys.
     func textOrSecret(_ key: String) -> SecretSource? {
         tell(key, Self.secretShape)
         guard let node = node(key), case .scalar(let scalar) = node.content, !scalar.verbatim,

@@ -12,7 +12,7 @@ struct UpstreamReader {
         let auto: ClientSettings?
 
         var path: String { section.path }
-        /// Position of `host`, as that of the entry in messages.
+        /// Position of `host`, for messages about the entry as a whole.
         var position: Position { section.position(of: "host") }
         var clientPosition: Position { section.position(of: "client") }
         var urlPosition: Position { section.position(of: section.has("url") ? "url" : "host") }

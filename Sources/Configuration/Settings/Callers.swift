@@ -4,7 +4,7 @@ public struct Callers: Sendable, Equatable {
     public var users: [String] = []
     /// User IDs of the processes that connect to a Unix socket.
     public var uids: [UInt32] = []
-    /// Addresses of `proxy.listen`. A caller at the upstream's own listener matches any such list.
+    /// Addresses of `proxy.listen`. A caller at the upstream's own listener matches every list of addresses.
     public var listeners: [ListenAddress] = []
     /// Names in clients' certificates: subjects (`CN=worker,O=Example`, RFC 2253) and alternative names
     /// (`DNS:worker.example`, `URI:spiffe://example/worker`, `email:a@example`).

@@ -40,7 +40,7 @@ extension YAMLMistake {
             return Fault(
                 location,
                 "this is neither a new item of the list\(begins) nor a key of the item above: write `- ` in front, or indent it "
-                    + "as the key behind the `- `")
+                    + "like the key behind the `- `")
         }
         if text[location] == "-", text[Location(location.line, location.column + 1)] == " " {
             return Fault(location, "a list item can't stand among keys: write a key above it, or leave out the `- `")

@@ -49,7 +49,7 @@ struct YAMLMistake {
             return openQuote(at: start)
         }
         if context == "while parsing a quoted scalar", let start { return escape(in: start) }
-        // The next quote, some lines later, has closed this quote.
+        // The last value lacks its closing quote. The next quote in the text, some lines later, has closed the value.
         if let scalar = lastScalar, scalar.isQuoted, scalar.start.line < scalar.end.line,
             scalar.end.line == location.line
         {
@@ -200,7 +200,7 @@ struct YAMLMistake {
     private var colon: Fault? {
         if context == "while scanning a simple key", let start { return Self.missingColon(in: text, at: start) }
         if context == "while scanning a plain scalar" {
-            return Fault(location, "this holds a colon: put it in quotes, or write a space behind the colon of a key")
+            return Fault(location, "this value holds a colon: put it in quotes, or write a space behind a key's colon")
         }
         guard problem.hasPrefix("mapping values are not allowed") else { return nil }
         if let scalar = lastScalar, !scalar.isQuoted, scalar.start.line < location.line {

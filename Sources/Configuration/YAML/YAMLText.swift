@@ -83,7 +83,7 @@ struct YAMLText {
         return nil
     }
 
-    /// Returns the location of the bracket that closes the list or mapping; `nil` if it is missing or of another kind.
+    /// Returns the location of the bracket that closes the one at `start`; `nil` if it is missing or of another kind.
     /// Skips quotes and comments. Later lines must be indented further than the first, or begin with a closing bracket.
     func end(ofFlowAt start: Location) -> Location? {
         var open: [Unicode.Scalar] = []
