@@ -12,8 +12,8 @@ struct AdminGate: Sendable {
         case page
         /// Files of the token's form: requires no token, and refuses other sites.
         case open
-        /// Target of an authorization server's redirect. The request comes from another site, without the session
-        /// cookie. The cookie of the login attempt replaces both checks.
+        /// Target of an authorization server's redirect, which comes from another site without the session cookie. The
+        /// cookie of the login attempt replaces the checks of that GET's site and of the token.
         case callback
     }
 

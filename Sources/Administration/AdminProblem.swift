@@ -1,8 +1,8 @@
 import HTTPServer
 import WireText
 
-/// Reason why the administration refuses a request. The word ends the problem's `type`, and names its section in
-/// docs/errors.md. A published word keeps its meaning.
+/// Reason for an error answer of the administration. The raw value is the end of the problem's `type`, and the title of
+/// a section in docs/errors.md. A published raw value keeps its meaning.
 enum AdminProblem: String, Sendable, CaseIterable {
     case foreignHost = "admin-foreign-host"
     case foreignPage = "admin-foreign-page"
@@ -55,7 +55,7 @@ extension ServerResponse {
         return response
     }
 
-    /// Changes the body of a problem to application/problem+json (RFC 9457).
+    /// Changes the body of a problem from plain text to application/problem+json (RFC 9457).
     mutating func explainForPrograms() {
         guard let type = value(AdminProblem.field), case .whole(let body) = body,
             let problem = AdminProblem.allCases.first(where: { $0.type == type }),

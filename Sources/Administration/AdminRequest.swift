@@ -6,7 +6,7 @@ import WireText
 
 // Facts of a request for the administration.
 extension ServerRequest {
-    /// The Host field, and the target's host if it differs.
+    /// All Host fields, and the target's authority if it differs from each of them.
     var hosts: [String] {
         let hosts = values("Host")
         let asked = authority.lowercased()
@@ -31,7 +31,7 @@ extension ServerRequest {
         (query ?? "").split(separator: "&").lazy.map { FormText.pair($0.utf8) }.first { $0.name == name }?.value
     }
 
-    /// Whether the query has this word, as `?word`, `?word=` or `?word=true`.
+    /// Whether the query has this word, without a value or with a value other than `false` and `0`.
     func asksFor(_ word: String) -> Bool {
         guard let value = parameter(word) else { return false }
         return value != "false" && value != "0"
@@ -48,7 +48,7 @@ extension ServerRequest {
 
     var wantsPlainText: Bool { value("Accept") == "text/plain" }
 
-    /// Bearer token of the Authorization field; `nil` if that field is repeated.
+    /// Bearer token of the Authorization field; `nil` if the field is repeated, or has another scheme.
     var bearerToken: Secret? {
         let fields = values("Authorization")
         guard fields.count == 1 else { return nil }

@@ -6,7 +6,7 @@ struct AdminRouter: Sendable {
 
     /// Access control; `nil` if every connected client may use all routes.
     private let gate: AdminGate?
-    /// Limit of concurrent requests, without probes. These requests and the readers of `/events` use at most three
+    /// Limit of concurrent requests other than probes. These requests and the readers of `/events` use at most three
     /// quarters of the connections, so a connection remains for probes.
     private let busy = ConcurrencyLimit(
         ServerSettings.administration.maxConnections * 3 / 4 - EventFeed.maxReaders)
@@ -49,7 +49,7 @@ struct AdminRouter: Sendable {
     private func answer(_ request: ServerRequest) async -> ServerResponse {
         switch table.match(request) {
         case .route(let handler, let parameters): return await handler(request, parameters)
-        // An unknown method gets the same answer as an unknown path.
+        // 404 also for a known path with another method.
         case .otherMethods: return Self.nothing(for: request)
         case .nothing: return gate?.refusal(of: request) ?? Self.nothing(for: request)
         }

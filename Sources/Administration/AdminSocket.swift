@@ -7,10 +7,10 @@ public enum AdminSocket {
     public static let maxPathLength = 107
 
     /// Returns all paths where the socket may be if `admin.socket` is not set: in `$XDG_RUNTIME_DIR`, then in folders
-    /// of this user in `base`. The command line may have a runtime folder although the proxy has none. Folders that
-    /// other users may enter are left out.
+    /// of this user in `base`. The proxy may run without the command line's `$XDG_RUNTIME_DIR`, and then uses `base`.
+    /// Folders that other users may enter are left out.
     /// - Parameters:
-    ///   - kind: suffix of the name. Another kind names other files of the proxy, by the port of another listener.
+    ///   - kind: suffix of the file's name. Files other than the socket have another suffix and another port.
     ///   - base: parent of the folders of all users.
     public static func candidates(
         port: UInt16, kind: String = "sock", runtimeDirectory: String?, base: String = "/tmp"
@@ -43,9 +43,10 @@ public enum AdminSocket {
             .filter { folderFault($0) == nil }
     }
 
-    /// Makes the folder of the default path. If that folder is unsafe, makes a private folder with a random name, which
-    /// `candidates` finds by its owner.
-    /// - Returns: the path, and the reason why the usual folder was not used.
+    /// Chooses the folder of the default path: `runtimeDirectory`, or else this user's folder in `base`, which is made.
+    /// If that folder is unsafe, a private folder with a random name replaces it. `candidates` finds a private folder
+    /// by the user ID in its name.
+    /// - Returns: the path, and the reason why a private folder is used; `nil` for another folder.
     public static func prepareDefault(
         port: UInt16, kind: String = "sock", runtimeDirectory: String?, base: String = "/tmp"
     ) throws(AdministrationError) -> (path: String, passedOver: String?) {

@@ -7,7 +7,7 @@ public enum AdminVerdict {
 }
 
 extension ServerResponse {
-    /// - Parameter bad: whether something is degraded, or the request in question would be refused.
+    /// - Parameter bad: whether something is degraded, or `why` explains a request that would be refused.
     func marked(bad: Bool) -> ServerResponse {
         var response = self
         if bad { response.set(AdminVerdict.field, AdminVerdict.bad) }

@@ -5,7 +5,7 @@ import Reactor
 public import Reports
 import Synchronization
 
-/// The admin port and the admin socket, on a separate event loop: a busy proxy still answers probes. Any thread.
+/// The admin port and the admin socket, on a separate event loop, so that a busy proxy answers probes. Any thread.
 public final class Administration: Sendable {
     /// Address of the admin port, with the actual port if the kernel chose it.
     public let address: String
@@ -174,7 +174,7 @@ public final class Administration: Sendable {
         if let path = settings.socket {
             if let fault = AdminSocket.sharedFolderFault(folderOf: path) {
                 logger.warning(
-                    "the command line will not use the admin socket: give it a folder that only its user may write to",
+                    "the command line will not use the admin socket: move it to a folder that only the proxy's user may write to",
                     metadata: ["socket": "\(path)", "reason": "\(fault)"])
             }
             return path

@@ -11,9 +11,9 @@ public struct AdministrationSettings: Sendable {
     public var port: UInt16
     /// Absolute path of the socket for the command line; `nil` for `AdminSocket.prepareDefault`.
     public var socket: String?
-    /// Additional host names for the page, `/status` and `/events`.
+    /// Additional hosts by which the page, `/status` and `/events` may be requested.
     public var hosts: [Authority.Host] = []
-    /// Token that the page asks for once. `/status` and `/events` require it as a bearer token. Read for each request.
+    /// Source of `admin.token`, read for each request. A browser sends the token once, a program in each request.
     public var token: (any SecretProvider)?
     /// `$XDG_RUNTIME_DIR`.
     public var runtimeDirectory: String?
@@ -21,7 +21,7 @@ public struct AdministrationSettings: Sendable {
     public var pendingLogins: (any PendingLoginStore)?
     /// Listening sockets inherited from the service manager.
     public var passed = PassedSockets()
-    /// Names of these sockets. A socket with such a name may have any address.
+    /// Names of the inherited sockets. The names decide if no address matches: see `PassedSockets`.
     public var passedNames = (port: "admin", socket: "admin-socket")
 
     public init(host: String, port: UInt16) {

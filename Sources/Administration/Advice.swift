@@ -1,6 +1,7 @@
 public import Heimdallr
 
-/// Advice for a client without a token, by the failure. The sentences are fixed, except for addresses and server words.
+/// Advice after a failed token request or sign-in. The sentences are fixed, except for addresses, and names that a
+/// server sent.
 public struct Advice {
     private let client: HeimdallrStatus?
     private let signIn: SignIn
@@ -15,9 +16,9 @@ public struct Advice {
         self.init(SignIn(client: client.client, method: client.loginMethod, url: nil, status: client))
     }
 
-    /// Note for a client that can't use the store's record of its name.
+    /// Note: the record stored for the client belongs to another server or account.
     public static let foreignRecord =
-        "the record of this name belongs to another token endpoint, issuer, client_id or account; it stays and is not used"
+        "the stored record belongs to another token endpoint, issuer, client_id or account; it stays and is not used"
 
     public func sentence(for error: HeimdallrError) -> String {
         switch error {
@@ -171,14 +172,14 @@ public struct Advice {
         case .noGrant: "leave `grant_type` out, and sign in"
         case .scopesNotAllowed: "add the scopes that you allow to `allow_scopes`"
         case .clientWanted, .registration:
-            "register \(signIn.redirectURI ?? "the redirect URI") at the server as a client, and "
+            "register a client with \(signIn.redirectURI ?? "the redirect URI") at the server, and "
                 + (signIn.url.map { "type in its id at \($0)" } ?? "write `client_id` under the upstream's `auto`")
         case .registeredLately: "wait, or write `client_id` under the upstream's `auto`"
         case .movedIssuer, .clientForgotten, .notEnrolled: signIn.advice
         }
     }
 
-    /// Advice for an address from a document.
+    /// Advice for a failed request to an address that the API's or the server's document names.
     private func sentence(for error: HeimdallrHTTPClientError, at address: String) -> String {
         switch error {
         case .timeout:
@@ -188,7 +189,7 @@ public struct Advice {
         }
     }
 
-    /// Hint about private networks, which addresses in documents may not lead to by default.
+    /// Hint: by default, addresses in documents may not lead to private networks.
     private func privateHint(_ error: HeimdallrHTTPClientError) -> String {
         error == .connect ? "; a private address has to be in `proxy.private_networks`" : ""
     }
@@ -223,7 +224,7 @@ public struct Advice {
 
     private func sentence(forPush error: OAuthError) -> String {
         if error.code == .invalidClient || [401, 403].contains(error.status) { return wrongSecret }
-        let direct = "`par: off` has the browser carry the request, if the server does not require PAR"
+        let direct = "if the server does not require PAR, `par: off` sends the request by the browser"
         return registration(for: error, silent: []).map { "\($0); \(direct)" }
             ?? "compare this client's settings with the server's words; \(direct)"
     }
@@ -240,7 +241,7 @@ public struct Advice {
 extension HeimdallrStatus.State {
     var inWords: String { shown.phrase }
 
-    /// A phrase to follow the client's name; a short word for the page; the CSS class of its colour.
+    /// A phrase to follow the client's name; a short word for the page; the CSS class of the word's colour.
     var shown: (phrase: String, word: String, tone: String) {
         switch self {
         case .starting: ("starting", "Starting", "busy")

@@ -8,8 +8,8 @@ import WireText
 /// https://html.spec.whatwg.org/multipage/server-sent-events.html
 final class EventFeed: Sendable {
     static let maxReaders = 32
-    /// Minimum age of a reader that is disconnected for a new reader at the limit. TCP does not show whether a reader
-    /// is still active. Active readers connect again (`retry`).
+    /// Minimum age of the oldest reader before a new reader replaces it at the limit. TCP does not show whether the
+    /// oldest reader is still active. If it is, it connects again (`retry`).
     static let safeTime = Duration.seconds(30)
     /// Limit of frames that wait for a single reader.
     private static let backlog = 256
@@ -27,7 +27,8 @@ final class EventFeed: Sendable {
 
     private let state = Mutex(State())
 
-    /// - Returns: frames, the first with the reconnection time; `nil` at the limit of readers, or after `finish`.
+    /// - Returns: frames, the first with the reconnection time; `nil` after `finish`, or at the limit if no reader
+    ///   is older than `safeTime`.
     func subscribe(now: ContinuousClock.Instant = .now) -> AsyncStream<[UInt8]>? {
         let (stream, continuation) = AsyncStream.makeStream(
             of: [UInt8].self, bufferingPolicy: .bufferingNewest(Self.backlog))
@@ -57,7 +58,7 @@ final class EventFeed: Sendable {
         send(frame: Self.frame(event, signIn, at: WallClock.now()))
     }
 
-    /// Sends a comment. The failed write reveals readers that have left.
+    /// Sends a comment to all readers. A failed write reveals a reader that has left.
     func beat() { send(frame: ":\n\n") }
 
     private func send(frame: String) {

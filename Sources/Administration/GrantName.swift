@@ -1,4 +1,4 @@
-/// Names of grant types.
+/// Names of grant types. An unknown type keeps its name.
 enum GrantName {
     private static let urn = "urn:ietf:params:oauth:grant-type:"
     private static let words = [

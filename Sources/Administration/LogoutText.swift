@@ -12,13 +12,13 @@ enum LogoutText {
         case .noEndpoint:
             lines.append(
                 "Client \(client) has no revocation_endpoint, so its tokens can't be revoked. Nothing was changed.")
-            lines.append("Set clients.\(client).revocation_endpoint, or forget them here alone: \(command).")
+            lines.append("Set clients.\(client).revocation_endpoint, or forget the tokens here alone: \(command).")
         case .asked(let refreshToken, let accessToken):
             lines += [sentence("refresh token", refreshToken), sentence("access token", accessToken)].compactMap { $0 }
             lines.append(
                 report.isForgotten
                     ? "The tokens of client \(client) are forgotten here."
-                    : "Nothing was forgotten here. Try again, or forget them here alone: \(command).")
+                    : "Nothing was forgotten here. Try again, or forget the tokens here alone: \(command).")
         }
         if let fault = report.storeFault { lines.append("The record in the store could not be removed: \(fault).") }
         return lines.map { $0 + "\n" }.joined()

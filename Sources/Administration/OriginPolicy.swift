@@ -1,8 +1,8 @@
 import HTTPMessage
 import Reactor
 
-/// Keeps other sites' pages from the page, `/status` and `/events`. The Host field reveals DNS rebinding. Origin and
-/// Sec-Fetch-Site reveal a request from another site.
+/// Refuses other sites' requests for the page, `/status` and `/events`. The Host field reveals DNS rebinding. Origin
+/// and Sec-Fetch-Site reveal a request from another site.
 struct OriginPolicy: Sendable {
     /// Allowed hosts besides loopback and the listener's address.
     let hosts: [Authority.Host]
@@ -59,19 +59,18 @@ struct OriginPolicy: Sendable {
 
     private func answers(to host: Authority.Host, own: SocketAddress?) -> Bool {
         if host == .name("localhost") || hosts.contains(host) { return true }
-        // The host of a foreign page can be any name, but not this address.
+        // DNS rebinding gives a foreign page any name as its host, but not an address of this machine.
         guard let asked = NumericAddress(host) else { return false }
         return host.isLoopback || own.flatMap { NumericAddress($0) } == asked
     }
 
-    /// Returns the host of a Host field; `nil` if the field is invalid. An empty port and a final dot are also invalid:
-    /// the Origin would differ, and no browser sends them.
+    /// Returns the host of a Host field; `nil` if the field is invalid, or has an empty port or a final dot.
     static func host(in text: String) -> Authority.Host? {
         guard !text.hasSuffix(":"), !text.hasSuffix("."), !text.contains(".:") else { return nil }
         return (try? Authority(parsing: text))?.host
     }
 
-    /// Whether an Origin (RFC 6454) names the requested host. Behind a TLS proxy, its scheme is https.
+    /// Whether an Origin (RFC 6454) names the requested host. Behind a TLS proxy, the Origin's scheme is https.
     private static func isSame(origin: String, host: String) -> Bool {
         for scheme in ["http://", "https://"] where origin.hasPrefix(scheme) {
             return origin.dropFirst(scheme.count).lowercased() == host.lowercased()

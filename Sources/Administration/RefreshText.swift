@@ -36,7 +36,7 @@ struct RefreshText {
         if !token.scope.isEmpty { text += ", scope \(token.scope.joined(separator: " "))" }
         text += ".\n"
         if let words = Shortfall(status).scopeWords { text += Sentence.whole(words) + "\n" }
-        if let fault = status.storeFault { text += "It is not in the store: \(fault).\n" }
+        if let fault = status.storeFault { text += "The token is not in the store: \(fault).\n" }
         return text
     }
 

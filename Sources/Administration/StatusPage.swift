@@ -22,7 +22,7 @@ struct StatusPage {
     /// Like `isDegraded`, but first token requests under way do not count.
     var isUnwell: Bool { Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isUnwell }
 
-    /// Traffic of upstreams, and of groups of requests without an upstream if they were used.
+    /// Traffic of all upstreams, and of each `TrafficGroup` that has had requests.
     var upstreams: [UpstreamTraffic] {
         traffic.upstreams.filter { !$0.name.hasPrefix("(") || $0.durations.total > 0 }
     }
@@ -102,7 +102,7 @@ struct StatusPage {
         ])
     }
 
-    /// Counts all requests, and failures of the upstream or its connection. The proxy's own answers are not failures.
+    /// Counts all requests, and the requests sent to the upstream whose answer had a status from 500.
     static func counts(_ upstream: UpstreamTraffic) -> (total: Int, failed: Int) {
         let total = upstream.requests.total
         let failed = upstream.ownRequests.rows.filter { $0.code >= 500 }.reduce(0) { $0 + $1.count }
@@ -114,7 +114,7 @@ struct StatusPage {
         return durations.total == 0 ? nil : durations.sum / Double(durations.total)
     }
 
-    /// Returns the different texts of an upstream's rules, in the order of the rules.
+    /// Returns the distinct texts of an upstream's rules in the rules' order, at most `most`.
     func texts(
         of upstream: UpstreamTraffic, most: Int = .max, _ text: (AdministrationSources.Rule) -> String?
     ) -> [String] {
@@ -185,7 +185,7 @@ struct StatusPage {
         return text
     }
 
-    /// Status codes with their counts: `503`, or `2 × 502, 1 × 503`.
+    /// A single status code alone, several with their counts: `503`, or `2 × 502, 1 × 503`.
     private static func codes(_ requests: [(code: Int, count: UInt64)]) -> String? {
         guard requests.count > 1 else { return requests.first.map { "\($0.code)" } }
         return requests.map { "\($0.count) × \($0.code)" }.joined(separator: ", ")

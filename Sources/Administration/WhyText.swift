@@ -78,13 +78,13 @@ struct WhyText {
         return text
     }
 
-    /// Returns the answer to a request without a token; `nil` if the request would get a token, or wait for it.
+    /// Returns the proxy's own answer while no token is available; `nil` if a request gets a token, or waits for it.
     func refusal(of name: String) -> TokenRefusal? {
         guard let client = model.sources.client(named: name) else { return nil }
         let status = client.heimdallr.status()
         let error: HeimdallrError
         switch status.state {
-        // The proxy still sends the old token, and passes on the API's answer.
+        // The proxy still sends the token that the API refused, and passes on the API's answer.
         case .needsAuthentication where status.isTokenRefused: return nil
         case .needsAuthentication: error = .needsAuthentication
         case .stopped: error = .stopped

@@ -69,7 +69,7 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Makes no copy when there is no upper-case letter, as on nearly every request.
+    /// Makes no array when there is no upper-case letter, as on nearly every request.
     private static func lowercased(_ name: Span<UInt8>) -> String {
         let isLower = !name.indices.contains { name[$0] &- 0x41 < 26 }
         if isLower, let text = try? UTF8Span(validating: name) { return String(copying: text) }

@@ -37,7 +37,7 @@ struct AuthorityParts {
         } else {
             index = ASCII.endOfHostName(bytes, index)
             guard index == end || bytes[index] == ASCII.colon else { throw Self.hostError(bytes[index]) }
-            // The port comes first, so that a host with several colons gets the message about IPv6.
+            // The port is checked first, so that a host with several colons gets the message about IPv6.
             port = try Self.port(bytes, index, end)
             host = try Self.nameOrIPv4(bytes, start, index)
             return

@@ -46,7 +46,7 @@ extension ASCII {
         return index
     }
 
-    // One bit a class: 1 token, 2 field value, 4 target, 8 hexadecimal digit, 16 host name.
+    // One bit for each class: 1 token, 2 field value, 4 target, 8 hexadecimal digit, 16 host name.
     // swift-format-ignore
     private static let classes: InlineArray<256, UInt8> = [
         0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0,

@@ -34,8 +34,8 @@ public struct Challenge: Sendable, Equatable {
     public static let bearer = "bearer"
     public static let dpop = "dpop"
 
-    /// Whether a 401 with these fields rejects the token (RFC 6750, section 3.1; RFC 9449, section 7.1). There must be
-    /// no challenge, or one of the token's scheme without an error or with `invalid_token`.
+    /// Whether a 401 with these fields rejects the token (RFC 6750, section 3.1; RFC 9449, section 7.1): there are no
+    /// fields, or a challenge of the token's scheme has no error or `invalid_token`.
     public static func rejectsToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
         guard !values.isEmpty else { return true }
         return parse(values)?.contains { challenge in
@@ -107,7 +107,7 @@ private struct ChallengeParser {
         }
     }
 
-    /// Reads a scheme and the text up to the next comma.
+    /// Adds a challenge of this scheme, with its token68 or its first parameter.
     private mutating func takeScheme(_ word: ArraySlice<UInt8>) -> Bool {
         challenges.append(Challenge(scheme: lowercased(word)))
         guard index < bytes.count, bytes[index] == ASCII.space else { return true }

@@ -19,8 +19,8 @@ public struct Field: Sendable, Equatable {
             known == .other ? Self.hasProxyPrefix(name, in: bytes) : known.isHopByHop
     }
 
-    /// Whether the name is `Proxy`, `Proxy-…` or `Proxy_…`. Such fields are between one client and one proxy. CGI-like
-    /// servers read `_` as `-`, and take `Proxy` for a setting (CVE-2016-5385).
+    /// Whether the name is `Proxy`, `Proxy-…` or `Proxy_…`. Such fields are for one client and one proxy. CGI-like
+    /// servers read `_` as `-`, and turn `Proxy` into the variable HTTP_PROXY (CVE-2016-5385).
     private static func hasProxyPrefix(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
         let start = Int(name.start)
         guard name.count >= 5, bytes[start] | 0x20 == 0x70 else { return false }

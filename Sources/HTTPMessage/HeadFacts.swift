@@ -16,7 +16,7 @@ struct HeadFacts: Sendable {
 
     /// Reads one field.
     /// - Parameters:
-    ///   - lineEnd: the offset of the CR that ends its line.
+    ///   - lineEnd: the offset of the CR that ends the field's line.
     ///   - offset: position of `bytes` in the buffer that `applyConnection` will receive.
     mutating func note(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int, offset: Int = 0) throws(MessageError) {
         switch field.known {
@@ -60,7 +60,7 @@ struct HeadFacts: Sendable {
     private static let bothFramings = MessageError("The message has both Content-Length and Transfer-Encoding.")
 
     /// Whether the only whitespace around the value is at most one space after the colon. RFC 9110 5.5 allows any
-    /// number of spaces and tabs, but recipients differ in which they skip, and could read another framing.
+    /// number of spaces and tabs. A recipient that skips only some of them could read another framing.
     private static func isPlainlyWritten(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int) -> Bool {
         let colon = Int(field.name.end)
         let gap = Int(field.value.start) - colon
@@ -186,7 +186,7 @@ struct HeadFacts: Sendable {
         }
     }
 
-    /// Whether `Connection` names this field. The field may be missing in the head, like a trailer.
+    /// Whether `Connection` names this field. The field need not be in the head; it may be a trailer.
     func connectionNames(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         guard namedKnown != 0 || !named.isEmpty else { return false }
         let known = KnownField.recognized(name, 0, name.count)

@@ -13,7 +13,7 @@ public struct HeadLimits: Sendable, Equatable {
 
     public static let `default` = HeadLimits(maxBytes: 64 << 10, maxFields: 128)
 
-    /// Limits of an upstream's head: slightly above libcurl's own buffer.
+    /// Limits of the head of an upstream's answer.
     static let response = HeadLimits(maxBytes: 256 << 10, maxFields: 256)
 
     /// Limit of options in one message's Connection fields: each is compared with every field.

@@ -155,11 +155,11 @@ extension KnownField {
         }
     }
 
-    /// Fields that describe one connection and stop here (RFC 9110 7.6.1, 11.7; RFC 9112 C.2.2; RFC 9113 8.2.2).
+    /// Whether the field is for one connection only (RFC 9110 7.6.1, 11.7; RFC 9112 C.2.2; RFC 9113 8.2.2).
     var isHopByHop: Bool { Self.hopByHop & bit != 0 }
 
-    /// Fields that `Connection` can't remove, because the next recipient would read another message without them, or
-    /// miss a loop. RFC 9110 7.6.1 forbids naming fields that are meant for every recipient.
+    /// Whether the field is forwarded even if `Connection` names it. Without the field, the next recipient would read
+    /// another message, or miss a loop. RFC 9110 7.6.1 forbids clients to name fields that are for every recipient.
     var survivesConnection: Bool { Self.protected & bit != 0 }
 
     /// The field's bit in a set of fields.

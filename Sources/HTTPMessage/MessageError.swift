@@ -1,7 +1,6 @@
-/// Reason for refusing a message. Its sender is at fault: the client for 4xx and 5xx answers to a request, the upstream
-/// for 502.
+/// Reason for refusing a message: a client's request, or with status 502 an upstream's answer.
 public struct MessageError: Error, Sendable, Equatable {
-    /// Status code of the refusal: 400, 414, 417, 431, 501, 505, or 502 for an upstream's message.
+    /// Status code of the answer to the client: 502 for an upstream's message.
     public var status: Int
     /// One fixed sentence about the fault; never holds bytes of the message.
     public var detail: String

@@ -1,7 +1,7 @@
 import WireText
 
 extension PathRules {
-    /// Limit of decodings. A path that still changes after them is refused.
+    /// Limit of decodings. A path that the next decoding would still change counts as climbing.
     private static let maxDecodings = 5
 
     /// Whether some server could resolve the path to a place outside its base folder. The path then has one of:

@@ -7,7 +7,7 @@ public enum PathRules {
     /// - `.` or `..` as a segment, an empty segment (`//`); one slash at the end is fine;
     /// - `;` (parameters, which some servers cut off), a backslash, raw controls, spaces and bytes beyond ASCII;
     /// - a percent sign without two hexadecimal digits;
-    /// - `%2f`, `%5c`, `%3b`: the same characters, decoded by some servers; encoded controls, NUL among them;
+    /// - `%2f`, `%5c`, `%3b`: slash, backslash and `;`, which some servers decode; encoded controls, also NUL;
     /// - encoded letters, digits, `.`, `-` and `_`: the same as the plain characters (RFC 3986 6.2.2.2), but not for
     ///   every server. Honest programs do not encode them (`%7E` is common and fine);
     /// - `%25` before two hexadecimal digits, which a second decoding turns into an escape;

@@ -6,7 +6,7 @@ extension RequestHead {
     public struct Asked: Sendable, Equatable {
         /// Authority of the target, if it has one (RFC 9112 3.2.2), else of Host; valid, or empty.
         public var authority = ByteRange.empty
-        /// The path, or `*`. Empty when the target has none, or is unknown.
+        /// The path, or `*`. Empty when the target has no path, or its path is unknown.
         public var path = ByteRange.empty
         /// Whether the target has no path, which means `/` (RFC 9110 4.2.3).
         public var isRoot = false
@@ -35,7 +35,7 @@ extension RequestHead {
         // An unfinished authority may be the beginning of `user:password@host`.
         guard isWhole || authorityEnd < end else { return asked }
         asked.authority = Self.authority(bytes, authorityStart, authorityEnd)
-        // With a slash in a password, the text before the slash is not a valid authority.
+        // A slash in a password ends the authority too early; the text before the slash is then not valid.
         guard !asked.authority.isEmpty else { return asked }
         asked.path = ByteRange(authorityEnd, Self.endOfPath(bytes, authorityEnd, end))
         asked.isRoot = isWhole && asked.path.isEmpty

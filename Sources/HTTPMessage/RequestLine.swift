@@ -5,7 +5,7 @@ enum RequestLine {
     /// Length of `HTTP/1.1` and the CR after it.
     static let versionLength = 9
 
-    /// Method of HTTP/2's connection preface, reserved with any target and version (RFC 9113 11.6).
+    /// Method of HTTP/2's connection preface. No HTTP/1.1 request may use it (RFC 9113 11.6).
     static let preface = [UInt8]("PRI".utf8)
 
     static func methodError(_ byte: UInt8) -> MessageError {
@@ -18,7 +18,7 @@ enum RequestLine {
         }
     }
 
-    /// Checks a byte that neither continues nor ends a target. Accepts only a backslash in a query.
+    /// Throws the error of a byte that fits no target; accepts a backslash in a query.
     static func checkUnusualTargetByte(_ byte: UInt8, isInQuery: Bool) throws(MessageError) {
         switch byte {
         case ASCII.backslash:
@@ -50,7 +50,7 @@ enum RequestLine {
             guard fits else {
                 throw byte == ASCII.lf
                     ? MessageError("A line ends in a bare LF; lines end in CRLF.")
-                    : MessageError("The request line is not METHOD TARGET HTTP/1.1; a space is written %20.")
+                    : MessageError("The request line is not METHOD TARGET HTTP/1.1; in TARGET a space is %20.")
             }
             index += 1
         }

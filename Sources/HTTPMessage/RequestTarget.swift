@@ -2,10 +2,11 @@ import WireText
 
 /// The four forms of a request target (RFC 9112 3.2), as ranges of the buffer that the head was parsed from.
 ///
-/// Path and query may hold printable ASCII without space, `#` (a fragment is never sent, RFC 9110 7.1) and, in the
-/// path, `\` (browsers read it as `/`, servers don't). RFC 3986 allows none of `"<>^`{|}`, square brackets and a lone
-/// `%`, but curl and others send them as typed, above all JSON in a query. No parser takes them for delimiters, so they
-/// pass unchanged. Control characters and bytes above 0x7E are refused. `PathRules` tells whether a path is ambiguous.
+/// Path and query may hold printable ASCII, but not space or `#` (a fragment is never sent, RFC 9110 7.1). A path may
+/// not hold `\`, which browsers read as `/`, and servers don't. RFC 3986 allows none of `"<>^`{|}`, square brackets and
+/// a lone `%`, but curl and others send them as typed, above all JSON in a query. No parser takes them for delimiters,
+/// so they pass unchanged. Control characters and bytes above 0x7E are refused. `PathRules` tells whether a path is
+/// ambiguous.
 public enum RequestTarget: Sendable, Equatable {
     case origin(pathAndQuery: ByteRange)
     /// `pathAndQuery` may be empty or begin with `?`. A `/` must then be put before it (RFC 9110 4.2.3), except for
@@ -39,7 +40,7 @@ public enum RequestTarget: Sendable, Equatable {
         }
     }
 
-    /// - Parameter isUpgrade: `ws` and `wss` (RFC 6455 3) then mean `http` and `https`, because libraries send the
+    /// - Parameter isUpgrade: whether `ws` and `wss` (RFC 6455 3) mean `http` and `https`. Libraries send the
     ///   WebSocket's own URL to proxies.
     private static func absolute(
         _ bytes: Span<UInt8>, _ target: ByteRange, isUpgrade: Bool

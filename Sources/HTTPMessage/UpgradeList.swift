@@ -45,7 +45,7 @@ public struct UpgradeList: Sendable, Equatable {
         return rest
     }
 
-    /// Whether `offer` has each of these protocols. A server may only switch to offered protocols.
+    /// Whether `offer` has each of these protocols; `false` for none. A server may only switch to offered protocols.
     public func isCovered(by offer: UpgradeList) -> Bool {
         let offered = offer.protocols.map(Self.folded)
         return !isEmpty && protocols.allSatisfy { offered.contains(Self.folded($0)) }

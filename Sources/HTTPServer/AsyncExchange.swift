@@ -167,7 +167,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         switch response.body {
         case .whole(let bytes):
             writeHead(response, length: bytes.count)
-            // The buffered output is at most the handler's answer. The idle timeout ends a client that reads nothing.
+            // The buffered output is at most the handler's answer. `outputTimeout` ends a client that reads nothing.
             if !isHead, connection.write(bytes.span, .all) == nil { return clientLeft(.gone) }
             finish()
         case .pieces(let pieces):
@@ -192,7 +192,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         state = .streaming(number: number, task: task)
     }
 
-    /// Writes a piece. Resumes `continuation` when the next piece fits, or with `false` when the client is gone.
+    /// Writes a piece. Resumes `continuation` with `true` once the next piece fits, with `false` if the client is gone.
     private func write(_ piece: [UInt8], _ number: UInt64, _ continuation: CheckedContinuation<Bool, Never>) {
         guard case .streaming(number, _) = state else { return continuation.resume(returning: false) }
         guard !piece.isEmpty else { return continuation.resume(returning: true) }

@@ -69,8 +69,8 @@ public protocol ClientStream: AnyObject {
     /// new deadline replaces the old one, and so does a `write` that does not take all bytes.
     func setDeadline(after timeout: Timeout)
 
-    /// Sets the same deadline while the client need not send anything. If the server stops, its `drainIdleTimeout`
-    /// applies when that is shorter.
+    /// Like `setDeadline`, for a wait in which the client need not send anything. If the server stops, at most its
+    /// `drainIdleTimeout` is left of the wait.
     func setIdleDeadline(after timeout: Timeout)
 
     /// Wraps the byte stream in another one, such as TLS, which then carries the client's next requests.
@@ -157,7 +157,7 @@ public enum PieceTaking {
     case all
     /// No bytes while much output waits, otherwise all.
     case allOrNone
-    /// The bytes that can be sent at once; all bytes if the answer is chunked.
+    /// No bytes while much output waits, otherwise the bytes that can be sent at once, or all if the answer is chunked.
     case part
 }
 

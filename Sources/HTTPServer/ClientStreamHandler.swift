@@ -20,7 +20,7 @@ public protocol ClientStreamHandler: AnyObject {
     func clientEnded()
     /// Called when there is room for more output, after a `write` that did not take all bytes.
     func roomCame()
-    /// Called when the connection is closed. Nothing more of an answer can reach the client.
+    /// Called when the connection or its HTTP/2 stream is closed. Nothing more of an answer can reach the client.
     func clientLeft(_ leaving: ClientLeaving)
     /// Called when the deadline that the handler set has passed.
     func deadlinePassed()

@@ -1,6 +1,6 @@
 /// The reason phrases of the server's own answers.
 public enum ReasonPhrase {
-    /// The standard phrase (RFC 9110, section 15, RFC 6585 and RFC 5842).
+    /// The standard phrase (RFC 9110, section 15, RFC 6585 and RFC 5842); `Status` if this table has none.
     public static func of(_ status: Int) -> String {
         switch status {
         case 200: "OK"

@@ -8,7 +8,7 @@ struct RequestReader: ~Copyable {
     enum Step {
         /// The head is in `request`.
         case complete
-        /// The head, or the start of the body, is malformed.
+        /// The head breaks a rule or a limit, or the start of the body is malformed.
         case refused(MessageError)
         case partial
         case nothing
@@ -117,7 +117,7 @@ struct RequestReader: ~Copyable {
         return true
     }
 
-    /// Treats all further bytes as body, unchanged.
+    /// Treats all further bytes as the body, without framing: they are of another protocol.
     mutating func beginRaw() {
         body.release(&input.buffer)
         body.begin(.untilClose)
@@ -163,12 +163,12 @@ struct RequestReader: ~Copyable {
         return isComplete
     }
 
-    /// Whether no unread bytes are known, so that closing causes no reset.
+    /// Whether all known input was read, so that closing causes no reset.
     var isQuiet: Bool { isComplete && input.isEmpty && (!input.canRead || input.hasEnded) }
 
     /// Discards the available and the arriving bytes, a limited number in each turn.
     /// - Parameter limit: approximate number of bytes.
-    /// - Returns: the number of bytes discarded; `nil` when the connection has failed.
+    /// - Returns: the number of bytes read here; `nil` when the connection has failed.
     mutating func discard(from stream: any ByteStream, limit: Int) -> Int? {
         input.buffer.removeAll()
         var (count, pieces) = (0, 0)

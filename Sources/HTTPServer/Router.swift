@@ -28,7 +28,7 @@ public struct Router: Sendable {
         routes.append(Route(method: method, segments: Self.segments(of: pattern), handler: handler))
     }
 
-    /// The literal first segments of all routes. Other names must not use them.
+    /// The literal first segments of all routes. Paths that a configuration adds must not begin with them.
     public var reservedNames: Set<String> {
         Set(routes.compactMap { if case .literal(let name) = $0.segments.first { name } else { nil } })
     }

@@ -102,10 +102,10 @@ extension ServerConnection {
         guard phase == .busy, output.flush(to: stream) == 0 else { return false }
         var received = ByteBuffer()
         received.append(reader.input.buffer.bytes)
-        guard let laid = make(stream, received) else { return false }
-        stream = laid
+        guard let wrapped = make(stream, received) else { return false }
+        stream = wrapped
         reader.input.restart()
-        do throws(SystemError) { try laid.register(self) } catch { return false }
+        do throws(SystemError) { try wrapped.register(self) } catch { return false }
         return true
     }
 

@@ -105,7 +105,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     public func ready(_ readiness: Readiness) {
         if phase == .handedOver { handler?.ready(readiness) }
         guard phase != .handedOver, phase != .closed else { return }
-        // Both sides have ended in order. Reading goes on: either the bytes are needed, or leaving them unread would
+        // Whether both sides have ended in order. Reading then goes on: the bytes may be needed, and unread bytes would
         // cause a reset, which destroys the last answer.
         let isOrderly = (phase == .lingering || output.hasEnded) && !readiness.contains(.error)
         if readiness.contains(.failed), !isOrderly { return leave() }

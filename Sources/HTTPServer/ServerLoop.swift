@@ -170,7 +170,8 @@ public final class ServerLoop {
         makeRoom()
     }
 
-    /// Closes the connections that were idle longest, if new clients wait.
+    /// With `.wait`, closes the connections that were idle longest, if new clients wait. With `.replace`, accepts again
+    /// once a connection may be replaced.
     private func makeRoom() {
         guard !isDraining else { return }
         guard settings.whenFull == .wait else { return goOnReplacing() }

@@ -5,7 +5,7 @@ import Reactor
 public struct ServerSettings: Sendable {
     /// Time limit for a request's head, from its first byte. A slower head gets 408.
     public var headerTimeout = Timeout(.seconds(10))
-    /// Time limit between requests, and for a client that reads nothing of its answer.
+    /// Time limit between requests. Without `stallTimeout`, also for a client that reads nothing of its answer.
     public var idleTimeout = Timeout(.seconds(60))
     /// Time limit for a client that reads nothing of its answer; `nil`: `idleTimeout`.
     public var stallTimeout: Timeout?

@@ -27,8 +27,8 @@ final class LoginAddresses: Sendable {
         client.redirectURI ?? base.withLock { $0 } + "/callback"
     }
 
-    /// Returns the URL of the page that signs the client in. It has the origin of the redirect URI, so that the browser
-    /// sends the page's cookies after the redirect.
+    /// Returns the URL of the page that signs the client in. If the redirect URI leads to this listener, the URL has
+    /// the same origin, so that the browser sends the page's cookies after the redirect.
     func loginURL(of client: AdministrationSources.Client) -> String {
         let origin = ownOrigin(of: redirectURI(of: client)).map { $0.scheme + "://" + $0.authority }
         return (origin ?? base.withLock { $0 }) + "/login/" + client.heimdallr.name

@@ -1,8 +1,8 @@
 import Cryptography
 import Heimdallr
 
-/// Logins under way in this process. Attempts at browsers are stored by `state`. Tickets tell a command or a page the
-/// progress. Tables are bounded. An entry lives for ten minutes, or as long as its device code.
+/// Logins under way in this process. Attempts by browser are stored by `state`. Tickets tell a command or a page the
+/// progress. Each table is bounded. Entries live for ten minutes, device logins as long as their code, passes a minute.
 package struct LoginAttempts {
     /// Limit of entries in each table. At the limit, a new entry displaces the entry that ends first.
     static let capacity = 64
@@ -107,7 +107,7 @@ package struct LoginAttempts {
 
     func loginMethod(state: String) -> LoginMethod? { attempts[state]?.client.loginMethod }
 
-    /// Returns the clients to tell of a refused answer. Each attempt counts only once.
+    /// Returns the clients to tell of a refused answer, and marks their attempts as told. Told attempts are skipped.
     mutating func clientsToTell(states: [String]) -> [Heimdallr] {
         var clients: [String: Heimdallr] = [:]
         for state in states where attempts[state]?.hasReportedRefusal == false {
@@ -131,7 +131,7 @@ package struct LoginAttempts {
         finished[attempt.login.state]?.expiresAt = now + Self.lifetime
     }
 
-    /// Returns the client of a successful attempt, if this browser made the attempt.
+    /// Returns the name of a successful attempt's client, if this browser made the attempt.
     func finished(state: String, cookies: [String: String], now: ContinuousClock.Instant) -> String? {
         guard let finished = finished[state], finished.expiresAt > now, finished.cookie?.isAmong(cookies) == true
         else { return nil }

@@ -18,7 +18,7 @@ enum LoginPage {
         return .page(200, page.html)
     }
 
-    /// A page whose script sends the answer of the implicit grant from the URL's fragment.
+    /// A page whose script sends the implicit grant's answer, which is in the URL's fragment, to the proxy.
     static var handingOver: ServerResponse {
         var page = message(
             headline: "Signing in", tone: "busy",
@@ -31,11 +31,11 @@ enum LoginPage {
         MessagePage(title: headline, headline: headline, tone: tone, lines: lines, isCallback: true)
     }
 
-    /// The page for an error without a state. Its sender and its attempt are unknown.
+    /// The page for an error without a state: neither its sender nor its sign-in is known.
     static func denial(_ error: OAuthError) -> ServerResponse {
         notSignedIn(
-            "The authorization server, or the page that sent you here, refused a sign-in without naming it. Nothing was "
-                + "stored, and a sign-in under way is unchanged. It says:", quote: "\(error)")
+            "The authorization server, or the page that sent you here, refused a sign-in but did not say which. Nothing "
+                + "was stored, and a sign-in under way is unchanged. The refusal says:", quote: "\(error)")
     }
 
     /// The page for an answer with a repeated parameter.
@@ -84,11 +84,11 @@ enum LoginPage {
         case .foreign:
             failure(
                 400, "This sign-in was begun in another browser",
-                "It has to end where it began, so that no other person can give you their sign-in. Nothing was stored, and "
+                "It has to end where it began, so that nobody can make you finish their sign-in. Nothing was stored, and "
                     + "it can still be finished in the browser that began it.",
                 "Go back to that browser, or begin again from the overview.", isCallback: true)
         case .commands:
-            // Not a callback page: its script would remove the query, which the command needs.
+            // The script of a callback page would remove the query, which the command needs.
             failure(
                 400, "Go back to the terminal",
                 "This sign-in was begun by heimdallr-proxy login --paste. Copy the whole address of this page and paste "
@@ -102,9 +102,9 @@ enum LoginPage {
         if case .refused(let refusal) = error, signIn.method == .password, refusal.code == .invalidGrant {
             text = "the user name or the password is wrong (\(refusal))"
         }
-        let said = Sentence.whole(text)
-        let whole = Advice(signIn).sentence(for: error).map { "\(said) What to do: \(Sentence.ended($0))" } ?? said
-        return Sentence.plain(whole)
+        let fault = Sentence.whole(text)
+        let advised = Advice(signIn).sentence(for: error).map { "\(fault) What to do: \(Sentence.ended($0))" }
+        return Sentence.plain(advised ?? fault)
     }
 
     static func status(of error: LoginError) -> Int {

@@ -33,7 +33,7 @@ struct LoginRoutes: Sendable {
         }
     }
 
-    /// Whether no other route has the path, and the path has only plain characters.
+    /// Whether no other route has the path's first segment, and the path has only plain characters.
     private static func isFree(_ path: String, _ taken: Set<String>) -> Bool {
         let first = path.split(separator: "/").first.map(String.init) ?? ""
         return !first.isEmpty && !taken.contains(first)
@@ -99,7 +99,7 @@ struct LoginRoutes: Sendable {
         return client
     }
 
-    /// Whether the answer may be in the URL's fragment, which only a script can read, beside this query.
+    /// Whether the URL may have a fragment with the answer beside this query. Only a script can read a fragment.
     private func mayHaveFragment(beside query: String) -> Bool {
         guard !query.isEmpty else { return true }
         let names = Set(query.split(separator: "&").map { $0.prefix { $0 != "=" } })
@@ -120,8 +120,8 @@ struct LoginRoutes: Sendable {
     /// - Parameter answer: query, fragment or both, with their `?` and `#`.
     private func finish(_ request: ServerRequest, answer: String) async -> ServerResponse {
         // If there is a fragment, the query is not part of the answer.
-        let told = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
-        if let name = Heimdallr.repeatedParameter(in: told.dropFirst(), isFragment: told.hasPrefix("#")) {
+        let relevant = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
+        if let name = Heimdallr.repeatedParameter(in: relevant.dropFirst(), isFragment: relevant.hasPrefix("#")) {
             // The answer is ambiguous, so the attempt stays valid.
             if model.logins.mayReport() {
                 logger.warning(
@@ -131,11 +131,11 @@ struct LoginRoutes: Sendable {
         }
         let taken: LoginAttempts.Attempt
         do throws(LoginAttempts.Refusal) {
-            taken = try await take(state: Self.state(in: told), cookies: request.cookies)
+            taken = try await take(state: Self.state(in: relevant), cookies: request.cookies)
         } catch {
             guard error == .unknown else { return LoginPage.refusal(error) }
-            if let denial = await denial(told.dropFirst(), request) { return denial }
-            let client = signedIn(request, state: Self.state(in: told))
+            if let denial = await denial(relevant.dropFirst(), request) { return denial }
+            let client = signedIn(request, state: Self.state(in: relevant))
             return client.map { LoginPage.repeated($0.name) } ?? LoginPage.refusal(error)
         }
         let name = taken.client.name

@@ -1,7 +1,8 @@
 import HTML
 import Heimdallr
 
-/// The page with an offer. Its form continues to the server, or takes a `client_id` and a secret.
+/// The page that offers a sign-in of `client: auto`. Its forms continue to the server, take a `client_id` and a secret,
+/// or register a new client.
 struct OfferPage {
     let client: String
     let offer: SignInOffer
@@ -65,7 +66,7 @@ struct OfferPage {
             \(alreadyHTML: buttons("Use this client", "use"))
             """
         return """
-            <p>Register one there, with the redirect URI
+            <p>Register a client at the server, with the redirect URI
             <code>\(redirectURI)</code>, and type in what the server gives you.</p>
             \(alreadyHTML: form("type", fields))
             """

@@ -60,7 +60,7 @@ package final class PendingLogins: Sendable {
         return (begun.login.url, cookie)
     }
 
-    /// - Parameter cookies: cookies of the browser, by name.
+    /// Takes an attempt of this process. If another browser brings the answer, tells the client.
     package func take(
         state key: String, cookies: [String: String], now: ContinuousClock.Instant? = nil
     ) throws(LoginAttempts.Refusal) -> LoginAttempts.Attempt {
@@ -119,7 +119,7 @@ package final class PendingLogins: Sendable {
         update { $0.succeeded(attempt, now: $1) }
     }
 
-    /// Ends a login with the current client of that name: a reload may have replaced the client that began it.
+    /// Ends a login with the current client: a reload may have replaced the client that began the login.
     private func carryOut(
         _ begun: Heimdallr, _ end: (Heimdallr) async throws(LoginError) -> Void
     ) async -> Result<Void, LoginError> {
@@ -165,7 +165,7 @@ package final class PendingLogins: Sendable {
         return (id, login.url)
     }
 
-    /// - Returns: `false` if no login waits for an address.
+    /// - Returns: `false` if no login with this ticket waits for an address; `true` also if the login fails.
     func finishForCommand(_ id: String, redirectedTo url: String) async -> Bool {
         guard let attempt = update({ $0.take(ofCommand: id, now: $1) }) else { return false }
         try? await finish(attempt, redirectedTo: url)

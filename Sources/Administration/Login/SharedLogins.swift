@@ -62,7 +62,7 @@ struct SharedLogins: Sendable {
     }
 
     /// Returns a device login that began at another proxy. The copy stays in the store for further proxies.
-    /// - Returns: `nil` also if the login belongs to other settings of the client.
+    /// - Returns: `nil` also if the client now has another server or account.
     func device(ticket: String, _ client: Heimdallr) async -> DeviceLogin? {
         let key = PortableLogin.key(ticket: ticket)
         guard let login = await take(key: key), case .device(let device) = login.kind, device.client == client.name

@@ -74,7 +74,7 @@ struct TokenGate: Sendable {
             case .right: (nil, "")
             case .wrong(let count): (count, "a wrong admin.token was given")
             case .tooMany(let count):
-                (count, "too many wrong values of admin.token: others are refused for up to a minute")
+                (count, "too many wrong values of admin.token: all further values are refused for up to a minute")
             }
         guard let unreported else { return }
         logger.warning(sentence, metadata: ["peer": "\(request.caller)", "wrong": "\(unreported)"])

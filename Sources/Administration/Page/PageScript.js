@@ -24,7 +24,7 @@
   };
   setInterval(count, 1000);
 
-  // Changes `place` to look like `wanted`. Elements in both are kept, so they keep the focus and a press of the pointer.
+  // Changes `place` to look like `wanted`. Elements in both are kept, so they keep the focus and a click in progress.
   const become = (place, wanted) => {
     const named = new Map(Array.from(place.children, (child) => [child.id, child]));
     let at = place.firstChild;
@@ -198,8 +198,8 @@
     setTimeout(ask, 2000);
   }
 
-  // Removes the server's answer from the address bar and the history. Sends the fragment (behind #) to the proxy,
-  // because browsers do not send fragments.
+  // Removes the server's answer from the address bar and the history. If the proxy asks for the fragment (behind #),
+  // sends it, because browsers do not send fragments.
   async function callback() {
     localTimes();
     const fragment = location.hash.slice(1);

@@ -28,7 +28,7 @@ enum ShortCause {
         case .answer: "The server’s answer is unusable"
         case .refused(let error): "Refused: \(error.code.rawValue)"
         case .secret: "The secret can’t be read"
-        case .store: "The store is in use"
+        case .store: "The store is unavailable"
         case .discovery(.network(let error)), .discovery(.unreachable(_, _, let error)),
             .discovery(.server(_, .network(let error))):
             text(error)

@@ -99,7 +99,7 @@ final class HTTP2ClientStream: ClientStream {
         }
     }
 
-    /// Ends the stream after the client left or reset it.
+    /// Ends the stream of a client that left, reset the stream or was cut off, and tells the handler.
     func leave(_ leaving: ClientLeaving) {
         let handler = handler
         guard end() else { return }

@@ -62,7 +62,7 @@ final class HTTP2Connection {
 
     // MARK: Input
 
-    /// Begins with the bytes read so far, which hold the connection preface.
+    /// Begins with the bytes read so far, which begin with the connection preface or a part of it.
     func begin() {
         // The client's SETTINGS are a part of its preface, and have the time limit of a head.
         set(.head, after: server.settings.headerTimeout)

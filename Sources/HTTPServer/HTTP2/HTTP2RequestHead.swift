@@ -44,7 +44,7 @@ struct HTTP2RequestHead: ~Copyable {
             }
             authority = host
         } else if name.equalsIgnoringCase(Self.cookie) {
-            // RFC 9113, section 8.2.3.
+            // Several Cookie fields become one (RFC 9113, section 8.2.3).
             if !cookies.isEmpty { cookies += Array("; ".utf8) }
             cookies += [UInt8](copying: value)
         } else {
