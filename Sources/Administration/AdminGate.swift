@@ -10,10 +10,10 @@ struct AdminGate: Sendable {
         /// A page that other sites may link to. `AdminContext.isForeign` marks requests that follow such a link. A
         /// request without the token gets a form that asks for the token.
         case page
-        /// Files of the token's form: requires no token, and refuses other sites.
+        /// Files and target of the form that asks for the token: requires no token, and refuses other sites.
         case open
-        /// Target of an authorization server's redirect, which comes from another site without the session cookie. The
-        /// cookie of the login attempt replaces the checks of that GET's site and of the token.
+        /// Target of an authorization server's redirect. This GET comes from another site, without the session cookie.
+        /// The login attempt's cookie is checked instead of the site and the token.
         case callback
     }
 

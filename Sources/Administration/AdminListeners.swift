@@ -29,7 +29,7 @@ struct AdminListeners: Sendable {
     /// longer queue would take longer to drain after a flood of connections.
     private static let backlog: Int32 = 1024
 
-    /// - Throws: `AdministrationError`. It names the port if both addresses are in use.
+    /// - Throws: `AdministrationError`. If both addresses are in use, the error names the port.
     init(_ settings: AdministrationSettings, socketPath: String) throws(AdministrationError) {
         var passed = settings.passed
         let port = try Self.claim(try Self.port(settings), &passed) { address throws(SystemError) in
@@ -46,7 +46,7 @@ struct AdminListeners: Sendable {
         self.port = port
     }
 
-    /// Admits only this user and root to the socket, independent of the mode of its file.
+    /// Whether the socket's peer is this user or root. The mode of the socket's file may admit others.
     static func admits(_ peer: PeerCredentials?) -> Bool {
         peer.map { [AdminSocket.user, 0].contains($0.user) } ?? false
     }
@@ -71,7 +71,7 @@ struct AdminListeners: Sendable {
     /// An address to listen on.
     private struct Target {
         let address: SocketAddress
-        /// Name of this address among the inherited sockets.
+        /// Name of the inherited socket for this address.
         let name: String
         let failure: (SystemError) -> AdministrationError
     }

@@ -4,7 +4,7 @@ import Reactor
 import Reports
 import Synchronization
 
-/// Data that both admin listeners show, with the sources of that data.
+/// State that both admin listeners share, and the sources of the data that they show.
 final class AdminModel: Sendable {
     private final class Current: Sendable {
         let sources: Mutex<AdministrationSources>
@@ -20,7 +20,7 @@ final class AdminModel: Sendable {
     let addresses: LoginAddresses
     private let begin = ContinuousClock.now
     private let draining = Atomic(false)
-    /// Limits requests that wait for a new token.
+    /// Limits forced refreshes, which wait for a new token.
     let waiting = ConcurrencyLimit(16)
     private let quitting = Atomic(false)
     private let statusRendering = SharedRendering<StatusTexts>()

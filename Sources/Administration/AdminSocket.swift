@@ -10,7 +10,7 @@ public enum AdminSocket {
     /// of this user in `base`. The proxy may run without the command line's `$XDG_RUNTIME_DIR`, and then uses `base`.
     /// Folders that other users may enter are left out.
     /// - Parameters:
-    ///   - kind: suffix of the file's name. Files other than the socket have another suffix and another port.
+    ///   - kind: suffix of the name: `sock`, or the suffix of the folder for trust files.
     ///   - base: parent of the folders of all users.
     public static func candidates(
         port: UInt16, kind: String = "sock", runtimeDirectory: String?, base: String = "/tmp"

@@ -174,7 +174,7 @@ public final class Administration: Sendable {
         if let path = settings.socket {
             if let fault = AdminSocket.sharedFolderFault(folderOf: path) {
                 logger.warning(
-                    "the command line will not use the admin socket: move it to a folder that only the proxy's user may write to",
+                    "the command line will not use the admin socket: its folder must be writable for this user only",
                     metadata: ["socket": "\(path)", "reason": "\(fault)"])
             }
             return path

@@ -38,7 +38,7 @@ public struct Advice {
         case .network(let error):
             sentence(for: error, of: address) + (client?.enrolment == nil ? "" : privateHint(error))
         case .status(let status): sentence(forStatus: status)
-        case .redirect: "\(wrongAddress); it redirects, and secrets don't follow redirects"
+        case .redirect: "\(wrongAddress); the address redirects, and secrets don't follow redirects"
         case .answer(let error): sentence(for: error)
         case .refused(let error): sentence(for: error)
         case .secret: "write the secret to the source that the configuration names"

@@ -128,7 +128,7 @@ struct MetricsPage {
         }
         output.family(
             "heimdallr_certificate_expiry_timestamp_seconds", .gauge,
-            "When a certificate that connections use expires, or one of its issuers, in seconds since 1970.",
+            "Earliest expiry of a certificate that connections use and of its issuers, in seconds since 1970.",
             (certificates + shown).map { .init(["kind": $0.kind.rawValue, "name": $0.name], $0.at) })
     }
 

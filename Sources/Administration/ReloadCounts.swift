@@ -97,7 +97,7 @@ extension MetricsPage {
             [.init(["result": "taken"], configuration.good), .init(["result": "refused"], configuration.bad)])
         output.family(
             "heimdallr_configuration_good", .gauge,
-            "1 while the configuration that was read last is in use, 0 while it was refused.",
+            "1 if the configuration that was read last is in use, 0 if it was refused.",
             configuration.isLastGood ? 1 : 0)
     }
 }

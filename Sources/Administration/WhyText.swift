@@ -78,7 +78,7 @@ struct WhyText {
         return text
     }
 
-    /// Returns the proxy's own answer while no token is available; `nil` if a request gets a token, or waits for it.
+    /// Returns the proxy's own answer while no token is available; `nil` if a request gets a token, or waits for one.
     func refusal(of name: String) -> TokenRefusal? {
         guard let client = model.sources.client(named: name) else { return nil }
         let status = client.heimdallr.status()

@@ -4,11 +4,12 @@ extension PathRules {
     /// Limit of decodings. A path that the next decoding would still change counts as climbing.
     private static let maxDecodings = 5
 
-    /// Whether some server could resolve the path to a place outside its base folder. The path then has one of:
+    /// Whether some server could resolve the path to a place outside the folder to which a proxy appends the path. The
+    /// path then has one of:
     ///
-    /// - `..` as a segment, plain, escaped once or repeatedly, in overlong UTF-8 or as `%u002e`; also after an escaped
-    ///   slash, or before text that some servers cut off: parameters (`..;x`), or an escaped question mark, hash, NUL
-    ///   or other control;
+    /// - `..` as a segment: plain, escaped once or repeatedly, in overlong UTF-8, or as `%u002e`. It may follow an
+    ///   escaped slash. Some servers cut off text after it: parameters (`..;x`), or text from an escaped question mark,
+    ///   hash, NUL or other control on;
     /// - dots among characters that some servers drop (spaces of any script, controls, invalid UTF-8), and characters
     ///   that Unicode normalization turns into dots or slashes (`%ef%bc%8e`);
     /// - a backslash, plain or escaped: some servers read it as a slash.

@@ -12,7 +12,7 @@ public enum PathRules {
     ///   every server. Honest programs do not encode them (`%7E` is common and fine);
     /// - `%25` before two hexadecimal digits, which a second decoding turns into an escape;
     /// - overlong UTF-8 (`%c0%ae`);
-    /// - a path with escapes that `climbs` rejects.
+    /// - escapes, if `climbs` rejects the path.
     /// - Parameter path: path, or path and query; the query is ignored. Empty counts as `/`.
     public static func isAmbiguous(_ path: Span<UInt8>) -> Bool {
         var index = 0

@@ -30,8 +30,8 @@ public struct ServerSettings: Sendable {
     public var requestTimeout: Timeout?
     /// Size limit of a field's name and value together (else 431), and of a target (else 414).
     public var maxFieldBytes = Int.max
-    /// Pause before a pipelined request, which the client sent before the previous answer. Without it, a few hundred
-    /// pipelining clients would delay clients that send one request at a time.
+    /// Pause before a pipelined request, which the client sent before the previous answer. Without a pause, a few
+    /// hundred pipelining clients would delay clients that send one request at a time.
     public var pipelinePause: Timeout?
 
     public init() {}
@@ -46,7 +46,7 @@ public struct ServerSettings: Sendable {
         /// at first, then twice as many as before.
         case wait
         /// The new connection replaces a connection without a whole request, or else one with a stalled client. Of
-        /// several, the earliest deadline decides. If none can be replaced, the new connection waits.
+        /// several, the one with the earliest deadline is replaced. If none can be, the new connection waits.
         case replace
     }
 }

@@ -57,7 +57,7 @@ extension ServerConnection {
         return deadline.since
     }
 
-    /// Claim on the connection's slot; `nil` while a request is answered, or may be on its way.
+    /// Claim on the connection's slot; `nil` while a request may be on its way, or is answered without a stall.
     var claim: SlotClaim? {
         if let idleSince, now.since(idleSince) < SlotClaim.grace { return nil }
         let isWaiting =

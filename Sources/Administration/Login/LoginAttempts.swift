@@ -60,7 +60,7 @@ package struct LoginAttempts {
         case unknown
         /// The attempt began in another browser.
         case foreign
-        /// A command began the attempt, and waits for the address.
+        /// A command began the attempt, and waits for the browser's final address.
         case commands
     }
 

@@ -34,8 +34,8 @@ enum LoginPage {
     /// The page for an error without a state: neither its sender nor its sign-in is known.
     static func denial(_ error: OAuthError) -> ServerResponse {
         notSignedIn(
-            "The authorization server, or the page that sent you here, refused a sign-in but did not say which. Nothing "
-                + "was stored, and a sign-in under way is unchanged. The refusal says:", quote: "\(error)")
+            "The authorization server, or the page that sent you here, refused a sign-in but did not say which. "
+                + "Nothing was stored, and a sign-in under way is unchanged. The refusal says:", quote: "\(error)")
     }
 
     /// The page for an answer with a repeated parameter.
@@ -84,8 +84,8 @@ enum LoginPage {
         case .foreign:
             failure(
                 400, "This sign-in was begun in another browser",
-                "It has to end where it began, so that nobody can make you finish their sign-in. Nothing was stored, and "
-                    + "it can still be finished in the browser that began it.",
+                "It has to end where it began, so that nobody can make you finish their sign-in. Nothing was stored, "
+                    + "and it can still be finished in the browser that began it.",
                 "Go back to that browser, or begin again from the overview.", isCallback: true)
         case .commands:
             // The script of a callback page would remove the query, which the command needs.

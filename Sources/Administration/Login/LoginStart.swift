@@ -29,7 +29,7 @@ struct LoginStart: Sendable {
 
     /// Redirects to the authorization server.
     /// - Parameters:
-    ///   - ticket: ticket of a command, as received.
+    ///   - ticket: ticket of a command, as the browser sent it; an unknown ticket has no effect.
     ///   - agreed: consent to an offer; `nil` if the client has no offer.
     func sendOut(
         _ client: AdministrationSources.Client, ticket named: String?, agreed: String? = nil

@@ -51,8 +51,8 @@ package final class PendingLogins: Sendable {
             if await shared.put(begun) {
                 begun.isShared = true
             } else {
-                // A failed write may have left a copy, and another proxy could spend the same code with it. So a new
-                // attempt replaces this attempt, whose state nobody knows yet.
+                // A failed write may have left a copy, with which another proxy could spend the same code. So a new
+                // attempt replaces this attempt, whose `state` no browser has seen yet.
                 begun = try await begin()
             }
         }

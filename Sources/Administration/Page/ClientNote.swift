@@ -33,8 +33,8 @@ struct ClientNote {
             tone = "warn"
             headline = "An API refuses the token."
             detail =
-                "It answered invalid_token, and there is no refresh token, so only a sign-in brings a new token. Requests "
-                + "still get the old token, and the API’s 401."
+                "It answered invalid_token, and there is no refresh token, so only a sign-in brings a new token. "
+                + "Requests still get the old token, and the API’s 401."
         } else if needsLogin {
             tone = "warn"
             headline = "Nobody is signed in."

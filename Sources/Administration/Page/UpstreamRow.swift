@@ -42,7 +42,8 @@ struct UpstreamRow {
             """
     }
 
-    /// Identifier in the HTML: upstreams of the same host may have different clients. Neither name contains a slash.
+    /// Identifier in the HTML. Names of upstream and client, neither with a slash, make it unique: upstreams of the
+    /// same host may have different clients.
     private var id: String { "\(name.filter { $0 != " " })/\(upstream.client ?? "")" }
 
     private var name: String {
