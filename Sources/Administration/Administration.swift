@@ -14,20 +14,20 @@ public final class Administration: Sendable {
     private let model: AdminModel
     private let servers: [HTTPServer]
     private let loop: EventLoop
-    private let heart: Task<Void, Never>
+    private let heartbeat: Task<Void, Never>
     private let page: PortRoutes
     private let stopping = Mutex<Task<Void, Never>?>(nil)
 
     private init(
         address: String, socketPath: String, model: AdminModel, servers: [HTTPServer], loop: EventLoop,
-        heart: Task<Void, Never>, page: PortRoutes
+        heartbeat: Task<Void, Never>, page: PortRoutes
     ) {
         self.address = address
         self.socketPath = socketPath
         self.model = model
         self.servers = servers
         self.loop = loop
-        self.heart = heart
+        self.heartbeat = heartbeat
         self.page = page
     }
 
@@ -57,7 +57,7 @@ public final class Administration: Sendable {
         watch(streams, model)
         return Administration(
             address: settings.shown(port: port), socketPath: listeners.command.address.host, model: model,
-            servers: servers, loop: loop, heart: heart(model), page: page)
+            servers: servers, loop: loop, heartbeat: heartbeat(model), page: page)
     }
 
     /// Checks whether `start` could listen, and changes nothing. An address in use is not an error.
@@ -134,7 +134,7 @@ public final class Administration: Sendable {
     public func stop() async {
         model.feed.finish()
         model.logins.close()
-        heart.cancel()
+        heartbeat.cancel()
         let work = stopping.withLock { stopping in
             let work =
                 stopping
@@ -163,7 +163,7 @@ public final class Administration: Sendable {
     }
 
     /// Starts a task that sends a comment to all readers of `/events` every 15 seconds.
-    private static func heart(_ model: AdminModel) -> Task<Void, Never> {
+    private static func heartbeat(_ model: AdminModel) -> Task<Void, Never> {
         Task { while (try? await Task.sleep(for: .seconds(15))) != nil { model.feed.beat() } }
     }
 

@@ -8,9 +8,9 @@ struct RefreshText {
 
     var response: ServerResponse { isGood ? .plain(200, text) : .problem(.noToken, text) }
 
-    private static let patience = Duration.seconds(30)
+    private static let timeout = Duration.seconds(30)
 
-    /// Requests a new token, and waits for it up to `patience`.
+    /// Requests a new token, and waits for it up to `timeout`.
     static func make(_ client: AdministrationSources.Client, _ model: AdminModel) async -> RefreshText {
         let heimdallr = client.heimdallr
         guard heimdallr.status().callers == nil else {
@@ -20,7 +20,7 @@ struct RefreshText {
         }
         let refreshed = await model.waiting.run {
             do throws(HeimdallrError) {
-                let token = try await heimdallr.refreshedToken(waiting: patience)
+                let token = try await heimdallr.refreshedToken(waiting: timeout)
                 return RefreshText(isGood: true, text: good(heimdallr.name, token, heimdallr.status()))
             } catch {
                 return RefreshText(isGood: false, text: bad(error, heimdallr.status(), model.signIn(of: client)))

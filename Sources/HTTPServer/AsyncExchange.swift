@@ -35,7 +35,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     private var began = LoopTime(nanoseconds: 0)
     private var body: [UInt8] = []
     private var bodyLength = 0
-    private var room: CheckedContinuation<Bool, Never>?
+    private var roomWaiter: CheckedContinuation<Bool, Never>?
     private unowned let connection: ServerConnection
 
     /// - Parameter maxBodyBytes: limit of a body; a longer one gets 413. `nil`: bodies of any size are read and
@@ -201,13 +201,13 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
             return clientLeft(.gone)
         }
         guard connection.isFull else { return continuation.resume(returning: true) }
-        room = continuation
+        roomWaiter = continuation
         connection.waitForRoom()
     }
 
     public func roomCame() {
-        room?.resume(returning: true)
-        room = nil
+        roomWaiter?.resume(returning: true)
+        roomWaiter = nil
     }
 
     private func streamEnded(_ number: UInt64) {
@@ -227,8 +227,8 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         case .idle, .pausing, .gathering: break
         }
         state = .idle
-        room?.resume(returning: false)
-        room = nil
+        roomWaiter?.resume(returning: false)
+        roomWaiter = nil
     }
 
     private func refuse(_ error: MessageError) {

@@ -76,7 +76,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     #endif
     private var headBegan: LoopTime?
     /// Bytes in the kernel's send buffer when the wait for the client began.
-    private var unacknowledged = 0
+    private var unacknowledgedAtWait = 0
     /// Number of bytes discarded after the client's last request.
     var discarded = 0
     private(set) var multiplexed: HTTP2Connection?
@@ -232,14 +232,14 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         // The kernel reports room only once much of its send buffer is free. Until then, the buffer's fill level shows
         // whether the client reads slowly or not at all.
         case .room:
-            if stream.unacknowledged < unacknowledged { return waitForClient() }
+            if stream.unacknowledged < unacknowledgedAtWait { return waitForClient() }
             stream.resetOnClose()
             leave(.cutOff)
         }
     }
 
     func waitForClient() {
-        unacknowledged = stream.unacknowledged
+        unacknowledgedAtWait = stream.unacknowledged
         setDeadline(.room, after: server.settings.outputTimeout)
     }
 

@@ -165,7 +165,7 @@ public final class ServerLoop {
     }
 
     private func failed(_ error: SystemError) {
-        if room.isWorthSaying(at: loop.now) { acceptance.failed(error) }
+        if room.mayReport(at: loop.now) { acceptance.failed(error) }
         if settings.whenFull == .replace { endWeakest() }
         makeRoom()
     }

@@ -42,7 +42,7 @@ struct Room {
     }
 
     /// Whether to report a failed accept now, at a limited rate.
-    mutating func isWorthSaying(at now: LoopTime) -> Bool {
+    mutating func mayReport(at now: LoopTime) -> Bool {
         guard now >= nextComplaint else { return false }
         nextComplaint = now + Self.complaintInterval
         return true

@@ -9,7 +9,7 @@ struct LoginCommandRoutes: Sendable {
     func add(to router: inout AdminRouter) {
         router.on("POST", "/login/{client}", .data) { request, context in await begin(request, context) }
         router.on("GET", "/login/{client}/{ticket}", .data) { _, context in progress(context) }
-        router.on("POST", "/login/{client}/{ticket}", .data) { request, context in await hand(request, context) }
+        router.on("POST", "/login/{client}/{ticket}", .data) { request, context in await takeAddress(request, context) }
         router.on("DELETE", "/login/{client}/{ticket}", .data) { _, context in
             if let id = context.parameters["ticket"] { model.logins.cancel(id) }
             return ServerResponse.plain(200, "")
@@ -74,7 +74,7 @@ struct LoginCommandRoutes: Sendable {
     }
 
     /// Takes the address of the redirect, pasted by a person.
-    private func hand(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
+    private func takeAddress(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
         guard let id = context.parameters["ticket"],
             await model.logins.finishForCommand(id, redirectedTo: request.text)
         else { return .problem(.signInOver, "This sign-in is over: it was finished before, or took too long.\n") }

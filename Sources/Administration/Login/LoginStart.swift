@@ -32,12 +32,12 @@ struct LoginStart: Sendable {
     ///   - ticket: ticket of a command, as the browser sent it; an unknown ticket has no effect.
     ///   - agreed: consent to an offer; `nil` if the client has no offer.
     func sendOut(
-        _ client: AdministrationSources.Client, ticket named: String?, agreed: String? = nil
+        _ client: AdministrationSources.Client, ticket received: String?, agreed: String? = nil
     ) async throws(LoginError) -> ServerResponse {
         let redirectURI = model.addresses.redirectURI(of: client)
         guard let origin = model.addresses.ownOrigin(of: redirectURI) else { throw .badRedirectURI }
         let (url, cookie) = try await model.logins.beginAtBrowser(
-            client.heimdallr, redirectURI: redirectURI, ticket: ticket(named, client), agreed: agreed)
+            client.heimdallr, redirectURI: redirectURI, ticket: ticket(received, client), agreed: agreed)
         var response = ServerResponse.redirect(to: url)
         response.setCookie(
             cookie.name, cookie.value.revealed, path: origin.path, sameSite: "Lax",
@@ -46,8 +46,8 @@ struct LoginStart: Sendable {
     }
 
     /// Returns the ticket, if it belongs to the client.
-    func ticket(_ named: String?, _ client: AdministrationSources.Client) -> String? {
-        named.flatMap { model.logins.ticket($0)?.client == client.heimdallr.name ? $0 : nil }
+    func ticket(_ received: String?, _ client: AdministrationSources.Client) -> String? {
+        received.flatMap { model.logins.ticket($0)?.client == client.heimdallr.name ? $0 : nil }
     }
 
     /// The page for a sign-in that could not begin.

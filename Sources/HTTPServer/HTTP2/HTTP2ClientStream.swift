@@ -25,7 +25,7 @@ final class HTTP2ClientStream: ClientStream {
     /// Unsent head of the final answer. It waits for the first piece of the body, or for the turn's end.
     private var head: HTTP2FieldList?
     /// Number of unsent bytes when the wait for the client began.
-    private var unsent = 0
+    private var unsentAtWait = 0
 
     init(_ id: Int32, of connection: HTTP2Connection, server: ServerLoop, source: ClientSource) {
         self.id = id
@@ -92,7 +92,7 @@ final class HTTP2ClientStream: ClientStream {
         if kind == .handler {
             handler?.deadlinePassed()
         } else if kind == .room {
-            if session.unsent(of: id) < unsent { return waitForClient() }
+            if session.unsent(of: id) < unsentAtWait { return waitForClient() }
             session.reset(id, .cancel)
             connection.scheduleFlush()
             leave(.cutOff)
@@ -199,7 +199,7 @@ final class HTTP2ClientStream: ClientStream {
     }
 
     private func waitForClient() {
-        unsent = session.unsent(of: id)
+        unsentAtWait = session.unsent(of: id)
         setDeadline(.room, after: server.settings.outputTimeout)
     }
 

@@ -28,7 +28,7 @@ final class HTTP2Connection {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private var heads: [HTTP2ClientStream] = []
+    private var streamsWithUnsentHead: [HTTP2ClientStream] = []
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -41,8 +41,8 @@ final class HTTP2Connection {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private var wait = ConnectionDeadline.off
-    private var unacknowledged = 0
+    private var ownDeadline = ConnectionDeadline.off
+    private var unacknowledgedAtWait = 0
 
     init(_ connection: ServerConnection) throws(HTTP2Error) {
         self.connection = connection
@@ -118,7 +118,7 @@ final class HTTP2Connection {
                 streams.removeValue(forKey: id)?.leave(.gone)
                 if streams.isEmpty { waitForRequest() }
             case .pong: if life == .announced { endStreams() }
-            case .settings: if wait.kind == .head { waitForRequest() }
+            case .settings: if ownDeadline.kind == .head { waitForRequest() }
             case .goAway, .interim, .sent: break
             }
         }
@@ -128,7 +128,7 @@ final class HTTP2Connection {
         let stream = HTTP2ClientStream(id, of: self, server: server, source: connection.source)
         guard let handler = connection.handler?.handler(for: stream) else { return session.reset(id, .refusedStream) }
         streams[id] = stream
-        if wait.kind == .idle || wait.kind == .head { wait = .off }
+        if ownDeadline.kind == .idle || ownDeadline.kind == .head { ownDeadline = .off }
         stream.begin(
             session.received, block, isSecure: connection.stream.isSecure, isWhole: isWhole, for: handler)
     }
@@ -147,15 +147,15 @@ final class HTTP2Connection {
     // MARK: Output
 
     /// Sends the answer's head at the turn's end, unless the body or the end sends it before.
-    func awaitBody(of stream: HTTP2ClientStream) { heads.append(stream) }
+    func awaitBody(of stream: HTTP2ClientStream) { streamsWithUnsentHead.append(stream) }
 
     func scheduleFlush() { connection.scheduleFlush() }
 
     /// Writes frames until all are sent or the socket is full.
     func flush() {
-        let heads = heads
-        self.heads.removeAll(keepingCapacity: true)
-        for stream in heads { stream.sendHead(hasBody: true) }
+        let pending = streamsWithUnsentHead
+        streamsWithUnsentHead.removeAll(keepingCapacity: true)
+        for stream in pending { stream.sendHead(hasBody: true) }
         if server.isEnding(connection.listener) { drain() }
         var share = Self.share
         while connection.phase == .multiplexed {
@@ -174,7 +174,7 @@ final class HTTP2Connection {
             guard connection.phase == .multiplexed else { return }
             guard let left = connection.output.flush(to: connection.stream) else { return connection.leave() }
             guard left == 0 else { return waitForClient(hasTaken: left < waiting + count) }
-            if wait.kind == .room { waitForRequest() }
+            if ownDeadline.kind == .room { waitForRequest() }
             // The session alone would wait for the end of a head that the client left incomplete.
             if hasFailed || session.isFinished || life == .ending && streams.isEmpty { return close() }
             guard count > 0 else { break }
@@ -193,7 +193,7 @@ final class HTTP2Connection {
     func end(_ leaving: ClientLeaving) {
         let open = streams.values
         streams = [:]
-        heads = []
+        streamsWithUnsentHead = []
         for stream in open { stream.leave(leaving) }
     }
 
@@ -210,42 +210,42 @@ final class HTTP2Connection {
         switch life {
         case .serving: set(.idle, after: streams.isEmpty ? server.settings.idleTimeout : .off)
         case .announced: set(.draining, after: Self.noticeTimeout)
-        case .ending: wait = .off
+        case .ending: ownDeadline = .off
         }
     }
 
     /// - Parameter hasTaken: whether the client has taken some of the output.
     private func waitForClient(hasTaken: Bool) {
-        guard hasTaken || wait.kind != .room else { return }
-        unacknowledged = connection.stream.unacknowledged
+        guard hasTaken || ownDeadline.kind != .room else { return }
+        unacknowledgedAtWait = connection.stream.unacknowledged
         set(.room, after: server.settings.outputTimeout)
     }
 
     private func set(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
-        wait = ConnectionDeadline(kind, after: timeout, since: server.loop.now)
-        noteDeadline(wait.time)
+        ownDeadline = ConnectionDeadline(kind, after: timeout, since: server.loop.now)
+        noteDeadline(ownDeadline.time)
     }
 
     /// Time since which no request is in progress; `nil` during a request.
-    var idleSince: LoopTime? { isIdle && wait.kind == .idle ? wait.since : nil }
+    var idleSince: LoopTime? { isIdle && ownDeadline.kind == .idle ? ownDeadline.since : nil }
 
     func deadlinePassed() {
         let now = server.loop.now
         for stream in Array(streams.values) where stream.deadline.time <= now { stream.deadlinePassed() }
         guard connection.phase == .multiplexed else { return }
-        if wait.time <= now { ownDeadlinePassed() }
+        if ownDeadline.time <= now { ownDeadlinePassed() }
         guard connection.phase == .multiplexed else { return }
-        let next = streams.values.reduce(wait.time) { min($0, $1.deadline.time) }
+        let next = streams.values.reduce(ownDeadline.time) { min($0, $1.deadline.time) }
         if next < ConnectionDeadline.never { noteDeadline(next) }
     }
 
     private func ownDeadlinePassed() {
-        let kind = wait.kind
-        wait = .off
+        let kind = ownDeadline.kind
+        ownDeadline = .off
         switch kind {
         case .head, .idle, .draining: endStreams()
         case .room:
-            if connection.stream.unacknowledged < unacknowledged { return waitForClient(hasTaken: true) }
+            if connection.stream.unacknowledged < unacknowledgedAtWait { return waitForClient(hasTaken: true) }
             connection.stream.resetOnClose()
             connection.leave(.cutOff)
         case .none, .handler, .handlerIdle, .linger, .multiplexed: break
@@ -270,7 +270,7 @@ final class HTTP2Connection {
     func endStreams() {
         guard life != .ending else { return }
         life = .ending
-        wait = .off
+        ownDeadline = .off
         attempt { session throws(HTTP2Error) in try session.goAway(.noError) }
         scheduleFlush()
     }
