@@ -70,9 +70,9 @@ static inline CURLcode heimdallr_easy_set_close(CURL *h, heimdallr_close_callbac
 static inline CURLcode heimdallr_easy_set_resolver(CURL *h, heimdallr_resolver_callback v) { return curl_easy_setopt(h, CURLOPT_RESOLVER_START_FUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_prereq(CURL *h, heimdallr_prereq_callback v) { return curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, v); }
 
-// libcurl calls this with each new SSL_CTX, after its own settings. It lets OpenSSL accept the end of a connection
-// without close_notify as orderly (SSL_OP_IGNORE_UNEXPECTED_EOF). A cut of a body that ends with the connection would
-// then go unnoticed, so this clears the option.
+// libcurl calls this function with each new SSL_CTX, after its own settings. By SSL_OP_IGNORE_UNEXPECTED_EOF, libcurl
+// lets OpenSSL accept the end of a connection without close_notify. A cut of a body that ends with the connection would
+// then go unnoticed, so this function clears the option.
 static inline CURLcode heimdallr_strict_end(CURL *h, void *context, void *data) {
     (void)h;
     (void)data;
@@ -85,7 +85,7 @@ struct heimdallr_tls_silence {
     const SSL *connection;
     int records;
     long long began;
-    // Whether the connection was ended here within this call. SSL_get_shutdown(3) has the same flag for the peer's end.
+    // Whether our limit ended the connection within this call. For SSL_get_shutdown(3) it looks like the peer's end.
     int ended;
 };
 
@@ -118,7 +118,7 @@ static inline CURLcode heimdallr_bounded_end(CURL *h, void *context, void *data)
     return heimdallr_strict_end(h, context, data);
 }
 
-// Also makes OpenSSL wipe decrypted bytes from its buffer after a read (SSL_CTX_set_options(3)).
+// Like heimdallr_strict_end, but also makes OpenSSL wipe decrypted bytes after a read (SSL_CTX_set_options(3)).
 static inline CURLcode heimdallr_wiped_context(CURL *h, void *context, void *data) {
     SSL_CTX_set_options((SSL_CTX *)context, SSL_OP_CLEANSE_PLAINTEXT);
     return heimdallr_strict_end(h, context, data);
@@ -172,8 +172,8 @@ static inline SSL *heimdallr_easy_tls(CURL *h) {
     return info->backend == CURLSSLBACKEND_OPENSSL ? (SSL *)info->internals : NULL;
 }
 
-// Whether the peer has sent close_notify (SSL_get_shutdown(3)). Also true after a fatal alert, so only to be called
-// after a read that ended in order.
+// Whether the peer has sent close_notify (SSL_get_shutdown(3)). Callers ask only after a read that ended in order,
+// because the flag is also set after a fatal alert.
 static inline int heimdallr_easy_saw_close_notify(CURL *h) {
     SSL *ssl = heimdallr_easy_tls(h);
     return ssl && (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0;

@@ -5,7 +5,7 @@ public import Reactor
 public struct AddressPolicy: Sendable, Equatable {
     public enum Verdict: Sendable, Equatable {
         case allowed
-        /// An unlisted address that is loopback, link-local, private, multicast, metadata, reserved, or this machine's.
+        /// With `publicOnly`: an address that is neither public nor in `exceptions`, or an address of this machine.
         case denied
         /// Address of a listener of this process.
         case own
@@ -22,7 +22,7 @@ public struct AddressPolicy: Sendable, Equatable {
             let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
             let numeric = SocketAddress(numericHost: String(parts[0]), port: 0)
             guard let address = numeric.flatMap({ NumericAddress($0) }) else { return nil }
-            // The prefix length of an IPv4-mapped address is that of IPv6.
+            // An IPv4-mapped address is written as IPv6, so its prefix length counts 128 bits.
             let width = parts[0].contains(":") ? 128 : 32
             var bits = width
             if parts.count == 2 {
@@ -33,7 +33,7 @@ public struct AddressPolicy: Sendable, Equatable {
         }
 
         /// - Parameters:
-        ///   - high, low: an address of the block, IPv4 in its mapped form.
+        ///   - high, low: the halves of any address of the block, for IPv4 of its IPv4-mapped IPv6 form.
         ///   - bits: prefix length of the 128-bit form.
         public init(high: UInt64, low: UInt64, bits: Int) {
             self.high = high

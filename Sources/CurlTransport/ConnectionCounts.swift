@@ -12,8 +12,8 @@ public final class ConnectionCounts: Sendable, Equatable {
     public var opened: UInt64 { openedCount.load(ordering: .relaxed) }
     /// Number of exchanges on reused connections.
     public var reused: UInt64 { reusedCount.load(ordering: .relaxed) }
-    /// Earliest end of a certificate in the verified chain of the newest TLS connection, in seconds since 1970; `nil`
-    /// if there was none. A resumed session has no chain, so it does not change this value.
+    /// Earliest end of a certificate in the newest verified chain, in seconds since 1970; `nil` before the first
+    /// chain. A resumed TLS session has no chain, so it does not change this value.
     public var certificateEnd: Int64? {
         let end = end.load(ordering: .relaxed)
         return end == 0 ? nil : end

@@ -2,8 +2,8 @@ import CLibcurl
 import Glibc
 public import Reactor
 
-/// Makes one connection as a pool with the same options would, reports the facts, and closes it without sending
-/// anything. For tools that explain faults. Blocks: must not be used on a loop.
+/// Makes one connection as a pool with the same options would, reports the facts, and closes the connection without a
+/// request to the origin. For tools that explain faults. Blocks: must not be used on a loop.
 public struct ConnectionProbe: Sendable {
     public struct Facts: Sendable {
         public var failure: TransportError?
@@ -74,7 +74,8 @@ public struct ConnectionProbe: Sendable {
         if facts.asksForCertificate { try waitForAlert(handle) }
     }
 
-    /// Waits for an alert. A TLS 1.3 server refuses a missing or unfit client certificate only after the handshake.
+    /// Waits up to 300 ms for an alert, and throws it. A TLS 1.3 server refuses a client certificate, or its absence,
+    /// only after the handshake.
     private func waitForAlert(_ handle: EasyHandle) throws(TransportError) {
         guard let socket = handle.descriptor else { return }
         let deadline = ContinuousClock.now + .milliseconds(300)

@@ -6,7 +6,7 @@ import Reactor
 @safe final class CurlEngine {
     let loop: EventLoop
     let sockets: CurlSockets
-    /// Counter of TLS records without content, by which they are limited.
+    /// State of the limit for TLS records without content, such as session tickets.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     private let multi: OpaquePointerBox
     /// Shares TLS sessions between easy handles.
@@ -42,7 +42,7 @@ import Reactor
         try check(
             unsafe heimdallr_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, limit),
             "CURLMOPT_MAX_TOTAL_CONNECTIONS")
-        // Every handle can resume these TLS sessions. All handles are on one thread, so no locks (CURLSHOPT_SHARE(3)).
+        // Every handle can resume these TLS sessions. One thread runs all handles, so no lock functions are needed.
         let sessions = Int(CURL_LOCK_DATA_SSL_SESSION.rawValue)
         guard unsafe heimdallr_share_set_long(share, CURLSHOPT_SHARE, sessions) == CURLSHE_OK
         else { throw TransportError(.internal, message: "CURLSHOPT_SHARE") }

@@ -14,7 +14,7 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
     /// CURL_POLL_IN, CURL_POLL_OUT, both, or 0.
     var wanted: Int32 = 0
     private var missed: Readiness = []
-    private var isAgain = false
+    private var willWriteAgain = false
 
     init(_ descriptor: curl_socket_t, among sockets: CurlSockets, isTransient: Bool) {
         self.descriptor = descriptor
@@ -57,13 +57,13 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
     /// Calls libcurl again in the next turn. libcurl sends one piece of an upload per call, but the socket stays
     /// writable, so no new edge is reported.
     func writeAgain() {
-        guard wanted & CURL_POLL_OUT != 0, !isAgain else { return }
-        isAgain = true
+        guard wanted & CURL_POLL_OUT != 0, !willWriteAgain else { return }
+        willWriteAgain = true
         sockets.loop.atNextTurn(self)
     }
 
     func nextTurn() {
-        isAgain = false
+        willWriteAgain = false
         var query = pollfd(fd: descriptor, events: Int16(POLLIN | POLLOUT), revents: 0)
         // If the socket is not writable, an edge is reported later. Reading comes first: a peer that refuses an upload
         // answers and closes, and its reset after a further write would discard the answer.

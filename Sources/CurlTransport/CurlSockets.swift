@@ -65,7 +65,7 @@ final class CurlSockets {
         }
     }
 
-    /// Whether some sockets have readiness to report that libcurl wants only now.
+    /// Whether sockets have readiness that was reported before libcurl wanted it. `wake` tells it to libcurl.
     var hasWoken: Bool { !woken.isEmpty }
 
     func wake() { while let socket = woken.popLast() { socket.wake() } }

@@ -1,7 +1,7 @@
 public import Reactor
 
-/// Opens plain TCP connections with libcurl (CURLOPT_CONNECT_ONLY(3)), which races the address families, and applies
-/// the address policy. The resulting socket is independent of libcurl. Loop's thread only.
+/// Opens plain TCP connections to addresses that the policy allows. libcurl dials, and races the address families
+/// (CURLOPT_CONNECT_ONLY(3)). The resulting socket is independent of libcurl. Loop's thread only.
 public final class Dialer {
     private let pool: CarrierPool
     private let loop: EventLoop

@@ -15,7 +15,7 @@ import Reactor
     final var isRunning = false
     final var names: NameLookUp?
     final var verdict = AddressPolicy.Verdict.allowed
-    /// Number of calls by libcurl while it talks to a next proxy; `nil` after the proxy's answer.
+    /// Number of libcurl's progress calls while it talks to a next proxy; `nil` after the proxy's answer.
     final var proxySteps: Int? = 0
     /// libcurl's message for the last error; `nil` when no message is needed any more.
     final var errorText: UnsafeMutablePointer<CChar>?
@@ -168,8 +168,8 @@ import Reactor
         return verdict == .allowed ? engine.sockets.open(family: family) : heimdallr_socket_bad
     }
 
-    /// Whether libcurl may continue to talk to a next proxy. libcurl reads the proxy's answer byte by byte without a
-    /// limit, and makes one call for each byte. The limit here is above the answer of any real proxy.
+    /// Counts a progress call, and returns whether libcurl may continue to talk to a next proxy. libcurl reads the
+    /// proxy's answer byte by byte without a limit, with one call for each byte. No real proxy's answer is this long.
     fileprivate final func takesStep() -> Bool {
         guard let steps = proxySteps else { return true }
         proxySteps = steps + 1
@@ -202,7 +202,7 @@ import Reactor
     }
 }
 
-/// Refuses look-ups by libcurl, except for numeric hosts. libcurl already has the addresses of all names.
+/// Refuses a look-up by libcurl, unless a host is numeric. libcurl already has the addresses of all names.
 private func beforeLookUp(
     _ state: UnsafeMutableRawPointer?, _ reserved: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
 ) -> Int32 {

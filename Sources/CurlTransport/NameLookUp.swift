@@ -86,7 +86,7 @@ final class NameLookUp {
         lines.append(Self.line(host.name, host.port, host.isDialled ? try allowed(addresses, host) : addresses))
     }
 
-    /// Returns the addresses that may be dialled. Each address is judged again when it is dialled.
+    /// Returns the addresses that may be dialled; throws if there are none. Each is judged again when it is dialled.
     private func allowed(_ addresses: [NumericAddress], _ host: DialledHost) throws(TransportError) -> [NumericAddress]
     {
         let allowed = addresses.filter { address in

@@ -24,7 +24,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         /// The connection ended within an answer.
         case responseTruncated
         case responseMalformed
-        /// The request was held back, so the server did not get it.
+        /// Our side withheld the request, because its token was replaced or its deadline passed. Nothing was sent.
         case withheld
         /// The server does not offer HTTP/2; nothing was sent.
         case http2Missing
@@ -67,7 +67,7 @@ extension TransportError {
                 sawResponse ? .responseTruncated : Self.isRefusal(message) ? .tlsHandshake : .connectionLost
             case CURLE_GOT_NOTHING, CURLE_SEND_FAIL_REWIND, CURLE_PARTIAL_FILE:
                 sawResponse ? .responseTruncated : .connectionLost
-            // Before an answer, `maySend` aborts: libcurl wanted to send the request again by itself.
+            // `maySend` refused to send the request a second time, or `takesStep` to read more from a next proxy.
             case CURLE_ABORTED_BY_CALLBACK: .connectionLost
             case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_OUT_OF_MEMORY,
                 CURLE_BAD_FUNCTION_ARGUMENT, CURLE_BAD_CONTENT_ENCODING:

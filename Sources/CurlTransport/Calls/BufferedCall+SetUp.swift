@@ -10,7 +10,7 @@ extension BufferedCall {
         try set(CURLOPT_NETRC, 0)
         try set(CURLOPT_HTTP09_ALLOWED, 0)
         try set(CURLOPT_FORBID_REUSE, 1)
-        // `heimdallr_wipe_and_free` wipes this size. Of a larger buffer, it would wipe only the front.
+        // `heimdallr_wipe_and_free` wipes a buffer of this size completely, but only the front of a larger buffer.
         try set(CURLOPT_BUFFERSIZE, 16_384)
         try check(unsafe heimdallr_easy_set_wiped_context(easy.pointer), CURLOPT_SSL_CTX_FUNCTION)
         try setRequest()
@@ -37,7 +37,7 @@ extension BufferedCall {
         try add("Host", Array(origin.authority.utf8))
         for field in request.fields { try add(field.name, Array(field.value.utf8)) }
         for field in request.secretFields { try add(field.name, field.value) }
-        // libcurl would add these fields by itself, and may wait a second after Expect.
+        // A line such as `Expect:` keeps libcurl from adding the field. After Expect, libcurl may wait a second.
         let names = request.fields.map { $0.name.lowercased() } + request.secretFields.map { $0.name.lowercased() }
         for name in ["Accept", "Expect", "Proxy-Connection"] where !names.contains(name.lowercased()) {
             var line = ByteBuffer()

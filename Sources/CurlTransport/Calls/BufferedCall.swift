@@ -43,7 +43,7 @@ import Reactor
     // MARK: From start to end
 
     /// Begins the call, unless it was cancelled before.
-    /// - Parameter done: called once, with `nil` for success. It may hold this object.
+    /// - Parameter done: called once, with `nil` for success. The closure may retain this object.
     func start(_ done: @escaping (Failure?) -> Void) {
         if let failure = progress.failure { return done(failure) }
         self.done = done
@@ -72,7 +72,7 @@ import Reactor
         end()
     }
 
-    /// Frees the request's fields. `heimdallr_wipe_and_free` wipes them.
+    /// Stops libcurl's work, and frees the request's field lines, which `heimdallr_wipe_and_free` wipes.
     private func end() {
         stop()
         unsafe curl_slist_free_all(fieldLines)
@@ -86,7 +86,7 @@ import Reactor
             return .transport(TransportError(.responseTruncated, message: "answer ended within its head"))
         }
         let error = error(for: code, sawResponse: progress.headBytes > 0)
-        // Before the request is sent, the next proxy is the only peer, except for TLS through its tunnel.
+        // Before the request is sent, only the next proxy causes these kinds. TLS through its tunnel has other kinds.
         let isProxyAtFault = hop.address != nil && !progress.isSent && error.kind.isOfPeer
         return .transport(isProxyAtFault ? TransportError(.proxy, message: error.message) : error)
     }
@@ -140,9 +140,9 @@ import Reactor
         return true
     }
 
-    /// Returns whether libcurl may send the request. Allows one attempt: libcurl would repeat it on another connection.
+    /// Returns whether libcurl may send the request. Refuses a repetition, which libcurl would try on a new connection.
     ///
-    /// After the deadline, nothing is sent: while the process was suspended, its lease of a record may have ended.
+    /// Refuses after the deadline, too: during a suspension, the process's lease of a token record may have ended.
     func maySend() -> Bool {
         proxySteps = nil
         guard !progress.isSent else { return false }

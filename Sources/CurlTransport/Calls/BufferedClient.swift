@@ -32,7 +32,7 @@ public actor BufferedClient {
         case transport(TransportError)
         case timeout
         case bodyTooLarge
-        /// A name or value is not allowed in a request.
+        /// The method, the target or a field is malformed.
         case invalidRequest
     }
 

@@ -4,8 +4,8 @@ import Reactor
 
 // Half-close and close.
 extension Carrier {
-    /// Upper bound for the size of a record with one alert.
-    private static let maxLastWords = 512
+    /// Upper bound for the size of a TLS record with one alert.
+    private static let maxCloseNotifyBytes = 512
 
     /// Ends only our side, by FIN or close_notify. All bytes must have been sent, and none may follow. The caller has
     /// to repeat the call at each `carrierReady` until close_notify is sent.
@@ -15,23 +15,23 @@ extension Carrier {
             _ = shutdown(socket.descriptor, Int32(SHUT_WR))
             return
         }
-        if !wire.hasSaidEnd {
-            wire.hasSaidEnd = true
-            _ = unsafe lastWords.withSpareCapacity(Self.maxLastWords) {
+        if !wire.hasMadeCloseNotify {
+            wire.hasMadeCloseNotify = true
+            _ = unsafe closeNotify.withSpareCapacity(Self.maxCloseNotifyBytes) {
                 unsafe heimdallr_easy_close_notify(
-                    easy.pointer, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), Self.maxLastWords)
+                    easy.pointer, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), Self.maxCloseNotifyBytes)
             }
         }
-        guard !lastWords.isEmpty else { return }
-        let count = lastWords.withBytes { words in
+        guard !closeNotify.isEmpty else { return }
+        let count = closeNotify.withBytes { words in
             unsafe words.withUnsafeBytes {
                 unsafe Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
         }
-        if count > 0 { lastWords.consume(count) }
+        if count > 0 { closeNotify.consume(count) }
     }
 
-    /// Whether our side can be ended alone. `false` over TLS to a next proxy: close_notify would end that connection.
+    /// Whether our side can be ended alone. `false` over TLS to a next proxy, where close_notify would end all of it.
     public var canShutDownWriting: Bool { phase == .inUse && socket != nil && !hop.isSecure }
 
     /// Returns a duplicate of the socket for use without libcurl, and closes this carrier.

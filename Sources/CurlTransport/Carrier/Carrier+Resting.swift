@@ -27,7 +27,7 @@ extension Carrier {
     /// Makes the owner close the connection. Without an owner, closes it here.
     func giveUp() { if phase == .inUse, let owner { owner.carrierIsNeeded(self) } else { close() } }
 
-    /// Whether bytes or an end can be read, also if epoll has not reported them yet. Asks the kernel.
+    /// Whether bytes or an end may have arrived. Asks the kernel, because epoll may report them later.
     public func hasNews() -> Bool {
         wire.canRead = true
         guard !wire.isPeerClosed, !wire.hasFailed, isEmpty else { return true }

@@ -17,7 +17,7 @@ extension Carrier {
         try unsafe set(CURLOPT_HEADERFUNCTION, { _, size, count, _ in size * count }, data: CURLOPT_HEADERDATA)
     }
 
-    /// Offers HTTP/2 by ALPN, without libcurl's own offer, after which libcurl itself would speak HTTP/2.
+    /// Offers HTTP/2 by ALPN in place of libcurl. If libcurl made the offer, it would speak HTTP/2 itself.
     private func offerHTTP2() throws(TransportError) {
         let offer = UnsafeMutablePointer<heimdallr_http2_offer>.allocate(capacity: 1)
         // With an https proxy, the first handshake is with the proxy, to which libcurl speaks HTTP/1.1.
@@ -27,7 +27,7 @@ extension Carrier {
         try check(unsafe heimdallr_easy_set_http2_context(easy.pointer, offer), CURLOPT_SSL_CTX_FUNCTION)
     }
 
-    /// Returns the error of a failed dial. With a next proxy, the proxy is at fault, except for TLS through its tunnel.
+    /// Returns the error of a failed dial. With a next proxy, kinds that only the proxy can cause become `proxy`.
     func dialError(for code: CURLcode) -> TransportError {
         let error = error(for: code)
         let isProxyAtFault = hop.address != nil && (error.kind.isOfPeer || error.kind == .aborted)

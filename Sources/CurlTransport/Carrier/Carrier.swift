@@ -3,7 +3,7 @@ import Glibc
 import Reactor
 import WireText
 
-/// One connection that libcurl dials and secures, and whose owner speaks HTTP on it (CURLOPT_CONNECT_ONLY(3)). The
+/// One connection that libcurl dials and secures (CURLOPT_CONNECT_ONLY(3)). Its owner speaks HTTP on it. The
 /// owner gets a carrier from a `CarrierPool`, and ends its use by `close` or `release`. Loop's thread only.
 ///
 /// Readiness is edge-triggered: an owner that leaves bytes unread, or stops writing before `wouldBlock`, gets no
@@ -24,11 +24,11 @@ import WireText
 
     /// Whether TLS is used, to the origin or to a next proxy.
     public let isSecured: Bool
-    /// Whether the connection was reset. After the peer's end, a read does not report a reset.
+    /// Whether epoll reported an error, such as a reset. After the peer's end, a read does not report a reset.
     public var isBroken: Bool { wire.hasFailed }
     /// Unsent bytes of our close_notify.
-    var lastWords = ByteBuffer()
-    /// Counter of TLS records without content, by which they are limited.
+    var closeNotify = ByteBuffer()
+    /// State of the limit for TLS records without content, such as session tickets.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     /// Whether the connection has served an exchange before.
     public var isReused: Bool { membership.hasServed }
@@ -109,8 +109,8 @@ import WireText
             wire.isSpent = true
             return .end(isClean: !isSecured || sawCloseNotify)
         }
-        // A short read means that the kernel's buffer is empty, so the next byte causes an edge (epoll(7)). Not over
-        // TLS, which returns one record at a time.
+        // Without TLS, a short read means that the kernel's buffer is empty, so the next byte causes an edge
+        // (epoll(7)). A read through TLS returns one record, and more may be there.
         if count < limit, !isSecured, !wire.isPeerClosed { wire.canRead = false }
         return .bytes(count)
     }
@@ -159,7 +159,7 @@ import WireText
         return membership.use == .socket ? nil : readFirst()
     }
 
-    /// Reads once, because libcurl may close a connection that was never used, and reveals its TLS only after a read.
+    /// Reads once, because libcurl may close a connection that was never used, and returns its TLS only after a read.
     private func readFirst() -> TransportError? {
         var first = ByteBuffer()
         let received = take(into: &first, limit: 4096)
@@ -197,8 +197,9 @@ import WireText
         }
     }
 
-    /// Returns whether a request may be written: neither bytes nor an end has arrived since the last answer. epoll may
-    /// report them too late, so this asks the kernel. The caller then sends the request's head at once, or closes.
+    /// Returns whether a request may be written: the connection was never idle, or neither bytes nor an end has arrived
+    /// since the last answer. Asks the kernel, because epoll may report them too late. The caller has to send the
+    /// request's head at once, or to close.
     public func isUntouched() -> Bool {
         guard membership.idleSince.nanoseconds > 0 else { return true }
         guard !wire.isPeerClosed, !wire.hasFailed else { return false }

@@ -1,4 +1,4 @@
-/// An owner of pooled connections. Within each call, it may close, release and request others. Loop's thread only.
+/// An owner of pooled connections. Within each call, it may close, release and request connections. Loop's thread only.
 public protocol CarrierOwner: AnyObject {
     /// The requested connection is available: a new connection, or a reused one.
     func carrierArrived(_ carrier: Carrier)

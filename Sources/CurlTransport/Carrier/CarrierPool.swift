@@ -21,7 +21,7 @@ public final class CarrierPool {
     #endif
     private var queue: [CarrierRequest] = []
     private var isServing = false
-    /// Whether `dial` is running, which throws the failures that occur before it returns.
+    /// Whether `dial` is running. It throws a failure that occurs meanwhile, so the owner gets no call.
     private var isStartingDial = false
     private var startFailure: TransportError?
     private var queueTimer: LoopTimer?
@@ -113,7 +113,7 @@ public final class CarrierPool {
             && carrier.membership.generation == options.material?.generation ?? 0
     }
 
-    /// Keeps an idle connection that can serve again.
+    /// Keeps a connection as idle. Closes a connection that is too old, or whose TLS material was replaced.
     func keep(_ carrier: Carrier) {
         guard isYoung(carrier) else { return close(carrier) }
         carrier.phase = .idle
@@ -125,7 +125,7 @@ public final class CarrierPool {
         ageTimer?.schedule(at: carrier.membership.opened + options.maxConnectionAge)
     }
 
-    /// Serves the queue after a connection became idle. This may close the idle connection.
+    /// Serves the queue at the end of the turn, because a connection became idle. This may close the idle connection.
     func carrierIsIdle() { if !queue.isEmpty { serveLater() } }
 
     private func closeAged() {

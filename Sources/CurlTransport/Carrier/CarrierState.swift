@@ -28,7 +28,7 @@ extension Carrier {
         var hasFailed = false
         /// Whether no further exchange may use the connection.
         var isSpent = false
-        var hasSaidEnd = false
+        var hasMadeCloseNotify = false
         var speaksHTTP2 = false
         /// Bytes that an HTTP/2 server sent before the session began.
         var early: [UInt8] = []

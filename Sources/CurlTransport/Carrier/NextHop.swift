@@ -61,7 +61,7 @@ struct NextHop: Equatable {
         return (names + ["all_proxy", "ALL_PROXY"]).compactMap(environment).first { !$0.isEmpty }
     }
 
-    /// Whether `host` is covered by a list of names, which cover their subdomains, of addresses, and of blocks.
+    /// Whether a list of names, addresses and blocks covers `host`. A name covers its subdomains, and `*` any host.
     static func isExempt(_ host: String, _ list: String) -> Bool {
         if list == "*" { return true }
         let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
