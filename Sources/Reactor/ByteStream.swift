@@ -14,9 +14,9 @@ public struct PeerCredentials: Sendable, Equatable {
     public let process: Int32
 }
 
-/// A non-blocking stream of bytes in both directions: a socket, or a protocol on another stream. Readiness is reported
-/// by edges, as by epoll(7): after `wouldBlock`, after a read of fewer bytes than its limit, and after a write of fewer
-/// bytes than it was given. Loop's thread only.
+/// A non-blocking stream of bytes in both directions: a socket, or a protocol on another stream. Edge-triggered as in
+/// epoll(7): the handler is called again only after `wouldBlock`, a read of fewer bytes than its limit, or a write of
+/// fewer bytes than it was given. Loop's thread only.
 public protocol ByteStream: AnyObject {
     /// Reports readiness to `handler` until `close`. A second call replaces the handler.
     func register(_ handler: any ReadinessHandler) throws(SystemError)
@@ -27,7 +27,7 @@ public protocol ByteStream: AnyObject {
     /// Writes from the front of `buffer` and removes the bytes written.
     func write(from buffer: inout ByteBuffer) -> Transferred
 
-    /// Writes `buffer` and then `body`. Returns the total number of bytes, and removes those of `buffer` from it.
+    /// Writes `buffer` and then `body`. Returns how many bytes of both were written. Removes them from `buffer` only.
     func write(from buffer: inout ByteBuffer, then body: Span<UInt8>) -> Transferred
 
     /// Number of written bytes that the other side has not acknowledged yet.
@@ -53,7 +53,7 @@ public protocol ByteStream: AnyObject {
     /// Address of our end; `nil` for a Unix socket and after the connection's end.
     var localAddress: SocketAddress? { get }
 
-    /// Address that the client dialled before the kernel redirected the connection; `nil`: it was not redirected.
+    /// Address that the client dialled, if the kernel redirected the connection; otherwise `nil`.
     var originalDestination: SocketAddress? { get }
 
     var isSecure: Bool { get }

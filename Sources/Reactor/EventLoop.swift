@@ -34,7 +34,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     private var slots: [Slot] = []
     var timers = TimerQueue()
-    private var due: [TimerEntry] = []
+    private var due: [TimerState] = []
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -65,7 +65,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     // MARK: From any thread
 
-    /// Runs `job` on the loop's thread, after all earlier jobs. After `stop` the job is dropped.
+    /// Runs `job` on the loop's thread, after all earlier jobs. After the loop's end, the job is dropped.
     public func execute(_ job: @escaping @Sendable () -> Void) { post(.closure(job)) }
 
     public func enqueue(_ job: consuming ExecutorJob) { post(.executorJob(UnownedJob(job))) }
@@ -113,7 +113,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         slots[index].handler = handler
     }
 
-    /// Gives a watched descriptor another handler. epoll reports the current readiness to it again.
+    /// Gives a watched descriptor another handler. epoll reports the current readiness again, to the new handler.
     public func change(_ descriptor: Int32, to handler: any ReadinessHandler) throws(SystemError) {
         let index = Int(descriptor)
         slots[index].generation &+= 1

@@ -39,8 +39,8 @@ private final class Core: Sendable {
         var isStopped = false
     }
 
-    /// Status of a file that differs after each change. stat(2).
-    private struct Print: Equatable {
+    /// Numbers of a file's status, of which each change of the file changes at least one. stat(2).
+    private struct FileStamp: Equatable {
         var numbers: [Int] = []
 
         init(_ path: String) {
@@ -78,12 +78,12 @@ private final class Core: Sendable {
 
     // MARK: The thread
 
-    /// Time to wait for related changes, such as a certificate and its key.
+    /// Time after an event in which related changes, such as a certificate and its key, may follow.
     private static let settleMicroseconds: UInt32 = 100_000
     private static let maxLinks = 40
 
     private func run() {
-        var known: [String: Print] = [:]
+        var known: [String: FileStamp] = [:]
         var watched: [Int32: Set<String>] = [:]
         while true {
             let now = state.withLock { state in
@@ -95,8 +95,8 @@ private final class Core: Sendable {
             var news: Set<String> = []
             known = known.filter { now.paths.contains($0.key) }
             for path in now.paths {
-                let print = Print(path)
-                if known.updateValue(print, forKey: path) != print { news.insert(path) }
+                let stamp = FileStamp(path)
+                if known.updateValue(stamp, forKey: path) != stamp { news.insert(path) }
             }
             if !news.isEmpty { changed(news) }
             // The wait is limited, because network file systems do not report changes by other machines.
@@ -123,7 +123,7 @@ private final class Core: Sendable {
         }
     }
 
-    /// Reads all pending events. Returns whether one of them concerns a watched name.
+    /// Reads all pending events. Returns whether one concerns a watched name or folder, or reports lost events.
     private func drain(_ watched: [Int32: Set<String>]) -> Bool {
         guard inotify >= 0 else { return false }
         var counts = false

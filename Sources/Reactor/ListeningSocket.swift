@@ -38,14 +38,14 @@ public struct ListeningSocket: Sendable {
         }
     }
 
-    /// Closes a socket that no loop watches, without blocking. If another process locks the folder of the socket's
-    /// file, a thread waits for the lock.
+    /// Closes a socket that no loop watches, and removes its file. Never blocks: if another process locks the file's
+    /// folder, a thread waits for the lock.
     public func close() {
         if let file, !file.removeAtOnce(), file.removeLater(closing: descriptor) { return }
         Glibc.close(descriptor)
     }
 
-    /// Duplicates the socket for another loop, where the kernel does not let two sockets share an address (unix(7)).
+    /// Duplicates the socket for another loop. For Unix sockets and passed sockets, which can't share an address.
     public func duplicate() throws(SystemError) -> ListeningSocket {
         let copy = try check("fcntl", fcntl(descriptor, F_DUPFD_CLOEXEC, 0))
         var socket = ListeningSocket(descriptor: copy, address: address)
@@ -138,8 +138,8 @@ public final class Acceptor: ReadinessHandler {
         retry?.schedule(at: loop.now)
     }
 
-    /// Accepts the connections in the kernel's queue, which closing would reset, and closes the socket. If the socket
-    /// was passed, leaves them in the queue for its other owner.
+    /// Accepts the connections in the kernel's queue, which closing would reset, and closes the socket. Accepts none
+    /// while paused, nor from a passed socket, whose other owner accepts them.
     public func finish() {
         guard !isClosed else { return }
         if !socket.isPassed, !isPaused {
@@ -185,7 +185,7 @@ public final class Acceptor: ReadinessHandler {
         guard descriptor >= 0 else {
             switch errno {
             case EAGAIN: return .nobody
-            // The peer left before the accept (accept(2)).
+            // A signal interrupted the call, or the peer left before the accept (accept(2)).
             case EINTR, ECONNABORTED, EPROTO, ENETDOWN, EHOSTDOWN, ENETUNREACH, EHOSTUNREACH: return .taken
             default: return .failed(SystemError("accept4"))
             }

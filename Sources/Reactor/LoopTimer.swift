@@ -4,37 +4,37 @@
 /// and freed on the loop's thread only. Freeing a timer cancels it, so `action` may capture its owner unowned.
 public final class LoopTimer {
     private let loop: EventLoop
-    private let entry: TimerEntry
+    private let state: TimerState
 
     public init(on loop: EventLoop, action: @escaping () -> Void) {
         self.loop = loop
-        entry = TimerEntry(action)
+        state = TimerState(action)
     }
 
-    // The queue may keep the entry until its time.
+    // The queue may hold the state longer than the timer lives.
     deinit {
-        entry.due = nil
-        entry.action = nil
+        state.due = nil
+        state.action = nil
     }
 
     /// Fires once, in the loop's first turn after `time`. A timer set while timers fire waits for the next turn.
     public func schedule(at time: LoopTime) {
-        entry.due = time
-        if let queued = entry.queued, queued <= time { return }
-        entry.queued = time
-        loop.timers.insert(entry, at: time)
+        state.due = time
+        if let queued = state.queued, queued <= time { return }
+        state.queued = time
+        loop.timers.insert(state, at: time)
     }
 
     public func schedule(after duration: Duration) { schedule(at: loop.now + duration) }
 
-    public func cancel() { entry.due = nil }
+    public func cancel() { state.due = nil }
 }
 
-final class TimerEntry {
+final class TimerState {
     fileprivate var action: (() -> Void)?
     /// Time to fire; `nil` when not armed.
     fileprivate var due: LoopTime?
-    /// Time of this entry in the queue; `nil` when not queued.
+    /// Time of the timer's entry in the queue; `nil` when not queued.
     fileprivate var queued: LoopTime?
 
     fileprivate init(_ action: @escaping () -> Void) { self.action = action }
@@ -51,13 +51,13 @@ final class TimerEntry {
 struct TimerQueue {
     private struct Entry {
         let time: LoopTime
-        let timer: TimerEntry
+        let timer: TimerState
     }
     private var heap: [Entry] = []
 
     var next: LoopTime? { heap.first?.time }
 
-    mutating func insert(_ timer: TimerEntry, at time: LoopTime) {
+    mutating func insert(_ timer: TimerState, at time: LoopTime) {
         heap.append(Entry(time: time, timer: timer))
         var child = heap.count - 1
         while child > 0 {
@@ -68,12 +68,12 @@ struct TimerQueue {
         }
     }
 
-    /// Moves the due timers from the queue to `found`.
-    mutating func popDue(_ now: LoopTime, into found: inout [TimerEntry]) {
+    /// Moves the due timers from the queue to `found`. Queues a timer again that was moved to a later time.
+    mutating func popDue(_ now: LoopTime, into found: inout [TimerState]) {
         while let first = heap.first, first.time <= now {
             removeFirst()
             let timer = first.timer
-            // An earlier entry has replaced this one.
+            // Outdated: the timer was moved to an earlier time, and got another entry.
             guard timer.queued == first.time else { continue }
             timer.queued = nil
             guard let due = timer.due else { continue }

@@ -38,7 +38,7 @@ public final class NameResolver: Sendable, Equatable {
 
     /// Asks for the addresses of a name, in upper or lower case. Never blocks. On `loop`'s thread only.
     /// - Parameters:
-    ///   - isFromClient: whether a client chose the name. Such names never use all look-ups.
+    ///   - isFromClient: whether a client chose the name. Look-ups of such names never take all slots.
     ///   - done: called once with the answer on the loop's thread. If the answer is known, called before this returns.
     /// - Returns: the question, by which the caller can abandon it; `nil` if the answer was known.
     public func ask(

@@ -39,7 +39,7 @@ struct NameTable<Asker> {
     private var queue: [String] = []
     private var known: [String: (answer: NameAnswer, until: LoopTime)] = [:]
     private var running = 0
-    private var runningStrangers = 0
+    private var runningClientNames = 0
     private var runningByZone: [Substring: Int] = [:]
     private var askers = 0
 
@@ -86,7 +86,7 @@ struct NameTable<Asker> {
         guard let done = work[name], done.isRunning else { return ([], []) }
         work[name] = nil
         running -= 1
-        if done.isFromClient { runningStrangers -= 1 }
+        if done.isFromClient { runningClientNames -= 1 }
         let zone = Self.zone(of: name)
         runningByZone[zone, default: 1] -= 1
         if runningByZone[zone] == 0 { runningByZone[zone] = nil }
@@ -107,14 +107,14 @@ struct NameTable<Asker> {
 
     private func hasSlot(for name: String) -> Bool {
         guard let asked = work[name], running < limits.slots else { return false }
-        if asked.isFromClient, runningStrangers >= limits.slotsOfClientNames { return false }
+        if asked.isFromClient, runningClientNames >= limits.slotsOfClientNames { return false }
         return runningByZone[Self.zone(of: name), default: 0] < limits.slotsOfZone
     }
 
     private mutating func begin(_ name: String) {
         work[name]?.isRunning = true
         running += 1
-        if work[name]?.isFromClient == true { runningStrangers += 1 }
+        if work[name]?.isFromClient == true { runningClientNames += 1 }
         runningByZone[Self.zone(of: name), default: 0] += 1
     }
 

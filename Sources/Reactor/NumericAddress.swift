@@ -1,7 +1,7 @@
 import Glibc
 
 /// An IP address without port and interface: 128 bits. An IPv4 address is in its mapped form (RFC 4291, section
-/// 2.5.5.2), so it equals its mapped spelling.
+/// 2.5.5.2), so `192.0.2.1` equals `::ffff:192.0.2.1`.
 public struct NumericAddress: Sendable, Hashable, CustomStringConvertible {
     public let high: UInt64
     public let low: UInt64

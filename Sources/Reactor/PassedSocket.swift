@@ -10,7 +10,7 @@ public struct PassedSocket: Sendable, Equatable {
     /// Permissions of the Unix socket's file; `nil` for TCP, and if this process does not see the file.
     public let mode: UInt16?
 
-    /// Reason why a descriptor is unusable. Messages name the descriptor in front of it.
+    /// Reason why a descriptor is unusable. In the reason, "it" is the descriptor, which messages name first.
     public struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
         public let description: String
         init(_ description: String) { self.description = description }

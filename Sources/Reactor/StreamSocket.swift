@@ -30,7 +30,7 @@ public final class StreamSocket: ByteStream {
     public var peerCredentials: PeerCredentials? {
         var peer = heimdallr_peer()
         var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
-        // For another family the kernel answers with uid and gid -1 and pid 0.
+        // For a socket that is no Unix socket, the kernel answers with uid and gid -1 and pid 0.
         guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0, peer.uid != .max else {
             return nil
         }

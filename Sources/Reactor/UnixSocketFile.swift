@@ -15,14 +15,14 @@ struct UnixSocketFile: Sendable {
     func removeAtOnce() -> Bool {
         Self.turn.withLock { _ in
             let lock = FolderLock(of: path, patiently: false)
-            guard !lock.isOthers else { return false }
+            guard !lock.isHeldElsewhere else { return false }
             unlinkOwn()
             return true
         }
     }
 
     /// Removes the file on another thread, which waits at most a second for the folder's lock. The socket refuses
-    /// connections from now on. It is closed after the removal: until then, no other file can get the same inode.
+    /// connections at once, but is closed only after the removal: until then, no other file can get the same inode.
     /// - Returns: `false` if no thread could be started. The file then stays, and the next listener replaces it.
     func removeLater(closing descriptor: Int32) -> Bool {
         _ = shutdown(descriptor, Int32(SHUT_RDWR))
@@ -95,26 +95,26 @@ struct UnixSocketFile: Sendable {
 struct FolderLock: ~Copyable {
     /// The open folder; negative if it can't be opened. Then there is no lock.
     private let descriptor: Int32
-    let isOthers: Bool
+    let isHeldElsewhere: Bool
 
     /// - Parameter patiently: waits up to a second for the lock. Must not be used on a loop.
     init(of path: String, patiently: Bool) {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            isOthers = false
+            isHeldElsewhere = false
             return
         }
-        // Every process that can read the folder can hold the lock, so the wait is bounded.
+        // Any process that can read the folder could hold the lock without end, so the wait is bounded.
         var tries = patiently ? 100 : 1
-        var isOthers = true
-        while tries > 0, isOthers {
+        var isHeldElsewhere = true
+        while tries > 0, isHeldElsewhere {
             tries -= 1
             // File systems without locks return another error. Then there is no process to wait for.
-            isOthers = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)
-            if isOthers, tries > 0 { usleep(10_000) }
+            isHeldElsewhere = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)
+            if isHeldElsewhere, tries > 0 { usleep(10_000) }
         }
-        self.isOthers = isOthers
+        self.isHeldElsewhere = isHeldElsewhere
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }

@@ -144,7 +144,7 @@ struct TimerTests {
                 timer.due = nil
             default:
                 now += random.next() % 20
-                var due: [TimerEntry] = []
+                var due: [TimerState] = []
                 loop.timers.popDue(LoopTime(nanoseconds: now), into: &due)
                 for timer in due { timer.fire(LoopTime(nanoseconds: now)) }
                 for timer in timers {
