@@ -24,7 +24,7 @@ extension HTTP2Session {
 
     func frameBegan(_ header: nghttp2_frame_hd) {
         let flags = header.flags
-        // No callback reports the end of a refused block.
+        // The frame shows that the last block has ended. No callback reports the end of a refused block.
         if UInt32(header.type) != NGHTTP2_CONTINUATION.rawValue { block.isOpen = false }
         switch UInt32(header.type) {
         case NGHTTP2_DATA.rawValue:
@@ -118,7 +118,7 @@ extension HTTP2Session {
     func streamClosed(_ id: Int32, _ code: HTTP2Code) {
         guard let stream = streams.removeValue(forKey: id), stream.isAnnounced else { return }
         if stream.hasEnded, !stream.isReset, code == .noError { budget.noteEnd() }
-        // libnghttp2 itself closes streams above the number in the peer's GOAWAY, with REFUSED_STREAM.
+        // From the server, or from libnghttp2 for a stream above the number in the server's GOAWAY.
         let isRefused = code == .refusedStream && role == .client
         let isUnprocessed = stream.mayRetryUnsent ?? isRefused
         events.add(

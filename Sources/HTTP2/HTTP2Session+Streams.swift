@@ -49,7 +49,7 @@ extension HTTP2Session {
         return try Libnghttp2.check(operation, result)
     }
 
-    /// Takes a piece of our message's body.
+    /// Takes a piece of our message's body. Discards the piece if our message or the stream has ended.
     /// - Parameter takesAll: whether to take all of a small piece, even if the buffer is full.
     /// - Returns: the number of bytes taken; after fewer than all, the event `.room` follows.
     public func write(_ piece: Span<UInt8>, to id: Int32, takesAll: Bool = false) -> Int {
@@ -89,13 +89,13 @@ extension HTTP2Session {
         if unsafe nghttp2_session_resume_data(handle, id) != 0 { reset(id, .internalError) }
     }
 
-    /// Reopens the peer's window of a stream by the number of consumed bytes.
+    /// Lets the peer send `count` more bytes on a stream, because the user has consumed as many.
     public func consume(_ id: Int32, _ count: Int) {
         guard count > 0, streams[id] != nil else { return }
         unsafe nghttp2_session_consume_stream(handle, id, count)
     }
 
-    /// Ends a stream at once. Our unsent output is lost. The event `.closed` follows when the frame is out.
+    /// Queues RST_STREAM, and drops our unsent output. The event `.closed` follows when `fill` writes the frame.
     public func reset(_ id: Int32, _ code: HTTP2Code) {
         guard let stream = streams[id], !stream.hasSentReset else { return }
         stream.hasSentReset = true

@@ -38,7 +38,7 @@ import Reactor
         @safe @exclusivity(unchecked)
     #endif
     var budget: FrameBudget
-    /// Number of our unsent RST_STREAM frames. All others are sent by libnghttp2, because of the peer.
+    /// Number of our unsent RST_STREAM frames. libnghttp2 makes all other resets, because of the peer's faults.
     var ownResets = 0
     /// Highest stream number that the peer handles, from its GOAWAY.
     var lastHandled: Int32?

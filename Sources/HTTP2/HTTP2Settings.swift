@@ -7,8 +7,8 @@ public enum HTTP2Role: Sendable {
 public struct HTTP2Settings: Sendable {
     /// Flow-control window of a stream, in bytes. The session's user keeps these bytes until it consumes them.
     public var streamWindow = 64 << 10
-    /// Flow-control window of the connection, in bytes. The session consumes them on arrival, so that a slow reader
-    /// stops only its own stream.
+    /// Flow-control window of the connection, in bytes. The session consumes bytes of bodies as they arrive, so that a
+    /// slow reader stops only its own stream.
     public var connectionWindow = 1 << 20
     /// Concurrent streams that the peer may open; servers only.
     public var maxStreams = 100

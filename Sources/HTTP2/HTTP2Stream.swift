@@ -16,7 +16,7 @@ final class HTTP2Stream {
     var isAnnounced: Bool
     var hasEnded = false
     var isReset = false
-    /// Whether another connection may send the request after its HEADERS frame failed here; `nil`: no failure.
+    /// Whether another connection may send the request, if libnghttp2 could not send its head here; otherwise `nil`.
     var mayRetryUnsent: Bool?
 
     init(isAnnounced: Bool) { self.isAnnounced = isAnnounced }

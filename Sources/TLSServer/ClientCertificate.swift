@@ -26,7 +26,7 @@ public struct ClientCertificate: Sendable, Equatable {
 
     private static let maxSubject = 4096
 
-    /// Reads the client's certificate, verified by libssl; `nil` if the client sent none.
+    /// Reads the client's certificate; `nil` if the client sent none, or if libssl did not verify it.
     /// SSL_get0_peer_certificate(3), SSL_get_verify_result(3).
     init?(of tls: OpaquePointer) {
         guard let certificate = unsafe SSL_get0_peer_certificate(tls), unsafe SSL_get_verify_result(tls) == X509_V_OK

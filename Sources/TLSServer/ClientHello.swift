@@ -1,5 +1,5 @@
 /// The first message of a TLS client (RFC 8446, section 4.1.2), read without libssl and without consuming the bytes.
-/// Its server name lets the proxy decide whether to open the TLS.
+/// By its server name, the proxy decides whether to intercept the connection.
 public enum ClientHello: Sendable, Equatable {
     /// The message is incomplete.
     case partial

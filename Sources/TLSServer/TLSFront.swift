@@ -1,8 +1,8 @@
 import CLibssl
 import Cryptography
 
-/// The context in which every connection begins, until its ClientHello chooses another. libssl makes its ticket keys,
-/// which serve all hosts of the process. The session context differs by host, so a ticket of another host is refused.
+/// The context in which every connection begins, until its ClientHello chooses another. Ticket keys belong to this
+/// context, so they serve all hosts. The session context differs by host, so a ticket of another host is refused.
 enum TLSFront {
     /// SSL_CTX, never freed.
     nonisolated(unsafe) private static let context: Result<OpaquePointer, CryptographyError> = unsafe make()

@@ -19,12 +19,12 @@ import Cryptography
         certificates: [[UInt8]], key: SigningKey, session: [UInt8], clients: ClientVerification? = nil
     ) throws(CryptographyError) {
         // A resumed session does not verify the client again, so `clients` is a part of the session context.
-        var names = try Digest.sha256(session)
+        var identity = try Digest.sha256(session)
         if let clients {
-            names.append(clients.isRequired ? 1 : 0)
-            for anchor in clients.anchors { names += try Digest.sha256(anchor) }
+            identity.append(clients.isRequired ? 1 : 0)
+            for anchor in clients.anchors { identity += try Digest.sha256(anchor) }
         }
-        self.session = try Digest.sha256(names)
+        self.session = try Digest.sha256(identity)
         unsafe context = try Self.make(certificates, key, clients)
     }
 

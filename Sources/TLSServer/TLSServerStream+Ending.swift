@@ -7,12 +7,12 @@ extension TLSServerStream {
         guard writing == .open else { return }
         writing = .ending
         guard case .open = phase else { return }
-        sayEnd()
+        sendCloseNotify()
         flush()
     }
 
     /// Sends close_notify, but not after a failure. SSL_shutdown(3)
-    func sayEnd() {
+    func sendCloseNotify() {
         if case .failed = readEnd { return }
         ERR_clear_error()
         _ = unsafe SSL_shutdown(tls)
@@ -31,7 +31,7 @@ extension TLSServerStream {
         switch phase {
         case .leaving, .closed: return
         case .open where !wire.isCut:
-            if writing == .open { sayEnd() }
+            if writing == .open { sendCloseNotify() }
             wire.flush()
             guard wire.unsent > 0 else { return finish() }
             phase = .leaving
@@ -59,7 +59,7 @@ extension TLSServerStream {
         }
     }
 
-    /// Notes that the client has ended the connection, perhaps before its first byte.
+    /// Reports that the client ended the connection after the handshake. After its first byte, `report` is `nil`.
     func reportClientEnd() {
         guard case .open = phase, let report else { return }
         self.report = nil

@@ -3,7 +3,7 @@ import Reactor
 
 // The handshake, driven by the carrier's readiness.
 extension TLSServerStream {
-    /// Continues until the handshake is done or needs more bytes from the client. SSL_accept(3), SSL_get_error(3).
+    /// Continues the handshake until it ends, or waits for the client or the context. SSL_accept(3), SSL_get_error(3).
     func advance() {
         ERR_clear_error()
         let code = unsafe SSL_accept(tls)
@@ -27,7 +27,7 @@ extension TLSServerStream {
         // The report may have closed the stream.
         guard case .open = phase else { return }
         if writing == .ending {
-            sayEnd()
+            sendCloseNotify()
             flush()
         }
         handler?.ready(wire.isEnding ? [.readable, .writable, .peerClosed] : [.readable, .writable])

@@ -16,7 +16,7 @@ import Reactor
 
     enum Writing {
         case open
-        /// The owner has ended writing. close_notify is unsent, or waits for the end of the handshake.
+        /// The owner has ended writing. close_notify waits for the end of the handshake, or for room in the carrier.
         case ending
         case ended
     }
@@ -178,7 +178,7 @@ import Reactor
         if silence > Self.maxSilence { wire.isStopped = true }
     }
 
-    /// Clears libssl's errors and returns the reason for a failure of libssl: the carrier's error, if it is the cause.
+    /// Clears libssl's errors, and returns the cause of libssl's failure: the carrier's error or end, or the protocol.
     func fault(_ call: String) -> SystemError {
         ERR_clear_error()
         switch wire.end {
@@ -231,7 +231,7 @@ import Reactor
         return code == 1 ? count : 0
     }
 
-    /// Sends the waiting bytes. After close_notify, ends the carrier's side.
+    /// Sends the waiting bytes. Once the carrier has taken close_notify, ends our side of the carrier.
     func flush() {
         wire.flush()
         guard writing == .ending, case .open = phase, wire.unsent == 0 else { return }
