@@ -10,11 +10,11 @@ public enum CertificateAuthority {
         for host in hosts { _ = try CertificateHost(host) }
     }
 
-    /// Makes a root and one certificate for each host, then wipes the root's key. Takes half a millisecond for each
-    /// host. Call it on a thread that may block.
+    /// Makes one certificate for each host, signed by a root for names or a root for addresses, then wipes the roots'
+    /// keys. Takes half a millisecond for each host. Call it on a thread that may block.
     ///
-    /// The root is constrained to the listed names (RFC 5280 section 4.2.1.10). Addresses get a second root, because
-    /// some clients refuse every address below a root that constrains addresses.
+    /// The first root is constrained to the listed names (RFC 5280 section 4.2.1.10). The second root permits no name,
+    /// but any address, because some clients refuse every address below a root that constrains addresses.
     /// - Parameters:
     ///   - hosts: exact names in lower case (IDNs as punycode), and numeric addresses without brackets.
     ///   - lifetime: in seconds from now on.

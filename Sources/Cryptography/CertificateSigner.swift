@@ -1,7 +1,7 @@
 /// The certificate of an authority, and the key that signs other certificates. The key stays in memory, and is wiped
 /// when its last reference is released.
 struct CertificateSigner: Sendable {
-    /// Names for which the authority may sign, as DER of GeneralName.
+    /// Names for which the authority may sign, and excluded names, as DER of GeneralName.
     struct Constraints {
         var permitted: [[UInt8]]
         var excluded: [[UInt8]] = []

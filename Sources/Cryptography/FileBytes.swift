@@ -2,7 +2,7 @@ import Glibc
 
 /// Writes bytes to open files.
 enum FileBytes {
-    /// Writes all bytes, closes the file and returns when the bytes would survive a power cut. write(2), fsync(2).
+    /// Sets mode 0600, writes all bytes and closes the file. Returns when a power cut can't lose the bytes. fsync(2).
     static func writeDurably(_ bytes: [UInt8], closing descriptor: Int32, path: String) throws(CryptographyError) {
         var isOpen = true
         defer { if isOpen { close(descriptor) } }

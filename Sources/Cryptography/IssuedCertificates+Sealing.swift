@@ -21,8 +21,8 @@ extension IssuedCertificates {
         return try SealedBytes.seal(output.finish(), format: Self.format, context: Self.context, key: key)
     }
 
-    /// Opens the result of `seal(key:)`. Checks each certificate as a strict TLS client would, but not its validity
-    /// period, and each key against its certificate. Takes about as long as issuing the certificates.
+    /// Opens the result of `seal(key:)`. Checks each certificate as a strict TLS client would, except for the validity
+    /// period. Checks that each key fits its certificate. Takes about as long as issuing the certificates.
     /// - Throws: `CryptographyError.seal` when the bytes were not sealed with this key or have other content,
     ///   `.libcrypto`
     public init(sealed: [UInt8], key: SealingKey) throws(CryptographyError) {

@@ -16,7 +16,7 @@ public struct IssuedCertificates: Sendable {
         validity.isFresh(at: now) && hosts.allSatisfy { leaves[$0] != nil }
     }
 
-    /// Returns these certificates without those of other hosts.
+    /// Returns a copy with all roots, but only the leaves of `hosts`.
     public func limited(to hosts: Set<String>) -> IssuedCertificates {
         IssuedCertificates(roots: roots, leaves: leaves.filter { hosts.contains($0.key) }, validity: validity)
     }

@@ -1,13 +1,13 @@
-/// Reason why a key or certificate can't be used. Messages put its source, never its content, in front of the reason.
+/// Reason why a key or certificate can't be used. Messages begin with the source of the key, and never show the key.
 public enum KeyFault: Error, Sendable, Hashable, CustomStringConvertible {
     case notAKey
     case encrypted
     case publicOnly
     case certificate
     case kind
-    /// Below the minimum of RFC 7518 section 3.3, in bits.
+    /// Size in bits, below the minimum of RFC 7518 section 3.3.
     case tooShort(Int)
-    /// Above libcrypto's maximum, in bits.
+    /// Size in bits, above libcrypto's maximum.
     case tooLong(Int)
     case inconsistent
     case notForSigning

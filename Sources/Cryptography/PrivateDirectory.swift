@@ -13,7 +13,7 @@ public final class PrivateDirectory: Sendable {
     /// - Throws: `CryptographyError.untrusted` when it is a symbolic link or not a directory, belongs to another user,
     ///   or is open to others; `.system` when a system call fails.
     public init(path given: String) throws(CryptographyError) {
-        path = try Self.name(given)
+        path = try Self.trimmed(given)
         let isNew = unsafe mkdir(path, 0o700) == 0
         if !isNew, errno != EEXIST {
             let number = errno
@@ -31,9 +31,9 @@ public final class PrivateDirectory: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Throws the error of `init`, but creates no directory.
+    /// Throws the error that `init` would throw, but creates no directory.
     public static func check(path given: String) throws(CryptographyError) {
-        let path = try name(given)
+        let path = try trimmed(given)
         var information = stat()
         guard unsafe lstat(path, &information) != 0, errno == ENOENT else {
             _ = try PrivateDirectory(path: path)
@@ -45,7 +45,7 @@ public final class PrivateDirectory: Sendable {
     }
 
     /// Removes slashes at the end of the path: with a slash, open(2) would follow a symbolic link.
-    private static func name(_ given: String) throws(CryptographyError) -> String {
+    private static func trimmed(_ given: String) throws(CryptographyError) -> String {
         var path = given
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         guard !path.isEmpty, !path.utf8.contains(0) else {
@@ -70,7 +70,7 @@ public final class PrivateDirectory: Sendable {
             reason: isLink ? "is a symbolic link: name the directory itself" : "is not a directory")
     }
 
-    /// Flushes the parent of a new directory: without its entry there, the content would be lost in a power cut.
+    /// Flushes the parent of a new directory: a power cut before the flush could lose the directory with its files.
     private static func makeDurable(_ path: String) throws(CryptographyError) {
         let parent = parent(of: path)
         let descriptor = unsafe open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -1,11 +1,11 @@
 public import WireText
 
 /// An authority for hosts that can't be listed in advance. Its key stays in memory and signs for hosts of the given
-/// domains. Its certificate is constrained to them (RFC 5280 section 4.2.1.10). Immutable, so safe on any thread.
+/// domains. Its certificate permits no others (RFC 5280 section 4.2.1.10). Immutable, so safe on any thread.
 public struct SigningIntermediate: Sendable {
     /// Limit of the number of domains. Some clients refuse a much larger certificate.
     public static let maxDomains = 900
-    /// Size limit of its certificate. Java accepts TLS messages up to 32 KiB, and the leaf is in the same message.
+    /// Size limit of the authority's certificate. Java accepts TLS messages up to 32 KiB, which also hold the leaf.
     private static let maxSize = 30_000
 
     /// DER of the root, which programs have to trust. The root's key no longer exists.
@@ -32,7 +32,7 @@ extension SigningIntermediate {
         // If no domain were listed as permitted, every domain would be permitted.
         let count = self.domains.names.count
         guard (1...Self.maxDomains).contains(count) else { throw .certificateDomains(count) }
-        // E-mail addresses and URIs are constrained, too: beside them, some clients would fall back to the common name.
+        // E-mail addresses and URIs are constrained, too: if a leaf names only these, some clients use its common name.
         var permitted = [GeneralName.email("invalid"), GeneralName.uri("invalid")]
         for domain in self.domains.names.sorted() {
             let host = try CertificateHost(domain)

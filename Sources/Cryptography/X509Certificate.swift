@@ -2,8 +2,8 @@ import CLibcrypto
 import Glibc
 import WireText
 
-/// One of our own certificates, to report its subject, its validity and its digest. It is not verified. Immutable, so
-/// safe on any thread.
+/// A certificate from our files or of our authorities, to report, check or trust. Reading does not verify it.
+/// Immutable, so safe on any thread.
 @safe public final class X509Certificate: Sendable {
     /// X509, freed in `deinit`.
     package nonisolated(unsafe) let certificate: OpaquePointer
@@ -15,7 +15,7 @@ import WireText
     /// Start of validity.
     public let notBefore: Int64
 
-    /// Limit of certificates read from one file.
+    /// Limit of certificates read from one file. Further certificates are ignored.
     private static let maxCertificates = 4096
 
     /// Returns the certificates of a PEM file, in order: the first is our own, the others are its chain of issuers.

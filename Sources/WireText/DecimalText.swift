@@ -1,6 +1,6 @@
 /// Numbers as text, without the C library's locale.
 public enum DecimalText {
-    /// Appends a number with leading zeros.
+    /// Appends the last `digits` digits of a number, with leading zeros.
     static func append(_ number: Int, digits: Int, to output: inout [UInt8]) {
         var divisor = 1
         for _ in 1..<digits { divisor *= 10 }

@@ -1,7 +1,7 @@
 /// RFC 9110 section 5.6.7: IMF-fixdate. The two obsolete forms are not read.
 public enum HTTPDate {
-    /// Seconds since 1970-01-01T00:00:00Z of `Sun, 06 Nov 1994 08:49:37 GMT`; `nil` for any other form, and for an
-    /// invalid day or time. The day of the week is not checked.
+    /// Seconds since 1970-01-01T00:00:00Z of `Sun, 06 Nov 1994 08:49:37 GMT`; `nil` for any other form, for an invalid
+    /// day or time, and for a year before 1970. The day of the week is not checked.
     public static func seconds(_ bytes: [UInt8]) -> Int64? {
         guard bytes.count == 29 else { return nil }
         let marks: KeyValuePairs<Int, String> = [3: ", ", 7: " ", 11: " ", 16: " ", 19: ":", 22: ":", 25: " GMT"]

@@ -47,7 +47,7 @@ public enum JSON: Sendable, Equatable {
         case compact
         /// One line, with a space after each comma and colon.
         case line
-        /// For people: two spaces an indentation step, and a line feed at the very end.
+        /// For people: lines indented by two spaces for each level, and a line feed at the very end.
         case document
     }
 

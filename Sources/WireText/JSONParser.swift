@@ -1,6 +1,6 @@
 /// A strict JSON parser for bytes from a hostile peer. It accepts RFC 8259 with an optional byte order mark. It refuses
-/// repeated member names (readers differ on which counts), invalid UTF-8, half surrogate pairs and nesting deeper than
-/// `maxDepth`. It never traps, and its time and memory grow linearly with the bytes.
+/// repeated member names (readers differ on which counts), invalid UTF-8, half surrogate pairs, numbers too large for
+/// `Double`, and nesting deeper than `maxDepth`. It never traps, and its time and memory grow linearly with the bytes.
 public struct JSONParser: ~Escapable {
     public enum Fault: Error, Equatable {
         case malformed(at: Int)

@@ -1,7 +1,7 @@
 /// Percent-encoding of bytes, by rules that differ in the characters that stay unescaped.
 public enum PercentEncoding: Sendable {
     /// RFC 3986 section 2.1: escapes all but the unreserved characters (letters, digits, `-`, `.`, `_`, `~`). A space
-    /// is `%20`; a plus stays a plus.
+    /// is `%20`; decoding leaves a plus unchanged.
     case uri
     /// application/x-www-form-urlencoded of RFC 6749 appendix B: a space is `+`; escapes all but letters, digits, `-`,
     /// `.` and `_`.
