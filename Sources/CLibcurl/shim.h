@@ -85,12 +85,12 @@ struct heimdallr_tls_silence {
     const SSL *connection;
     int records;
     long long began;
-    // Whether our limit ended the connection within this call. For SSL_get_shutdown(3) it looks like the peer's end.
+    // Whether our limit ended the connection within this call. SSL_get_shutdown(3) shows it like the peer's end.
     int ended;
 };
 
-// Ends a connection that takes over 10 ms of CPU time in one call, because OpenSSL reads all session tickets and key
-// updates that have arrived (SSL_set_shutdown(3)).
+// In one call, OpenSSL reads all session tickets and key updates that have arrived. This function ends a connection that
+// takes over 10 ms of CPU time in one call (SSL_set_shutdown(3)).
 static inline void heimdallr_tls_silence_message(int sent, int version, int type, const void *bytes, size_t size, SSL *ssl,
                                                  void *context) {
     struct heimdallr_tls_silence *silence = (struct heimdallr_tls_silence *)context;

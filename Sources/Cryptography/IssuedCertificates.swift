@@ -10,8 +10,8 @@ public struct IssuedCertificates: Sendable {
     /// The roots as PEM (RFC 7468), to be appended to a bundle.
     public var rootsPEM: String { roots.map(X509Certificate.pem).joined() }
 
-    /// Whether these certificates can be served to all `hosts` at the time `now`: each host, in the same spelling, has
-    /// a certificate, and at least a third of their validity period is left.
+    /// Whether each of `hosts`, in the same spelling, has a certificate, and at least a third of the validity period is
+    /// left at the time `now`.
     public func fits(_ hosts: some Sequence<String>, now: Int64 = WallClock.now()) -> Bool {
         validity.isFresh(at: now) && hosts.allSatisfy { leaves[$0] != nil }
     }

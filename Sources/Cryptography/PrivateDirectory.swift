@@ -10,8 +10,8 @@ public final class PrivateDirectory: Sendable {
 
     /// Opens the directory, or creates it with mode 0700. Its parent must exist.
     ///
-    /// - Throws: `CryptographyError.untrusted` when it is a symbolic link or not a directory, belongs to another user,
-    ///   or is open to others; `.system` when a system call fails.
+    /// - Throws: `CryptographyError.untrusted` for a symbolic link, a file, or a directory of another user or open to
+    ///   others; `.system` when a system call fails.
     public init(path given: String) throws(CryptographyError) {
         path = try Self.trimmed(given)
         let isNew = unsafe mkdir(path, 0o700) == 0
@@ -115,8 +115,8 @@ public final class PrivateDirectory: Sendable {
     ///
     /// The caller holds a lock, so that there is one call at a time for each name. A kill may leave a half-written
     /// `name.new`, which the next call removes.
-    /// - Throws: `CryptographyError`. The old file is then unchanged, unless only the last flush failed: then the new
-    ///   file is in its place, but may not survive a power cut.
+    /// - Throws: `CryptographyError`. The old file is then unchanged. Exception: if only the last flush failed, the new
+    ///   file has replaced the old file, but may not survive a power cut.
     public func replace(_ name: String, with bytes: [UInt8]) throws(CryptographyError) {
         let draft = name + ".new"
         let draftPath = path(of: draft)

@@ -33,7 +33,7 @@ public struct AddressPolicy: Sendable, Equatable {
         }
 
         /// - Parameters:
-        ///   - high, low: the halves of any address of the block, for IPv4 of its IPv4-mapped IPv6 form.
+        ///   - high, low: the halves of any address in the block; IPv4 in its IPv4-mapped IPv6 form.
         ///   - bits: prefix length of the 128-bit form.
         public init(high: UInt64, low: UInt64, bits: Int) {
             self.high = high

@@ -65,7 +65,7 @@ final class CurlSockets {
         }
     }
 
-    /// Whether sockets have readiness that was reported before libcurl wanted it. `wake` tells it to libcurl.
+    /// Whether sockets have readiness that epoll reported before libcurl wanted it. `wake` passes it to libcurl.
     var hasWoken: Bool { !woken.isEmpty }
 
     func wake() { while let socket = woken.popLast() { socket.wake() } }

@@ -64,11 +64,11 @@ import Reactor
         try unsafe set(CURLOPT_CONNECT_TO, list: connectTo)
         try set(CURLOPT_PROTOCOLS_STR, "http,https")
         try set(CURLOPT_NOSIGNAL, 1)
-        // libcurl should look up no name. If it does, removing its handle must not wait for the resolver's thread
+        // libcurl should look up no name. If it does, removing the handle must not wait for the resolver's thread
         // (CURLOPT_QUICK_EXIT(3)).
         try set(CURLOPT_QUICK_EXIT, 1)
-        // The addresses given to a handle have to last until it is connected: a SOCKS proxy needs the upstream's
-        // address after the connection to the proxy. One second more, because libcurl counts whole seconds.
+        // The addresses must last until the end of the dial: a SOCKS proxy gets the upstream's address only once it is
+        // connected. libcurl counts whole seconds, so one second is added.
         try set(CURLOPT_DNS_CACHE_TIMEOUT, Int(options.connectTimeout.components.seconds) + 1)
         try set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1)
         try set(CURLOPT_PROXY, hop.proxy)

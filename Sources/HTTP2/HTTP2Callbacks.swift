@@ -1,7 +1,7 @@
 import CLibnghttp2
 
 /// libnghttp2's callbacks and options, shared by all sessions. Each callback finds its session in the user data, and
-/// only notes the event.
+/// calls one of the session's methods.
 @safe struct HTTP2Callbacks: @unchecked Sendable {
     let table: OpaquePointer
     let options: OpaquePointer

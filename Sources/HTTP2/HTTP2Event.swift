@@ -34,7 +34,7 @@ public struct HTTP2Block: Sendable, Equatable {
 public struct HTTP2Closing: Sendable, Equatable {
     /// `.noError` for a stream that ended in order on both sides.
     public let code: HTTP2Code
-    /// Whether the peer's message ended with END_STREAM. Without it the message is cut, whatever the code.
+    /// Whether the peer's message ended with END_STREAM. If not, the message is cut, whatever the code.
     public let hasEnded: Bool
     /// Whether the peer reset the stream, with `code`. If not, `code` comes from libnghttp2 or from our side.
     public let isReset: Bool

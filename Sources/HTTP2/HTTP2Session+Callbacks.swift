@@ -15,9 +15,9 @@ struct ReceivedBlock {
     var isOpen = false
 }
 
-// Functions that libnghttp2's callbacks call. They note events.
+// Functions that libnghttp2's callbacks call. They note events, and give libnghttp2 the bytes to send.
 extension HTTP2Session {
-    /// Limit in bytes of all header lists of one `receive`, because a few bytes of HPACK can stand for many.
+    /// Limit in bytes of all header lists of one `receive`. A few bytes of HPACK can stand for large fields.
     private static let maxReceived = 4 << 20
 
     // MARK: Received

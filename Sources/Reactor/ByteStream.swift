@@ -14,9 +14,9 @@ public struct PeerCredentials: Sendable, Equatable {
     public let process: Int32
 }
 
-/// A non-blocking stream of bytes in both directions: a socket, or a protocol on another stream. Edge-triggered as in
-/// epoll(7): the handler is called again only after `wouldBlock`, a read of fewer bytes than its limit, or a write of
-/// fewer bytes than it was given. Loop's thread only.
+/// A non-blocking stream of bytes in both directions: a socket, or a protocol on another stream. Edge-triggered, as in
+/// epoll(7). The next call of the handler is certain only after `wouldBlock`, or after a read or a write of fewer bytes
+/// than were asked for. Loop's thread only.
 public protocol ByteStream: AnyObject {
     /// Reports readiness to `handler` until `close`. A second call replaces the handler.
     func register(_ handler: any ReadinessHandler) throws(SystemError)

@@ -203,7 +203,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         slots[index].handler?.ready(readiness)
     }
 
-    /// Runs the jobs in the queue. Jobs added by them wait for the next turn.
+    /// Runs the jobs in the queue. Jobs that are added meanwhile wait for the next turn.
     /// - Returns: whether `stop` was called and the queue was empty.
     private func runJobs() -> Bool {
         let (jobs, isStopped) = inbox.withLock { inbox in

@@ -39,7 +39,7 @@ private final class Core: Sendable {
         var isStopped = false
     }
 
-    /// Numbers of a file's status, of which each change of the file changes at least one. stat(2).
+    /// Numbers of a file's status. Each change of the file changes at least one of the numbers. stat(2).
     private struct FileStamp: Equatable {
         var numbers: [Int] = []
 
@@ -78,7 +78,7 @@ private final class Core: Sendable {
 
     // MARK: The thread
 
-    /// Time after an event in which related changes, such as a certificate and its key, may follow.
+    /// Time to wait after an event for related changes, such as that of a certificate's key.
     private static let settleMicroseconds: UInt32 = 100_000
     private static let maxLinks = 40
 

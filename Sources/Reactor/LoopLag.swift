@@ -1,7 +1,7 @@
 /// A histogram of an event loop's delays: the time that a new event waits until the loop handles it.
 ///
-/// After a turn with events, the loop plans a measurement 100 ms later, and counts how late it wakes up for it. An idle
-/// loop plans none, so that its process sleeps. Belongs to the loop's thread; copies may go to other threads.
+/// After a turn with events, the loop plans a measurement: a wake-up 100 ms later, whose delay it counts. An idle loop
+/// plans none, so that its process sleeps. Belongs to the loop's thread; copies may go to other threads.
 public struct LoopLag: Sendable, Equatable {
     /// Upper bounds of the buckets in nanoseconds, ascending. Smaller bounds would be useless, because epoll_wait(2)
     /// counts in milliseconds.

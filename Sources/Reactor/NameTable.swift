@@ -1,8 +1,8 @@
 /// The look-ups under way, the questions that wait for them, and the cached answers. No I/O: `NameResolver` acts.
 ///
 /// Concurrent questions for a name share one look-up. A look-up takes one slot, however many questions wait for it. The
-/// names of one zone can take only a part of the slots, and so can the names that clients choose: some slots are always
-/// left for other names. A name without a slot waits in a queue of limited length.
+/// names of one zone can take only a part of the slots, and so can the names that clients choose. So some slots are
+/// always left for other names. A name without a slot waits in a queue of limited length.
 struct NameTable<Asker> {
     struct Limits: Sendable {
         /// Concurrent look-ups. Each has a thread, which can't be stopped.

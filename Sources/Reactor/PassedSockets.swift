@@ -1,7 +1,7 @@
 /// The sockets passed at the start that no listener has claimed yet.
 ///
-/// A listener claims its socket by address. If no address matches, it claims by name: its port may be 0, or a Unix
-/// socket may have another path in the passing process.
+/// A listener claims its socket by address. If no address matches, the listener claims a socket by name: the listener's
+/// port may be 0, or a Unix socket may have another path in the passing process.
 public struct PassedSockets: Sendable {
     public private(set) var unclaimed: [PassedSocket]
 
@@ -19,7 +19,7 @@ public struct PassedSockets: Sendable {
 }
 
 extension SocketAddress {
-    /// Whether a socket at `other` may be meant by this address: its port is 0, or both are paths.
+    /// Whether this address may mean a socket at `other`: this port is 0 and the hosts are equal, or both are paths.
     fileprivate func mayBe(at other: SocketAddress) -> Bool {
         switch (kind, other.kind) {
         case (.ipv4(let mine, 0), .ipv4(let theirs, _)): mine == theirs

@@ -145,7 +145,7 @@ import Reactor
         case .endOfStream, .failed:
             readEnd = step
             reportClientEnd()
-            // After a short read, the reader waits for an edge. `notice` stands in for it.
+            // After a short read, the reader waits for an edge. `notice` replaces this edge.
             if count > 0 { notice() }
         }
         return count > 0 ? .bytes(count) : step

@@ -6,8 +6,8 @@ public enum FormText {
         return (PercentEncoding.form.decode(bytes[..<cut]), PercentEncoding.form.decode(bytes[cut...].dropFirst()))
     }
 
-    /// Values by name. `nil` for a repeated name, because readers differ in which value counts (RFC 6749 section 3.1),
-    /// for a broken escape, and for text that is not UTF-8. Empty pairs are skipped.
+    /// Values by name; `nil` for a broken escape, text that is not UTF-8, or a repeated name. Readers differ in which
+    /// value of a repeated name counts (RFC 6749 section 3.1). Empty pairs are skipped.
     public static func fields(_ bytes: some Collection<UInt8>) -> [String: String]? {
         var fields: [String: String] = [:]
         for part in bytes.split(separator: UInt8(ascii: "&")) {

@@ -50,7 +50,7 @@ extension BufferedCall {
     private func add(_ name: String, _ value: any LentBytes) throws(TransportError) {
         var line = ByteBuffer(isSecret: true)
         line.append(Array(name.utf8))
-        // `Name;` sends an empty field. With a colon libcurl would omit it (CURLOPT_HTTPHEADER(3)).
+        // `Name;` sends an empty field. With a colon, libcurl would omit the field (CURLOPT_HTTPHEADER(3)).
         line.append(value.count == 0 ? ";" : ": ")
         value.withSpan { line.append($0) }
         try add(line)

@@ -31,7 +31,7 @@ extension Carrier {
         if count > 0 { closeNotify.consume(count) }
     }
 
-    /// Whether our side can be ended alone. `false` over TLS to a next proxy, where close_notify would end all of it.
+    /// Whether our side alone can be ended. `false` over TLS to a next proxy: close_notify would end that connection.
     public var canShutDownWriting: Bool { phase == .inUse && socket != nil && !hop.isSecure }
 
     /// Returns a duplicate of the socket for use without libcurl, and closes this carrier.

@@ -159,7 +159,7 @@ import WireText
         return membership.use == .socket ? nil : readFirst()
     }
 
-    /// Reads once, because libcurl may close a connection that was never used, and returns its TLS only after a read.
+    /// Reads once: libcurl may close a connection that was never used, and returns the SSL object only after a read.
     private func readFirst() -> TransportError? {
         var first = ByteBuffer()
         let received = take(into: &first, limit: 4096)

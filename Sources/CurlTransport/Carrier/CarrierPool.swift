@@ -10,7 +10,7 @@ public final class CarrierPool {
     /// The engine, made for the first dial.
     private var engine: CurlEngine?
     private var groups: [Origin: OriginCarriers] = [:]
-    /// The group used last, which avoids a look-up: most upstreams have one origin.
+    /// The group used last. It saves most look-ups, because most upstreams have one origin.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -21,7 +21,7 @@ public final class CarrierPool {
     #endif
     private var queue: [CarrierRequest] = []
     private var isServing = false
-    /// Whether `dial` is running. It throws a failure that occurs meanwhile, so the owner gets no call.
+    /// Whether `dial` is running. `dial` itself throws a failure that occurs until its return; the owner gets no call.
     private var isStartingDial = false
     private var startFailure: TransportError?
     private var queueTimer: LoopTimer?
@@ -178,7 +178,7 @@ public final class CarrierPool {
 
     private func startEngine() throws(TransportError) -> CurlEngine {
         if let engine { return engine }
-        // libcurl counts the connections of carriers, too. The reserve keeps it from closing them.
+        // libcurl counts the connections of carriers, too. The reserve keeps libcurl from closing these connections.
         let engine = try CurlEngine(keeping: options.maxConnections + 16, on: loop)
         self.engine = engine
         return engine
