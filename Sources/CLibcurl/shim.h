@@ -85,7 +85,7 @@ struct heimdallr_tls_silence {
     const SSL *connection;
     int records;
     long long began;
-    // Whether our limit ended the connection within this call. SSL_get_shutdown(3) shows it like the peer's end.
+    // Whether our limit ended the connection within this call. SSL_get_shutdown(3) can't tell this end from the peer's.
     int ended;
 };
 

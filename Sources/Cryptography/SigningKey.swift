@@ -67,7 +67,7 @@ import WireText
     }
 
     /// Returns the algorithm for signatures: `wanted`, else the JWK's `alg`, else the usual one for the key's kind.
-    /// - Throws: `CryptographyError.key` when `wanted` does not fit the key or the JWK's `alg`, or `alg` not the key.
+    /// - Throws: `CryptographyError.key` when `wanted`, the JWK's `alg` and the key do not fit each other.
     public func algorithm(wanted: SigningAlgorithm? = nil) throws(CryptographyError) -> SigningAlgorithm {
         let fitting = SigningAlgorithm.fitting(kind)
         if let wanted {

@@ -86,7 +86,7 @@ import Reactor
             return .transport(TransportError(.responseTruncated, message: "answer ended within its head"))
         }
         let error = error(for: code, sawResponse: progress.headBytes > 0)
-        // Before the request is sent, only the next proxy causes these kinds. TLS through its tunnel has other kinds.
+        // Before the request is sent, only the next proxy causes these kinds. A fault of TLS in its tunnel has another.
         let isProxyAtFault = hop.address != nil && !progress.isSent && error.kind.isOfPeer
         return .transport(isProxyAtFault ? TransportError(.proxy, message: error.message) : error)
     }

@@ -21,7 +21,7 @@ public final class CarrierPool {
     #endif
     private var queue: [CarrierRequest] = []
     private var isServing = false
-    /// Whether `dial` is running. `dial` itself throws a failure that occurs until its return; the owner gets no call.
+    /// Whether `dial` is running. `dial` then throws each failure itself, and the owner gets no call.
     private var isStartingDial = false
     private var startFailure: TransportError?
     private var queueTimer: LoopTimer?
