@@ -24,7 +24,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         /// The connection ended within an answer.
         case responseTruncated
         case responseMalformed
-        /// Our side withheld the request: its token or certificate was replaced, or its deadline passed.
+        /// Our side withheld the request: its token or certificate became unusable, or its deadline passed.
         case withheld
         /// The server does not offer HTTP/2; nothing was sent.
         case http2Missing

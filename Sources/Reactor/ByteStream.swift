@@ -27,7 +27,7 @@ public protocol ByteStream: AnyObject {
     /// Writes from the front of `buffer` and removes the bytes written.
     func write(from buffer: inout ByteBuffer) -> Transferred
 
-    /// Writes `buffer` and then `body`. Returns the number of bytes written from both. Removes written bytes from `buffer`.
+    /// Writes `buffer` and then `body`. Returns the number of bytes written from both, and removes those of `buffer`.
     func write(from buffer: inout ByteBuffer, then body: Span<UInt8>) -> Transferred
 
     /// Number of written bytes that the other side has not acknowledged yet.
