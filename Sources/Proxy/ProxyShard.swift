@@ -29,7 +29,7 @@ final class ProxyShard {
     private let requestPrefix = UInt32.random(in: .min ... .max).bigEndianBytes.hexadecimal + [UInt8(ascii: "-")]
     private var requestCount: UInt64 = 0
     /// Number of wrong passwords whose 407 is delayed, by source.
-    var heldGuesses: [String: Int] = [:]
+    var delayedLogins: [String: Int] = [:]
     var listenerFailures = ListenerFailures()
 
     /// - Parameter sockets: this loop's sockets, one per listener of the plan.

@@ -5,14 +5,14 @@ extension ProxyShard {
 
     /// - Returns: `false` if too many refusals for this source are delayed already.
     func delayFailedLogin(from source: String) -> Bool {
-        let count = heldGuesses[source] ?? 0
+        let count = delayedLogins[source] ?? 0
         guard count < Self.maxDelayedLogins else { return false }
-        heldGuesses[source] = count + 1
+        delayedLogins[source] = count + 1
         return true
     }
 
     func releaseDelayedLogin(from source: String) {
-        guard let count = heldGuesses[source] else { return }
-        heldGuesses[source] = count > 1 ? count - 1 : nil
+        guard let count = delayedLogins[source] else { return }
+        delayedLogins[source] = count > 1 ? count - 1 : nil
     }
 }
