@@ -24,18 +24,12 @@ public final class FileWatch: Sendable {
 
     deinit { core.tell { $0.isStopped = true } }
 
-    public func watch(_ paths: Set<String>) {
-        core.tell { state in
-            state.paths = paths
-            state.isNew = true
-        }
-    }
+    public func watch(_ paths: Set<String>) { core.tell { $0.paths = paths } }
 }
 
 private final class Core: Sendable {
     struct State {
         var paths: Set<String> = []
-        var isNew = false
         var isStopped = false
     }
 
@@ -86,10 +80,7 @@ private final class Core: Sendable {
         var known: [String: FileStamp] = [:]
         var watched: [Int32: Set<String>] = [:]
         while true {
-            let now = state.withLock { state in
-                defer { state.isNew = false }
-                return state
-            }
+            let now = state.withLock { $0 }
             if now.isStopped { return }
             watchAll(now.paths, &watched)
             var news: Set<String> = []
