@@ -20,7 +20,8 @@ struct Backoff: Sendable {
 
 /// The Retry-After field, RFC 9110 section 10.2.3.
 package enum RetryAfter {
-    /// Returns the delay. An HTTP date counts from the response's `Date`, or else from the wall clock. Never negative.
+    /// Returns the delay, never negative; `nil` if the field is missing or invalid. An HTTP date counts from the
+    /// response's `Date`, or else from the wall clock.
     package static func duration(in response: HeimdallrHTTPResponse, wallClock: Int64) -> Duration? {
         guard let text = response.header("Retry-After") else { return nil }
         let bytes = [UInt8](copying: Array(text.utf8).span.trimmed)

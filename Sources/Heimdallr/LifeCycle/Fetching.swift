@@ -8,8 +8,9 @@ extension TokenLifeCycle {
         fileprivate(set) var phase = Phase.inLine
 
         enum Phase: Sendable {
-            /// The request is not sent yet.
+            /// The request waits for the store or for a slot.
             case inLine
+            /// The request is sent, or its secrets are being read.
             case asked(at: Instant)
             /// The record of the answer is being saved.
             case saving(AfterSave, askedAt: Instant)
@@ -20,7 +21,7 @@ extension TokenLifeCycle {
             case fail(TokenEndpointFault)
         }
 
-        /// Time at which the request was sent; `nil` before.
+        /// Time at which the request was sent, or the reading of its secrets began; `nil` while it waits.
         var askedAt: Instant? {
             switch phase {
             case .inLine: nil
@@ -28,7 +29,7 @@ extension TokenLifeCycle {
             }
         }
 
-        /// Whether a one-time credential was sent, or the answer's record is being saved.
+        /// Whether a one-time credential may have been sent, or the answer's record is being saved.
         var isSpending: Bool {
             switch phase {
             case .inLine: false
@@ -53,7 +54,7 @@ struct Fetching: Sendable {
     /// Stored instead of computed, because each use of the token reads this property.
     private(set) var isIdle = true
     private var nextID: TokenLifeCycle.FetchID = 1
-    /// Time at which the last token request was sent, also by a login.
+    /// Time of the last token request, whether a fetch or a login sent it.
     private var lastAskedAt: Instant?
 
     init(minInterval: Duration, patience: Duration) {
@@ -68,13 +69,13 @@ struct Fetching: Sendable {
 
     // MARK: Beginning
 
-    /// Plans a request at or after `instant`. If an earlier request is planned, that plan stays.
+    /// Plans a request at or after `instant`. A plan for an earlier time stays.
     mutating func plan(from instant: Instant) {
         let due = earliest(from: instant)
         replan(for: min(dueAt ?? due, due))
     }
 
-    /// Plans a request for `instant`, if none is under way. Replaces an earlier plan.
+    /// Plans a request for `instant`, if none is under way. Replaces any other plan.
     mutating func replan(for instant: Instant) { if !isUnderWay { dueAt = instant } }
 
     mutating func unplan() { dueAt = nil }
@@ -91,8 +92,9 @@ struct Fetching: Sendable {
 
     // MARK: Under way
 
-    /// Notes that the request is sent now, with the configured refresh token `seed`, if any.
-    /// - Returns: whether to send it; false if the request was cancelled.
+    /// Notes that the request is sent now, or that the reading of its secrets begins.
+    /// - Parameter seed: the configured refresh token, if the request sends it.
+    /// - Returns: false if the request was cancelled.
     mutating func asked(_ id: TokenLifeCycle.FetchID, seed: Secret?, now: Instant) -> Bool {
         guard current?.id == id else { return false }
         current?.seed = seed

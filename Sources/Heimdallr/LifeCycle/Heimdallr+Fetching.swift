@@ -8,7 +8,7 @@ extension Heimdallr {
         var kind = planned
         var lease: (any TokenStoreLease)?
         do {
-            // If another process has saved a later record, this fetch ends.
+            // An unsaved record is saved first. If another process has saved a later record, the fetch ends.
             if look({ $0.saving.isShared }), try await !settleUnsaved() { return }
             lease = try await store.lease(client: recordName, unlessLaterThan: look { $0.revision })
             apply { life, _ in life.storeIsBack() }
@@ -34,15 +34,15 @@ extension Heimdallr {
     ) async {
         if await adoptNewer(id, kind) { return }
         var outcome = await ask(id, kind, lease)
-        // The answer was lost, and the server may have rotated the refresh token. Some servers accept the former one
-        // once more for a short time. So the owner of the lease sends the request again at once.
+        // If the answer was lost, the server may have rotated the refresh token. Some servers accept the former refresh
+        // token once more for a short time. So the owner of the lease sends the request again at once.
         if lease != nil, kind != .grant, case .fault(.network(let fault), _) = outcome,
             [.cut, .timeout].contains(fault)
         {
             outcome = await ask(id, kind, lease, isRetry: true)
         }
         guard let outcome else { return }
-        // If the lease was lost, another process may have received the next refresh token.
+        // After a refusal: if the lease was lost, another process may have used the refresh token and saved the next one.
         if kind != .grant, case .fault(let fault, _) = outcome, TokenLifeCycle.mayMeanSpent(fault),
             await adoptNewer(id, kind)
         {
@@ -63,13 +63,13 @@ extension Heimdallr {
     private func ask(
         _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?, isRetry: Bool = false
     ) async -> TokenLifeCycle.Outcome? {
-        // Already here, so that the fetch's `patience` limits the reading of the secrets too.
+        // The fetch's `patience` begins here, so that it limits the reading of the secrets too.
         guard apply({ $0.began(id, now: $1.now) }) else { return nil }
         var prepared: TokenRequests.Prepared
         let slot: TokenRequestLimiter.Slot?
         do {
             prepared = try await requests.prepare(kind)
-            // A retry stays marked as sent: its refresh token may be spent, so `drain(within:)` has to wait for it.
+            // A retry stays marked as sent: `drain(within:)` has to wait for the retry, which may bring the new tokens.
             guard isRetry || apply({ life, _ in life.queued(id) }) else { return nil }
             slot = try await requests.slot(for: &prepared)
         } catch {
@@ -87,7 +87,7 @@ extension Heimdallr {
         }
         if look({ $0.spends(kind) }), let lease, await !lease.isHeld() {
             if await adoptNewer(id, kind) { return nil }
-            let error = TokenStoreError("the store gave this client to another process meanwhile", kind: .busy)
+            let error = TokenStoreError("the store gave this client's lease to another process", kind: .busy)
             return .fault(.store(error), retryAfter: nil)
         }
         guard apply({ $0.began(id, seed: prepared.seed, now: $1.now) }) else { return nil }

@@ -11,7 +11,7 @@ struct HeldToken: Sendable {
     /// Whether a resource called the token invalid while only a login could replace it.
     private(set) var isInvalid = false
 
-    /// - Parameter refreshBefore: longest time before expiry at which a refresh begins; half the lifetime, if shorter.
+    /// - Parameter refreshBefore: longest time before expiry at which a refresh begins, limited to half the lifetime.
     init(_ token: AccessToken, isStored: Bool = false, refreshBefore: Duration, _ moment: Moment) {
         self.token = token
         self.isStored = isStored

@@ -72,7 +72,8 @@ struct RecordSaving: Sendable {
     /// Notes that the store is reachable again. The fault stays while a record is unsaved.
     mutating func noteReached() { if away != nil, unsaved == nil { fault = nil } }
 
-    /// Plans the next reading. A change is read a limited number of times, an unreadable store until it can be read.
+    /// Plans another reading, if needed. A failed reading of a change is repeated a few times. While the store
+    /// `isUnread`, readings go on without end.
     mutating func planReading(after reading: Reading, hasFailed: Bool, _ moment: Moment) {
         if reading == .repair, rereading?.reading == .change { return }
         var failures = (rereading?.reading == reading ? rereading?.failures ?? 0 : 0) + 1
@@ -109,8 +110,8 @@ struct RecordSaving: Sendable {
         return record
     }
 
-    /// Handles the end of a save; without a `fault` the record is durable. After the save of an older record, the
-    /// queued save of the newest record may begin.
+    /// Handles the end of a save. If the newest record could not be saved, plans another save. After the save of an
+    /// older record, the queued save of the newest record may begin.
     mutating func ended(_ record: TokenRecord, fault: TokenStoreError?, _ moment: Moment) {
         if case .queued(let newest, record, let due) = save { save = .planned(newest, at: due) }
         guard record.revision == revision else { return }

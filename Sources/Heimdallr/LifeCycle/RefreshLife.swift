@@ -43,6 +43,6 @@ struct RefreshLife: Sendable, Equatable {
 
     var isWorthKeeping: Bool { beganAt.duration(to: endsAt) >= Self.worthKeeping }
 
-    /// Time of the warning: a week before the end, or when a quarter of a shorter lifetime remains.
+    /// Time of the warning: a week before the end, but not before the last quarter of the lifetime.
     var warnAt: Instant { endsAt - min(.seconds(7 * 24 * 3600), beganAt.duration(to: endsAt) / 4) }
 }

@@ -15,7 +15,7 @@ struct RequestQueue: Sendable {
 
     private let limits: TokenRequestLimits
     private var nextID: ID = 1
-    /// Waiting requests of each requester, oldest first. No entry is empty.
+    /// Waiting requests of each requester, oldest first. No list is empty.
     private var lines: [Requester: [ID]] = [:]
     private var waiting: [ID: (requester: Requester, deadline: Instant?)] = [:]
     private var underWay: [ID: (requester: Requester, since: Instant)] = [:]
@@ -89,9 +89,9 @@ struct RequestQueue: Sendable {
         var best: (requester: Requester, rank: (Int, Int, ID))?
         for (requester, line) in lines {
             let rank = (atEndpoint[requester.endpoint] ?? 0, ofClient[requester.client] ?? 0, line.first ?? 0)
-            let atEndpoint = limits.endpoint - (rank.1 > 0 ? limits.endpointSpare : 0)
-            let ofAll = limits.all - (rank.0 > 0 ? limits.allSpare : 0)
-            guard rank.0 < atEndpoint, rank.1 < limits.client, underWay.count < ofAll else { continue }
+            let endpointLimit = limits.endpoint - (rank.1 > 0 ? limits.endpointSpare : 0)
+            let totalLimit = limits.all - (rank.0 > 0 ? limits.allSpare : 0)
+            guard rank.0 < endpointLimit, rank.1 < limits.client, underWay.count < totalLimit else { continue }
             if best.map({ rank < $0.rank }) ?? true { best = (requester, rank) }
         }
         return best?.requester

@@ -1,12 +1,13 @@
 // Failed token requests: plans the next attempt, and fails the callers that can't wait for it.
 extension TokenLifeCycle {
-    /// Records the fault and plans the next attempt. Fails all callers if the fault looks permanent; otherwise only the
-    /// callers whose deadline is earlier than this attempt.
+    /// Records the fault and plans the next attempt. Fails all callers if the fault looks permanent; otherwise only
+    /// callers that wait for a newer token, or whose deadline is earlier than this attempt.
     mutating func fail(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         remember(fault.looksPermanent ? .refused(fault) : .unavailable(fault), retryAfter: retryAfter, moment)
     }
 
-    /// Announces that a login is needed. Plans another attempt, which reads the configured refresh token again.
+    /// Announces that a login is needed. Plans another attempt, with the doubtful refresh token, or with a
+    /// configured one that is read again.
     mutating func failAuthentication(_ moment: Moment) {
         remember(.needsAuthentication, retryAfter: nil, moment)
         needAuthentication()
@@ -43,8 +44,8 @@ extension TokenLifeCycle {
     /// Longest wait that a server can demand.
     static let maxRetryAfter = Duration.seconds(3600)
 
-    /// Announces once that a login is needed, but not while the store is unreachable: the store may hold a login. Fails
-    /// all callers, unless a fetch is under way.
+    /// Announces once that a login is needed. An unreachable store that was never read may hold a login, so nothing is
+    /// announced then. Fails all callers, unless a fetch is under way.
     mutating func needAuthentication() {
         settle()
         let error = errorWithoutGrant

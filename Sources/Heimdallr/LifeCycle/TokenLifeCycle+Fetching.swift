@@ -63,8 +63,9 @@ extension TokenLifeCycle {
         act(.fetch(fetch.id, kind))
     }
 
-    /// Notes that the request is sent now. `seed` is the configured refresh token, if the request contains it.
-    /// - Returns: whether the request may be sent.
+    /// Notes that the request is sent now, or that the reading of its secrets begins.
+    /// - Parameter seed: the configured refresh token, if the request contains it.
+    /// - Returns: whether the request may go on.
     mutating func began(_ id: FetchID, seed: Secret? = nil, now: Instant) -> Bool {
         // After `yield`, only a request that has already begun may go on. The object that takes over waits for it.
         guard stage == .running, !isYielding || fetch?.askedAt != nil else { return false }
@@ -126,7 +127,7 @@ extension TokenLifeCycle {
     private mutating func accept(_ response: TokenResponse, _ fetch: Fetch, _ moment: Moment) -> TokenRecord? {
         var kept = refreshToken
         if case .refresh(let spent) = fetch.kind { kept = spent }
-        // The former refresh token belongs to another server or client.
+        // A refresh token of another server or client is not kept.
         if let new = response.enrolment, let own = grant.enrolment, !new.hasSameClient(as: own) { kept = nil }
         let new: AccessToken
         do throws(TokenResponseError) {

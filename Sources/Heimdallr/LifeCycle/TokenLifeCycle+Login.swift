@@ -20,7 +20,8 @@ extension TokenLifeCycle {
         act(.enrol(new))
     }
 
-    /// Whether a request may go without a token, because only a login gives one. Then searches the store for a login.
+    /// Whether a request may go without a token, because only a login can give a token. If so, also searches the store
+    /// for a login at another process.
     mutating func lacksPerson(_ moment: Moment) -> Bool {
         guard stage == .running, token.map({ $0.isExpired(at: moment.now) }) ?? true, nextKind == nil,
             fetching.isIdle, !awaitsStore, logins.pending == nil
@@ -38,7 +39,7 @@ extension TokenLifeCycle {
     mutating func loggedIn(
         _ response: TokenResponse, as signIn: SignIn?, askedAt: Instant, over stored: UInt64, _ moment: Moment
     ) throws(TokenResponseError) -> (id: LoginID, record: TokenRecord)? {
-        // The refresh token of an earlier login may be another person's.
+        // The refresh token of an earlier login may be another person's, so it is not kept.
         let token = try settings.policy.token(from: response, askedAt: askedAt, keeping: nil)
         guard !token.isExpired(at: moment.now) else { throw .alreadyExpired }
         guard stage != .stopped else { return nil }

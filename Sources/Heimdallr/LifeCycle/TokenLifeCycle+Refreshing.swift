@@ -35,7 +35,7 @@ extension TokenLifeCycle {
 
     // MARK: Expiry of the refresh token
 
-    /// Time at which `warnOfEnd` has something to do; `nil`: nothing is planned, or a token request is under way.
+    /// Time at which `warnOfEnd` has something to do; `nil`: nothing is due, or a refresh is planned or under way.
     var endWarningDue: Instant? {
         guard stage == .running, settings.needs != .nobody, refreshToken != nil, let life = grant.life else {
             return nil

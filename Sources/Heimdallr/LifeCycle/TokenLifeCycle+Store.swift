@@ -146,7 +146,8 @@ extension TokenLifeCycle {
             // Another process may be able to read this record, and may have used its refresh token.
             let isElsewhere =
                 spends(kind) && (error.kind == .unreachable || error.kind == .unreadable && saving.isShared)
-            // The configured refresh token was probably used to get the record's. A second use may revoke both.
+            // The configured refresh token was probably exchanged for the refresh token in the record. A
+            // second use may revoke both.
             let isSeed = kind == .grant && settings.needs == .freshSeed && revision == 0 && error.kind != .unreadable
             return isElsewhere || isSeed ? .fault(.store(error), retryAfter: nil) : nil
         }
@@ -167,7 +168,8 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Handles an unreachable store. A grant without one-time credentials may still be sent: two tokens do no harm.
+    /// Handles an unreachable store. A grant without one-time credentials may still be sent: if another process gets a
+    /// token too, that does no harm.
     /// - Returns: kind of the request that may still be sent; `nil`: none.
     mutating func storeIsAway(_ fault: TokenStoreError, before id: FetchID) -> FetchKind? {
         saving.noteReading(fault: fault)

@@ -11,7 +11,7 @@ struct TokenLifeCycle: Sendable {
     struct Settings: Sendable {
         var needs: GrantNeeds
         var policy: TokenPolicy
-        /// Longest time before expiry at which a refresh begins; half the token's lifetime, if that is shorter.
+        /// Longest time before expiry at which a refresh begins. It is limited to half of the token's lifetime.
         var refreshBefore: Duration
         /// Time after which an unanswered fetch is given up.
         var patience: Duration

@@ -5,7 +5,7 @@ final class TokenRequestTrace: Sendable {
     struct Facts: Sendable {
         /// Address of the client's last request, without its query.
         var address: String?
-        /// Encoding of the client secret in the request, if other servers expect a different encoding.
+        /// Encoding of the request's Basic credentials, if another encoding would give other bytes.
         var ambiguousEncoding: BasicEncoding?
     }
 

@@ -8,7 +8,7 @@ struct TokenRequests: Sendable {
     var parser: any OAuthAccessTokenParser
     let httpClient: LimitedHTTPClient
     let directory: EndpointDirectory
-    /// `nil`: Bearer tokens.
+    /// Key and nonces for DPoP; `nil`: Bearer tokens.
     let binding: DPoPBinding?
     /// Finds the server and registers the client; `nil`: the configuration names both.
     let enroller: Enroller?
