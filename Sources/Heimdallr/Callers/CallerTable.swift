@@ -11,7 +11,8 @@ struct CallerTable<Client: Sendable>: Sendable {
     /// Largest number of callers before their first success. One more is allowed after each `newPause`.
     static var maxNew: Int { 256 }
     static var newPause: Duration { .milliseconds(100) }
-    /// Time after the last request until a caller without an exchanged token is removed, and a refusal forgotten.
+    /// Time after its last request at which a caller without an exchanged token is removed. A refusal of the caller's
+    /// token is then forgotten too.
     static var patience: Duration { .seconds(300) }
 
     struct Entry: Sendable {
@@ -27,7 +28,7 @@ struct CallerTable<Client: Sendable>: Sendable {
 
     private var entries: [Fingerprint: Entry] = [:]
     private(set) var bytes = 0
-    /// Number, at the time `newCountAt`, of callers that had no success yet. It decreases by one in each `newPause`.
+    /// Number of callers without a success, at the time `newCountAt`. Each `newPause` that passes takes off one.
     private var newCount = 0.0
     private var newCountAt: Instant?
     private(set) var lastSuccessAt: Instant?
@@ -99,7 +100,7 @@ struct CallerTable<Client: Sendable>: Sendable {
         newCount = max(0, newCount - 1)
     }
 
-    /// Removes callers whose own token has expired, and after `patience` callers without an exchanged token.
+    /// Removes callers whose own token has expired, and callers unused for `patience` that have no exchanged token.
     mutating func sweep(now: Instant, hasToken: (Client) -> Bool) {
         for (caller, entry) in entries {
             let isOver = entry.endsAt.map { $0 <= now } ?? false

@@ -5,7 +5,7 @@ extension Heimdallr {
 
     /// Returns the client of one caller, or this client if callers' tokens are not exchanged. Never waits, and sends
     /// nothing yet. Call this for each request, because unused clients are removed, and at most 1,000 are kept.
-    /// - Parameter token: the caller's token. The caller's client keeps it. Its SHA-256 identifies the caller.
+    /// - Parameter token: the caller's token, kept by the caller's client. The token's SHA-256 identifies the caller.
     /// - Throws: `CallerRefusal`
     public func client(of token: Span<UInt8>) throws(CallerRefusal) -> Heimdallr {
         guard let callers else { return self }

@@ -35,7 +35,7 @@ package struct FailedLoginLimit: Sendable {
     }
 
     /// Counts a wrong secret.
-    /// - Returns: the number of attempts to log, counted since the last log line; `nil`: log nothing yet.
+    /// - Returns: the number of attempts since the last log line, if a new line is due; `nil`: log nothing yet.
     package mutating func failed(_ name: String, now: ContinuousClock.Instant) -> Int? {
         count(name, now) { guesser in
             if guesser.failures.count >= Self.patience { guesser.failures.removeFirst() }
@@ -43,7 +43,7 @@ package struct FailedLoginLimit: Sendable {
         }
     }
 
-    /// Counts an attempt that was not checked.
+    /// Counts an attempt that was refused unchecked, because the name had reached the limit.
     /// - Returns: the same as `failed`.
     package mutating func refused(_ name: String, now: ContinuousClock.Instant) -> Int? { count(name, now) { _ in } }
 

@@ -53,7 +53,7 @@ package final class LiveSecret: SecretProvider {
         state = Mutex(State())
         guard case .every(let interval) = schedule else { return }
         let timer = Task { [weak self] in
-            // After a failed reading, reads again after 2 s, 4 s, 8 s and so on, at most after `interval`.
+            // After a failed reading, reads again after 2 s, 4 s, 8 s and so on, up to `interval`.
             var pause = min(interval, .seconds(2))
             var left = interval
             while (try? await Task.sleep(for: pause)) != nil {

@@ -51,7 +51,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         source = .assertion(assertion)
     }
 
-    /// A copy with the issuer as audience, not the token endpoint, because metadata could name another server's.
+    /// A copy whose audience is the issuer instead of the token endpoint: metadata could name a foreign token endpoint.
     var forIssuer: Self {
         var copy = self
         if audience == .tokenEndpoint { copy.audience = .issuer }

@@ -18,9 +18,9 @@ final class DPoPBinding: Sendable {
 
     private struct State {
         var own: DPoPKey?
-        var read: DPoPKey?
+        var configured: DPoPKey?
         /// Nonces with the origins that sent them, oldest first.
-        var nonces: [(address: String, nonce: String)] = []
+        var nonces: [(origin: String, nonce: String)] = []
     }
 
     private static let maxNonces = 8
@@ -46,9 +46,9 @@ final class DPoPBinding: Sendable {
                 "the DPoP key has \(key.bits) bits, and signing takes too long: use a key of at most 4096 bits")
         }
         return state.withLock { state in
-            if let read = state.read, read.key === key, read.algorithm == algorithm { return read }
+            if let last = state.configured, last.key === key, last.algorithm == algorithm { return last }
             let made = DPoPKey(key, algorithm)
-            state.read = made
+            state.configured = made
             return made
         }
     }
@@ -109,8 +109,8 @@ final class DPoPBinding: Sendable {
     // MARK: Nonces
 
     func nonce(for url: String) -> String? {
-        let address = TokenEndpointURL.origin(of: url)
-        return state.withLock { state in state.nonces.first { $0.address == address }?.nonce }
+        let origin = TokenEndpointURL.origin(of: url)
+        return state.withLock { state in state.nonces.first { $0.origin == origin }?.nonce }
     }
 
     /// Notes the nonce of a response. A server may send a new nonce with any response (RFC 9449 section 8.2).
@@ -118,11 +118,11 @@ final class DPoPBinding: Sendable {
         guard let value = response.header(DPoPNonce.field), let nonce = DPoPNonce.read(Array(value.utf8).span) else {
             return
         }
-        let address = TokenEndpointURL.origin(of: url)
+        let origin = TokenEndpointURL.origin(of: url)
         state.withLock { state in
-            state.nonces.removeAll { $0.address == address }
+            state.nonces.removeAll { $0.origin == origin }
             if state.nonces.count >= Self.maxNonces { state.nonces.removeFirst() }
-            state.nonces.append((address, nonce))
+            state.nonces.append((origin, nonce))
         }
     }
 }

@@ -25,7 +25,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
     case cut
     /// One of our own certificate or key files can't be used.
     case unusableFile
-    /// The message has no known sign.
+    /// The message contains no known phrase.
     case other
 
     /// The peer's role. Each role is configured in a different place, so the advice differs.
@@ -42,11 +42,12 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
     /// - Parameter words: the text of `HeimdallrHTTPClientError.tls`.
     package init(words: String) {
         let words = words.lowercased()
-        self = Self.signs.first { $0.signs.contains { words.contains($0) } }?.fault ?? .other
+        self = Self.signs.first { $0.phrases.contains { words.contains($0) } }?.fault ?? .other
     }
 
-    /// Parts of messages. Their order matters: a message with an early sign may quote a certificate with a later sign.
-    private static let signs: [(fault: TLSFault, signs: [String])] = [
+    /// Phrases in messages, in order of precedence: a message with an early phrase may quote a certificate with a later
+    /// phrase.
+    private static let signs: [(fault: TLSFault, phrases: [String])] = [
         (
             .otherName,
             ["ssl: certificate subject name", "ssl: no alternative certificate", "does not match target host"]

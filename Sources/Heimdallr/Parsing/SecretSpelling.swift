@@ -23,7 +23,7 @@ enum SecretSpelling {
                     end = max(end, found)
                 }
             }
-            // The text was made to be expensive to search. The rest is not shown.
+            // After too many steps, the text is probably made to be expensive to search. Its rest is not shown.
             guard steps > 0 else { return output + mark }
             if end > index, index >= covered { output += mark }
             covered = end

@@ -22,13 +22,13 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
     var members: SecretMembers
     /// The key of the request's DPoP proof.
     @Uncompared var binding: DPoPKey?
-    /// Number of the client certificate of the request's connection, if tokens are bound to certificates.
+    /// Fingerprint of the client certificate of the request's connection, if tokens are bound to certificates.
     @Uncompared var certificate: UInt64?
-    /// The server and the client of the request, if they were found by an API's documents.
+    /// The server and the client of the request; `nil`: the configuration names both.
     @Uncompared var enrolment: Enrolment?
-    /// Latest end of the token's use, even if `expiresIn` is longer.
+    /// Latest allowed expiry of the token, even if `expiresIn` is longer; `nil`: no limit.
     @Uncompared var endsAt: ContinuousClock.Instant?
-    /// Secrets of the request, and the client's secrets at that time.
+    /// Secrets to hide in the server's texts: those of the request, and the client's secrets at that time.
     @Uncompared var requestSecrets: [Secret] = []
 
     /// For your own parser. The parameters are the properties of the same names.
@@ -54,7 +54,8 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
     case emptyBody
     /// The body is not JSON: RFC 8259.
     case notJSON
-    /// The body is not a JSON object, or a member that this endpoint requires is missing or unusable.
+    /// The body is not a JSON object. At endpoints other than the token endpoint, also: a required member is missing or
+    /// unusable.
     case notAnObject
     /// `access_token` is missing, empty or not a string.
     case noAccessToken

@@ -45,7 +45,7 @@ public struct AccessToken: Sendable, Redacted {
     public var type: String { storage.content.type }
     /// The key for the proof on each request (RFC 9449); `nil`: a bearer token.
     public var binding: DPoPKey? { storage.content.binding }
-    /// Number of the client certificate that the token is bound to (RFC 8705 section 3); `nil`: none.
+    /// Fingerprint of the client certificate that the token is bound to (RFC 8705 section 3); `nil`: none.
     package var certificate: UInt64? { storage.content.certificate }
     /// Time at which the token was requested. Its lifetime counts from this time.
     public var issuedAt: ContinuousClock.Instant { storage.content.issuedAt }

@@ -2,7 +2,8 @@ internal import WireText
 
 // Records with tokens that are bound to the client's certificate (RFC 8705 section 3), a key or an enrolment.
 extension TokenRequests {
-    /// Returns the record for the store, with the key and certificate of its access token. Marks a refused client.
+    /// Returns the record for the store, with the key and certificate of its access token. If the server has refused
+    /// the record's client, the returned record says so.
     func completed(_ record: TokenRecord) -> TokenRecord {
         var record = binding?.completed(record) ?? record
         record.enrolment = enroller?.noting(record.enrolment) ?? record.enrolment
@@ -36,7 +37,7 @@ extension TokenRequests {
         return record
     }
 
-    /// Joins both with colons, because no thumbprint of RFC 7638 contains a colon.
+    /// Joins the two thumbprints with colons, because no thumbprint of RFC 7638 contains a colon.
     private static func thumbprint(of certificate: UInt64, and key: String?) -> String {
         "certificate:\(certificate):" + (key ?? "")
     }

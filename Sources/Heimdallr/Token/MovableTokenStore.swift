@@ -2,7 +2,7 @@ internal import WireText
 
 /// A store whose records can be moved to another store. After a move, the source holds a note with the new location.
 package protocol MovableTokenStore: OAuthAccessTokenStore {
-    /// Description for people, without secrets: `the files in DIRECTORY`.
+    /// Description for people, without secrets, such as `the files in DIRECTORY`.
     var location: String { get }
 
     /// Prepares this store as the source or the target of a move. From now on, the note of an earlier move is ignored.
@@ -22,7 +22,8 @@ package enum MovedStore {
     /// Largest size of a note, in bytes. The rest is cut off.
     package static let longestNote = 1024
 
-    /// Returns the error for a proxy that starts. `location` may come from any program with access to the store.
+    /// Returns the error for a proxy that starts. Any program with access to the store may have written `location`, so
+    /// it is made printable.
     package static func refusal(_ own: String, movedTo location: String) -> TokenStoreError {
         TokenStoreError(
             "the token store, \(own), was moved to \(ForeignText.printable(location))",

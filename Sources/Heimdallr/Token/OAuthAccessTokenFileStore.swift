@@ -56,7 +56,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     /// - Throws: `TokenStoreError`, also if the records were moved. `.misconfigured` means that waiting does not help.
     public func prepare() async throws {
         try await onDisk(FileStoreClient("prepare", on: machine)) { [self] folder in
-            // A read-only disk allows no lock and no move.
+            // Without a lock the store still works: on a read-only disk, `store move` is impossible too.
             let lock = try? folder.tryLock(Self.useName, isShared: true)
             use.withLock { $0.lock = lock }
             if let location = try Self.newLocation(in: folder) {
@@ -164,7 +164,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
             guard clock.now() < deadline else {
                 throw TokenStoreError(
                     "another process has held \(directory)/\(client.lockName) for more than \(lockPatience): "
-                        + "`lslocks` shows this process",
+                        + "`lslocks` shows that process",
                     kind: .busy)
             }
             // Random pauses, so that two processes do not poll in step.
@@ -188,7 +188,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
                 throw TokenStoreError("the record of \(client.name) is larger than \(Self.maxRecordBytes) bytes")
             }
             try folder.replace(client.recordName, with: sealed)
-            // The work may outlive its caller. The lock keeps other processes from writing until then.
+            // The work may outlive its caller. Until the work ends, the lock keeps other processes from writing.
             withExtendedLifetime(lock) {}
         }
     }

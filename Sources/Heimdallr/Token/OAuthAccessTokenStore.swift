@@ -15,11 +15,11 @@ public protocol OAuthAccessTokenStore: Sendable {
     /// - Throws: `TokenStoreError` if the record was not removed.
     func remove(client: String) async throws
 
-    /// Excludes other processes during load, token request and save. The default is `nil`: no other process uses it.
+    /// Excludes other processes during load, token request and save. By default `nil`: only one process uses the store.
     /// - Throws: `TokenStoreError`, of the kind `.busy` if another process holds the lease for too long.
     func lease(client: String) async throws -> (any TokenStoreLease)?
 
-    /// Returns the names of all records of one client that have a token, for any server. The default knows no names.
+    /// Returns the names of one client's records, for any server. May omit records without tokens. Empty by default.
     /// - Parameter client: `Heimdallr.name`.
     func names(of client: String) async throws -> [String]
 
@@ -58,7 +58,7 @@ public protocol TokenStoreLease: Sendable {
 }
 
 extension TokenStoreLease {
-    /// Returns true: such a lease can't be lost.
+    /// Returns true, for leases that can't be lost.
     public func isHeld() async -> Bool { true }
 }
 
@@ -70,7 +70,7 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
         case fault
         /// The record is unreadable with this key or version. It stays, and the client goes on without a record.
         case unreadable
-        /// Another process has the lease. The client sends nothing: its refresh token may have been used already.
+        /// Another process or object owns the record, and may have used the refresh token. The client sends nothing.
         case busy
         /// The store can't work until an operator changes something. A program should not start then.
         case misconfigured

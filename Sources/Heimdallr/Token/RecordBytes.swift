@@ -1,7 +1,8 @@
 internal import Cryptography
 internal import WireText
 
-/// Writes a record as bytes. Numbers are big-endian. A count precedes a text, list or object; 0 or 1 an optional.
+/// Writes a record as bytes. Numbers are big-endian. A count precedes each text, list and object. A byte, 0 or 1,
+/// precedes each optional value.
 struct RecordWriter {
     private var bytes: [UInt8] = []
     private let capacity: Int
@@ -137,7 +138,7 @@ struct RecordReader {
         return value
     }
 
-    /// Reads a count of elements. Each takes at least one byte, so a larger count than the remaining bytes is an error.
+    /// Reads a count of elements. Each takes at least one byte, so a count above the number of bytes left is an error.
     private mutating func size(_ span: Span<UInt8>) throws(Unreadable) -> Int {
         let size = try integer(span)
         guard size <= UInt64(count - position) else { throw Unreadable() }

@@ -3,7 +3,7 @@ package struct StoreMove {
     private enum Outcome: String {
         case moved
         case none = "no record"
-        case same = "is there already"
+        case same = "the record is there already"
         case newer = "another record is there, and stays"
     }
 

@@ -38,13 +38,14 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public var refreshTokenLife: RefreshTokenLife?
     /// The private key that the tokens are bound to (RFC 9449); `nil`: none, or the configuration names the key.
     public var dpopKey: Secret?
-    /// The thumbprint of the key that the access token is bound to (RFC 7638); `nil`: it is a Bearer token.
+    /// The thumbprint of the key that the access token is bound to (RFC 7638); `nil`: not bound. In the store, also has
+    /// the fingerprint of the client certificate, if the token is bound to it.
     public var keyThumbprint: String?
     /// The key with the thumbprint `keyThumbprint`, ready for use. It comes from `dpopKey` or the configuration.
     @Uncompared var binding: DPoPKey?
-    /// Number of the client certificate that the token is bound to (RFC 8705 section 3). Stored as `keyThumbprint`.
+    /// Fingerprint of the token's client certificate (RFC 8705 section 3); `nil`: none. Stored in `keyThumbprint`.
     @Uncompared var certificate: UInt64?
-    /// The server and the client that the tokens belong to, if they were found by an API's documents.
+    /// The stored `Enrolment`: server and client of the tokens; `nil`: the configuration names both.
     package var enrolment: Secret?
     /// Times of the token on the monotonic clock, for stores that keep fractions of a second.
     @Uncompared package var moments: Moments?
@@ -53,7 +54,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     package struct Moments: Sendable {
         package var issuedAt: ContinuousClock.Instant
         package var expiresAt: ContinuousClock.Instant
-        /// Whether a store has computed both times by its own clock. If so, the wall clock times are ignored.
+        /// Whether a store has computed both times by its own clock. If so, the record's wall clock times are ignored.
         package var isFromStore: Bool
 
         package init(
