@@ -16,7 +16,7 @@ package final class LiveSecret: SecretProvider {
         case unchanged
         /// A changed value, or the first good reading after a failed one (`isRecovery`).
         case taken(isRecovery: Bool)
-        /// A failed reading. The last good value stays, if there is one. `isNew`: the fault differs from the last one.
+        /// A failed reading. The last good value stays, if there is one. `isNew`: not the same fault as before.
         case failed(SecretProviderError, hasValue: Bool, isNew: Bool)
     }
 

@@ -6,7 +6,7 @@ enum TokenEndpointURL {
     }
 
     /// - Throws: `Fault.plaintext` for http:// without permission; `Fault.malformed` for anything but an absolute
-    ///   http(s) URL without user information and fragment (RFC 6749 section 3.2).
+    ///   http(s) URL without user information or fragment (RFC 6749 section 3.2).
     static func check(_ url: String, allowPlaintext: Bool) throws(Fault) {
         guard url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !url.utf8.contains(UInt8(ascii: "#")) else {
             throw .malformed

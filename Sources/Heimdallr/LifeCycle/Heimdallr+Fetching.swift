@@ -42,7 +42,7 @@ extension Heimdallr {
             outcome = await ask(id, kind, lease, isRetry: true)
         }
         guard let outcome else { return }
-        // After a refusal: if the lease was lost, another process may have used the refresh token and saved the next one.
+        // After a refusal: if the lease was lost, another process may have used the refresh token and saved a new one.
         if kind != .grant, case .fault(let fault, _) = outcome, TokenLifeCycle.mayMeanSpent(fault),
             await adoptNewer(id, kind)
         {

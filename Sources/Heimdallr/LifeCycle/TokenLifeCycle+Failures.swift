@@ -6,8 +6,8 @@ extension TokenLifeCycle {
         remember(fault.looksPermanent ? .refused(fault) : .unavailable(fault), retryAfter: retryAfter, moment)
     }
 
-    /// Announces that a login is needed. Plans another attempt, with the doubtful refresh token, or with a
-    /// configured one that is read again.
+    /// Announces that a login is needed. Plans another attempt, with the doubtful refresh token, or with
+    /// the configured refresh token, which is read again.
     mutating func failAuthentication(_ moment: Moment) {
         remember(.needsAuthentication, retryAfter: nil, moment)
         needAuthentication()

@@ -97,7 +97,7 @@ public final class TokenRequestLimiter: Sendable {
 
 /// Limits on a process's concurrent requests to authorization servers.
 public struct TokenRequestLimits: Sendable, Hashable {
-    /// Largest number of requests of all clients that have been under way for less than `slowAfter`.
+    /// Largest number of requests, of all clients together, that have been under way for less than `slowAfter`.
     public var fresh = 32
     /// Age at which a request no longer counts towards `fresh`, so that hanging servers leave room for other servers.
     public var slowAfter = Duration.seconds(1)

@@ -24,11 +24,12 @@ struct TokenRequests: Sendable {
         var grantType: String
         /// The configured refresh token, if the request sends it as the grant.
         var seed: Secret?
-        /// Builds the request again with new one-time credentials. Sends nothing, because the caller may hold a slot.
+        /// Builds the request again with new one-time credentials. Sends nothing: the caller may hold a slot, and a
+        /// further request would wait for another slot.
         var remake: (@Sendable () async throws(TokenEndpointFault) -> Prepared)?
         /// Key of the request's DPoP proof.
         var key: DPoPKey?
-        /// Server and client, if they were found by the API's documents.
+        /// Server and client of the request; `nil`: the configuration names both.
         var enrolment: Enrolment?
     }
 

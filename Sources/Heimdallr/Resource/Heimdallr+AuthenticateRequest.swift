@@ -9,7 +9,7 @@ extension Heimdallr {
     ///   - request: the request without a token.
     ///   - limit: longest wait for the first token, and for the new token.
     ///   - send: sends the request. Called once or twice, in the caller's isolation; with DPoP, again for each nonce.
-    /// - Throws: `HeimdallrError` without a token, and errors of `send`.
+    /// - Throws: `HeimdallrError` if no token comes, or the error of `send`.
     nonisolated(nonsending) public func authenticateRequest(
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
@@ -58,7 +58,7 @@ extension Heimdallr {
     ///   - put: puts the credential on a request.
     ///   - send: sends the request. Called once or twice.
     ///   - challenges: returns the values of `WWW-Authenticate` of a 401; `nil` for any other response.
-    /// - Throws: `HeimdallrError` without a token, and errors of `send`.
+    /// - Throws: `HeimdallrError` if no token comes, or the error of `send`.
     nonisolated(nonsending) public func authenticateRequest<Request, Answer>(
         _ request: Request, to resource: String, waiting limit: Duration = .seconds(30),
         put: (RequestCredential, inout Request) -> Void,
@@ -80,7 +80,7 @@ extension Heimdallr {
     ///   - limit: longest wait for the first token, and for the new token.
     ///   - send: sends a new request with the credential. Called once or twice.
     ///   - challenges: returns the values of `WWW-Authenticate` of a 401; `nil` for any other response.
-    /// - Throws: `HeimdallrError` without a token, and errors of `send`.
+    /// - Throws: `HeimdallrError` if no token comes, or the error of `send`.
     nonisolated(nonsending) public func withCredential<Answer>(
         for resource: String = "", waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (RequestCredential) async throws -> Answer,

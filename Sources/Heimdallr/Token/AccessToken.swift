@@ -55,7 +55,7 @@ public struct AccessToken: Sendable, Redacted {
     public var refreshToken: Secret? { storage.content.refreshToken }
     /// The granted scope: that of the answer, or else the requested scope.
     public var scope: [String] { storage.content.scope }
-    /// Other members of the answer. Each call parses the answer again, so that secret values don't stay in memory.
+    /// Other members of the answer. Each access parses their text again, so that secret values don't stay in memory.
     public var extra: [String: JSONValue] { members.values }
     var members: SecretMembers { storage.content.members }
     /// A number that is unique in this process and higher for each later token. Useful as a cache key.

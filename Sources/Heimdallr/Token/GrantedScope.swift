@@ -1,6 +1,6 @@
 /// Filter for the `scope` of an answer. The scope is shown to people later, so a hostile value must do no harm.
 enum GrantedScope {
-    /// Largest number of names that were not requested.
+    /// Largest number of kept names that were not requested.
     static let maxCount = 64
     static let maxBytes = 128
 

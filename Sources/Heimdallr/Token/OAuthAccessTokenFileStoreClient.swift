@@ -69,7 +69,7 @@ final class FileStoreClient: Sendable {
         within limit: Duration, _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         try await FirstOutcome.wait { [clock = machine.clock] in
-            // After a stop of this process, the first sleep may end at once. The second sleep still gives the disk time.
+            // After a stop of this process, the first sleep may end at once. The second still gives the disk some time.
             do { for _ in 0..<2 { try await clock.sleep(clock.now() + limit / 2) } } catch { return .failure(error) }
             return .failure(TokenStoreError("the disk of the token store does not answer: waited for \(limit)"))
         } begin: { outcome in

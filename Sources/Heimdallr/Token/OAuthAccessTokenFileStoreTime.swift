@@ -20,8 +20,8 @@ package struct TimeStamp: Sendable, Equatable {
     }
 
     /// Returns the seconds until `now`, rounded up; `nil`: unknown.
-    /// Within one boot, the boot clock counts, or the wall clock if its time is longer (after a paused virtual
-    /// machine). Across boots, only the wall clock counts, if it was synchronized at both times and did not go back.
+    /// Within one boot, the boot clock counts, or the wall clock if it shows more seconds (after a virtual machine was
+    /// paused). Across boots, only the wall clock counts, if it was synchronized at both times and did not go back.
     func seconds(until now: TimeStamp) -> Int64? {
         let byWall = now.wall.subtractingReportingOverflow(wall)
         guard !byWall.overflow else { return nil }

@@ -26,7 +26,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public var refreshToken: Secret?
     /// The granted scopes.
     public var scope: [String]
-    /// Other members of the answer. Each call parses the answer again, so that secret values don't stay in memory.
+    /// Other members of the answer. Each access parses their text again, so that secret values don't stay in memory.
     public var extra: [String: JSONValue] {
         get { members.values }
         set { members = SecretMembers(newValue) }
