@@ -14,8 +14,8 @@ extension Heimdallr {
         }
     }
 
-    /// Reports a 401 of `resource` whose challenge has no error or `invalid_token` (RFC 6750 section 3.1). A new token
-    /// is fetched. Until then, other resources get the old token. If the resource refuses the new token too, its 401s
+    /// Reports a 401 of `resource` whose challenge has no error, or has `invalid_token` (RFC 6750 section 3.1). Fetches
+    /// a new token. Until then, other resources get the old token. If the resource refuses the new token too, its 401s
     /// start no token request for a time that doubles, up to the token's lifetime. Never waits.
     /// - Parameters:
     ///   - token: the token on the request.

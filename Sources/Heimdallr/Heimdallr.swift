@@ -172,7 +172,7 @@ public final class Heimdallr: Sendable {
         return try result.get()
     }
 
-    /// Whether a one-time credential was sent, and the new tokens are not saved yet.
+    /// Whether a one-time credential may have been sent whose new tokens are not saved yet.
     var isSpending: Bool {
         state.withLock { state in
             if state.logins > 0 { return true }
@@ -251,7 +251,8 @@ public final class Heimdallr: Sendable {
         }
     }
 
-    /// Sets the alarm to the time of the next action, unless it rings earlier anyway. It does not keep `self` alive.
+    /// Sets the alarm to the time of the next action; `nil` cancels it. An alarm that rings earlier stays.
+    /// The alarm's task does not keep `self` alive.
     private func setAlarm(_ state: inout State) {
         let wake = state.lifeCycle.nextWake
         if let alarm = state.alarm, let wake, alarm.at <= wake { return }

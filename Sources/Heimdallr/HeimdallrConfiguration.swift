@@ -36,7 +36,7 @@ public struct HeimdallrConfiguration: Sendable {
     public var defaultTokenType: String?
     /// Values of `token_type`, besides `Bearer`, that are treated as Bearer. Compared without case.
     public var treatAsBearer: [String] = []
-    /// Longest time before expiry at which a token is refreshed; half the lifetime, if that is shorter.
+    /// Time before the expiry from which a token is refreshed; half the token's lifetime, if that is shorter.
     public var refreshBefore = Duration.seconds(60)
     /// Time limit of one token request, from connect to the last byte of the response.
     public var timeout = Duration.seconds(10)
@@ -45,8 +45,8 @@ public struct HeimdallrConfiguration: Sendable {
     /// Whether the HTTP client has a client certificate (RFC 8705). If so, `mtls_endpoint_aliases` of the metadata take
     /// precedence.
     public var usesMutualTLS = false
-    /// Returns the number of the current client certificate. Tokens are bound to the certificate of their request (RFC
-    /// 8705 section 3). `nil`: tokens are not bound.
+    /// Returns this process's own number for the current client certificate. Tokens are bound to the certificate of
+    /// their request (RFC 8705 section 3). `nil`: tokens are not bound.
     package var certificate: (@Sendable () -> UInt64)?
     /// Settings to take issuer, scopes, resource and client from an API's documents. With these settings, leave
     /// `issuer`, the endpoints, `scope` and `resource` empty. `nil`: this configuration names them.

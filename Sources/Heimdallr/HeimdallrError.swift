@@ -5,7 +5,7 @@ public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible 
     case tokenEndpointUnavailable(TokenEndpointFault, retryAfter: Duration)
     /// The token endpoint refuses this client, or the client's secret is unavailable. Retries are less frequent.
     case clientRefused(TokenEndpointFault, retryAfter: Duration)
-    /// The resource refused several new tokens: probably a wrong audience or scope. No other is requested until then.
+    /// The resource refused several new tokens: probably a wrong audience or scope. A new token waits for `retryAfter`.
     case rejectedByResource(retryAfter: Duration)
     /// A person has to log in, or an operator has to configure a new refresh token.
     case needsAuthentication

@@ -49,7 +49,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var waiters: Int
     /// Fault of the store. Until it ends, the token is in memory only.
     public var storeFault: String?
-    /// Whether the store's only record of this name is for another server or account. That record is not used.
+    /// Whether the store has records of this client only for another server, `client_id` or account. None is used.
     public var hasForeignRecord = false
     /// Whether the client has had a first outcome: a token, an error, or the need for a login.
     public var hasSettled: Bool

@@ -97,7 +97,7 @@ struct AuthorizationServer: Sendable {
 
     func name(ofClient id: String, now: Instant) -> String { registrations.client(id, now: now)?.name ?? id }
 
-    /// Whether a registered client sent this request, for a grant after a sign-in: other grants require a secret.
+    /// Whether a registered client requests tokens after a sign-in. All other token requests require a secret.
     private func isRegistered(_ form: FormParameters, _ client: ClientAuthentication, now: Instant) -> Bool {
         client == .none(basic: false) && namesRegistered(form, now: now)
             && ["authorization_code", "refresh_token"].contains(form["grant_type"])

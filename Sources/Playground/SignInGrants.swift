@@ -15,7 +15,7 @@ struct SignInGrants: Sendable {
 
     struct Code: Sendable {
         let question: Question
-        /// The tokens for which the code was exchanged; `nil`: it was not exchanged yet.
+        /// Number of the login that the code's first use began; `nil`: the code was not used yet.
         var family: AuthorizationServer.Family?
     }
 

@@ -91,8 +91,8 @@ extension OAuthAccessTokenPostgresStore {
 extension OAuthAccessTokenPostgresStore: MovableTokenStore {
     package var location: String { settings.location }
 
-    /// Refuses if `alone` and a proxy runs, which can't be detected behind a transaction pooler. Running proxies get no
-    /// more leases after `setNewLocation`.
+    /// Throws if `alone` is true and a proxy is connected. Behind a transaction pooler, no proxy is detected. After
+    /// `setNewLocation`, running proxies get no more leases.
     package func prepareMove(alone: Bool) async throws {
         try await open()
         engine.isMoving.store(true, ordering: .relaxed)

@@ -126,7 +126,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
 
 /// Settings of a store in PostgreSQL.
 public struct PostgresStoreSettings: Sendable {
-    /// Connection string of libpq, as keywords or a URI. The environment and files that it does not name are ignored.
+    /// Connection string of libpq: keywords or a URI. The store ignores the environment, and files not named here.
     public var connection: Secret
     /// Name of this installation in the database.
     public var space: String

@@ -55,8 +55,8 @@ enum Statements {
         """
 
     /// $1 space, $2 client.
-    /// - Returns: the server's clock, revision, content, the content's age, `false` for "marked by this statement", and
-    ///   the time until the end of a mark.
+    /// - Returns: the server's clock, revision, content, the content's age, `false` (`mark` returns here whether it has
+    ///   marked the row), and the time until the row's mark ends.
     static let read = """
         SELECT \(now), token.revision, token.sealed, \(since("token.saved_at")), false,
             CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END

@@ -18,7 +18,7 @@ public struct StatusCounts: Sendable, Equatable {
 
     public mutating func add(_ other: StatusCounts) { counts.merge(other.counts, uniquingKeysWith: &+) }
 
-    /// Returns these counts without those of `other`, which they include.
+    /// - Precondition: these counts include the other's counts.
     public func subtracting(_ other: StatusCounts) -> StatusCounts {
         var rest = self
         for (code, count) in other.counts { rest[code] -= min(count, rest[code]) }

@@ -57,7 +57,7 @@ public struct UpstreamTraffic: Sendable {
         durationsByProxy = durations
     }
 
-    /// Requests sent to the upstream.
+    /// Requests that the proxy did not answer itself.
     public var ownRequests: StatusCounts { requests.subtracting(answeredByProxy) }
     public var ownDurations: Histogram { durations.subtracting(durationsByProxy) }
 

@@ -12,7 +12,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         weak var lease: RowLease?
         /// Revision that the next save replaces.
         var base: UInt64?
-        /// Owner of a mark that a lost answer or an unsaved record left behind. The next lease uses this owner again.
+        /// Owner of a mark that may remain after a lost answer or an unsaved record. The next lease uses this owner.
         var remainingOwner: String?
         /// Whether a record is unsaved. The mark then remains, so that no process uses the replaced refresh token.
         var hasUnsavedRecord = false
@@ -78,7 +78,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         var known = known
         while true {
             try Task.checkCancellation()
-            // Opened before the read, to miss no change. Each wait ends its stream, so each round opens a new one.
+            // The stream begins before the row is read, so that no change is missed. Each wait ends its stream.
             let changes = engine.changes(client: client)
             var left = Self.longestPause
             if clients.withLock({ $0[client]?.lease?.isOpen ?? false }) == false {
@@ -250,7 +250,7 @@ extension SharedRow {
         guard case .success(let there) = record else { return false }
         guard let wanted else { return there.map { $0.accessToken == nil && $0.refreshToken == nil } ?? true }
         guard let there else { return false }
-        // A read leaves out an expired access token, so a missing one may still be the wanted one.
+        // A read leaves out an expired access token. Without an access token, the refresh token decides.
         return there.refreshToken == wanted.refreshToken && there.signIn == wanted.signIn
             && there.scope == wanted.scope && there.dpopKey == wanted.dpopKey
             && (there.accessToken == nil || there.accessToken == wanted.accessToken)

@@ -119,7 +119,7 @@ package struct RowSealing: Sendable {
         }
         let advice =
             switch fault {
-            case .key: "write the key that sealed it into `store.keys`, after the new one"
+            case .key: "write that key into `store.keys`, after the new key"
             case .format: "run a version that reads it"
             case .foreign, .damaged: "restore the row; it was changed, or moved from another client or space"
             }

@@ -2,11 +2,11 @@ internal import WireText
 
 /// Fault in a server's or an API's metadata (RFC 8414, RFC 9728, OpenID Connect Discovery). The texts are fixed.
 public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// No response was received.
+    /// The request for the server's metadata got no response.
     case network(HeimdallrHTTPClientError)
-    /// No document is at the well-known addresses, or at `jwks_uri`. Value: the HTTP status; of several, the first.
+    /// The well-known addresses or `jwks_uri` answered without a document. Value: the first address's HTTP status.
     case status(Int)
-    /// The document is not a JSON object with `issuer`, or with `keys` for the document at `jwks_uri`.
+    /// The metadata is not JSON with an `issuer`, or the document at `jwks_uri` is not JSON with `keys`.
     case malformed
     /// The document does not name the configured issuer. Value: the named issuer, printable.
     case otherIssuer(String)
@@ -14,9 +14,9 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     case missing(String)
     /// The endpoint of this name is no absolute https:// URL. `allowPlaintext` permits http://, too.
     case unusable(String)
-    /// No response was received. Values: the use of the address, the printable address, the reason.
+    /// A request to another address got no response. Values: the address's use, the printable address, the reason.
     case unreachable(Link, String, HeimdallrHTTPClientError)
-    /// The API names an address that is not allowed. Values: the name of the member, the printable address.
+    /// An address that the API names is not allowed. Values: `issuer` or `resource_metadata`, the printable address.
     case unusableLink(String, String)
     /// The metadata of the server that the API names can't be used. Values: the printable issuer, the reason.
     indirect case server(String, DiscoveryFault)
@@ -51,7 +51,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// No person has signed in yet, so the server is unknown.
     case notEnrolled
 
-    /// Use of an address that a document names.
+    /// Use of an address that sent no response.
     public enum Link: String, Sendable, Hashable {
         /// `resource_metadata` of a challenge, or a well-known address (RFC 9728).
         case resource = "the API's metadata"
@@ -82,7 +82,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
             "the API does not name its authorization server: \(address) answered \(status)"
         case .malformedResource: "the API's metadata can't be read: it has to be a JSON object with its `resource`"
         case .otherResource(let named):
-            "the API's metadata belongs to another address, \(named), so its server is not used"
+            "the API's metadata belongs to another address, \(named), so the server that it names is not used"
         case .noIssuer: "the API's metadata names no authorization server: write `issuer`"
         case .severalIssuers(let named):
             "the API's metadata names several authorization servers: pick one as `issuer`: "

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Addresses of a server, from the configuration or from the issuer's metadata. The metadata is fetched again after a
-/// day at most, or when an address seems wrong. If that fails, the old metadata stays. All callers share one fetch.
+/// day at most, or when an address seems wrong. If a fetch fails, the old metadata stays. All callers share one fetch.
 final class EndpointDirectory: Sendable {
     private let configuration: HeimdallrConfiguration
     private let httpClient: any HeimdallrHTTPClient
@@ -24,7 +24,7 @@ final class EndpointDirectory: Sendable {
     }
 
     static let lifetime = Duration.seconds(24 * 3600)
-    /// Shortest time between two fetches, without metadata and with metadata.
+    /// Shortest time between two fetches: while no metadata is known, and after that.
     static let pauses = (without: Duration.seconds(1), with: Duration.seconds(60))
 
     /// - Parameter issuer: returns the issuer; `nil`: the issuer is configured.
@@ -95,7 +95,7 @@ final class EndpointDirectory: Sendable {
         let result = await fetch(issuer)
         let now = clock.now()
         state.withLock { state in
-            // Not kept if the metadata of another issuer was requested meanwhile.
+            // The result is dropped if the metadata of another issuer was requested meanwhile.
             guard state.issuer == issuer else { return }
             switch result {
             case .success(let found):
@@ -126,7 +126,7 @@ final class EndpointDirectory: Sendable {
             } catch {
                 // If one address is unreachable, the others are too, because all are on the same server.
                 if case .network = error { return .failure(error) }
-                // Keeps the former fault: the fault in a document says more than a missing document.
+                // A missing document does not replace an earlier fault, because a fault in a document says more.
                 if case .status = error, index > 0 { continue }
                 fault = error
             }
@@ -170,8 +170,8 @@ struct DocumentLimits: Sendable {
     /// Limits for an API, and for a server that an API names.
     static let discovered = DocumentLimits(bytes: 64 * 1024, time: .seconds(5), readsCacheFields: true)
 
-    /// Returns the time to keep a document: a day, or `max-age` if that is shorter (RFC 9111 section 5.2.2.1). At least
-    /// an hour, even with `no-store` or `no-cache`.
+    /// Returns the time to keep a document: a day, or with `readsCacheFields` a shorter `max-age` (RFC 9111 section
+    /// 5.2.2.1). At least an hour, even with `no-store` or `no-cache`.
     func lifetime(of document: HeimdallrHTTPResponse) -> Duration {
         let longest = EndpointDirectory.lifetime
         guard readsCacheFields, let field = document.header("Cache-Control")?.lowercased() else { return longest }

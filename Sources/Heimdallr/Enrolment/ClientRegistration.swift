@@ -15,7 +15,7 @@ enum ClientRegistration {
         return [uri]
     }
 
-    /// Returns `none`, unless the server supports only clients with a secret.
+    /// Returns `none`; `secretMethod(offered:)` if the server supports only clients with a secret.
     static func method(offered: [String]?) -> Enrolment.Method {
         guard let offered, !offered.contains(Enrolment.Method.none.rawValue) else { return .none }
         return secretMethod(offered: offered)

@@ -34,7 +34,7 @@ extension Enroller {
         }
         guard (try? TokenEndpointURL.check(issuer, allowPlaintext: allowPlaintext)) != nil, !issuer.contains("?")
         else { throw .unusableLink("issuer", ForeignText.printable(issuer)) }
-        // A configured client belongs to the server of the last sign-in, unless `issuer` names another server.
+        // A configured client belongs to the server of the last sign-in, unless the configured issuer is another server.
         if !configured.identifier.isEmpty, settings.clientDocument == nil, settings.issuer != issuer,
             let former = enrolment?.issuer, former != issuer
         {
@@ -131,7 +131,7 @@ extension Enroller {
     func confirm(_ directory: EndpointDirectory) async throws(DiscoveryFault) {
         guard let enrolment else { throw .notEnrolled }
         if let pinned = settings.issuer, pinned != enrolment.issuer { throw .moved(from: enrolment.issuer, to: pinned) }
-        // A document is ignored if it is unreadable, or describes another resource at the same origin.
+        // A document is ignored if it is unavailable, or describes another resource at the same origin.
         guard let own = enrolment.resource, let document = try? await resource(directory),
             document.metadata.resource == own
         else { return }
@@ -149,7 +149,7 @@ extension Enroller {
     // MARK: The client
 
     /// Returns the first available client, in this order: metadata document, known, to be registered, to be entered by
-    /// a person. Without a document in the settings, a configured client takes its place.
+    /// a person. If `clientDocument` is not set, a configured client comes first.
     private func client(
         at issuer: String, _ metadata: ServerMetadata, _ redirectURI: String?
     ) -> SignInOffer.Client {

@@ -43,8 +43,9 @@ final class Enroller: Sendable {
     struct Document: Sendable {
         var metadata: ResourceMetadata
         var address: String
-        /// Address of the request at the API. `challenged` is `resource_metadata` of the API's challenge.
+        /// Address of the request at the API.
         var url: String
+        /// `resource_metadata` of the API's challenge, if any.
         var challenged: String?
         var until: ContinuousClock.Instant
     }
@@ -150,7 +151,7 @@ final class Enroller: Sendable {
     func waiting(_ seconds: Int64, for issuer: String) -> DiscoveryFault {
         let failure = state.withLock { $0.registrationFailure }
         guard let failure, failure.issuer == issuer else { return .registeredLately(.seconds(seconds)) }
-        return .registration("\(failure.reason) (it is asked again after \(seconds) s)")
+        return .registration("\(failure.reason) (the server is asked again after \(seconds) s)")
     }
 
     func signedIn() { state.withLock { ($0.stepUp, $0.fault, $0.forgottenClient) = (StepUp(), nil, nil) } }

@@ -22,8 +22,8 @@ struct Registrations: Sendable, Equatable {
 
     // MARK: Waiting
 
-    /// Returns the seconds until the next registration at an issuer is allowed. Once an hour, the replacement of
-    /// a lost client needs no wait.
+    /// Returns the seconds until the limits above allow the next registration at an issuer. Once an hour, the
+    /// replacement of a lost client needs no wait.
     func wait(at issuer: String, replacing isLost: Bool, now: Int64) -> Int64 {
         guard let entry = entries.first(where: { $0.issuer == issuer }) else {
             let recent = entries.map { Self.rest(of: Self.pause, since: $0.at, now) }.filter { $0 > 0 }

@@ -66,7 +66,7 @@ struct ScopeChoice: Sendable {
     func scopes() throws(DiscoveryFault) -> [String] {
         var wanted: [String] = []
         for name in (challenged ?? ofResource ?? []) + further where !wanted.contains(name) { wanted.append(name) }
-        // The API's list is ignored for this scope: only the authorization server knows if it issues refresh tokens.
+        // Only the authorization server knows if it issues refresh tokens, so the API's `offline_access` is ignored.
         wanted.removeAll { $0 == Self.offline }
         if !wanted.isEmpty, ofServer.contains(Self.offline) { wanted.append(Self.offline) }
         guard let allowed else { return wanted }

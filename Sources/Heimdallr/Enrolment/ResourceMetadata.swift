@@ -12,7 +12,7 @@ struct ResourceMetadata: Sendable, Equatable {
     static let maxEntries = 64
     static let maxTextBytes = 2048
 
-    /// - Parameter url: address of the API's request.
+    /// - Parameter url: address of the request at the API.
     /// - Throws: `DiscoveryFault.malformedResource`, or `.otherResource` if `resource` does not cover `url`.
     init(_ body: [UInt8], for url: String) throws(DiscoveryFault) {
         guard let value = try? JSONParser.parse(body), case .object = value, let resource = value["resource"]?.string,

@@ -34,7 +34,7 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
     /// Returns nothing: the request has no form.
     public func parameters() -> [FormParameter] { [] }
 
-    /// Seconds since `iat` and until `exp`. GitHub's clock may be behind ours. It allows ten minutes until `exp`.
+    /// Seconds since `iat`, because GitHub's clock may be behind ours; and until `exp`, for which GitHub allows 600.
     private static let (early, life) = (60, 540)
 
     var parser: any OAuthAccessTokenParser { GitHubTokenParser() }

@@ -31,7 +31,7 @@ extension OAuthAuthorizationGrant {
     public var loginMethod: LoginMethod? { nil }
     /// Empty: the configuration names no account.
     public var account: String { "" }
-    /// Returns the same parameters for each request.
+    /// Returns `parameters()`.
     public func parameters(for request: GrantRequest) async throws -> [FormParameter] { try await parameters() }
 }
 

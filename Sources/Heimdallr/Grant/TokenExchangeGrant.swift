@@ -39,7 +39,7 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
             self.type = type
         }
 
-        /// Returns the subject for tokens that the callers send. See `Heimdallr.client(of:)`.
+        /// Returns a subject without a source: each caller sends a token. See `Heimdallr.client(of:)`.
         public static func caller(type: TokenType = .accessToken) -> Token { Token(type: type) }
     }
 

@@ -45,8 +45,8 @@ final class IssuerKeys: Sendable {
         }
     }
 
-    /// Whether the keys may be fetched now. Notes the time. Without keys there is no limit, because one login runs at a
-    /// time.
+    /// Whether the keys may be fetched now; if so, notes the time. Without keys there is no pause, because the client
+    /// runs one login at a time.
     private func mayAsk() -> Bool {
         let now = directory.clock.now()
         return state.withLock { state in

@@ -12,8 +12,8 @@ struct AuthorizationRequest: Sendable {
 
     /// - Parameters:
     ///   - fixed: parameters of the configuration, such as scope, audience and resource.
-    ///   - wantsIDToken: whether to send a `nonce`, which the id token must contain. The implicit grant requires a
-    ///     nonce (OpenID Connect Core section 3.2.2.1).
+    ///   - wantsIDToken: whether to send a `nonce`, which the id token must contain. For id tokens of the
+    ///     implicit grant, OpenID Connect requires it (Core section 3.2.2.1).
     ///   - keyThumbprint: thumbprint of the key to which the code is bound (RFC 9449 section 10).
     /// - Throws: `CryptographyError` if there is no randomness.
     init(

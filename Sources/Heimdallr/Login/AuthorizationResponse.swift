@@ -6,7 +6,8 @@ struct AuthorizationResponse: Sendable {
     private var parameters: [String: String] = [:]
     /// Unknown parameters. In the implicit grant they become `TokenResponse.extra`.
     private var foreign: [String: String] = [:]
-    /// Whether `iss` is missing, though this server always sends it (RFC 9207). Some servers omit `iss` in errors.
+    /// Whether `iss` is missing, though this server always sends it (RFC 9207). Then `code()` and `token()` throw.
+    /// `checkRefusal` accepts the answer, because some servers omit `iss` in errors.
     private var lacksIssuer = false
 
     static let maxBytes = 64 * 1024
@@ -57,7 +58,7 @@ struct AuthorizationResponse: Sendable {
         return OAuthError(status: 302, code, hiding: secrets) { parameters[$0] }
     }
 
-    /// Returns the error of an answer without `state`. Its sender is unknown.
+    /// Returns the error of an answer without `state`. The sender of such an answer is unknown.
     static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
         guard answer.utf8.count <= maxBytes,
             let (parameters, _) = try? decode(answer.split(separator: "&"), knownNames(.browser)),

@@ -51,6 +51,6 @@ public struct DeviceLogin: Sendable, Redacted {
     public let interval: Duration
 
     let deviceCode: Secret
-    /// Record name of the client that began the login. A client with another record name has another server or account.
+    /// Record name of the client when the login began. It depends on server, `client_id` and account.
     let record: String
 }

@@ -13,7 +13,7 @@ extension Heimdallr {
     /// - Parameters:
     ///   - redirectURI: the registered address, an absolute URI without a fragment: https, http on loopback, or a
     ///     private scheme (RFC 8252).
-    ///   - opensAtOnce: whether a browser opens the address now. If not, nothing is pushed, because it would expire.
+    ///   - opensAtOnce: whether a browser opens the address now. If not, the request is not pushed: it would expire.
     ///   - agreed: `SignInOffer.consent` of the offer that the person saw; `nil`: no offer was shown.
     /// - Throws: `LoginError`. Nothing has then changed.
     public func beginLogin(
@@ -63,7 +63,7 @@ extension Heimdallr {
             expectation: expectation)
     }
 
-    /// Finishes a login at a browser: checks the answer, exchanges the code (RFC 6749 section 4.1.3) and verifies the
+    /// Finishes a login at a browser: checks the answer, exchanges a code (RFC 6749 section 4.1.3) and verifies an
     /// id token. Then stores the token and makes it current.
     /// - Parameters:
     ///   - attempt: result of the same client's `beginLogin(redirectURI:opensAtOnce:agreed:)`. Use it only once.

@@ -16,7 +16,7 @@ extension Heimdallr {
         }
     }
 
-    /// Sends the event of an answer that the caller refused.
+    /// Reports a login as failed, because the caller refused the browser's answer.
     package func refusedAnswer(_ error: LoginError) { reportFailure(error) }
 
     /// Returns the first known parameter that appears twice in an answer (RFC 6749 section 3.1).

@@ -1,4 +1,4 @@
-/// A login at a browser in progress. Bind it to the browser that began the login. Forget it before you call
+/// A login at a browser in progress. Bind it to the browser that began the login. Remove your copy before you call
 /// `Heimdallr.finishLogin(_:redirectedTo:)`, so that only one answer counts. Prints as `<redacted>`.
 public struct LoginAttempt: Sendable, Redacted {
     /// The name of the client: `Heimdallr.name`.
@@ -27,7 +27,7 @@ public struct LoginAttempt: Sendable, Redacted {
         var verifier: Secret?
         /// The nonce of OpenID Connect; `nil`: no id token is expected.
         var nonce: String?
-        /// Record name of the client that began the login. Another server or account has another name.
+        /// Record name of the client when the login began. It depends on server, `client_id` and account.
         var record = ""
         /// The token endpoint for the code. Fixed when the login began, so that later metadata can't redirect the code.
         var tokenEndpoint: String

@@ -11,7 +11,7 @@ package struct PortableLogin: Sendable, Redacted {
 
     package let kind: Kind
 
-    /// Whether `client` still has the server and the account with which the login began.
+    /// Whether `client` still uses the token record for which the login began.
     package func belongs(to client: Heimdallr) -> Bool {
         switch kind {
         case .browser(let attempt): attempt.expectation.record == client.recordName
@@ -73,7 +73,7 @@ package struct PortableLogin: Sendable, Redacted {
         return Secret(bytes)
     }
 
-    /// - Parameter end: expiry in this process. The store has checked the lifetime by its own clock.
+    /// - Parameter end: expiry by this process's clock. The store has checked the expiry by the store's clock.
     /// - Returns: `nil` for other content.
     package init?(_ content: Secret, until end: ContinuousClock.Instant) {
         guard let value = content.withSpan({ try? JSONParser.parse($0) }), let client = value["client"]?.string,

@@ -97,7 +97,7 @@ import Testing
         let client = try api.client(clock: clock.clock)
         #expect(try await fault(client) == .registration("it answered 500"))
         for _ in 0..<5 {
-            #expect(try await fault(client) == .registration("it answered 500 (it is asked again after 60 s)"))
+            #expect(try await fault(client) == .registration("it answered 500 (the server is asked again after 60 s)"))
         }
         #expect(api.registrations == 1)
         api.server[EnrollingServer.registration] = .json(#"{"client_id":"registered-1"}"#, status: 201)
