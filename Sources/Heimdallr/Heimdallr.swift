@@ -251,7 +251,7 @@ public final class Heimdallr: Sendable {
         }
     }
 
-    /// Sets the alarm to the time of the next action; `nil` cancels it. An alarm that rings earlier stays.
+    /// Sets the alarm to the time of the next action. Without a next action, cancels it. An earlier alarm stays.
     /// The alarm's task does not keep `self` alive.
     private func setAlarm(_ state: inout State) {
         let wake = state.lifeCycle.nextWake

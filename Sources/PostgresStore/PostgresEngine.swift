@@ -139,8 +139,8 @@ final class PostgresEngine: SharedRecordEngine {
         session.changes.know(UInt64(revision), of: client)
         let record = Result { () throws(TokenStoreError) in
             try sealing.record(
-                client: client, revision: UInt64(revision), sealed: rows.bytes(0, 2), since: rows.integer(0, 3) ?? .min,
-                reading: fresh, clock: clock)
+                client: client, revision: UInt64(revision), sealed: rows.bytes(0, 2),
+                rowAge: rows.integer(0, 3) ?? .min, reading: fresh, clock: clock)
         }
         var mark = SharedRow.Mark.none
         if rows.flag(0, 4) {

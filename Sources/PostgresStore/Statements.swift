@@ -8,7 +8,7 @@ enum Statements {
     private static let left = "(extract(epoch FROM token.held_until - clock_timestamp()) * 1000000)::bigint"
     private static let durable = "durable AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))"
 
-    private static func since(_ column: String) -> String {
+    private static func age(of column: String) -> String {
         "(extract(epoch FROM clock_timestamp() - \(column)) * 1000000)::bigint"
     }
 
@@ -31,7 +31,7 @@ enum Statements {
         )
         SELECT \(now), coalesce(marked.revision, token.revision),
             CASE WHEN marked.revision IS NULL THEN token.sealed ELSE marked.sealed END,
-            \(since("coalesce(marked.saved_at, token.saved_at)")), marked.revision IS NOT NULL,
+            \(age(of: "coalesce(marked.saved_at, token.saved_at)")), marked.revision IS NOT NULL,
             CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END,
             CASE WHEN $7::bigint = 1 THEN NULL ELSE (\(newLocation)) END
         FROM heimdallr.token AS token LEFT JOIN marked ON true
@@ -58,7 +58,7 @@ enum Statements {
     /// - Returns: the server's clock, revision, content, the content's age, `false` (`mark` returns here whether it has
     ///   marked the row), and the time until the row's mark ends.
     static let read = """
-        SELECT \(now), token.revision, token.sealed, \(since("token.saved_at")), false,
+        SELECT \(now), token.revision, token.sealed, \(age(of: "token.saved_at")), false,
             CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END
         FROM heimdallr.token AS token WHERE token.space = $1::text AND token.client = $2::text
         """

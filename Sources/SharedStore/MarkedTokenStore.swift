@@ -247,13 +247,13 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
 extension SharedRow {
     /// Whether the row already holds `wanted`, or no tokens if `wanted` is `nil`.
     fileprivate func holds(_ wanted: TokenRecord?) -> Bool {
-        guard case .success(let there) = record else { return false }
-        guard let wanted else { return there.map { $0.accessToken == nil && $0.refreshToken == nil } ?? true }
-        guard let there else { return false }
+        guard case .success(let stored) = record else { return false }
+        guard let wanted else { return stored.map { $0.accessToken == nil && $0.refreshToken == nil } ?? true }
+        guard let stored else { return false }
         // A read leaves out an expired access token. Without an access token, the refresh token decides.
-        return there.refreshToken == wanted.refreshToken && there.signIn == wanted.signIn
-            && there.scope == wanted.scope && there.dpopKey == wanted.dpopKey
-            && (there.accessToken == nil || there.accessToken == wanted.accessToken)
-            && (wanted.refreshToken != nil || there.accessToken == wanted.accessToken)
+        return stored.refreshToken == wanted.refreshToken && stored.signIn == wanted.signIn
+            && stored.scope == wanted.scope && stored.dpopKey == wanted.dpopKey
+            && (stored.accessToken == nil || stored.accessToken == wanted.accessToken)
+            && (wanted.refreshToken != nil || stored.accessToken == wanted.accessToken)
     }
 }

@@ -6,11 +6,11 @@ extension RowSealing {
     /// access token that has expired, or whose age is unknown.
     /// - Parameters:
     ///   - sealed: content of the row; `nil` for an empty row: there never was a record, or it was removed.
-    ///   - since: age of the row in microseconds, by the database's clock; negative if that clock was set back.
+    ///   - rowAge: age of the row in microseconds, by the database's clock; negative if that clock was set back.
     /// - Returns: `nil` if there never was a record. A removed record has no tokens.
     /// - Throws: `TokenStoreError` of the kind `.unreadable`
     package func record(
-        client: String, revision: UInt64, sealed: [UInt8]?, since: Int64, reading: ServerReading, clock: HeimdallrClock
+        client: String, revision: UInt64, sealed: [UInt8]?, rowAge: Int64, reading: ServerReading, clock: HeimdallrClock
     ) throws(TokenStoreError) -> TokenRecord? {
         let (now, wall) = (clock.now(), clock.wallClock())
         guard let sealed else {
@@ -19,7 +19,7 @@ extension RowSealing {
         }
         let opened = try open(sealed, client: client, revision: revision)
         var record = opened.stored.record
-        let passed = Duration.microseconds(max(0, since)) + reading.asked.duration(to: now)
+        let passed = Duration.microseconds(max(0, rowAge)) + reading.asked.duration(to: now)
         let seconds = passed.components.seconds + 1
         if let life = record.refreshTokenLife,
             case (let written, false) = wall.subtractingReportingOverflow(seconds),
@@ -34,7 +34,7 @@ extension RowSealing {
         record.issuedAt = wall
         record.expiresAt = wall
         // The database's clock may be set back by up to a second. After a larger step, the age is unknown.
-        guard record.accessToken != nil, since > -1_000_000, age < life else {
+        guard record.accessToken != nil, rowAge > -1_000_000, age < life else {
             record.accessToken = nil
             return record
         }

@@ -34,7 +34,7 @@ extension Enroller {
         }
         guard (try? TokenEndpointURL.check(issuer, allowPlaintext: allowPlaintext)) != nil, !issuer.contains("?")
         else { throw .unusableLink("issuer", ForeignText.printable(issuer)) }
-        // A configured client belongs to the server of the last sign-in, unless the configured issuer is another server.
+        // A configured client belongs to the last sign-in's server, unless the configured issuer is another server.
         if !configured.identifier.isEmpty, settings.clientDocument == nil, settings.issuer != issuer,
             let former = enrolment?.issuer, former != issuer
         {

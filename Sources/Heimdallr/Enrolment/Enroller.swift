@@ -93,7 +93,7 @@ final class Enroller: Sendable {
         state.withLock { state in
             state.enrolment = new
             if let new { state.registrations.add(new.registrations) }
-            // A document without these issuers is outdated: another process has read a newer one.
+            // A document that names neither issuer is outdated: another process has read a newer document.
             if let new, let document = state.document,
                 ![new, new.succeeded].contains(where: { document.metadata.authorizationServers.contains($0.issuer) })
             {

@@ -42,8 +42,8 @@ public struct SignInOffer: Sendable, Equatable {
     public var scope: [String]
     /// The authorization endpoint, to which the browser goes.
     public var authorizationEndpoint: String
-    /// Endpoints whose origin is not the issuer's. Keys are the names in the metadata. Values are host and port; if the
-    /// host is the issuer's, the scheme, too.
+    /// Endpoints whose origin is not the issuer's. Keys are the names in the metadata. Values are host and port, with
+    /// the scheme before them if the host is the issuer's.
     public var foreignEndpoints: [String: String]
     /// Origin of the `client_id`.
     public var client: Client

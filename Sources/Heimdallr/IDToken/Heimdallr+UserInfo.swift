@@ -9,7 +9,7 @@ extension Heimdallr {
     /// - Parameter subject: `sub` of the id token. An answer about another subject is ignored (section 5.3.2).
     func userInfoName(of subject: String?, _ response: TokenResponse) async -> String? {
         let directory = requests.directory
-        // A token that is bound to a key would need a DPoP proof.
+        // Only a Bearer token is sent: a token that is bound to a key would need a DPoP proof.
         guard let subject, let url = try? await directory.url(.userInfo),
             (response.tokenType ?? "Bearer").lowercased() == "bearer",
             response.accessToken.isVisible

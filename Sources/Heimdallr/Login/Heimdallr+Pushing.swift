@@ -13,7 +13,7 @@ public enum PushedAuthorization: String, Sendable, Hashable, CaseIterable {
 // Pushed authorization requests: RFC 9126.
 extension Heimdallr {
     /// Returns the address for the browser, with the whole request or a reference to a pushed request.
-    /// - Parameter opensAtOnce: whether a browser opens the address now. If not, nothing is pushed: a reference would expire.
+    /// - Parameter opensAtOnce: whether a browser opens the address now. If not, no request is pushed: it would expire.
     func address(
         _ endpoint: String, _ request: AuthorizationRequest, _ metadata: ServerMetadata?, opensAtOnce: Bool
     ) async throws(LoginError) -> String {
