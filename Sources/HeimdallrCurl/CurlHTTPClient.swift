@@ -6,7 +6,7 @@ import Heimdallr
 /// the environment, because libcurl would write TLS keys to that file.
 public final class CurlHTTPClient: HeimdallrHTTPClient {
     /// Names of the removed environment variables, which would make libcurl write secrets to files. The first access
-    /// or the first client removes them, which must precede threads that read the environment: see unsetenv(3).
+    /// or the first client removes them. No thread may read the environment at that time: see unsetenv(3).
     public static var removedEnvironmentVariables: [String] { LibcurlGlobal.removedVariables }
 
     private let client: BufferedClient

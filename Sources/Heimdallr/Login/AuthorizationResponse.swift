@@ -20,7 +20,7 @@ struct AuthorizationResponse: Sendable {
             ? common.union(["access_token", "token_type", "expires_in", "scope", "id_token"]) : common
     }
 
-    /// Parses the URL and checks that it belongs to this login. Its content is checked later.
+    /// Parses the URL and checks that it belongs to this login. The code, token or error is checked later.
     /// - Throws: `LoginError.foreignRedirect`, `.malformedRedirect`, `.wrongState` or `.wrongIssuer`
     init(
         _ url: String, redirectURI: String, state: String, expecting expectation: LoginAttempt.Expectation

@@ -24,7 +24,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case expired
     /// The server refused, at the browser or at an endpoint, with this error.
     case refused(OAuthError)
-    /// The server refused the pushed request (RFC 9126), so the browser was not sent there. Value: the error.
+    /// The server refused the pushed request (RFC 9126), so the browser did not open its page. Value: the error.
     case pushRefused(OAuthError)
     /// A request to the server failed, or its answer can't be used.
     case endpoint(TokenEndpointFault)
