@@ -13,13 +13,13 @@ struct Admitted {
     /// Rules of the request's upstream; `nil` without an upstream, and before it is chosen.
     var rules: UpstreamRules?
     var destination: Destination?
-    /// Address that the program used.
+    /// Address that the program used for the API.
     var asked: ProgramAddress?
     var target = TargetForm.path(.empty)
     var maxForwards: UInt64?
     /// Protocols of the Upgrade field that the upstream is offered.
     var upgrade: UpgradeList?
-    /// Whether this is the connection's last request, because other bytes than HTTP may follow.
+    /// Whether this is the connection's last request: the client wants an upgrade, or the host's interception ended.
     var isLast = false
     var credential = Credential.none
 
@@ -45,7 +45,7 @@ struct Admitted {
 enum Admission: Equatable {
     case forward
     case tunnel(Authority)
-    /// CONNECT to a listed host, or to an address that may belong to one. If HTTP follows, it is served.
+    /// CONNECT to a host of `upstreams`, or to an address that may be such a host's. The proxy serves HTTP inside it.
     case connect(Authority, tls: TLSInside)
     /// The proxy answers, because Max-Forwards is 0.
     case reply

@@ -9,9 +9,9 @@ enum Discovery {
     private static let shortest = wellKnown.count + document.count + 2
 
     /// Whether a server could take this path for the path of the API's metadata, or for a path below it. Decodes
-    /// escapes once, joins slashes, ignores case and parameters of segments. Servers resolve `..` in different ways, so
-    /// in a path with `..` the two segments may stand anywhere, in this order. Allocates nothing.
-    static func isAsked(_ path: Span<UInt8>) -> Bool {
+    /// escapes once, joins slashes, ignores case and parameters of segments. Servers resolve `..` in different ways: in
+    /// a path with `..`, `.well-known` may stand anywhere, and the document's name anywhere behind. Allocates nothing.
+    static func isMetadata(_ path: Span<UInt8>) -> Bool {
         guard path.count >= shortest, mayHaveHiddenSegment(path) else { return false }
         var segments = Segments()
         var index = 0

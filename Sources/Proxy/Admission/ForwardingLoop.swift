@@ -4,18 +4,18 @@ import WireText
 /// Detects requests that return to this proxy through a port redirection or another proxy, by their Via field (RFC
 /// 9110, section 7.6.3).
 enum ForwardingLoop {
-    /// A number larger than any real chain of these proxies, but small, because each hop costs two connections.
+    /// More hops than any real chain of heimdallr proxies has. A small number, because each hop costs two connections.
     private static let maxHops = 8
     private static let ownName = Array("heimdallr-proxy".utf8)
 
-    /// Whether the request has passed this kind of proxy at least `maxHops` times.
+    /// Whether the request has passed heimdallr proxies at least `maxHops` times.
     static func isClosed(by head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
         var hops = 0
         for field in head.fields where field.known == .via { hops += Self.hops(bytes[field.value]) }
         return hops >= maxHops
     }
 
-    /// Returns the number of list members that name this proxy after their last blank, as in `1.1 heimdallr-proxy`.
+    /// Returns the number of list members whose last word is `heimdallr-proxy`, as in `1.1 heimdallr-proxy`.
     private static func hops(_ list: Span<UInt8>) -> Int {
         var hops = 0
         var start = 0

@@ -41,7 +41,8 @@ struct Gate {
         var scheme: Scheme { inside?.scheme ?? listenerScheme }
     }
 
-    /// Decides in this order: body limit, forwarding loop, route, overrides, Max-Forwards, upgrade, credential.
+    /// Decides in this order: body limit, forwarding loop, route, overrides, discovery, Max-Forwards, upgrade,
+    /// credential. For CONNECT, the route decides alone.
     /// - Parameter admitted: has the caller at first. Receives the results, also those of a refused request.
     mutating func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation, _ admitted: inout Admitted
@@ -62,7 +63,7 @@ struct Gate {
         try route(head, bytes, situation, &admitted)
         guard let rules = admitted.rules else { throw .internalError }
         try Overrides.refuse(head, bytes, rules, admitted)
-        if rules.settings.hidesDiscovery, case .path(let path) = admitted.target, Discovery.isAsked(bytes[path]) {
+        if rules.settings.hidesDiscovery, case .path(let path) = admitted.target, Discovery.isMetadata(bytes[path]) {
             throw .signsInItself
         }
 
@@ -114,7 +115,7 @@ struct Gate {
             throw Self.otherAuthority(head, isListed: known.rules != nil)
         }
         guard let rules = known.rules else {
-            // A program may use the proxy also for requests to its base URL.
+            // A program may send requests for an upstream's own listener through the proxy.
             if case .absolute = parsed, scheme == .http,
                 let listener = baseURLs.first(where: { $0.isAt(known.authority, .http) })
             {
@@ -136,8 +137,8 @@ struct Gate {
         admitted.destination = destination
         admitted.asked = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
         if scheme == .https, destination.scheme != .https, situation.scheme == .http { throw .schemeNotSupported }
-        // With redirected ports, the program may be a browser, and any web page could use the token. A browser that
-        // sends absolute form or CONNECT was configured to use this proxy.
+        // With redirected ports, the program may be a browser, and any web page could use the token. Absolute form and
+        // CONNECT are exempt: a browser that sends them was configured to use this proxy.
         if case .origin = parsed, situation.inside?.isRedirected ?? true, upstream.settings.injects,
             !upstream.settings.browsers
         {
@@ -196,8 +197,8 @@ struct Gate {
 
     private static let asterisk = Array("*".utf8)
 
-    /// Returns the upstreams of certain callers, the most specific first, and the upstream of all other callers; `nil`
-    /// if the route does not depend on the caller.
+    /// Returns the upstreams that only certain callers may use, the most specific rule first, and the upstream of all
+    /// other callers; `nil` if no upstream covers the request, or its target is not absolute.
     mutating func choices(_ head: RequestHead, _ bytes: Span<UInt8>) -> (some: [Int], others: Int?)? {
         guard let parsed = try? RequestTarget(parsing: bytes, head: head),
             case .absolute(let scheme, let authority, let path) = parsed,
@@ -216,7 +217,7 @@ struct Gate {
 
     // MARK: Upgrade
 
-    /// Passes on the offered protocols if the proxy can switch to them. Ignores all other offers, as HTTP permits.
+    /// Passes on the offered protocols if the proxy can switch to them. Other offers are ignored, as HTTP permits.
     private func offerUpgrade(
         _ head: RequestHead, _ bytes: Span<UInt8>, hasBytesAfterHead: Bool, _ admitted: inout Admitted
     ) throws(Problem) {

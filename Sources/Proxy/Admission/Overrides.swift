@@ -27,7 +27,8 @@ enum Overrides {
         return false
     }
 
-    /// Appends a byte, and decodes the percent escape that the byte completes. Decodes again if this completes another.
+    /// Appends a byte, and decodes the percent escape that the byte completes. The decoded byte may complete a further
+    /// escape, which is decoded too.
     private static func append(_ byte: UInt8, to name: inout [UInt8]) {
         name.append(byte)
         while true {

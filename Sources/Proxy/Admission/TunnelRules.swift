@@ -19,7 +19,7 @@ struct TunnelRules: Sendable {
 
     /// - Parameters:
     ///   - rules: `nil` if tunnels are off.
-    ///   - routes: show whether the host or a similar host is listed.
+    ///   - routes: show whether the host or a similar host is one of `upstreams`.
     ///   - caller: caller that must be allowed to use a suggested host; `nil` for the operator, who sees all hosts.
     static func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Gate.Situation, by rules: TunnelRules?,

@@ -19,7 +19,7 @@ struct GRPCStatus: Equatable, Sendable {
 
     static let lastKnown: UInt16 = 16
 
-    /// Whether a gateway may have sent this status before the server checked the token, as it may send a 5xx.
+    /// Whether a gateway, not the server, may have sent this status. The server has then not checked the token.
     var mayPrecedeTheServer: Bool {
         [.unknown, .deadlineExceeded, .unimplemented, .internal, .unavailable, .dataLoss].contains(self)
     }
@@ -41,7 +41,7 @@ extension GRPCStatus {
         self.code = code
     }
 
-    /// Reads the status in an answer's head, after which no message follows; `nil` without a valid status.
+    /// Reads the status in an answer's head; `nil` without a valid status. No message follows a head with a status.
     init?(_ answer: borrowing ResponseHead) {
         let received = answer.bytes
         let bytes = received.span

@@ -129,7 +129,7 @@ extension Problem {
         return advice.prefix(1).uppercased() + advice.dropFirst() + "."
     }
 
-    /// The problem of a tunnel. Its target is not an upstream of the configuration.
+    /// The problem of a failed dial for a tunnel. Its texts name the target of CONNECT, not an upstream.
     init(tunnel error: TransportError) {
         switch error.kind {
         case .nameNotResolved:

@@ -93,8 +93,8 @@ extension Problem {
         "Nothing came inside CONNECT within proxy.header_timeout.", closes: true)
     static let noHello = Problem(
         403, "http_request_denied", .connectRefused, "TLS without a host",
-        phrase: "Send the name of the host in TLS, or list its address",
-        "The TLS of a redirected connection names no host, and its address is not listed.", closes: true)
+        phrase: "Send a ClientHello with the host's name",
+        "The ClientHello of a redirected connection is malformed, or names no host.", closes: true)
     static let slowHello = Problem(
         408, "http_request_error", .slowRequest, "The request took too long",
         phrase: "Send the ClientHello within proxy.header_timeout, or raise that",

@@ -26,14 +26,14 @@ enum Action {
     indirect case openTunnel(Authority)
     case endTunnel
     case collectBody
-    /// - Parameter insteadOf: token that the upstream refused.
+    /// - Parameter insteadOf: token that the upstream refused; `nil` if it refused none.
     indirect case awaitToken(insteadOf: AccessToken?)
-    /// - Parameter fresh: whether to use a new connection.
-    case send(fresh: Bool)
+    /// - Parameter newConnection: whether no idle connection may be used.
+    case send(newConnection: Bool)
     /// Send the request with the current token, although the token is suspect.
-    case sendSuspect(fresh: Bool)
-    /// Send the request again, with a valid token (rules 1 and 7): over HTTP/1.1 if the server lacks HTTP/2.
-    case sendAgain(fresh: Bool)
+    case sendSuspect(newConnection: Bool)
+    /// Send the request again, with a valid token if it had one (rules 1 and 7).
+    case sendAgain(newConnection: Bool)
     case resumeAnswer
     case resumeUpload
     /// Send the held answer to the client.
@@ -48,6 +48,6 @@ enum Action {
     ///   - code: code of the RST_STREAM from the upstream; `nil` for other ends.
     case cut(because: String?, code: HTTP2Code? = nil)
     /// End all work for a client that is gone or gets no further byte.
-    /// - Parameter closes: whether the connection is still open. It is then closed without a reset.
+    /// - Parameter closes: whether the connection is still open and must be closed, without a reset.
     case leave(closes: Bool)
 }

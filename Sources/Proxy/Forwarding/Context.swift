@@ -72,7 +72,7 @@ struct Context {
         rules.requestStarted()
     }
 
-    /// Drops the request's secrets and its upstream.
+    /// Drops the request's secrets, client, upstream, tunnel, deadline and pause.
     mutating func settle() {
         token = nil
         signing = nil

@@ -7,7 +7,7 @@ import Reactor
 final class EndedClients {
     /// Time without progress after which the request ends.
     static let patience = Duration.seconds(3)
-    /// Time between two checks. A request gives way only after one interval without progress.
+    /// Time between two checks. A request ends for other requests only after one interval without progress.
     static let interval = Duration.milliseconds(250)
 
     /// Byte counts that grow while a request makes progress.
@@ -40,8 +40,8 @@ final class EndedClients {
 
     func remove(_ request: Forwarder) { entries[ObjectIdentifier(request)] = nil }
 
-    /// Ends requests without progress, beginning with the longest pause. Each end frees a connection to an upstream. No
-    /// further request gives way once enough connections are free.
+    /// Ends requests without progress, beginning with the longest pause. Each end frees a connection to an upstream.
+    /// Once enough connections are free, only requests past `patience` end.
     private func check() {
         let now = loop.now
         for (key, entry) in entries where !entry.request.awaitsOthers || entry.request.progress != entry.progress {

@@ -2,7 +2,7 @@ import CurlTransport
 import HTTPMessage
 import Heimdallr
 
-// The upstream's answer, and the end of its side.
+// The upstream's answer, and the end of the upstream's stream.
 extension Exchange {
     /// Findings of the phase *judge* about an answer.
     struct Findings {
@@ -24,7 +24,7 @@ extension Exchange {
         /// Read on without forwarding: an interim answer to an HTTP/1.0 client, or a held answer.
         case read
         case switchProtocols
-        /// End the upstream's side. `ended` then decides the next action.
+        /// End the upstream's stream. `ended` then decides the next action.
         case stop
     }
 
@@ -63,8 +63,8 @@ extension Exchange {
 
     private mutating func hold(_ answer: HeldAnswer, _ findings: Findings) -> Verdict {
         var answer = answer
-        // Reading on would also send the rest of the request's body, which may exceed `max_replay_bytes`. The body of a
-        // 401 that asks for a nonce is not read: this 401 is rarely passed on.
+        // To read on, the stream must stay open. It would then send the rest of the request's body, which may exceed
+        // `max_replay_bytes`. The body of a 401 that asks for a nonce is not read: this 401 is rarely passed on.
         let readsOn = findings.isRequestComplete && !attempts.wantsNonce
         if !readsOn, !request.isHead, answer.head.framing != .none, answer.head.framing != .length(0) {
             answer.isWhole = false
@@ -73,7 +73,7 @@ extension Exchange {
         return readsOn ? .read : .stop
     }
 
-    /// Returns the held head of a gRPC call's answer, which the caller must send; `nil` if no head is held.
+    /// Ends the hold of a gRPC call's answer. Returns its head, which must now be written; `nil` if no head is held.
     mutating func release() -> HeldAnswer? {
         guard case .announced(let answer) = state else { return nil }
         state = .deciding
@@ -88,7 +88,8 @@ extension Exchange {
     mutating func answer(
         status: Int, framing: BodyFraming, isRequestComplete: Bool, mustClose: Bool
     ) -> BodyFraming {
-        // A body that is not read whole closes the connection after an error, or if the client may still wait for 100.
+        // If the request's body is not read whole, the connection closes after an error. It also closes if the client
+        // may still wait for 100.
         var hasBegun = !request.expectsContinue
         if case .asked(let asked) = state, asked.has100 || asked.hasBody { hasBegun = true }
         if !isRequestComplete, status >= 400 || !hasBegun { request.keepsAlive = false }
@@ -163,7 +164,7 @@ extension Exchange {
             break
         }
         guard let error = end.error else { return .fail(Problem(TransportError(.responseTruncated, message: ""))) }
-        if error.kind == .http2Missing { return .sendAgain(fresh: false) }
+        if error.kind == .http2Missing { return .sendAgain(newConnection: false) }
         if error.kind == .withheld, attempts.renewals < Attempts.maxRenewals {
             attempts.renewals += 1
             return token == nil ? .fail(.noCredential) : .awaitToken(insteadOf: nil)
@@ -171,19 +172,19 @@ extension Exchange {
         let mayRepeat = error.kind == .connectionLost && end.wasReused && request.isIdempotent
         if mayRepeat || end.isUnprocessed, canSendAgain, !attempts.isRetried {
             attempts.isRetried = true
-            return .sendAgain(fresh: !end.isUnprocessed)
+            return .sendAgain(newConnection: !end.isUnprocessed)
         }
         return .fail(Problem(error))
     }
 
-    /// Sends the request again after a held answer: at once with its nonce, or after the wait for a new token.
+    /// Sends the request again after a held answer: at once with that answer's nonce, or after a wait for a new token.
     mutating func sendAfterRefusal(
         _ held: HeldAnswer, _ end: UpstreamEnd, _ token: AccessToken?
     ) -> Action {
         if attempts.wantsNonce {
             attempts.wantsNonce = false
             attempts.hasNonce = true
-            return .sendAgain(fresh: false)
+            return .sendAgain(newConnection: false)
         }
         attempts.isReplayed = true
         if end.error?.kind != .aborted {

@@ -64,7 +64,7 @@ struct Exchange {
         var hasUpstreamEnded = false
     }
 
-    /// Reason why a transfer pauses, whatever its state waits for.
+    /// Reason for a pause of the transfer. A pause does not change the state.
     enum Pause {
         case none
         /// The transfer waits until the client takes a part of the answer.
@@ -73,13 +73,14 @@ struct Exchange {
         case turn
     }
 
-    /// Earlier attempts. A retry follows a lost connection or an unprocessed request, a replay a refused token.
+    /// Earlier attempts. A retry follows a lost connection or an unprocessed request. A replay
+    /// follows a refused token.
     struct Attempts {
         var isRetried = false
         var isReplayed = false
         var wantsNonce = false
         var hasNonce = false
-        /// Number of times that the head was withheld, usually because the token expired in the wait.
+        /// Number of times that the head was withheld, usually because the token expired in the wait for a connection.
         var renewals = 0
         static let maxRenewals = 3
     }
@@ -94,7 +95,7 @@ struct Exchange {
     var outcome: Action?
     /// Status of a gRPC call; `nil` for other requests, and before the status is known.
     var callStatus: GRPCStatus?
-    /// Whether a gRPC call's answer does not show yet if the server accepted the token.
+    /// Whether a gRPC call's answer does not show yet whether the server accepted the token.
     var awaitsStatus = false
 
     // MARK: Queries
@@ -201,11 +202,11 @@ struct Exchange {
     ) -> Action {
         guard case .awaitingToken(let instead) = state else { return .wait }
         state = .deciding
-        let isFresh = attempts.isRetried && !attempts.isReplayed
-        guard let error else { return .send(fresh: isFresh) }
+        let needsNewConnection = attempts.isRetried && !attempts.isReplayed
+        guard let error else { return .send(newConnection: needsNewConnection) }
         if instead != nil, error == .needsAuthentication { return .fail(problem) }
         if let instead, instead.isWhole { return .pass(instead) }
-        return hasSuspect && !attempts.isReplayed ? .sendSuspect(fresh: isFresh) : .fail(problem)
+        return hasSuspect && !attempts.isReplayed ? .sendSuspect(newConnection: needsNewConnection) : .fail(problem)
     }
 
     mutating func ask() {

@@ -6,7 +6,7 @@ import Reactor
 struct ExchangeTimes {
     /// Whether the latest attempt used HTTP/2. Set only if a span is recorded.
     var isHTTP2 = false
-    /// Start of the last attempt, before it has a connection.
+    /// Start of the last attempt, when it asked for a connection.
     private(set) var asked: LoopTime?
     private(set) var connected: LoopTime?
     private(set) var answered: LoopTime?
@@ -49,7 +49,7 @@ struct ExchangeTimes {
     /// - Parameter now: time up to which a wait under way counts.
     func tokenWait(_ now: LoopTime) -> Duration? { waited.map { $0 + (waitBegan.map { now.since($0) } ?? .zero) } }
 
-    /// Wait of the last attempt for its connection; `nil` without a connection, and for an idle one from the pool.
+    /// Wait of the last attempt for its connection; `nil` without one, or if the pool had an idle one at once.
     var connect: Duration? {
         guard let asked, let connected, isReused == false || connected != asked else { return nil }
         return connected.since(asked)

@@ -51,7 +51,7 @@ extension Forwarder {
         }
     }
 
-    /// Chooses the certificate for a ClientHello, and notes its host in `inside`.
+    /// Chooses the certificate for a ClientHello, and notes the host that it names in `inside`.
     /// - Parameter name: server name in the ClientHello (RFC 6066, section 3).
     /// - Returns: `refuse` for a host that is not intercepted, and for another host than the CONNECT's. If the CONNECT
     ///   names an address, the client may name any intercepted host.
@@ -142,7 +142,7 @@ extension Forwarder {
     }
 
     private func join(_ upstream: StreamSocket) throws(TransportError) {
-        let entry = OwnConnections.add(upstream)
+        let localAddress = OwnConnections.add(upstream)
         do throws(SystemError) {
             try stream.handOver { client, received, unsent throws(SystemError) in
                 let tunnel = Tunnel(
@@ -150,7 +150,7 @@ extension Forwarder {
                     upstream: TunnelSide(upstream), loop: shard.loop,
                     progressed: { [unowned self] in tunnelProgressed() },
                     ended: { [unowned self] in
-                        OwnConnections.remove(entry)
+                        OwnConnections.remove(localAddress)
                         tunnelEnded()
                     })
                 try upstream.register(tunnel)
@@ -164,7 +164,7 @@ extension Forwarder {
                 context.tunnel = tunnel
             }
         } catch {
-            OwnConnections.remove(entry)
+            OwnConnections.remove(localAddress)
             throw TransportError(.internal, message: error.description)
         }
         context.ledger.times.connect(shard.loop.now, isReused: false)

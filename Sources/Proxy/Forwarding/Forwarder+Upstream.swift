@@ -11,8 +11,8 @@ extension Forwarder: UpstreamStreamDelegate {
     // MARK: The request
 
     /// Sends the request to its upstream, for the first time or again.
-    /// - Parameter fresh: whether to use a new connection.
-    func send(fresh: Bool) {
+    /// - Parameter newConnection: whether no idle connection may be used.
+    func send(newConnection: Bool) {
         guard let destination = context.admitted.destination, let to = context.upstream else {
             return perform(.fail(.internalError))
         }
@@ -26,7 +26,7 @@ extension Forwarder: UpstreamStreamDelegate {
         if context.token != nil {
             context.ledger.injection = context.exchange.attempts.isReplayed ? .replayed : .injected
         }
-        let request = UpstreamRequest(destination.origin, context.exchange.request, isFresh: fresh)
+        let request = UpstreamRequest(destination.origin, context.exchange.request, isFresh: newConnection)
         context.exchange.ask()
         context.ledger.times.ask(shard.loop.now)
         context.ledger.isSent = true
@@ -38,14 +38,14 @@ extension Forwarder: UpstreamStreamDelegate {
         if let end { upstreamEnded(end) }
     }
 
-    /// Sends the request again, with the current token because the former may have ended (rules 1 and 7). If no token
-    /// is valid, waits for one first.
-    func sendAgain(fresh: Bool) {
+    /// Sends the request again. If it had a token, the current token replaces that, which may have expired (rules 1 and
+    /// 7). If no token is valid, the request waits for one first.
+    func sendAgain(newConnection: Bool) {
         if context.token != nil, let upstream = context.upstream {
             guard let token = upstream.currentToken(of: context.client) else { return awaitToken(insteadOf: nil) }
             context.token = token
         }
-        send(fresh: fresh)
+        send(newConnection: newConnection)
     }
 
     var isWanted: Bool { !stream.progress.hasClientEnded }

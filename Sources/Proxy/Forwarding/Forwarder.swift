@@ -107,13 +107,13 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .awaitToken(let refused):
             endUpstream()
             awaitToken(insteadOf: refused)
-        case .send(let isFresh): send(fresh: isFresh)
-        case .sendSuspect(let isFresh):
+        case .send(let needsNewConnection): send(newConnection: needsNewConnection)
+        case .sendSuspect(let needsNewConnection):
             context.token = context.client?.currentToken()
-            send(fresh: isFresh)
-        case .sendAgain(let isFresh):
+            send(newConnection: needsNewConnection)
+        case .sendAgain(let needsNewConnection):
             endUpstream()
-            sendAgain(fresh: isFresh)
+            sendAgain(newConnection: needsNewConnection)
         case .resumeAnswer:
             context.exchange.resume()
             AnswerPhase.writeHeldHead(&context)

@@ -19,6 +19,6 @@ extension Forwarder {
         var action = phase == .identify ? IdentifyPhase.run(&context) : .next
         if case .next = action, phase != .token { action = AdmitPhase.run(&context) }
         if case .next = action { action = TokenPhase.run(&context) }
-        if case .next = action { send(fresh: false) } else { perform(action) }
+        if case .next = action { send(newConnection: false) } else { perform(action) }
     }
 }

@@ -21,10 +21,11 @@ struct ContainerCredentials: Sendable {
         self.client = client
     }
 
-    /// Seconds between the next fetch and the end of the credentials, unless they live less than twice as long.
+    /// Seconds from the next fetch to the credentials' expiry. If at most twice these seconds are left, the next fetch
+    /// comes after half of them.
     private static let margin = 300
     /// Longest time between two fetches, in seconds.
-    private static let longest = 3600
+    private static let maxPause = 3600
     /// Time limit for one request, from connecting to the last byte.
     private static let timeout = Duration.seconds(5)
 
@@ -77,7 +78,7 @@ struct ContainerCredentials: Sendable {
         let keys = SigningKeys(
             accessKeyID: Array(id.utf8), secret: Array(secret.utf8).span, token: Array(token.utf8).span)
         let expiration = json["Expiration"] ?? .null
-        guard expiration != .null else { return .init(value: keys, ends: nil, again: .seconds(Self.longest)) }
+        guard expiration != .null else { return .init(value: keys, ends: nil, again: .seconds(Self.maxPause)) }
         guard let end = expiration.string.flatMap({ RFC3339.seconds($0) }) else {
             throw SecretProviderError("the container credentials' Expiration is not a time as in RFC 3339")
         }
@@ -85,7 +86,7 @@ struct ContainerCredentials: Sendable {
         guard left > 0 else { throw SecretProviderError("the container credentials have expired already") }
         let again = left > 2 * Self.margin ? left - Self.margin : left / 2
         return .init(
-            value: keys, ends: ContinuousClock.now + .seconds(left), again: .seconds(max(1, min(again, Self.longest))))
+            value: keys, ends: ContinuousClock.now + .seconds(left), again: .seconds(max(1, min(again, Self.maxPause))))
     }
 }
 

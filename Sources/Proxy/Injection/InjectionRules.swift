@@ -83,7 +83,8 @@ final class InjectionRules: Sendable {
 
     private static let proof = Array("dpop".utf8)
 
-    /// Returns the names of the program's fields that are not sent: in `entries`, `set_headers` or `remove_headers`.
+    /// Returns the names of the program's fields that are not sent: those that `entries`, a DPoP proof or `set_headers`
+    /// replaces, and those in `remove_headers`.
     func dropped(_ entries: EntrySet) -> FieldNames {
         if entries == all { return droppedWithAll }
         if entries.isEmpty { return editedFields }

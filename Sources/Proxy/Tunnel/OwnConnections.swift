@@ -4,22 +4,22 @@ import Synchronization
 /// Local addresses of the connections from tunnels to their targets. If a redirected client has such an address, the
 /// kernel redirected a connection of this process back to it. Any thread.
 enum OwnConnections {
-    private static let ends = Mutex<Set<SocketAddress>>([])
+    private static let addresses = Mutex<Set<SocketAddress>>([])
 
-    /// - Returns: the socket's local address. The caller removes it when the socket closes.
+    /// - Returns: the socket's local address. The caller must remove it when the socket closes.
     static func add(_ socket: StreamSocket) -> SocketAddress? {
-        let end = plain(socket.localAddress)
-        if let end { ends.withLock { _ = $0.insert(end) } }
-        return end
+        let address = plain(socket.localAddress)
+        if let address { addresses.withLock { _ = $0.insert(address) } }
+        return address
     }
 
-    static func remove(_ end: SocketAddress?) {
-        if let end { ends.withLock { _ = $0.remove(end) } }
+    static func remove(_ address: SocketAddress?) {
+        if let address { addresses.withLock { _ = $0.remove(address) } }
     }
 
     static func contains(_ client: SocketAddress?) -> Bool {
         guard let client = plain(client) else { return false }
-        return ends.withLock { $0.contains(client) }
+        return addresses.withLock { $0.contains(client) }
     }
 
     /// Returns the same form for an IPv4 address and for its IPv4-mapped IPv6 address.

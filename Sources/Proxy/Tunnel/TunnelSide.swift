@@ -5,7 +5,7 @@ final class TunnelSide {
     let stream: any ByteStream
     private(set) var canRead = true
     private var canWrite = true
-    /// Whether epoll reported the peer's end. It is reported only once, so a short read does not stop the reading.
+    /// Whether epoll reported the peer's end. No further report comes, so reading goes on after a short read.
     private var isEnding: Bool
     private(set) var hasEnded: Bool
 

@@ -12,7 +12,7 @@ struct BasicCredentials: Equatable {
         self.init(bytes[value])
     }
 
-    /// Reads a field value; `nil` for another scheme, invalid base64, control characters, and a missing colon.
+    /// Reads a field value; `nil` for another scheme, invalid base64, control characters, or a missing colon.
     init?(_ value: Span<UInt8>) {
         guard value.count > 6, value.extracting(first: 5).equalsIgnoringCase(Self.scheme),
             value[5] == UInt8(ascii: " ")

@@ -3,7 +3,7 @@ import Testing
 @testable import Proxy
 
 @Suite struct `Requests for an API's metadata` {
-    private func isAsked(_ path: String) -> Bool { Discovery.isAsked(Array(path.utf8).span) }
+    private func isMetadata(_ path: String) -> Bool { Discovery.isMetadata(Array(path.utf8).span) }
 
     @Test(
         "each spelling that a server could take for the metadata's path is found",
@@ -23,7 +23,7 @@ import Testing
             "/.well-known/;x/../oauth-protected-resource", "/.well-known/%2f/../oauth-protected-resource",
             "/x//../.well-known/oauth-protected-resource", "/x/.well-known/y/oauth-protected-resource/..",
         ])
-    func spellings(_ path: String) { #expect(isAsked(path)) }
+    func spellings(_ path: String) { #expect(isMetadata(path)) }
 
     @Test(
         "other paths are not",
@@ -38,5 +38,5 @@ import Testing
             "/%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%",
             "/.well-known/.oauth-protected-resource/x", "/.well-known/oauth-protected-resource%3Fa",
         ])
-    func others(_ path: String) { #expect(!isAsked(path)) }
+    func others(_ path: String) { #expect(!isMetadata(path)) }
 }

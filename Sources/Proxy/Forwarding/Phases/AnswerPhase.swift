@@ -79,7 +79,8 @@ enum AnswerPhase {
         return true
     }
 
-    /// Writes a piece of the answer's body, after a gRPC call's held head. Appends the piece to a held 401 instead.
+    /// Writes a piece of the answer's body, and before it the held head of a gRPC call's answer. If a 401 is held, the
+    /// piece is kept with this 401.
     static func write(
         _ body: Span<UInt8>, _ context: inout Context, _ share: inout TurnShare
     ) -> BodyTaking {

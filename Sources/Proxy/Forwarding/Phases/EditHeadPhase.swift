@@ -105,7 +105,8 @@ enum EditHeadPhase {
 
     // MARK: Fields
 
-    /// Copies the program's fields, except hop-by-hop and dropped fields. Rewrites Max-Forwards and Destination.
+    /// Copies the program's end-to-end fields, except Host and fields that the proxy replaces or removes. Rewrites
+    /// Max-Forwards and Destination.
     /// - Returns: whether the program accepts trailers: it says so, or the request is a gRPC call.
     private static func copyFields(
         _ context: inout Context, _ upstream: Upstream, _ dropped: FieldNames, to output: inout ByteBuffer
@@ -125,7 +126,7 @@ enum EditHeadPhase {
                 }
                 if dropped.contains(bytes[field.name]) { continue }
                 if dropsAuthorization, field.known == .authorization { continue }
-                // A request without a body waits for no 100, and HTTP/1.0 has none (RFC 9110, section 10.1.1).
+                // The client needs no 100: it sends no body, uses HTTP/1.0, or has got the proxy's own 100.
                 if field.known == .expect, !expectsContinue { continue }
                 output.append(bytes[field.name])
                 output.append(": ")
@@ -147,7 +148,7 @@ enum EditHeadPhase {
     private static let traceparent = Array("traceparent".utf8)
 
     /// Writes the request's position in its trace (W3C Trace Context).
-    /// - Parameter dropped: fields that the configuration sets or removes. If `traceparent` is one, nothing is written.
+    /// - Parameter dropped: fields that the configuration sets or removes. Writes nothing if `traceparent` is one.
     private static func trace(_ mark: SpanContext, _ dropped: FieldNames, to output: inout ByteBuffer) {
         guard !dropped.contains(traceparent.span) else { return }
         let text = mark.traceParent.text

@@ -13,11 +13,11 @@ enum RecordPhase {
         let shard = context.shard
         context.rules.requestEnded(result(context, progress), slot: slot(context))
         let mark = context.mark
-        let audit = audit(context) == nil ? nil : shard.observer.audit
-        guard shard.observer.accessLog != nil || audit != nil || mark != nil else { return }
+        let auditSink = audit(context) == nil ? nil : shard.observer.audit
+        guard shard.observer.accessLog != nil || auditSink != nil || mark != nil else { return }
         let record = record(&context)
         shard.observer.accessLog?(record)
-        audit?(record)
+        auditSink?(record)
         if let mark, let spans = shard.observer.spans { spans.ended(ExchangeSpan(mark, record)) }
     }
 
@@ -101,7 +101,7 @@ enum RecordPhase {
                 record.path = path(bytes[range], head)
                 return
             }
-            // A refused request has no destination, so the requested address is logged.
+            // A request that went to no upstream is logged with the address in its head.
             let asked = head.asked(in: bytes)
             record.host = (isSent ? admitted.destination?.host : nil) ?? Array(bytes[asked.authority].text.utf8)
             record.path = asked.isRoot ? [root(head)] : Array(bytes[asked.path].text.utf8)
@@ -121,10 +121,10 @@ enum RecordPhase {
         record.answered = times.answered?.since(start)
     }
 
-    /// Returns `nil` if the request neither got a credential nor was denied it.
+    /// Returns `nil` if the request got no credential and was not refused one.
     private static func audit(_ context: borrowing Context) -> RequestRecord.Audit? {
         if context.ledger.gaveCredential { return .given }
-        // The proxy refused a request that would get a credential, or whose route was not known yet.
+        // Denied: the proxy's answer refused a request that was to get a credential, or says `http_request_denied`.
         guard let error = context.ledger.error, context.ledger.refusal != nil else { return nil }
         return !context.admitted.entries.isEmpty || error == "http_request_denied" ? .denied : nil
     }

@@ -35,7 +35,7 @@ enum TokenPhase {
             return .fail(.noCredential)
         }
         guard !entries.isDisjoint(with: rules.injection.tokens) else {
-            // Without a token to inject, `.kept` means that the program's own token stays.
+            // If the upstream injects a token, `entries` lacks it because the program's own token stays.
             context.ledger.injection = rules.injection.tokens.isEmpty ? .injected : .kept
             return .next
         }
@@ -54,7 +54,7 @@ enum TokenPhase {
         return .next
     }
 
-    /// Whether to send the request without a token. Before a sign-in of `client: auto`, this gets the API's challenge.
+    /// Whether to send the request without a token: before a sign-in of `client: auto`, to get the API's challenge.
     static func goesWithoutToken(_ context: inout Context) -> Bool {
         guard context.upstream?.enrols == true, context.client?.sendsWithoutToken() == true else { return false }
         context.ledger.injection = nil
@@ -84,7 +84,7 @@ enum TokenPhase {
 
     /// Replaces the token by the newest one after the wait for a connection. Withholds the request if there is no valid
     /// token (rule 1), or if the token is bound to another certificate than the connection's.
-    /// - Parameter pair: number of the connection's client certificate; `nil` without one.
+    /// - Parameter pair: this process's number of the connection's client certificate; `nil` without one.
     static func lastLook(over pair: UInt64?, _ context: inout Context) -> LastLook {
         let look = lookAgain(&context)
         guard look != .withhold, let pair, let bound = context.token?.certificate, bound != pair else { return look }
