@@ -42,7 +42,7 @@ struct Gate {
     }
 
     /// Decides in this order: body limit, forwarding loop, route, overrides, discovery, Max-Forwards, upgrade,
-    /// credential. For CONNECT, the route decides alone.
+    /// credential. For CONNECT, the route is the last check.
     /// - Parameter admitted: has the caller at first. Receives the results, also those of a refused request.
     mutating func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation, _ admitted: inout Admitted

@@ -85,8 +85,8 @@ extension Problem {
     static let otherAuthority = Problem(
         403, "http_request_denied", .otherAuthority, "The request names another host than its CONNECT",
         phrase: "Send the host and port of the CONNECT in Host",
-        "Inside CONNECT, requests go to the host and port that the CONNECT names. If it names an address, requests may "
-            + "go to any host of `upstreams` with that port.", closes: true)
+        "Inside CONNECT, requests go to the host and port that the CONNECT names. If the CONNECT names an address, "
+            + "requests may go to any host of `upstreams` with that port.", closes: true)
     static let nothingInside = Problem(
         408, "http_request_error", .slowRequest, "The request took too long",
         phrase: "Send the first bytes within proxy.header_timeout, or raise that",
@@ -143,8 +143,8 @@ extension Problem {
     static let wholeServer = Problem(
         400, "http_request_error", .wholeServer, "The request is for the whole server",
         phrase: "Ask for OPTIONS and a path instead of OPTIONS *",
-        "The upstream is limited to some paths, by `paths` or by a path in its url, and `OPTIONS *` is for all of its "
-            + "server. Ask for OPTIONS and a path.")
+        "The upstream is limited by `paths`, `fields` or a path in its url, and `OPTIONS *` is for all of its server. "
+            + "Ask for OPTIONS and a path.")
     static let foreignHost = Problem(
         403, "http_request_denied", .foreignHost, "This listener does not answer to that host",
         phrase: "Ask for localhost, or list the name in the upstream's hosts",

@@ -111,7 +111,8 @@ struct Program: Sendable {
     var name: String?
 }
 
-/// A CONNECT that was answered with 200 and is followed by requests. A class, because each request refers to it.
+/// A CONNECT with requests inside: sent by the client and answered with 200, or made by the proxy for redirected TLS. A
+/// class, because each request refers to it.
 final class Inside: Sendable {
     let authority: Authority
     /// Scheme of the requests inside: `.https` if the proxy opens their TLS.
@@ -120,7 +121,7 @@ final class Inside: Sendable {
     let credentials: BasicCredentials?
     /// Sender of the CONNECT, for the log of a failed handshake.
     let program: Program
-    /// Whether the program sent no CONNECT and does not know of the proxy.
+    /// Whether the proxy made the CONNECT. The program then does not know of the proxy.
     let isRedirected: Bool
 
     init(

@@ -27,7 +27,7 @@ extension Exchange {
         case .deciding, .awaitingToken: .none
         case .collecting: .requestBody
         case .delayed: .loginDelay
-        // Without a 100 or a piece of the body, the client may still wait for 100: the upstream's deadline counts.
+        // Before 100 and the body's first piece, a client with Expect may wait for 100: the upstream's deadline counts.
         case .asked(let asked):
             asked.awaitsBody && (asked.hasBody || asked.has100 || !request.expectsContinue)
                 ? .requestBody : .response

@@ -6,7 +6,8 @@ import Synchronization
 ///
 /// Secrets are read off the loops: at start, and again for a request when the last reading is older than `maxAge`. So a
 /// changed file takes effect within that time. Wrong credentials also cause a new reading, at most once in
-/// `minInterval`, so a new secret works at once. An unreadable secret matches no password.
+/// `minInterval`, so a new secret works at once. If all secrets are literals in the configuration, they are read only
+/// at start. An unreadable secret matches no password.
 final class UserDirectory: Sendable {
     enum Verdict: Equatable {
         case accepted

@@ -9,8 +9,8 @@ import SigV4
 /// Writes the request's head for the upstream in one pass. Signatures are made from the written head
 /// (`OutgoingHead`), so they always match it.
 enum EditHeadPhase {
-    /// Writes all lines in their order. Withholds the request if a credential is missing, expired, or can't be signed.
-    /// The transport adds framing and the blank line.
+    /// Writes all lines in their order. Withholds the request if a credential is missing, expired or bound to another
+    /// certificate, or if signing fails. The transport adds framing and the blank line.
     static func run(_ context: inout Context, _ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
         guard let upstream = context.upstream, let destination = context.admitted.destination,
             TokenPhase.lastLook(over: form.pair, &context) != .withhold

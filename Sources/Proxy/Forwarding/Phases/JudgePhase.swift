@@ -119,7 +119,7 @@ enum JudgePhase {
 
     // MARK: client: auto
 
-    /// Reports a challenge to the OAuth client of `client: auto`.
+    /// Reports the API's refusal, with its challenge if there is one, to the OAuth client of `client: auto`.
     /// - Returns: the problem to send instead of the answer, if a person has to sign in.
     private static func signInProblem(
         _ answer: borrowing ResponseHead, _ upstream: Upstream, _ context: Context
