@@ -10,7 +10,7 @@ enum Discovery {
 
     /// Whether a server could take this path for the path of the API's metadata, or for a path below it. Decodes
     /// escapes once, joins slashes, ignores case and parameters of segments. Servers resolve `..` in different ways: in
-    /// a path with `..`, `.well-known` may stand anywhere, and the document's name anywhere behind. Allocates nothing.
+    /// a path with `..`, `.well-known` and then the document's name may stand anywhere. Allocates nothing.
     static func isMetadata(_ path: Span<UInt8>) -> Bool {
         guard path.count >= shortest, mayHaveHiddenSegment(path) else { return false }
         var segments = Segments()

@@ -19,7 +19,7 @@ struct GRPCStatus: Equatable, Sendable {
 
     static let lastKnown: UInt16 = 16
 
-    /// Whether a gateway, not the server, may have sent this status. The server has then not checked the token.
+    /// Whether a gateway may have sent this status. If a gateway sent it, the server has not checked the token.
     var mayPrecedeTheServer: Bool {
         [.unknown, .deadlineExceeded, .unimplemented, .internal, .unavailable, .dataLoss].contains(self)
     }

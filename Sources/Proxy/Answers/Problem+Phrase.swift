@@ -49,7 +49,7 @@ extension Problem {
         403, "http_request_denied", .noUpstream, "No upstream for this host",
         phrase: "Add the host to upstreams, or set proxy.unmatched: forward", "")
 
-    /// Returns this problem for CONNECT to a host without an upstream. Its texts then suggest `near`.
+    /// Returns this problem for CONNECT to a host without an upstream. Its texts suggest `near`, if given.
     /// - Parameter near: a similar upstream that the caller may use; `nil` without one.
     func connecting(to authority: Authority, near: HostPattern?) -> Problem {
         guard let near else { return self }

@@ -143,7 +143,7 @@ extension Problem {
     static let wholeServer = Problem(
         400, "http_request_error", .wholeServer, "The request is for the whole server",
         phrase: "Ask for OPTIONS and a path instead of OPTIONS *",
-        "The upstream is limited by `paths`, `fields` or a path in its url, and `OPTIONS *` is for all of its server. "
+        "The upstream is limited by `paths`, `fields` or a path in its url, and `OPTIONS *` is for its whole server. "
             + "Ask for OPTIONS and a path.")
     static let foreignHost = Problem(
         403, "http_request_denied", .foreignHost, "This listener does not answer to that host",

@@ -28,11 +28,11 @@ enum Action {
     case collectBody
     /// - Parameter insteadOf: token that the upstream refused; `nil` if it refused none.
     indirect case awaitToken(insteadOf: AccessToken?)
-    /// - Parameter newConnection: whether no idle connection may be used.
+    /// - Parameter newConnection: whether only a new connection may be used.
     case send(newConnection: Bool)
     /// Send the request with the current token, although the token is suspect.
     case sendSuspect(newConnection: Bool)
-    /// Send the request again, with a valid token if it had one (rules 1 and 7).
+    /// Send the request again. A request with a token gets a valid token (rules 1 and 7).
     case sendAgain(newConnection: Bool)
     case resumeAnswer
     case resumeUpload

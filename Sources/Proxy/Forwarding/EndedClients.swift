@@ -7,7 +7,7 @@ import Reactor
 final class EndedClients {
     /// Time without progress after which the request ends.
     static let patience = Duration.seconds(3)
-    /// Time between two checks. A request ends for other requests only after one interval without progress.
+    /// Time between two checks. A request makes room for others only after one interval without progress.
     static let interval = Duration.milliseconds(250)
 
     /// Byte counts that grow while a request makes progress.

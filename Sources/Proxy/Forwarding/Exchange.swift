@@ -73,8 +73,7 @@ struct Exchange {
         case turn
     }
 
-    /// Earlier attempts. A retry follows a lost connection or an unprocessed request. A replay
-    /// follows a refused token.
+    /// Earlier attempts. A retry follows a lost connection or an unprocessed request. A replay follows a refused token.
     struct Attempts {
         var isRetried = false
         var isReplayed = false

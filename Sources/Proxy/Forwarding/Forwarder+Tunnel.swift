@@ -51,7 +51,7 @@ extension Forwarder {
         }
     }
 
-    /// Chooses the certificate for a ClientHello, and notes the host that it names in `inside`.
+    /// Chooses the certificate for a ClientHello, and puts the name of the host into `inside`.
     /// - Parameter name: server name in the ClientHello (RFC 6066, section 3).
     /// - Returns: `refuse` for a host that is not intercepted, and for another host than the CONNECT's. If the CONNECT
     ///   names an address, the client may name any intercepted host.

@@ -11,7 +11,7 @@ extension Forwarder: UpstreamStreamDelegate {
     // MARK: The request
 
     /// Sends the request to its upstream, for the first time or again.
-    /// - Parameter newConnection: whether no idle connection may be used.
+    /// - Parameter newConnection: whether only a new connection may be used.
     func send(newConnection: Bool) {
         guard let destination = context.admitted.destination, let to = context.upstream else {
             return perform(.fail(.internalError))
@@ -38,8 +38,8 @@ extension Forwarder: UpstreamStreamDelegate {
         if let end { upstreamEnded(end) }
     }
 
-    /// Sends the request again. If it had a token, the current token replaces that, which may have expired (rules 1 and
-    /// 7). If no token is valid, the request waits for one first.
+    /// Sends the request again. If it carried a token, it gets the current token: the former may have expired (rules 1
+    /// and 7). If no token is valid, the request waits for one first.
     func sendAgain(newConnection: Bool) {
         if context.token != nil, let upstream = context.upstream {
             guard let token = upstream.currentToken(of: context.client) else { return awaitToken(insteadOf: nil) }
@@ -107,7 +107,7 @@ extension Forwarder: UpstreamStreamDelegate {
             return .bytes(count)
         case .wait: return .wait
         case .end, .cut, nil:
-            // If this end can't be passed on, the exchange ends once the upstream sends nothing for 500 ms.
+            // If the upstream can't be told of this end, the exchange stops once the upstream sends nothing for 500 ms.
             context.exchange.clientEndedItsSide(isPassedOn: upstream?.endsBySides ?? false)
             return .end
         case .gone:

@@ -21,8 +21,8 @@ struct ContainerCredentials: Sendable {
         self.client = client
     }
 
-    /// Seconds from the next fetch to the credentials' expiry. If at most twice these seconds are left, the next fetch
-    /// comes after half of them.
+    /// Seconds from the next fetch to the credentials' expiry. If at most twice as many are left, the next fetch comes
+    /// after half of the time left.
     private static let margin = 300
     /// Longest time between two fetches, in seconds.
     private static let maxPause = 3600

@@ -121,10 +121,10 @@ enum RecordPhase {
         record.answered = times.answered?.since(start)
     }
 
-    /// Returns `nil` if the request got no credential and was not refused one.
+    /// Returns whether the request was given or denied a credential; `nil` if neither.
     private static func audit(_ context: borrowing Context) -> RequestRecord.Audit? {
         if context.ledger.gaveCredential { return .given }
-        // Denied: the proxy's answer refused a request that was to get a credential, or says `http_request_denied`.
+        // Denied: the proxy refused a request that was to get a credential, or refused it by a rule.
         guard let error = context.ledger.error, context.ledger.refusal != nil else { return nil }
         return !context.admitted.entries.isEmpty || error == "http_request_denied" ? .denied : nil
     }
