@@ -148,7 +148,7 @@ enum EditHeadPhase {
     private static let traceparent = Array("traceparent".utf8)
 
     /// Writes the request's position in its trace (W3C Trace Context).
-    /// - Parameter dropped: fields that the configuration sets or removes. Writes nothing if they include `traceparent`.
+    /// - Parameter dropped: fields that the configuration sets or removes. Writes nothing if they name `traceparent`.
     private static func trace(_ mark: SpanContext, _ dropped: FieldNames, to output: inout ByteBuffer) {
         guard !dropped.contains(traceparent.span) else { return }
         let text = mark.traceParent.text
