@@ -52,7 +52,7 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Parses `host`, `host:port`, `[v6]` or `[v6]:port`.
-    /// - Throws: status 400 and a sentence that says what to write instead.
+    /// - Throws: status 400 and a sentence about the fault.
     public init(parsing bytes: Span<UInt8>) throws(MessageError) {
         try self.init(parsing: bytes, ByteRange(0, bytes.count))
     }

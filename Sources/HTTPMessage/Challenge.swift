@@ -35,7 +35,7 @@ public struct Challenge: Sendable, Equatable {
     public static let dpop = "dpop"
 
     /// Whether a 401 with these fields rejects the token (RFC 6750, section 3.1; RFC 9449, section 7.1): there are no
-    /// fields, or a challenge of the token's scheme has no error or `invalid_token`.
+    /// fields, or a challenge of the token's scheme has either no error or the error `invalid_token`.
     public static func rejectsToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
         guard !values.isEmpty else { return true }
         return parse(values)?.contains { challenge in

@@ -3,8 +3,8 @@ import WireText
 /// Decodes the chunked coding (RFC 9112 7.1), strictly.
 ///
 /// - A size has 1 to 16 hexadecimal digits and is below 2^63. Nothing may precede it, and only extensions may follow.
-/// - Extensions must follow the grammar, but without its "bad whitespace". A line of more than 256 bytes, or more than
-///   4 KiB of extensions in one body, is refused (CVE-2023-39326). Extensions are dropped (7.1.1).
+/// - Extensions must follow the grammar, but without its "bad whitespace". More than 256 bytes of extensions in one
+///   line, or 4 KiB in one body, are refused (CVE-2023-39326). Extensions are dropped (7.1.1).
 /// - Lines end in CRLF. A bare LF or CR is refused everywhere (CVE-2025-22871).
 /// - Trailers are syntax-checked like the fields of a head, with at most 32 fields and 8 KiB. Forbidden ones are
 ///   dropped, see `TrailerRules`.
@@ -29,11 +29,11 @@ public struct ChunkedDecoder: Sendable {
     /// Bytes left of the current chunk; while its size is read, the size so far.
     private var remaining: UInt64 = 0
     private var digits = 0
-    private var lineBytes = 0
+    private var lineExtensionBytes = 0
     private var extensionBytes = 0
     private var trailerBytes = 0
     private var trailerCount = 0
-    private var line: [UInt8] = []
+    private var trailerLine: [UInt8] = []
 
     private enum State: Sendable {
         case size, extensionNameStart, extensionName, extensionValueStart, extensionValue
@@ -48,9 +48,9 @@ public struct ChunkedDecoder: Sendable {
     public mutating func reset() {
         var next = ChunkedDecoder()
         swap(&next.trailers, &trailers)
-        swap(&next.line, &line)
+        swap(&next.trailerLine, &trailerLine)
         next.trailers.removeAll(keepingCapacity: true)
-        next.line.removeAll(keepingCapacity: true)
+        next.trailerLine.removeAll(keepingCapacity: true)
         self = next
     }
 
@@ -108,7 +108,7 @@ public struct ChunkedDecoder: Sendable {
         state = .size
         remaining = 0
         digits = 0
-        lineBytes = 0
+        lineExtensionBytes = 0
     }
 
     private mutating func readSize(_ byte: UInt8) throws(MessageError) {
@@ -130,9 +130,11 @@ public struct ChunkedDecoder: Sendable {
     }
 
     private mutating func countExtensionByte() throws(MessageError) {
-        lineBytes += 1
+        lineExtensionBytes += 1
         extensionBytes += 1
-        guard lineBytes <= 256, extensionBytes <= 4096 else { throw MessageError("The chunk extensions are too long.") }
+        guard lineExtensionBytes <= 256, extensionBytes <= 4096 else {
+            throw MessageError("The chunk extensions are too long.")
+        }
     }
 
     /// `*( ";" token [ "=" ( token / quoted-string ) ] )`
@@ -197,7 +199,7 @@ public struct ChunkedDecoder: Sendable {
             if byte == ASCII.cr {
                 state = .trailerLF
             } else {
-                line.append(byte)
+                trailerLine.append(byte)
                 state = .trailerLine
             }
         }
@@ -208,10 +210,10 @@ public struct ChunkedDecoder: Sendable {
         guard trailerCount <= TrailerRules.maxFields else {
             throw MessageError(status: 431, detail: "There are too many trailers.")
         }
-        let (name, value) = try FieldLine.split(line.span, 0, line.count)
-        if !TrailerRules.isForbidden(name, in: line.span) {
-            trailers.append((Array(line[name.range]), Array(line[value.range])))
+        let (name, value) = try FieldLine.split(trailerLine.span, 0, trailerLine.count)
+        if !TrailerRules.isForbidden(name, in: trailerLine.span) {
+            trailers.append((Array(trailerLine[name.range]), Array(trailerLine[value.range])))
         }
-        line.removeAll(keepingCapacity: true)
+        trailerLine.removeAll(keepingCapacity: true)
     }
 }

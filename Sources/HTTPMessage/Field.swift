@@ -32,8 +32,8 @@ public struct Field: Sendable, Equatable {
 
 /// Splits one whole field line, for responses and trailers, which come line by line.
 enum FieldLine {
-    /// Splits `line` without its CRLF: `name ":" OWS value OWS` (RFC 9112 5). Refuses lines that RFC 9112 5.1 and 5.2
-    /// refuse: no colon, no name, whitespace before the colon, folding. Also refuses control characters.
+    /// Splits `line[start..<end]`, without CRLF: `name ":" OWS value OWS` (RFC 9112 5). Refuses lines that RFC 9112
+    /// 5.1 and 5.2 refuse: no colon, no name, whitespace before the colon, folding. Also refuses control characters.
     /// - Returns: ranges relative to `line`.
     static func split(
         _ line: Span<UInt8>, _ start: Int, _ end: Int

@@ -158,8 +158,8 @@ extension KnownField {
     /// Whether the field is for one connection only (RFC 9110 7.6.1, 11.7; RFC 9112 C.2.2; RFC 9113 8.2.2).
     var isHopByHop: Bool { Self.hopByHop & bit != 0 }
 
-    /// Whether the field is forwarded even if `Connection` names it. Without the field, the next recipient would read
-    /// another message, or miss a loop. RFC 9110 7.6.1 forbids clients to name fields that are for every recipient.
+    /// Whether the field is forwarded even if `Connection` names it. Without the field, the next recipient would
+    /// misread the message, or miss a loop. RFC 9110 7.6.1 forbids clients to name fields that are for every recipient.
     var survivesConnection: Bool { Self.protected & bit != 0 }
 
     /// The field's bit in a set of fields.

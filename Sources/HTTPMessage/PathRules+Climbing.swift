@@ -8,8 +8,8 @@ extension PathRules {
     /// path then has one of:
     ///
     /// - `..` as a segment: plain, escaped once or repeatedly, in overlong UTF-8, or as `%u002e`. It may follow an
-    ///   escaped slash. Some servers cut off text after it: parameters (`..;x`), or text from an escaped question mark,
-    ///   hash, NUL or other control on;
+    ///   escaped slash. Some servers cut off the text after it, from a semicolon (`..;x`), or from an escaped question
+    ///   mark, hash, NUL or other control;
     /// - dots among characters that some servers drop (spaces of any script, controls, invalid UTF-8), and characters
     ///   that Unicode normalization turns into dots or slashes (`%ef%bc%8e`);
     /// - a backslash, plain or escaped: some servers read it as a slash.

@@ -30,8 +30,8 @@ public struct RequestHead: Sendable {
     public private(set) var fields: [Field] = []
     /// `.none`, `.length` or `.chunked`.
     public private(set) var framing = BodyFraming.none
-    /// Whether the client may send another request on the connection. An HTTP/1.0 client must ask for this, and its
-    /// target must be a path: a URL is for a proxy, which must not keep HTTP/1.0 connections (RFC 9112 9.3).
+    /// Whether the client may send another request on the connection. An HTTP/1.0 client must ask for this, with a
+    /// path as target. A URL as target is for a proxy, which must not keep HTTP/1.0 connections (RFC 9112 9.3).
     public private(set) var keepAlive = false
     /// The value of the single Host field, valid as `Authority`; empty when an HTTP/1.0 request has none.
     public private(set) var host = ByteRange.empty
@@ -263,7 +263,7 @@ public struct RequestHead: Sendable {
         host = value
     }
 
-    /// Refuses other expectations. 100-continue has no effect for an HTTP/1.0 client (RFC 9110 10.1.1).
+    /// Accepts only a single 100-continue, which has no effect for an HTTP/1.0 client (RFC 9110 10.1.1).
     private mutating func takeExpect(_ value: ByteRange, _ bytes: Span<UInt8>) throws(MessageError) {
         guard !cursor.hasContinue, value.equalsIgnoringCase(Self.hundredContinue, in: bytes) else {
             throw MessageError(status: 417, detail: "The only expectation that can be met is '100-continue'.")

@@ -37,8 +37,8 @@ public struct UpgradeList: Sendable, Equatable {
     public var isEmpty: Bool { protocols.isEmpty }
 
     /// The list without other forms of HTTP: other versions, TLS (RFC 2817), and `h2c`, which some programs offer on
-    /// every request (RFC 7540 3.2; removed by RFC 9113). An agreement on these holds for one hop only, and requests
-    /// inside would bypass routing.
+    /// every request (RFC 7540 3.2; removed by RFC 9113). An agreement on these holds for one hop only, and later
+    /// requests on the connection would bypass routing.
     public var withoutHTTP: UpgradeList {
         var rest = UpgradeList()
         rest.protocols = protocols.filter { !Self.http.contains(Self.folded($0.prefix { $0 != ASCII.slash })) }

@@ -27,7 +27,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     private let maxBodyBytes: Int?
     private var state = State.idle
     private var number: UInt64 = 0
-    private var isHead = false
+    private var requestWasHead = false
     private var isHTTP10 = false
     private var keepsOpen = false
     /// Whether bytes of the current request arrived before the previous answer was complete.
@@ -57,7 +57,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
 
     public func requestBegan() {
         let head = connection.request.head
-        isHead = head.methodKind == .head
+        requestWasHead = head.methodKind == .head
         isHTTP10 = head.version == .http10
         keepsOpen = head.keepAlive && !head.upgradeRequested
         body = []
@@ -93,7 +93,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     }
 
     public func requestRefused(_ error: MessageError) {
-        isHead = connection.request.head.methodKind == .head
+        requestWasHead = connection.request.head.methodKind == .head
         isHTTP10 = false
         refuse(error)
     }
@@ -168,12 +168,12 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         case .whole(let bytes):
             writeHead(response, length: bytes.count)
             // The buffered output is at most the handler's answer. `outputTimeout` ends a client that reads nothing.
-            if !isHead, connection.write(bytes.span, .all) == nil { return clientLeft(.gone) }
+            if !requestWasHead, connection.write(bytes.span, .all) == nil { return clientLeft(.gone) }
             finish()
         case .pieces(let pieces):
             if isHTTP10 { keepsOpen = false }
             writeHead(response, length: nil)
-            guard !isHead else { return finish() }
+            guard !requestWasHead else { return finish() }
             stream(pieces, number)
         }
     }
@@ -235,7 +235,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         keepsOpen = false
         writeHead(.plain(error.status, ""), length: error.detail.utf8.count + 1)
         state = .idle
-        if !isHead, connection.write(Array("\(error.detail)\n".utf8).span, .all) == nil { return }
+        if !requestWasHead, connection.write(Array("\(error.detail)\n".utf8).span, .all) == nil { return }
         connection.finish(trailers: [], keepsOpen: false)
     }
 
@@ -244,7 +244,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         let progress = connection.progress
         if progress.mustClose || !progress.isRequestComplete { keepsOpen = false }
         let hasContent = response.status != 204 && response.status != 304
-        let isChunked = length == nil && hasContent && !isHTTP10 && !isHead
+        let isChunked = length == nil && hasContent && !isHTTP10 && !requestWasHead
         let head = AnswerHead(
             max(200, min(599, response.status)), isChunked ? .chunked : .none, keepsOpen: keepsOpen, isOwn: true)
         connection.answer(head, reason: Array(ReasonPhrase.of(response.status).utf8).span) { output in

@@ -166,7 +166,7 @@ struct RequestReader: ~Copyable {
     /// Whether all known input was read, so that closing causes no reset.
     var isQuiet: Bool { isComplete && input.isEmpty && (!input.canRead || input.hasEnded) }
 
-    /// Discards the available and the arriving bytes, a limited number in each turn.
+    /// Discards the buffered bytes, and a limited number of arriving bytes.
     /// - Parameter limit: approximate number of bytes.
     /// - Returns: the number of bytes read here; `nil` when the connection has failed.
     mutating func discard(from stream: any ByteStream, limit: Int) -> Int? {

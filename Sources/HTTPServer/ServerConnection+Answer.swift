@@ -98,7 +98,7 @@ extension ServerConnection {
 
     public func turnEnded() {
         schedule.flushes = false
-        // Answers to all requests that have arrived are sent together.
+        // Begins pipelined requests before the flush, which can then send their answers too.
         if phase == .readingHead { readHeads() }
         if phase != .closed, phase != .handedOver { flush() }
     }

@@ -65,7 +65,7 @@ extension ServerConnection {
     }
 
     /// Prepares the end because the server or the listener stops. An idle connection closes after `drainIdleTimeout`,
-    /// a busy one after its answer.
+    /// a busy one after its answer. A wait begun by `setIdleDeadline` ends in `drainIdleTimeout` at the latest.
     func drain() {
         multiplexed?.drain()
         if phase == .busy, deadline.kind == .handlerIdle {
@@ -87,7 +87,7 @@ extension ServerConnection {
     }
 
     func makeRoom() {
-        if phase == .multiplexed, let multiplexed { multiplexed.endStreams() } else { close() }
+        if phase == .multiplexed, let multiplexed { multiplexed.sendLastGoAway() } else { close() }
     }
 
     /// Ends the connection at once, even in the middle of an answer.

@@ -68,7 +68,8 @@ public final class ServerLoop {
         roomTimer = LoopTimer(on: loop) { [unowned self] in makeRoom() }
     }
 
-    /// Starts to accept connections. `ClientSource.listener` of each is the parameter `listener`.
+    /// Starts to accept connections.
+    /// - Parameter listener: number that `ClientSource.listener` has in each accepted connection.
     public func listen(_ socket: ListeningSocket, listener: Int) throws(SystemError) {
         let acceptor = try Acceptor(
             socket, on: loop, accepted: { [unowned self] in accept($0, listener) },

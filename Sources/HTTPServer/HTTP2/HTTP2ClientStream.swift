@@ -40,7 +40,7 @@ final class HTTP2ClientStream: ClientStream {
 
     /// Begins the request.
     func begin(
-        _ list: borrowing HTTP2FieldList, _ block: HTTP2Block, isSecure: Bool, isWhole: Bool,
+        _ list: borrowing HTTP2FieldList, _ block: HTTP2Block, isSecure: Bool, isBodiless: Bool,
         for handler: any ClientStreamHandler
     ) {
         self.handler = handler
@@ -49,7 +49,7 @@ final class HTTP2ClientStream: ClientStream {
                 throw MessageError(status: 431, detail: "The head of the request is too large.")
             }
             let head = try HTTP2RequestHead(list, block.fields)
-            try head.write(to: &request.content.bytes, isSecure: isSecure, isWhole: isWhole)
+            try head.write(to: &request.content.bytes, isSecure: isSecure, isBodiless: isBodiless)
             guard case .complete = try request.content.parse(server.settings.headLimits) else {
                 throw MessageError(detail: "The head of the request is incomplete.")
             }

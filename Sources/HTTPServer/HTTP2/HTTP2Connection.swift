@@ -109,7 +109,7 @@ final class HTTP2Connection {
             switch event {
             case .head(let id, let block):
                 held = session.next()
-                begin(id, block, isWhole: held == .ended(stream: id))
+                begin(id, block, isBodiless: held == .ended(stream: id))
             case .trailers(let id, let block): takeTrailers(id, block)
             case .data(let id, let range): streams[id]?.received(bytes.extracting(range))
             case .ended(let id): streams[id]?.requestEnded()
@@ -117,20 +117,20 @@ final class HTTP2Connection {
             case .closed(let id, _):
                 streams.removeValue(forKey: id)?.leave(.gone)
                 if streams.isEmpty { waitForRequest() }
-            case .pong: if life == .announced { endStreams() }
+            case .pong: if life == .announced { sendLastGoAway() }
             case .settings: if ownDeadline.kind == .head { waitForRequest() }
             case .goAway, .interim, .sent: break
             }
         }
     }
 
-    private func begin(_ id: Int32, _ block: HTTP2Block, isWhole: Bool) {
+    private func begin(_ id: Int32, _ block: HTTP2Block, isBodiless: Bool) {
         let stream = HTTP2ClientStream(id, of: self, server: server, source: connection.source)
         guard let handler = connection.handler?.handler(for: stream) else { return session.reset(id, .refusedStream) }
         streams[id] = stream
         if ownDeadline.kind == .idle || ownDeadline.kind == .head { ownDeadline = .off }
         stream.begin(
-            session.received, block, isSecure: connection.stream.isSecure, isWhole: isWhole, for: handler)
+            session.received, block, isSecure: connection.stream.isSecure, isBodiless: isBodiless, for: handler)
     }
 
     private func takeTrailers(_ id: Int32, _ block: HTTP2Block) {
@@ -146,7 +146,7 @@ final class HTTP2Connection {
 
     // MARK: Output
 
-    /// Sends the answer's head at the turn's end, unless the body or the end sends it before.
+    /// Holds the answer's head until its body or end comes, or the turn ends. Then the head is sent.
     func awaitBody(of stream: HTTP2ClientStream) { streamsWithUnsentHead.append(stream) }
 
     func scheduleFlush() { connection.scheduleFlush() }
@@ -175,7 +175,7 @@ final class HTTP2Connection {
             guard let left = connection.output.flush(to: connection.stream) else { return connection.leave() }
             guard left == 0 else { return waitForClient(hasTaken: left < waiting + count) }
             if ownDeadline.kind == .room { waitForRequest() }
-            // The session alone would wait for the end of a head that the client left incomplete.
+            // An ending connection does not wait for `isFinished`, which stays false during a client's incomplete head.
             if hasFailed || session.isFinished || life == .ending && streams.isEmpty { return close() }
             guard count > 0 else { break }
             share -= count
@@ -205,7 +205,7 @@ final class HTTP2Connection {
         connection.setDeadline(ConnectionDeadline(.multiplexed, at: time, since: server.loop.now))
     }
 
-    /// Sets the deadline while no output waits for the client.
+    /// Sets the connection's own deadline for times without unsent output.
     private func waitForRequest() {
         switch life {
         case .serving: set(.idle, after: streams.isEmpty ? server.settings.idleTimeout : .off)
@@ -243,7 +243,7 @@ final class HTTP2Connection {
         let kind = ownDeadline.kind
         ownDeadline = .off
         switch kind {
-        case .head, .idle, .draining: endStreams()
+        case .head, .idle, .draining: sendLastGoAway()
         case .room:
             if connection.stream.unacknowledged < unacknowledgedAtWait { return waitForClient(hasTaken: true) }
             connection.stream.resetOnClose()
@@ -266,8 +266,8 @@ final class HTTP2Connection {
         scheduleFlush()
     }
 
-    /// Serves no new request. The connection ends with its last stream.
-    func endStreams() {
+    /// Sends the GOAWAY after which no new request is served. The connection ends with its last stream.
+    func sendLastGoAway() {
         guard life != .ending else { return }
         life = .ending
         ownDeadline = .off

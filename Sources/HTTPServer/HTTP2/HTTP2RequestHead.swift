@@ -85,9 +85,9 @@ struct HTTP2RequestHead: ~Copyable {
     /// Writes the head in HTTP/1.1.
     /// - Parameters:
     ///   - isSecure: whether the connection is TLS.
-    ///   - isWhole: whether the request has no body.
+    ///   - isBodiless: whether the request has no body.
     /// - Throws: for a method or scheme that is not served.
-    borrowing func write(to output: inout ByteBuffer, isSecure: Bool, isWhole: Bool) throws(MessageError) {
+    borrowing func write(to output: inout ByteBuffer, isSecure: Bool, isBodiless: Bool) throws(MessageError) {
         guard method != Array("CONNECT".utf8) else {
             throw MessageError(
                 status: 501,
@@ -110,7 +110,7 @@ struct HTTP2RequestHead: ~Copyable {
         output.append(line: " HTTP/1.1\r\nHost: ", authority)
         output.append(lines.bytes)
         if !cookies.isEmpty { output.append(line: "cookie: ", cookies) }
-        if !isWhole, !hasLength { output.append("transfer-encoding: chunked\r\n") }
+        if !isBodiless, !hasLength { output.append("transfer-encoding: chunked\r\n") }
         output.append("\r\n")
     }
 }
