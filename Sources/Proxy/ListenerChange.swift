@@ -33,7 +33,7 @@ struct ListenerChange: Sendable {
             for (address, upstream) in configuration.listenAddresses {
                 let kept = left.filter { $0.isKept(at: address, upstream, before, configuration) }
                 guard kept.isEmpty else {
-                    // A host name has a listener per address: all stay. Of equal entries with port 0, each keeps one.
+                    // A host name has one listener per address: all stay. Equal entries with port 0 keep one each.
                     let mine = address.isChosenByKernel ? Array(kept.prefix(1)) : kept
                     left.removeAll { one in mine.contains { $0.number == one.number } }
                     for listener in mine {
@@ -70,7 +70,8 @@ struct ListenerChange: Sendable {
 }
 
 extension ProxyPlan.Listener {
-    /// Whether an entry of `after` keeps this listener. With port 0, it must have the same upstream, by host.
+    /// Whether an entry of `after` keeps this listener. With port 0, both must belong to `proxy.listen`, or to
+    /// upstreams with the same host.
     fileprivate func isKept(
         at wanted: ListenAddress, _ index: Int?, _ before: Configuration, _ after: Configuration
     ) -> Bool {

@@ -36,7 +36,7 @@ extension Configuration {
         for socket in left.unclaimed {
             let twice = sockets.first { $0 != socket && $0.address == socket.address }
             faults.append(
-                twice.map { "\(socket) is passed, and so is \($0): leave one of them" }
+                twice.map { "\(socket) is passed, and so is \($0): take one of them out of its socket unit" }
                     ?? "\(socket) is passed, and nothing in the configuration listens there: write it as `listen` into "
                     + "proxy, an upstream or admin, or take its ListenStream= out of the socket unit")
         }

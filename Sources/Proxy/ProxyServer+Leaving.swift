@@ -10,7 +10,7 @@ extension ProxyServer {
         case over
     }
 
-    /// Idle timeout of connections while the proxy stops.
+    /// Idle timeout of connections after the proxy stopped accepting.
     static let drainIdleTimeout = Duration.milliseconds(500)
 
     /// Serves for `delay`, then stops accepting, and ends requests that do not finish within `limit`. A connection

@@ -8,7 +8,7 @@ public struct RouteListing: Sendable, Equatable {
     public private(set) var routes: [ResolvedRoute] = []
     /// Whether requests for hosts without a rule are forwarded, without a credential.
     public let forwardsOthers: Bool
-    /// Targets of CONNECT, as configured.
+    /// Configured targets of CONNECT that the gate admits.
     public let tunnels: [TunnelRule]
 
     public init(_ configuration: Configuration) {

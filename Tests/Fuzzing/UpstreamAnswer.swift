@@ -21,7 +21,7 @@ private func begin(_ exchange: inout HTTP1Exchange, _ options: UInt8) {
         case 2: .chunked
         default: .upgrade
         }
-    exchange.begin(isHead: options & 1 != 0, upload: upload, expectsContinue: options & 2 != 0)
+    exchange.begin(requestWasHead: options & 1 != 0, upload: upload, expectsContinue: options & 2 != 0)
     // How much of the body went out before the answer.
     if options & 0x80 != 0 { exchange.sent(Int(options >> 4)) }
 }

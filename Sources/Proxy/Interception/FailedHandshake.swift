@@ -10,7 +10,7 @@ public struct FailedHandshake: Sendable {
     /// `User-Agent` of the CONNECT, printable.
     public var program: String?
     public var end: HandshakeEnd
-    /// Number of earlier failures that were not logged; `nil` inside CONNECT: all are logged.
+    /// Number of earlier failures that were not logged; `nil` inside CONNECT, where each failure is logged.
     public var others: Int?
 
     public init(target: String, end: HandshakeEnd) {

@@ -24,7 +24,7 @@ public final class Interception: Sendable {
     /// Root certificates that programs have to trust, as DER.
     public var roots: [[UInt8]] { certificates.roots + [intermediate?.root].compactMap(\.self) }
 
-    /// Root certificates as PEM; empty if each upstream has a certificate in the configuration.
+    /// Root certificates as PEM; empty if each intercepted upstream has a certificate in the configuration.
     public var rootsPEM: String { certificates.rootsPEM + (intermediate?.rootPEM ?? "") }
 
     /// - Parameter host: host that the routes intercept.
@@ -48,7 +48,8 @@ public final class Interception: Sendable {
 }
 
 extension TLSServerContext {
-    /// Makes a context whose sessions are resumed only under the same roots and by the same listener and host (`use`).
+    /// Makes a context. Its TLS sessions resume only under the same roots, and for the same listener and host: `use`
+    /// names these two.
     convenience init(
         _ certificate: ServerCertificate, below roots: [[UInt8]], _ use: String
     ) throws(CryptographyError) {

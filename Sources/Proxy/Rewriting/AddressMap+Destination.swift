@@ -17,7 +17,7 @@ extension AddressMap {
         case .programAddress(let path): (start, end, includesPrefix) = (path.lowerBound, path.upperBound, !isRewritten)
         case .upstreamAddress(let path): (start, end, includesPrefix) = (path.lowerBound, path.upperBound, true)
         }
-        // Some servers read a question mark as part of the path.
+        // Some servers read a question mark as part of the path, so dot segments after it count too.
         var bytes: [UInt8] = []
         for index in start..<value.count {
             bytes.append(value[index] == UInt8(ascii: "?") ? UInt8(ascii: "/") : value[index])

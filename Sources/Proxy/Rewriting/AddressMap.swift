@@ -107,7 +107,7 @@ struct AddressMap {
         case unclear
         /// The upstream, named by the program's address. The path lacks `prefix`.
         case programAddress(path: Range<Int>)
-        /// The upstream, named by its own, different address. The path includes `prefix`.
+        /// The upstream, named by its own address, which is not the program's. The path includes `prefix`.
         case upstreamAddress(path: Range<Int>)
     }
 
@@ -132,7 +132,7 @@ struct AddressMap {
         if aliases.contains(where: { $0.host == host }) || Self.isOwnMachine(host) { return false }
         switch (host, destination.authority.host) {
         case (.name, _), (.ipv4, .ipv4), (.ipv6, .ipv6): return true
-        // The upstream's name may stand for this address, and a machine may have addresses of both kinds.
+        // The upstream's name may stand for this address, and a machine may have both IPv4 and IPv6 addresses.
         default: return false
         }
     }

@@ -43,8 +43,9 @@ extension AddressMap {
         output.append(path.extracting(length...))
     }
 
-    /// Whether to keep a `Domain`. A `Domain` that covers the upstream is dropped, unless it also covers the program's
-    /// address, and that is no base URL. A `Domain` that covers neither is the server's mistake and stays.
+    /// Whether to keep a `Domain`. It stays if it covers the program's address and this address is no base URL.
+    /// Otherwise a `Domain` that covers the upstream is dropped. A `Domain` that covers neither address is the server's
+    /// mistake and stays.
     private func keeps(domain: Span<UInt8>) -> Bool {
         let bare = !domain.isEmpty && domain[0] == UInt8(ascii: ".") ? domain.extracting(1...) : domain
         guard !bare.isEmpty else { return true }

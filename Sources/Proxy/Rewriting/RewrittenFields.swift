@@ -3,7 +3,7 @@ import Reactor
 
 /// Fields of answers that hold addresses.
 enum RewrittenFields {
-    /// Bits of these fields. The head's parser sets them, so an answer without such fields costs nothing.
+    /// Bits of these fields. `Field.known` has a bit, too, so each field of a head is checked by one operation.
     static let ofAnswers =
         KnownField.location.bit | KnownField.contentLocation.bit | KnownField.setCookie.bit | KnownField.altSvc.bit
 

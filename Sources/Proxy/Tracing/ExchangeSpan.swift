@@ -57,7 +57,7 @@ struct ExchangeSpan: Sendable {
         return span
     }
 
-    /// Methods that become span names: RFC 9110, section 9.3, and RFC 5789. Others could make any number of names.
+    /// Methods that become span names: RFC 9110, section 9.3, and RFC 5789. Unknown methods get one common name.
     private static let methods: Set<String> = [
         "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
     ]

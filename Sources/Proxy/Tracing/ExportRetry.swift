@@ -8,7 +8,7 @@ struct ExportRetry: Sendable {
         /// The answer is too large, so a retry would not help.
         case unusable
 
-        /// Whether a retry may help. Only these statuses allow a retry.
+        /// Whether a retry may help. After an answer, OTLP allows a retry for four statuses only.
         var isTemporary: Bool {
             switch self {
             case .answered(let status, _): [429, 502, 503, 504].contains(status)

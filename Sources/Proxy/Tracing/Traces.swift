@@ -59,7 +59,7 @@ package final class Traces: Sendable {
 
     // MARK: The configuration
 
-    /// Prepares the tracing of a configuration, whose TLS files have been read. `use` begins it.
+    /// Prepares the tracing of a configuration, whose TLS files have been read. `use` starts the tracing.
     /// - Throws: `SystemError` if no thread or file descriptor is free.
     package func prepare(_ configuration: Configuration) throws(SystemError) -> Plan {
         guard let settings = configuration.tracing else { return .none }
@@ -118,7 +118,7 @@ package final class Traces: Sendable {
             waits: { [weak self] client, mark, isWaiting in self?.waits(client, mark, isWaiting) })
     }
 
-    /// Sends the remaining spans for at most `limit`, and ends.
+    /// Sends the remaining spans for at most `limit`. Waits for former exporters, then ends.
     package func end(within limit: Duration) async {
         let (exporter, leaving, loop) = state.withLock { state in
             defer { state.plan = .none }

@@ -65,13 +65,13 @@ extension CarriedExchange {
 
     /// Reads once; over TLS, reads several records of content together, to pass on larger pieces.
     private func receive(into buffer: inout ByteBuffer, from carrier: Carrier) -> CarrierReceived {
-        if let last = flow.last { return last }
+        if let end = flow.unhandledEnd { return end }
         let first = carrier.receive(into: &buffer, limit: Self.readLimit)
         guard carrier.isSecured, case .bytes(var count) = first else { return first }
         while count < Self.readLimit, machine.isContent(buffer.count + 1) {
             let next = carrier.receive(into: &buffer, limit: Self.readLimit - count)
             guard case .bytes(let more) = next else {
-                if next != .wouldBlock { flow.last = next }
+                if next != .wouldBlock { flow.unhandledEnd = next }
                 break
             }
             count += more

@@ -7,7 +7,7 @@ extension CarriedExchange {
     func write(_ carrier: Carrier, _ delegate: any UpstreamStreamDelegate) -> Over? {
         while !flow.cannotWrite {
             if machine.wantsUpload, !flow.isUploadPaused, output.count <= Self.lowWater {
-                // If client and upstream are equally fast, this loop would delay other exchanges.
+                // If client and upstream are equally fast, this loop would not end, and other exchanges would wait.
                 guard uploadShare.takesMore(turn: exchanges.loop.now, now: .current()) else {
                     goOnNextTurn()
                     return nil
@@ -34,7 +34,7 @@ extension CarriedExchange {
         return machine.isWhole && isRequestOver ? Over() : nil
     }
 
-    /// Whether the whole request was sent, or the upstream does not want the rest.
+    /// Whether the whole request was sent, or the rest is unwanted or can't be sent.
     var isRequestOver: Bool {
         flow.cannotWrite || machine.isUploadStopped || machine.isUploadFinished && output.isEmpty
     }

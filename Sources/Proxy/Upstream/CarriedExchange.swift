@@ -9,7 +9,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     var isHTTP2: Bool { false }
     var isQueued: Bool { connectionRequest.isQueued }
     var isWanted: Bool { delegate?.isWanted ?? false }
-    /// Limit of bytes of an answer read in one turn. A peer may send as fast as the proxy reads.
+    /// Limit of an answer's bytes read in one turn. A peer that sends as fast as the proxy reads would occupy the loop.
     static let share = 256 * 1024
     /// Limit of bytes in one read. A large read becomes one large write, with fewer acknowledgements and wake-ups.
     static let readLimit = 256 * 1024
@@ -23,9 +23,9 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         var held = 0
         var isBodyPaused = false
         var isUploadPaused = false
-        /// End of the connection, if it was read before all earlier bytes were handled.
-        var last: CarrierReceived?
-        /// Whether the peer's end was clean; `nil` until all bytes before it have been handled.
+        /// End or failure of the connection, if it was read while earlier bytes were unhandled.
+        var unhandledEnd: CarrierReceived?
+        /// Whether the upstream ended its side cleanly; `nil` before this end, or while earlier bytes are unhandled.
         var end: Bool?
         /// Whether writing has failed. The upstream's last bytes may still be readable.
         var cannotWrite = false
@@ -35,7 +35,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
 
     /// End of the exchange.
     struct Over {
-        /// Failure of the exchange; `nil` if the answer is complete.
+        /// Failure of the exchange; `nil` if the answer is complete, or an upgraded connection ended.
         let error: TransportError?
 
         init(_ error: TransportError? = nil) { self.error = error }
@@ -89,8 +89,8 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         return connect(over: pool).map(leave)
     }
 
-    /// Writes the head on an idle connection, or requests a new connection. Closes idle connections that have ended or
-    /// received bytes, because these bytes would be read as the answer.
+    /// Writes the head on an idle connection, or requests a new connection. Closes idle connections that have ended.
+    /// Also closes those that have received bytes, because the bytes would be read as the answer.
     private func connect(over pool: CarrierPool) -> Over? {
         do throws(TransportError) {
             while let carrier = try pool.connect(
@@ -131,7 +131,8 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
             carrier.close()
             return .begun(nil)
         }
-        machine.begin(isHead: request.isHead, upload: request.upload, expectsContinue: request.expectsContinue)
+        machine.begin(
+            requestWasHead: request.isHead, upload: request.upload, expectsContinue: request.expectsContinue)
         var head = ByteBuffer()
         swap(&head, &output)
         head.isSecret = true

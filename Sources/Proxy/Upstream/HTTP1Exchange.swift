@@ -47,7 +47,7 @@ struct HTTP1Exchange: ~Copyable {
     private struct Heads {
         var interim = 0
         var bytes = 0
-        /// Number of bytes of the incomplete line that were searched for its end.
+        /// Number of bytes of the incomplete line in which no line end was found.
         var scanned = 0
         var sawBytes = false
         /// Whether `head` holds an interim head that was returned already. The next head replaces it.
@@ -67,6 +67,7 @@ struct HTTP1Exchange: ~Copyable {
     static let maxInterim = 32
     /// Limit of one line of a head, with CRLF.
     static let maxLine = 100 << 10
+    /// Limit of all heads of one answer together.
     static let maxHeadBytes = 1 << 20
 
     private(set) var head = ResponseHead()
@@ -82,16 +83,16 @@ struct HTTP1Exchange: ~Copyable {
     private var reading = Reading.done
     private var sending = Sending.finished
     private var offersUpgrade = false
-    private var isHead = false
+    private var requestWasHead = false
     /// Whether the body waits for a 100.
     private var expectsContinue = false
 
     /// Prepares for the next request. Keeps memory.
-    mutating func begin(isHead: Bool, upload: Upload, expectsContinue: Bool) {
-        self.isHead = isHead
+    mutating func begin(requestWasHead: Bool, upload: Upload, expectsContinue: Bool) {
+        self.requestWasHead = requestWasHead
         self.expectsContinue = expectsContinue
         offersUpgrade = upload == .upgrade
-        head.reset(requestWasHead: isHead)
+        head.reset(requestWasHead: requestWasHead)
         reading = .heads(Heads())
         sending =
             switch upload {
@@ -145,7 +146,7 @@ struct HTTP1Exchange: ~Copyable {
         _ bytes: Span<UInt8>, _ from: Int, _ heads: inout Heads
     ) throws(MessageError) -> Event {
         if heads.isHeadOver {
-            head.reset(requestWasHead: isHead)
+            head.reset(requestWasHead: requestWasHead)
             heads.isHeadOver = false
         }
         var start = from
@@ -205,7 +206,7 @@ struct HTTP1Exchange: ~Copyable {
         }
     }
 
-    /// - Parameter isClean: whether the connection ended in order, over TLS with close_notify (RFC 9112, section 9.8).
+    /// - Parameter isClean: whether the connection ended in order (in TLS: by close_notify, RFC 9112, section 9.8).
     func closed(isClean: Bool) -> Closing {
         switch reading {
         case .heads(let heads): heads.sawBytes ? .cut : .unanswered
@@ -216,7 +217,7 @@ struct HTTP1Exchange: ~Copyable {
         }
     }
 
-    /// Trailers of a complete chunked answer that may be passed on.
+    /// Trailers that may be passed on; empty unless the answer is chunked and complete.
     var trailers: [(name: [UInt8], value: [UInt8])] {
         guard head.framing == .chunked, decoder.isEnded, !decoder.trailers.isEmpty else { return [] }
         return decoder.trailers.filter { !head.connectionNames($0.name.span) }

@@ -29,7 +29,7 @@ final class Upstream {
 
     /// - Parameters:
     ///   - client: OAuth client that `settings.client` names.
-    ///   - fixed: injected values other than tokens, by the entries of `inject`; already started.
+    ///   - fixed: values of the entries of `inject`, with `nil` for tokens. Their reading has begun.
     ///   - former: predecessor with the same settings. Its connections are taken over.
     init(
         _ rules: UpstreamRules, client: Heimdallr? = nil, fixed: [FixedCredential?] = [], options: PoolOptions,
@@ -52,7 +52,7 @@ final class Upstream {
     /// Returns the timeouts of a request.
     func timeouts(isGRPC: Bool) -> (response: Timeout, idle: Timeout) { isGRPC ? callTimeouts : timeouts }
 
-    /// Whether no connection is busy, or a successor has taken the connections over.
+    /// Whether no connection is busy and no request waits, or a successor has taken the connections over.
     var isQuiet: Bool { hasSuccessor || carriers.isQuiet && http2.waiting == 0 }
 
     /// Returns the number of requests with a present client that wait until other requests end.
@@ -87,7 +87,7 @@ final class Upstream {
         let use = rules.settings.http2
         guard use != .never, use != .calls || request.isGRPC, request.upload != .upgrade else { return nil }
         let isSecure = request.origin.scheme == .https
-        // Without TLS, no version is negotiated. Only gRPC calls, which need HTTP/2, then use it.
+        // Without TLS, no version is negotiated. HTTP/2 is then only for `known`, and for gRPC calls, which need it.
         guard use == .known || isSecure || request.isGRPC else { return nil }
         return http2.origin(.init(origin: request.origin, isKnown: use == .known || !isSecure))
     }

@@ -30,7 +30,7 @@ extension UpstreamStream {
 
 /// The end of an exchange with an upstream.
 struct UpstreamEnd {
-    /// Failure of the exchange; `nil` if the answer is complete.
+    /// Failure of the exchange; `nil` if the answer is complete, or an upgraded connection ended.
     var error: TransportError?
     /// Whether the connection had served earlier requests, so it may have died before this request.
     var wasReused = false
@@ -59,7 +59,7 @@ struct HeadForm {
     var isAbsolute = false
     /// Whether the head is sent over HTTP/2, which has no Connection field.
     var isHTTP2 = false
-    /// Number of the connection's client certificate and key (`TLSMaterial.pair`); `nil` before there is a connection.
+    /// The process's own number for the client certificate and key (`TLSMaterial.pair`); `nil` without a connection.
     var pair: UInt64?
 }
 
@@ -116,8 +116,9 @@ protocol UpstreamStreamDelegate: AnyObject {
     func takeUpload(into bytes: inout MutableSpan<UInt8>) -> UploadStep
     /// Returns the trailers of a request of unknown length. Called after its body.
     func takeTrailers() -> [(name: [UInt8], value: [UInt8])]
-    /// Called when the upstream of an upgraded connection ended its side. It still accepts the client's bytes.
+    /// Called when the upstream of an upgraded connection ended its side. The upstream still accepts bytes.
     func upstreamEndedItsSide()
-    /// Called last, also after a call whose returned value ended the stream.
+    /// Called last, also if the value that a delegate's method returned ended the stream. Not called if a method of the
+    /// stream returned the end, or after `cancel`.
     func upstreamEnded(_ end: UpstreamEnd)
 }

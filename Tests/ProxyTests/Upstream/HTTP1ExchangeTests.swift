@@ -21,7 +21,7 @@ struct HTTP1ExchangeTests {
         _ upload: HTTP1Exchange.Upload = .none, isHead: Bool = false, expects: Bool = false
     ) -> HTTP1Exchange {
         var exchange = HTTP1Exchange()
-        exchange.begin(isHead: isHead, upload: upload, expectsContinue: expects)
+        exchange.begin(requestWasHead: isHead, upload: upload, expectsContinue: expects)
         return exchange
     }
 

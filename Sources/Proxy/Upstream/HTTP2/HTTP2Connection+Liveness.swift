@@ -26,8 +26,8 @@ extension HTTP2Connection {
         return false
     }
 
-    /// Notes a request that ended without an answer. If the server sent nothing since the request began, the connection
-    /// may be dead and takes no further request.
+    /// Notes a request that ended without an answer. If the request began at least `doubtAfter` ago and the server has
+    /// sent nothing since then, the connection may be dead and takes no further request.
     func gotNoAnswer(since opened: LoopTime) {
         guard carrier != nil, marks.heard <= opened, loop.now >= opened + origin.liveness.doubtAfter else { return }
         marks.isDoubtful = true

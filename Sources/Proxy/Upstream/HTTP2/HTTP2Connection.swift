@@ -76,7 +76,7 @@ final class HTTP2Connection: CarrierOwner {
 
     var isReady: Bool { session != nil }
     var hasServed: Bool { marks.hasServed }
-    /// Number of the client certificate and key (`TLSMaterial.pair`).
+    /// The process's own number for the client certificate and key (`TLSMaterial.pair`).
     var pair: UInt64? { carrier?.pair }
 
     // MARK: The carrier

@@ -219,7 +219,7 @@ final class HTTP2Exchange: UpstreamStream {
     func giveUpload(_ connection: HTTP2Connection, _ stream: Int32, turn: LoopTime) -> Bool {
         while let delegate, case .content(let left) = upload, !isUploadPaused, end == nil {
             guard connection.hasRoom(on: stream) else { return true }
-            // If client and upstream are equally fast, this loop would delay other exchanges.
+            // If client and upstream are equally fast, this loop would not end, and other exchanges would wait.
             guard share.takesMore(turn: turn, now: .current()) else {
                 connection.goOnNextTurn()
                 return true

@@ -114,7 +114,7 @@ final class HTTP2Origin {
     /// Whether a client still wants one of the waiting requests.
     var hasWanted: Bool { waiting.contains { $0.isWanted } }
 
-    /// Number of requests that wait until a stream or a connection ends.
+    /// Number of requests with a present client that wait until a stream or a connection ends.
     var shortage: Int { isQueued ? waiting.count { $0.isWanted } : 0 }
 
     /// Opens streams for waiting requests.
@@ -166,7 +166,7 @@ final class HTTP2Origin {
     func failed(_ connection: HTTP2Connection, _ error: TransportError) {
         connections.removeAll { $0 === connection }
         if error.kind == .connectionLimit {
-            // The dial got no slot in time. Only requests past their own deadlines fail with it.
+            // The dial got no slot in time. Only requests past their own deadlines fail.
             expire()
             dialMore()
         } else if connections.allSatisfy({ $0.isReady }) {
@@ -209,6 +209,6 @@ final class HTTP2Origin {
 
     var isUnused: Bool { connections.isEmpty && waiting.isEmpty && !isBeginning }
 
-    /// Number of requests that wait for a stream, less the dials in the carrier pool's queue, which the pool counts.
+    /// Number of requests that wait for a stream, minus the queued dials, which the carrier pool counts itself.
     var waitingForStream: Int { max(0, waiting.count - connections.count { $0.request.isQueued }) }
 }

@@ -37,8 +37,8 @@ final class HTTP2Pool {
         return origin.lacksHTTP2 ? nil : origin
     }
 
-    /// Adds an origin. If there are many, as with a wildcard, drops unused origins. These only remember that a server
-    /// lacks HTTP/2.
+    /// Adds an origin. At `maxOrigins`, which a wildcard can reach, drops the unused origins. An unused origin only
+    /// remembers that its server lacks HTTP/2.
     private func add(_ key: Key) -> HTTP2Origin {
         if origins.count >= Self.maxOrigins { origins = origins.filter { !$0.value.isUnused } }
         let origin = HTTP2Origin(key, in: self)
