@@ -6,9 +6,9 @@ struct ConnectionDeadline {
         case none
         /// Waits for the next request.
         case idle
-        /// Waits for a last request while the server stops.
+        /// Waits for a last request, or over HTTP/2 for the last PING's answer, while the server stops.
         case draining
-        /// Waits for the rest of a head.
+        /// Waits for the rest of a head, or for HTTP/2's first SETTINGS.
         case head
         /// Deadline of the handler.
         case handler

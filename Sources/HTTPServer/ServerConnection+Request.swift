@@ -27,7 +27,7 @@ extension ServerConnection {
             let first = reader.input.buffer.withBytes { hasInput && isEnough($0) ? $0[0] : nil }
             if let first { return .byte(first) }
             if reader.input.hasEnded { return .end }
-            // No edge reports bytes that have already arrived.
+            // epoll does not report bytes that have already arrived, so they are read now.
             if reader.input.canRead { continue }
             waits.forBody = true
             return .wait

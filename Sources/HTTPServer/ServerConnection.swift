@@ -105,8 +105,8 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     public func ready(_ readiness: Readiness) {
         if phase == .handedOver { handler?.ready(readiness) }
         guard phase != .handedOver, phase != .closed else { return }
-        // A hang-up is no failure if our side has ended in order. Reading then goes on, because the handler may need the
-        // bytes. Besides, unread bytes would cause a reset, which destroys the last answer.
+        // A hang-up is no failure if our side has ended in order. Reading then goes on: the handler may need the bytes.
+        // Besides, unread bytes would cause a reset, which destroys the last answer.
         let isOrderly = (phase == .lingering || output.hasEnded) && !readiness.contains(.error)
         if readiness.contains(.failed), !isOrderly { return leave() }
         if output.note(readiness), waits.forRoom || !output.isEmpty { flush() }

@@ -194,7 +194,7 @@ public final class ServerLoop {
 
     // MARK: Deadlines
 
-    /// Notes a client's new deadline. One timer serves all deadlines, because each request sets several of them, which
+    /// Notes a client's new deadline. One timer serves all deadlines: each request sets several, so setting a deadline
     /// must be cheap.
     func noteDeadline(_ deadline: LoopTime) {
         guard deadline < nextSweep else { return }

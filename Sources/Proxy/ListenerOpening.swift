@@ -41,7 +41,7 @@ extension ProxyServer {
         return opened
     }
 
-    /// Returns the reasons why this configuration can't listen. A used address is no reason: a running proxy may use it.
+    /// Returns reasons why this configuration can't listen. A used address is no reason: a running proxy may have it.
     public static func check(_ configuration: Configuration, passed: [PassedSocket]) -> [ListenError] {
         var passed = PassedSockets(passed)
         return configuration.listenAddresses.compactMap { address, upstream in

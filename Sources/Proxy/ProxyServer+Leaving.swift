@@ -1,8 +1,8 @@
 import Reactor
 import Synchronization
 
-// Stopping the proxy. During `proxy.drain_delay` it still accepts, and each answer ends its connection. Then the proxy
-// stops accepting and finishes its requests.
+// Stopping the proxy. During `proxy.drain_delay` the proxy still accepts, and each answer ends its connection. Then the
+// proxy stops accepting and finishes its requests.
 extension ProxyServer {
     enum Leaving {
         case notYet

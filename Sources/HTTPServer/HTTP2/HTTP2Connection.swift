@@ -91,7 +91,7 @@ final class HTTP2Connection {
             guard connection.phase == .multiplexed else { return }
             swap(&bytes, &connection.reader.input.buffer)
             connection.reader.input.settle()
-            // A client that has ended its side can't send WINDOW_UPDATE frames for its answers.
+            // A client that has ended its side can't send the WINDOW_UPDATE frames that its answers need.
             if connection.reader.input.hasEnded { return connection.leave() }
             // Backpressure: reads nothing while much output waits for the client.
             guard connection.reader.input.canRead, connection.output.count < ServerConnection.highWater else { return }

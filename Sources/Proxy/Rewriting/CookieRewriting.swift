@@ -5,7 +5,7 @@ import WireText
 // Rewrites an upstream's cookies for a program that uses another address (RFC 6265, section 5.2).
 extension AddressMap {
     /// Writes a Set-Cookie value for the program's address: without `Secure` if the program uses http, without a
-    /// `Domain` that excludes this address, and with a `Path` without `prefix`. The cookie's name and value stay.
+    /// `Domain` for the upstream's address only, and with a `Path` without `prefix`. The cookie's name and value stay.
     func append(cookie value: Span<UInt8>, to output: inout ByteBuffer) {
         guard changesCookies else { return output.append(value) }
         let dropsSecure = asked.scheme == .http && Self.hasSecure(value)
