@@ -304,7 +304,7 @@ struct InterceptionTests {
         let file = proxy.directory.path(of: "config.yaml")
         let run = try await RunningProxy.run(["doctor", "--no-token", "--config", file], environment: Self.quiet)
         for part in [
-            "holds the authorities of these hosts", "the running proxy's root is in",
+            "holds the authorities of the intercepted hosts", "the running proxy's root is in",
             "the proxy opens TLS for api.test", "the proxy opens TLS for heimdallr-proxy-doctor.wild.test",
         ] { #expect(run.output.contains(part), "\(part): \(run.transcript)") }
         #expect(!proxy.log.contains("a program got no TLS"))

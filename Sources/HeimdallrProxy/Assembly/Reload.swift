@@ -6,7 +6,7 @@ import Proxy
 import Reactor
 import Synchronization
 
-/// A configuration that was read and checked, as far as possible without using it.
+/// A configuration that was read, and checked as far as its faults can be found before its use.
 typealias ReadConfiguration = (configuration: Configuration, warnings: [ConfigurationError.Problem])
 
 /// Runs requests to read the configuration again, one after the other.
@@ -125,7 +125,7 @@ extension RunningApp {
             client.beginning.start { await Self.begin(client, after: former, earlier) }
         }
         Task {
-            for client in gone + made { await client.beginning.end() }
+            for client in gone + made { await client.beginning.wait() }
             await self.release(gone, after: formerEnded)
         }
         let level = shared.app.log.level
@@ -139,19 +139,19 @@ extension RunningApp {
     /// Time for the former client to save the tokens it has received.
     private static let handOver = Duration.seconds(10)
 
-    /// Starts a client after the former clients of its name. `earlier` has the settings of the last of them.
+    /// Starts a client after the former clients of its name. `earlier` has the last settings under this name.
     private static func begin(
         _ client: RunningClient, after former: [RunningClient], _ earlier: ClientSettings?
     ) async {
         var unsaved: TokenRecord?
-        for former in former { await former.beginning.end() }
+        for former in former { await former.beginning.wait() }
         // Skips retired clients, because they have handed over their record, and may still hold an older copy.
         for former in former where !former.store.isRetired {
             let hasSameRecord = former.heimdallr.recordName == client.heimdallr.recordName
             if hasSameRecord, !former.settings.losesTokens(to: client.settings) {
                 client.heimdallr.takeOverCallers(of: former.heimdallr)
             }
-            // A token request may take its timeout twice, because it is repeated if its answer is lost.
+            // A token request may take the timeout twice, because the proxy repeats the request if the answer is lost.
             let record = await former.heimdallr.handOver(within: former.settings.timeout * 2 + handOver)
             // A record belongs to a server and an account. A client of another server or account keeps its own record.
             guard hasSameRecord else { continue }
@@ -195,7 +195,7 @@ private struct ReloadSummary {
     /// Addresses of new listeners.
     var opened: [String]
     var closed: [String]
-    /// Set when the level changed, or differs from the configured one.
+    /// Sentence about the level; `nil` if the configured level is unchanged and in use.
     var logLevel: String?
 
     var text: String {

@@ -54,7 +54,7 @@ final class RunningApp: Sendable {
         await withDiscardingTaskGroup { group in
             for client in clients {
                 group.addTask {
-                    await client.beginning.end(by: end)
+                    await client.beginning.wait(until: end)
                     await client.heimdallr.drain(within: end - .now)
                 }
             }

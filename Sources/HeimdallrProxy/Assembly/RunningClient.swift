@@ -14,7 +14,7 @@ final class Beginning: Sendable {
 
     /// Returns when the client has started, or at once if no reload made the client. After `deadline`, the start no
     /// longer waits for the former client's request.
-    func end(by deadline: ContinuousClock.Instant? = nil) async {
+    func wait(until deadline: ContinuousClock.Instant? = nil) async {
         guard let task = task.withLock({ $0 }) else { return }
         let alarm = deadline.map { deadline in
             Task {
@@ -80,7 +80,7 @@ extension ClientSettings {
     /// resource differs.
     func losesTokens(to other: ClientSettings) -> Bool { tokenSettings != other.tokenSettings }
 
-    /// The settings that decide which token a client gets. With a sign-in, these do not include the client's secret.
+    /// The settings that decide which token a client gets. With a sign-in, the client's authentication does not.
     fileprivate var tokenSettings: ClientSettings {
         var settings = self
         let standard = ClientSettings(name: name)

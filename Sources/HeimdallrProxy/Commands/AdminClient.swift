@@ -17,8 +17,8 @@ struct AdminOptions: ParsableArguments {
 
     /// Asks the running proxy and prints its answer: a success to standard output, a failure to standard error.
     /// - Parameter exitZero: whether an answer that reports a problem counts as a success.
-    /// - Throws: `ExitStatus.failure`, also without a running proxy; `.badConfiguration`; `.problemReported` after printing an
-    ///   answer that reports a problem.
+    /// - Throws: the errors of `ask`; `ExitStatus.failure` after printing a failure. Unless `exitZero` is true,
+    ///   `.problemReported` after printing an answer that reports a problem.
     func perform(_ method: String, _ target: String, exitZero: Bool = true) throws {
         let answer = try ask(method, target)
         let text = ForeignText.lines(String(decoding: answer.body, as: UTF8.self))
@@ -30,7 +30,8 @@ struct AdminOptions: ParsableArguments {
         if answer.reportsProblem, !exitZero { throw ExitStatus.problemReported.error }
     }
 
-    /// - Throws: `ExitStatus.failure` if no running proxy of this user or root answers; `.badConfiguration`.
+    /// - Throws: `ExitStatus.failure` if no running proxy of this user or root answers; `.badConfiguration` if the
+    ///   configuration is invalid; a usage error if there is none.
     func ask(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws -> AdminClient.Answer {
         let paths = try candidates()
         for path in paths {
@@ -195,7 +196,7 @@ enum AdminGuess {
         return AdminSocket.candidates(port: port(section), runtimeDirectory: environment["XDG_RUNTIME_DIR"])
     }
 
-    /// The admin port and its sockets; empty without an admin section.
+    /// The address of the admin port and the paths of the admin socket; empty without an admin section.
     static func addresses(file: String, environment: [String: String]) -> [ListenAddress] {
         guard let section = section(file) else { return [] }
         return [.tcp(host: "127.0.0.1", port: port(section))]

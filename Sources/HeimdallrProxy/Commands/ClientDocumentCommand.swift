@@ -28,7 +28,8 @@ struct ClientDocumentCommand: ParsableCommand {
             client.auto?.clientDocument.map { address == nil || address == $0 } ?? false
         }
         guard let client = named.first, let identifier = client.auto?.clientDocument else {
-            throw ExitStatus.failure.error("no upstream with `client: auto` has this `client_document`")
+            throw ExitStatus.failure.error(
+                "no upstream with `client: auto` has \(address == nil ? "a" : "this") `client_document`")
         }
         guard named.allSatisfy({ $0.auto?.clientDocument == identifier }) else {
             throw ExitStatus.failure.error("there are several `client_document` addresses: give one as the argument")

@@ -16,8 +16,8 @@ struct ConfigCommand: ParsableCommand {
             commandName: "schema",
             abstract: "Print a JSON Schema of the configuration, for editors.",
             discussion: """
-                The schema (draft 2020-12) is that of this version. Editors with a YAML language server complete and \
-                check the file with it:
+                The schema (draft 2020-12) describes the keys of this version. Editors with a YAML language server \
+                complete and check the file with it:
 
                   heimdallr-proxy config schema > heimdallr-proxy.schema.json
 

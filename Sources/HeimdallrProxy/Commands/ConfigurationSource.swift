@@ -41,8 +41,8 @@ enum ConfigurationSource: Sendable, Equatable {
     /// Reads and checks the configuration. Prints its problems and warnings to standard error.
     /// - Parameters:
     ///   - passed: listening sockets that the process was started with.
-    ///   - logs: whether a proxy is about to start. The report then has the format of the proxy's log.
-    /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
+    ///   - logs: whether a proxy is about to start. If the configuration can be read, the report has its log format.
+    /// - Throws: `ExitStatus.badConfiguration`, after printing the problems that `readAgain` would throw.
     func load(environment: [String: String], passed: [PassedSocket] = [], logs: Bool = false) throws -> Configuration {
         var report = ConfigurationReport.plain
         do throws(ConfigurationError) {
@@ -74,7 +74,8 @@ enum ConfigurationSource: Sendable, Equatable {
     }
 
     /// Reads and checks the configuration, and prints nothing.
-    /// - Throws: every problem at once.
+    /// - Throws: all problems of the first step that finds any: the reader; keys and passed sockets; the connection
+    ///   string of the store; the admin token.
     func readAgain(
         environment: [String: String], passed: [PassedSocket]
     ) throws(ConfigurationError) -> ReadConfiguration {
@@ -97,14 +98,14 @@ enum ConfigurationSource: Sendable, Equatable {
         if let fault { throw ConfigurationError(problems: [.init(file: name, message: fault)]) }
     }
 
-    /// Returns the settings of the admin section. Checks nothing else, so the caller needs none of the secrets.
+    /// Returns the settings of the admin section. In a file, checks nothing else, so the caller needs no secrets.
     func admin(_ environment: [String: String]) throws(ConfigurationError) -> AdminSettings? {
         guard let file else { return try read(environment).configuration.admin }
         return try Configuration.adminSettings(file: file, environment: environment)
     }
 
-    /// Returns the listeners for programs. Checks nothing else.
-    func listeners(_ environment: [String: String]) throws(ConfigurationError) -> [ListenAddress] {
+    /// Returns the addresses of `proxy.listen`. In a file, checks nothing else.
+    func proxyListeners(_ environment: [String: String]) throws(ConfigurationError) -> [ListenAddress] {
         guard let file else { return try read(environment).configuration.proxy.listen }
         return try Configuration.proxyListeners(file: file, environment: environment)
     }
@@ -125,7 +126,7 @@ enum AdminTokenRule {
     /// Minimum number of octets. 16 octets of base64 have 96 random bits.
     static let minimum = 16
 
-    /// - Returns: the fault, with advice. `nil` also for an unreadable token, which is reported elsewhere.
+    /// - Returns: the fault, with advice. `nil` also for a command, and for an unreadable token (reported elsewhere).
     static func fault(_ token: SecretSource?, environment: [String: String]) -> String? {
         guard let count = try? token?.value(environment)?.count, count < minimum else { return nil }
         return fault(count)
@@ -146,8 +147,8 @@ enum AdminTokenRule {
     }
 }
 
-/// Prints problems and warnings of a configuration to standard error: in the format of compilers, or as log lines if
-/// the configuration has a JSON log.
+/// Prints problems and warnings of a configuration to standard error: in the format of compilers, or as JSON lines of
+/// the log.
 struct ConfigurationReport {
     let isJSON: Bool
 

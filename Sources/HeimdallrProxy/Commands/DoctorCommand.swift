@@ -8,11 +8,11 @@ struct DoctorCommand: AsyncParsableCommand {
         commandName: "doctor",
         abstract: "Find faults between the proxy and its servers, and say what to do about them.",
         discussion: """
-            Needs no running proxy. Looks up the name of each client's server and of each upstream, checks whether the \
-            proxy may connect to the addresses, and makes a TLS connection to each. For a client it also reads the \
-            server's metadata, requests one token and compares the clocks. To an upstream it sends a HEAD without a \
-            token. It also checks the secrets, the modes of their files and the token store. The checks run \
-            concurrently, each with a time limit.
+            Needs no running proxy. Looks up the name of each client's servers and of each upstream, and checks \
+            whether the proxy may connect to the addresses. It connects to each address (at most four of a name), with \
+            TLS for https://. For a client it also reads the server's metadata and requests one token. To an upstream \
+            it sends a HEAD without a token. It compares the clocks, and checks the secrets, the modes of their files, \
+            the token store and interception. The checks run concurrently, each with a time limit.
 
             doctor requests tokens like the proxy, never shows them, and discards them. A refresh token or a sign-in \
             can be used only once, so doctor does not use them. With --no-token it requests no tokens.

@@ -16,8 +16,8 @@ struct ExecCommand: ParsableCommand {
             """,
         discussion: """
             Sets http_proxy for the program. Adds this machine and the proxy's listeners to no_proxy. Sets \
-            NODE_USE_ENV_PROXY=1, so that Node reads both. Removes the environment variables of the configuration's secrets, and all that begin with \
-            HEIMDALLR_. The program replaces this process. \
+            NODE_USE_ENV_PROXY=1, so that Node reads http_proxy and no_proxy. Removes the environment variables of the \
+            configuration's secrets, and all that begin with HEIMDALLR_. The program replaces this process. \
             If the configuration has proxy.users, --user names the program's user. The variables then contain the \
             user's name and password. Example:
 
@@ -89,11 +89,11 @@ struct ExecCommand: ParsableCommand {
         proxy: String, _ settings: Configuration, _ environment: [String: String], trust: TrustFiles? = nil
     ) throws -> [String: String] {
         let proxy = "http://\(proxy)"
-        // Sets both cases: curl reads only http_proxy (because of httpoxy), and some programs only HTTP_PROXY.
         let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
         if direct.takesEverything {
             ErrorOutput.warning("no_proxy has *, so the program will not use the proxy: unset it")
         }
+        // Sets both cases: curl reads only http_proxy (because of httpoxy), and some programs only HTTP_PROXY.
         var variables = [
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
             "NODE_USE_ENV_PROXY": "1",
@@ -188,7 +188,7 @@ struct NoProxyList {
         let upstreams = Set(settings.upstreams.filter { !$0.host.wildcard }.map(\.host.host))
         let loopback = ["localhost", "127.0.0.1", "[::1]"]
         for text in loopback where !Self.isHost(text, of: upstreams) { add(Self.bare(text)) }
-        // The block would include upstreams at loopback addresses.
+        // 127.0.0.0/8 would include upstreams at loopback addresses.
         if !upstreams.contains(where: { if case .ipv4(let address) = $0 { address >> 24 == 127 } else { false } }) {
             add("127.0.0.0/8")
         }

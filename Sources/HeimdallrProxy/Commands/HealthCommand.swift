@@ -8,9 +8,9 @@ struct HealthCommand: ParsableCommand {
         commandName: "health",
         abstract: "Say whether the running proxy is ready, by the exit code: 0 or 1.",
         discussion: """
-            For HEALTHCHECK of a container image, and for probes that run a command. Asks the admin port of the \
-            configuration, or else its socket, and prints one line. It finds the configuration as serve does, and reads no \
-            secret in it.
+            For HEALTHCHECK of a container image, and for probes that run a command. Asks the admin port \
+            of the configuration, or, without an answer, the admin socket. Prints one line. It finds the configuration \
+            as serve does, and reads no secret in it.
 
             With --wait it asks again until the proxy is ready, for scripts that start the proxy. If the time ends \
             first, the exit code is 1.
@@ -88,7 +88,7 @@ struct HealthCommand: ParsableCommand {
                 let sockets = AdminOptions.sockets(of: settings, environment: environment)
                 return ask(ports + sockets.map { .unix(path: $0, mode: nil) }, target, timeout)
             }
-            let listeners = try source.listeners(environment)
+            let listeners = try source.proxyListeners(environment)
             guard question == nil || question == .live else {
                 return .impossible(
                     "the configuration has no admin section, so the proxy can't be asked; write admin: {} into it")

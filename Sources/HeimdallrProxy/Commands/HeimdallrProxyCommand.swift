@@ -15,8 +15,8 @@ struct HeimdallrProxyCommand: ParsableCommand {
               export http_proxy=http://127.0.0.1:8080
                                                      tell programs to use it
 
-            Programs say http:// to the proxy, even if the API is https://. A request through CONNECT is encrypted, so it \
-            gets no token.
+            Programs say http:// to the proxy, even if the API is https://. A request through CONNECT is encrypted, so \
+            it gets no token without `intercept: true`.
 
             A single API needs no file. Set HEIMDALLR_UPSTREAM, HEIMDALLR_TOKEN_ENDPOINT, \
             HEIMDALLR_CLIENT_ID and HEIMDALLR_CLIENT_SECRET, and start heimdallr-proxy.

@@ -187,8 +187,8 @@ extension SecretSource {
 
 /// Checks the connection string of a store in PostgreSQL without a connection.
 enum StoreCheck {
-    /// - Returns: the fault, with advice. `nil` also if a command prints the connection string, because a check runs no
-    ///   command, and if libpq is missing, which the start reports.
+    /// - Returns: the fault, with advice. `nil` also for a string from a command, because a check runs no command.
+    ///   `nil` also if the string can't be read or libpq is missing: the start reports these faults.
     static func fault(_ configuration: Configuration, environment: [String: String]) -> String? {
         guard case .postgres(let settings) = configuration.store else { return nil }
         guard let value = try? settings.connection.value(environment) else { return nil }

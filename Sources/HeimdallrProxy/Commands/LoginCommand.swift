@@ -144,7 +144,7 @@ struct LoginCommand: ParsableCommand {
     }
 
     /// Opens a browser on the desktop of this terminal.
-    /// - Returns: `false` if there is no desktop, or no program that opens addresses.
+    /// - Returns: `false` over SSH, without a desktop, or if xdg-open is missing.
     private static func openBrowser(_ url: String) -> Bool {
         let environment = ProcessEnvironment.all
         guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil,

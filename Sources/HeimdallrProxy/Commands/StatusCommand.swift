@@ -95,7 +95,7 @@ struct StatusCommand: ParsableCommand {
     }
 }
 
-/// Detects a changed status. A status in which only times differ is unchanged.
+/// Detects a changed status. A status in which only times differ is unchanged, unless a client has a new token.
 struct StatusChange {
     private var last: JSONValue??
     /// Remaining lifetime of each client's token, in seconds.

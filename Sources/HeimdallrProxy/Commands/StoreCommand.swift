@@ -134,7 +134,8 @@ struct ConfiguredStore {
                 + "Write store: {kind: postgres, …}, or run heimdallr-proxy status to see the state of the tokens")
     }
 
-    /// Returns the store, prepared for a move; `alone` keeps proxies out. A store in memory can't be moved.
+    /// Returns the store, prepared for a move. A store in memory can't be moved.
+    /// - Parameter alone: whether no proxy may use the store until this store object is released.
     func movable(alone: Bool) async throws -> any MovableTokenStore {
         try await Self.reporting {
             let store: any MovableTokenStore

@@ -160,7 +160,8 @@ struct ClientCheck: Sendable {
         return .failed("token", text, advice, isConsequence: isConsequence)
     }
 
-    /// Reason not to request a token; `nil` if a token request has no side effect.
+    /// Reason not to request a token, to follow "not requested". `nil` if a request needs no person, no caller's token
+    /// and no refresh token, and the command has no --no-token.
     private var reasonNotToAsk: String? {
         if !asksForTokens { return ", because of --no-token" }
         switch client.loginMethod {
@@ -174,7 +175,7 @@ struct ClientCheck: Sendable {
             ? ": that would spend the refresh token, which may be valid only once" : nil
     }
 
-    /// Sends the token endpoint a HEAD request to read the server's clock. Returns a finding only without an endpoint.
+    /// Sends the token endpoint a HEAD request to read its clock. Returns a finding only if no endpoint is known.
     private func endpointFindings() async -> [Finding] {
         let url: String?
         do throws(LoginError) { url = try await client.findEndpoints().last?.url } catch {

@@ -41,7 +41,7 @@ struct ConnectionCheck: Sendable {
         let tries = Array(zip(addresses, await connect(addresses, reaching: false)))
         let reached = tries.filter { $0.1.connectedAfter != nil }.map(\.0)
         for (address, facts) in tries {
-            findings.append(Self.tcp(facts, address.socketAddress(port: dialled.port), hasOther: !reached.isEmpty))
+            findings.append(Self.tcp(facts, address.socketAddress(port: dialled.port), reachesOther: !reached.isEmpty))
         }
         guard !reached.isEmpty else { return findings }
         guard probe.proxy == nil else {
@@ -57,7 +57,7 @@ struct ConnectionCheck: Sendable {
     static let schemeFault = Finding.failed(
         "HTTP", "the port speaks TLS, and the address says http://", "write https:// in the address")
 
-    /// Whether a port with an http:// address speaks TLS.
+    /// Whether the origin has the scheme http, but its port speaks TLS. `false` with a next proxy.
     func wantsTLS() async -> Bool {
         var secure = origin
         secure.scheme = .https
@@ -111,7 +111,7 @@ struct ConnectionCheck: Sendable {
             "write the server's real address; if its name resolves to the proxy on this machine, write its IP address")
     }
 
-    private static func tcp(_ facts: ConnectionProbe.Facts, _ address: SocketAddress, hasOther: Bool) -> Finding {
+    private static func tcp(_ facts: ConnectionProbe.Facts, _ address: SocketAddress, reachesOther: Bool) -> Finding {
         if let after = facts.connectedAfter { return .good("TCP", "\(address) accepts connections", after: after) }
         let text =
             switch facts.failure?.kind {
@@ -121,7 +121,7 @@ struct ConnectionCheck: Sendable {
             }
         let advice = "check the address and the port, that the server runs, and what firewalls in between drop"
         // If another address is reached, the proxy uses that address.
-        return hasOther ? .warning("TCP", text, advice) : .failed("TCP", text, advice)
+        return reachesOther ? .warning("TCP", text, advice) : .failed("TCP", text, advice)
     }
 
     private func tls(_ facts: ConnectionProbe.Facts) -> [Finding] {

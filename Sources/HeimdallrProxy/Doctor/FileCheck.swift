@@ -115,7 +115,7 @@ struct FileCheck: Sendable {
     }
 }
 
-/// Checks the environment, and whether the running proxy has read the current configuration file.
+/// Checks the environment, and whether the configuration file has changed since the running proxy read it.
 struct SurroundingsCheck {
     let source: ConfigurationSource
     let configuration: Configuration

@@ -90,7 +90,7 @@ struct Diagnosis: Sendable {
     /// Findings about the same server are consecutive.
     var findings: [Finding]
 
-    /// Merges diagnoses of upstreams with the same findings, of which one has failed, into one with all their names.
+    /// Merges diagnoses of upstreams if their findings are the same and include a failure. The result has all names.
     static func joined(_ all: [Diagnosis]) -> [Diagnosis] {
         all.reduce(into: []) { joined, diagnosis in
             let same = joined.firstIndex { $0.isSame(as: diagnosis) }

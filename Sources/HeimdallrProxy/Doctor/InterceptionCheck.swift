@@ -93,7 +93,7 @@ struct InterceptionCheck: Sendable {
                 "the roots in \(directory) are for other names or expire soon: the next start replaces them",
                 "after the next start, give programs the new roots: heimdallr-proxy ca export")
         }
-        return .good(check, "\(directory) holds the authorities of these hosts")
+        return .good(check, "\(directory) holds the authorities of the intercepted hosts")
     }
 
     /// Returns an example of a host that a wildcard covers.

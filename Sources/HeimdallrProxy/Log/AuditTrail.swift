@@ -22,7 +22,7 @@ final class AuditTrail: Sendable {
         return try AuditStream(settings, logger: logger)
     }
 
-    /// Puts `next` into use and closes the former stream. No request may use that one any more. Blocks for a moment.
+    /// Puts `next` into use and closes the former stream, which no request may use any more. Blocks for a moment.
     func install(_ next: AuditStream?) {
         let before = stream.withLock { stream in
             defer { stream = next }

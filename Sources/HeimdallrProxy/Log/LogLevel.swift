@@ -95,6 +95,7 @@ final class LogLevel: Sendable {
         }
     }
 
+    /// Reads a level and its duration from the arguments of a command.
     /// - Parameter time: duration of the level, as in the configuration: `10m`; `nil` chooses `defaultTime`.
     static func read(_ level: String, for time: String?) throws(Fault) -> Change {
         let word = level.lowercased()

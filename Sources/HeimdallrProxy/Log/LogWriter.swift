@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// Lines wait in a bounded buffer. When the buffer is full, lines are dropped and counted, and a later notice reports
 /// their number. The first line after a pause is written at once. Lines that follow within a short time are written
-/// together, so callers of a busy log make no system calls.
+/// together. The thread is awake during that time, so callers make no system call to wake it.
 final class LogWriter: Sendable {
     private struct State: ~Copyable {
         var pending: [UInt8] = []
