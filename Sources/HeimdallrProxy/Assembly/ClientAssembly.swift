@@ -186,7 +186,7 @@ struct ClientAssembly {
 
     /// Options of connections to the client's servers.
     var poolOptions: PoolOptions {
-        // The pool has as many connections as the client has slots, so a request with a slot never waits for one.
+        // The pool has a connection for each token request that a client may have under way, so no request waits.
         var options = PoolOptions(
             connectTimeout: settings.timeout, maxConnections: TokenRequestLimits().client, settings.tls,
             anchors: configuration.trustAnchorsFile, material)

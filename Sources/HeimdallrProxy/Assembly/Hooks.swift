@@ -86,7 +86,7 @@ struct Hooks: Sendable {
             notice.reason = "the sign-in ends soon"
             notice.expiresInSeconds = left.components.seconds
         case .tokenLost(let reason):
-            // An unused token expires without a refresh (rule 10), so nobody needs to act.
+            // Without an error, the token expired because it was unused (rule 10), so nobody needs to act.
             if reason == .expired, client.status().lastError == nil { return nil }
             notice.reason = reason.rawValue
         case .tokenAcquired, .tokenRefreshed, .tokenFailed, .loginFailed: return nil

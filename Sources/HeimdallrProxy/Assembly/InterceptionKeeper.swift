@@ -93,8 +93,8 @@ final class InterceptionKeeper: Sendable {
 
     var files: TrustFiles? { state.withLock { $0.trust?.files } }
 
-    /// Returns the folder for the trust files. Its name contains the first address of `proxy.listen`, or this process's
-    /// ID if the kernel chooses the port.
+    /// Returns the folder for the trust files. Its name contains the first TCP address with a fixed port in
+    /// `proxy.listen`. Without such an address, or for one program, it contains this process's ID.
     private func folder(_ configuration: Configuration) throws -> String {
         let known = isForOneProgram ? nil : configuration.trustName
         let (port, kind) = known ?? (0, TrustFolder.nameEnd("\(getpid())"))

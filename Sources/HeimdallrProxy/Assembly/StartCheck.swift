@@ -21,7 +21,7 @@ struct StartCheck {
         var faults: Faults = ([], [])
         /// - Parameters:
         ///   - name: as in `KeyUses.opened`.
-        ///   - mayPass: whether a start may succeed: the proxy's unit may have more rights, or the fault may end.
+        ///   - mayPass: whether a start may succeed: the systemd unit may have more rights, or the fault may end.
         func note(_ error: any Error, _ name: String?, mayPass: Bool = false) {
             var problem = name.flatMap { configuration.keyUses.opened[$0] } ?? Problem(file: file, message: "")
             problem.message = "\(error)"

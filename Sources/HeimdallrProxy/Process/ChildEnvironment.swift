@@ -3,7 +3,7 @@ import Configuration
 /// The environment of a child program: this process's environment without the variables of the configuration. A program
 /// needs no secrets to use the proxy.
 enum ChildEnvironment {
-    /// Returns the variables to remove: secrets, all `HEIMDALLR_…`, and those that the configuration names (`${NAME}`).
+    /// Returns the variables to remove: secrets, all `HEIMDALLR_…`, and those of the configuration (`${NAME}`).
     static func withheld(from environment: some Sequence<String>, _ configuration: Configuration) -> Set<String> {
         var names = configuration.variables.filter { !isPublic($0) }
         for case .environment(let name) in configuration.allSecrets { names.insert(name) }

@@ -126,8 +126,8 @@ struct ChildProgram {
         return Ending(status: status)
     }
 
-    /// Does the same as `ending`, and reaps orphans in this process's group. Orphans become its children if it is the
-    /// first process of a container. The wait reaps no other child, because all others are in other groups.
+    /// Does the same as `ending`, and reaps orphans in this process's group. Orphans become children of this process if
+    /// it is the first process of a container. Children in other groups are not reaped.
     func endingAmongOrphans() -> Ending? {
         // The program may have left the group.
         if let ending = ending() { return ending }
@@ -139,7 +139,8 @@ struct ChildProgram {
         }
     }
 
-    /// Does the same as `ending`, but first kills the group, whose number is in use until the program is reaped.
+    /// Does the same as `ending`, but after the end it kills the rest of the group before it reaps the program. Until
+    /// the program is reaped, no other group can get its number.
     func endingWithGroup() -> Ending? {
         var information = unsafe siginfo_t()
         guard unsafe waitid(P_PID, id_t(pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0,
@@ -228,7 +229,8 @@ struct ProcessLink: ~Copyable {
         return Array(chunk[..<count])
     }
 
-    /// Returns whether the other end of this process's standard input is closed. Waits for that. poll(2).
+    /// Waits until the other end of standard input is closed, or until the time is over. Returns whether it is closed.
+    /// poll(2).
     static func inputEnds(within milliseconds: Int32) -> Bool {
         var interest = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&interest, 1, milliseconds) > 0

@@ -51,7 +51,7 @@ enum CommandKeeper {
                 Array((ProcessArguments.all ?? []).dropFirst()), environment: ProcessEnvironment.all,
                 output: STDOUT_FILENO)
         } catch { report(.notStarted(error.number)) }
-        // With this descriptor open, the output would not end when the command closes it.
+        // The proxy sees the end of the output only after all processes have closed it.
         close(STDOUT_FILENO)
         while true {
             if let ending = program.endingWithGroup() { report(.ended(ending)) }

@@ -20,7 +20,7 @@ final class ServedProgram: Sendable {
     private static let passed: [Int32] =
         [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT]
         + SignalPipe.realTime
-    /// Signals that keys cause, such as Ctrl-C. The terminal also sends them to the program.
+    /// Signals of the terminal's keys, such as Ctrl-C. The terminal sends them to the program, too.
     private static let keys = [SIGINT, SIGQUIT]
 
     init() { (stops, stopped) = AsyncStream.makeStream() }

@@ -5,7 +5,7 @@ import Reactor
 /// The service manager that started the process, such as systemd: its passed listening sockets (sd_listen_fds(3)), and
 /// notifications to it (sd_notify(3)).
 struct ServiceManager: Sendable {
-    /// Variable that messages about unusable sockets name.
+    /// Variable with the number of passed sockets. Messages about unusable sockets name it.
     static let socketsVariable = "LISTEN_FDS"
 
     var passed: [PassedSocket] = []

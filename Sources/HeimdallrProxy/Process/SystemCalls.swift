@@ -205,7 +205,7 @@ struct OutputDescriptor: Sendable {
 struct SystemCallError: Error {
     let number: Int32
 
-    /// Whether the file is missing, or no process listens on it.
+    /// Whether the socket's file is missing, or no process listens at the address.
     var isNotListening: Bool { number == ENOENT || number == ECONNREFUSED || number == ENOTDIR }
     var isNoSuchFile: Bool { number == ENOENT }
     var sentence: String { unsafe String(cString: strerror(number)) }

@@ -4,10 +4,11 @@ import WireText
 
 /// Files and environment variables that make a program trust our roots in addition to its usual roots. All calls block.
 ///
-/// The proxy calls `writeDefaults` at its start and whenever its roots change, `exec` calls `variables` for each program,
-/// and the proxy calls `remove` at its end. Several processes of one user may make these calls at the same time.
+/// The proxy calls `writeDefaults` at its start and whenever its roots change. `exec` calls `variables` for each
+/// program. The proxy calls `remove` at its end. Several processes of one user may make these calls at the same time.
 ///
-/// Other users can read the certificates only if root writes them, because root's apt reads them as the user `_apt`.
+/// Other users can read the certificates that root writes, because root's apt reads them as the user `_apt`. Files that
+/// another user writes can be read by this user alone.
 struct TrustFiles: Sendable {
     /// A fault of the folder or the certificates, with the remedy.
     struct Fault: Error, Equatable, CustomStringConvertible {
@@ -74,7 +75,7 @@ struct TrustFiles: Sendable {
     /// Path of the file with only our roots.
     var rootsFile: String { path(Self.addition) }
 
-    /// Writes or replaces the files for programs whose environment has none of the variables.
+    /// Writes or replaces the files for programs whose environment sets no `TrustVariable`.
     func writeDefaults() throws(Fault) {
         var whole = CertificateBundle()
         if let systemBundle { whole.add(at: systemBundle) }
@@ -94,7 +95,7 @@ struct TrustFiles: Sendable {
         try write(roots.pem, to: Self.addition, mode: Self.readable)
     }
 
-    /// Returns the variables for a program with this environment. Writes extended copies of files that the environment names.
+    /// Returns the variables for a program with this environment. Writes extended copies of the files that it names.
     /// - Returns: the variables, without those that already name a file of the folder. Java with a configured trust
     ///   store, and root's apt if its user `_apt` can't read the folder, get no variable and keep their trust anchors.
     func variables(for environment: [String: String]) throws(Fault) -> [String: String] {
@@ -131,7 +132,8 @@ struct TrustFiles: Sendable {
         }
     }
 
-    /// Returns the path of a copy of the former bundle with our roots added. Without a former bundle: of `name`.
+    /// Returns the path of a copy of the former bundle with our roots added. Without a former bundle, or if it is in
+    /// our folder already, returns the path of our file `name`.
     private func bundle(after former: String?, else name: String) throws(Fault) -> String {
         guard let former, !former.hasPrefix("\(folder)/") else { return path(name) }
         var bundle = CertificateBundle()

@@ -1,8 +1,9 @@
-/// An environment variable that names a program's trust anchors. The former file is the one that it named before.
+/// An environment variable that names a program's trust anchors. The former file is its value before `exec`.
 struct TrustVariable: Sendable {
     /// Kind of the variable's value.
     enum Target: Sendable {
-        /// A PEM file with our roots and the former file's, else the system's. For programs that trust only this file.
+        /// A PEM file with our roots, and those of the former file or, without it, of the system. For programs that
+        /// trust only this file.
         case bundle
         /// A PEM file with our roots and those of the former file. For programs that also trust their built-in roots.
         case addition
@@ -28,7 +29,7 @@ struct TrustVariable: Sendable {
         self.products = products
     }
 
-    /// All variables. Some programs send no `User-Agent` with CONNECT, such as Java's HttpClient.
+    /// All variables. `need` can't help programs that send no `User-Agent` with CONNECT, such as Java's HttpClient.
     static let all = [
         // uv, truststore and PHP's streams read this variable, too.
         TrustVariable(
