@@ -19,9 +19,9 @@ struct OriginHTTPClient: HeimdallrHTTPClient {
 }
 
 extension ClientAssembly {
-    /// Returns the HTTP client of `client: auto`. The API's address is configured. Addresses in documents are not, so
-    /// they must be public or in `private_networks` (rule 9). No address may be in `listeners`: a request to a
-    /// listener would get other clients' tokens, or reach the admin port.
+    /// Returns the HTTP client of `client: auto`. The API's address is configured. Other addresses come from
+    /// documents, so they must be public or in `private_networks` (rule 9). No address may be in `listeners`: a request
+    /// to a listener would get other clients' tokens, or reach the admin port.
     static func enrolling(
         _ auto: AutoSettings, _ options: PoolOptions, anchors: String?, privateNetworks: [AddressBlock],
         listeners: OwnListeners, on loop: EventLoop, last: TokenRequestNotes

@@ -1,7 +1,7 @@
 import Playground
 
-/// Variables with which a configuration file refers to the playground in this process. The playground's ports and
-/// secret are known only after its start.
+/// Variables with which a configuration file refers to the playground in this process. Each start of the
+/// playground chooses new ports and a new secret.
 enum PlaygroundVariables {
     static let clientSecret = "HEIMDALLR_PLAYGROUND_CLIENT_SECRET"
 

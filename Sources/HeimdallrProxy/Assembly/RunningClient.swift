@@ -80,7 +80,7 @@ extension ClientSettings {
     /// resource differs.
     func losesTokens(to other: ClientSettings) -> Bool { tokenSettings != other.tokenSettings }
 
-    /// The settings that decide which token a client gets. With a sign-in, the client's authentication does not.
+    /// The settings that decide which token a client gets. If a person signs in, client authentication is left out.
     fileprivate var tokenSettings: ClientSettings {
         var settings = self
         let standard = ClientSettings(name: name)

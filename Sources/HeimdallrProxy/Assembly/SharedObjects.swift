@@ -53,7 +53,7 @@ struct SharedObjects: Sendable {
         fileprivate let tracing: Traces.Plan
     }
 
-    /// Makes the objects of a configuration, at the start and at a reload. After a fault, the former ones stay in use.
+    /// Makes the objects of a configuration, at the start and at a reload. After a fault, the former objects stay.
     /// - Parameter former: the running objects, whose unchanged clients stay; `nil` at the start.
     func assemble(_ configuration: Configuration, former: RunningApp.Current?) async throws -> Assembled {
         secrets.change(to: configuration)

@@ -70,7 +70,7 @@ struct StoreAssembly {
         var prepared = PostgresStoreSettings(
             connection: try await secret(settings.connection, "store.connection"), space: settings.space, keys: keys)
         prepared.trustAnchorsFile = configuration.trustAnchorsFile
-        // The lease covers two token requests: its holder may repeat one at once if the answer is lost.
+        // The lease covers two token requests: its holder may repeat a request at once if the answer is lost.
         let timeout = configuration.clients.map(\.timeout).max() ?? .zero
         prepared.leaseTime = max(.seconds(30), timeout * 2 + .seconds(10))
         return try OAuthAccessTokenPostgresStore(prepared)

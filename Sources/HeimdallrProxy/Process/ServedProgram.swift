@@ -53,6 +53,7 @@ final class ServedProgram: Sendable {
     var terminate: @Sendable () -> Void { { [self] in note([(SIGTERM, false)]) } }
 
     /// Returns the program's exit code, 128 plus the signal that ended it, or `failure` while it has not ended.
+    /// - Throws: the reason why the program could not start.
     func exitCode() throws(SystemCallError) -> Int32 {
         switch state.withLock({ $0 }) {
         case .waiting, .running: ExitStatus.failure.rawValue

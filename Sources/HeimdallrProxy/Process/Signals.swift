@@ -22,7 +22,7 @@ final class Signals {
         (SIGPROF, "SIGPROF"), (SIGIO, "SIGIO"), (SIGPWR, "SIGPWR"), (SIGSTKFLT, "SIGSTKFLT"),
     ]
 
-    /// Makes the process survive SIGHUP and signals without a meaning. Called first. A pipe keeps them for `init`.
+    /// Makes the process survive SIGHUP and unused signals. Called first. A pipe keeps the signals for `init`.
     static func catchUnusedSignals() {
         // A write beyond a file's size limit then fails with an error code, and does not end the process.
         _ = signal(SIGXFSZ, SIG_IGN)

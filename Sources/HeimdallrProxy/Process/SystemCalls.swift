@@ -132,7 +132,7 @@ enum ProcessEnvironment {
         return all
     }
 
-    /// Returns this process's variables, byte for byte, with these changes, for exec(3). The caller frees the strings.
+    /// Returns the variables, byte for byte, with these changes, for posix_spawn(3). The caller frees the strings.
     static func entries(setting: [String: String], removing: Set<String>) -> [UnsafeMutablePointer<CChar>?] {
         var entries: [UnsafeMutablePointer<CChar>?] = unsafe setting.map { unsafe strdup("\($0.key)=\($0.value)") }
         var next = unsafe heimdallr_environment()

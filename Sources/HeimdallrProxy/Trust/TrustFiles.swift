@@ -95,7 +95,7 @@ struct TrustFiles: Sendable {
         try write(roots.pem, to: Self.addition, mode: Self.readable)
     }
 
-    /// Returns the variables for a program with this environment. Writes extended copies of the files that it names.
+    /// Returns the variables for a program with this environment. Copies and extends files that the environment names.
     /// - Returns: the variables, without those that already name a file of the folder. Java with a configured trust
     ///   store, and root's apt if its user `_apt` can't read the folder, get no variable and keep their trust anchors.
     func variables(for environment: [String: String]) throws(Fault) -> [String: String] {
