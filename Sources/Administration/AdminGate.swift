@@ -12,8 +12,8 @@ struct AdminGate: Sendable {
         case page
         /// Files and target of the form that asks for the token: requires no token, and refuses other sites.
         case open
-        /// Target of an authorization server's redirect. This GET comes from another site, without the session cookie.
-        /// The login attempt's cookie is checked instead of the site and the token.
+        /// Target of an authorization server's redirect. The redirect is a GET from another site, without the session
+        /// cookie, so the login attempt's cookie replaces the site check and the token. A POST must come from our page.
         case callback
     }
 

@@ -46,7 +46,7 @@ struct AdminListeners: Sendable {
         self.port = port
     }
 
-    /// Whether the socket's peer is this user or root. The mode of the socket's file may admit others.
+    /// Whether the socket's peer is this user or root. An inherited socket's file may have a mode that admits others.
     static func admits(_ peer: PeerCredentials?) -> Bool {
         peer.map { [AdminSocket.user, 0].contains($0.user) } ?? false
     }

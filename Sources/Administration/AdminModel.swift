@@ -21,7 +21,7 @@ final class AdminModel: Sendable {
     private let begin = ContinuousClock.now
     private let draining = Atomic(false)
     /// Limits forced refreshes, which wait for a new token.
-    let waiting = ConcurrencyLimit(16)
+    let refreshes = ConcurrencyLimit(16)
     private let quitting = Atomic(false)
     private let statusRendering = SharedRendering<StatusTexts>()
     private let metricsRendering = SharedRendering<String>()

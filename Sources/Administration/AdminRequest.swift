@@ -48,7 +48,7 @@ extension ServerRequest {
 
     var wantsPlainText: Bool { value("Accept") == "text/plain" }
 
-    /// Bearer token of the Authorization field; `nil` if the field is repeated, or has another scheme.
+    /// Bearer token of the Authorization field; `nil` if the field is absent or repeated, or has another scheme.
     var bearerToken: Secret? {
         let fields = values("Authorization")
         guard fields.count == 1 else { return nil }

@@ -15,12 +15,12 @@ public final class Administration: Sendable {
     private let servers: [HTTPServer]
     private let loop: EventLoop
     private let heartbeat: Task<Void, Never>
-    private let page: PortRoutes
+    private let portRoutes: PortRoutes
     private let stopping = Mutex<Task<Void, Never>?>(nil)
 
     private init(
         address: String, socketPath: String, model: AdminModel, servers: [HTTPServer], loop: EventLoop,
-        heartbeat: Task<Void, Never>, page: PortRoutes
+        heartbeat: Task<Void, Never>, portRoutes: PortRoutes
     ) {
         self.address = address
         self.socketPath = socketPath
@@ -28,7 +28,7 @@ public final class Administration: Sendable {
         self.servers = servers
         self.loop = loop
         self.heartbeat = heartbeat
-        self.page = page
+        self.portRoutes = portRoutes
     }
 
     /// Listens, and returns when both listeners accept. Call this before the clients start, so that no event is missed.
@@ -50,14 +50,14 @@ public final class Administration: Sendable {
         addresses.setPort(Int(port))
         let gate = AdminGate(
             origins: origins, token: TokenGate(token: settings.token, forms: forms, logger: logger))
-        let page = PortRoutes { PageRoutes.router(model, gate, logger) }
+        let portRoutes = PortRoutes { PageRoutes.router(model, gate, logger) }
         let (servers, loop) = try await serve(
-            listeners, page: page, command: CommandRoutes.router(model), shown: settings.shown, logger)
+            listeners, port: portRoutes, command: CommandRoutes.router(model), shown: settings.shown, logger)
         model.watch(loop)
         watch(streams, model)
         return Administration(
             address: settings.shown(port: port), socketPath: listeners.command.address.host, model: model,
-            servers: servers, loop: loop, heartbeat: heartbeat(model), page: page)
+            servers: servers, loop: loop, heartbeat: heartbeat(model), portRoutes: portRoutes)
     }
 
     /// Checks whether `start` could listen, and changes nothing. An address in use is not an error.
@@ -67,7 +67,7 @@ public final class Administration: Sendable {
 
     /// Starts a server for each listener, so that each listener has a separate connection limit.
     private static func serve(
-        _ listeners: AdminListeners, page: PortRoutes, command: AdminRouter, shown: String, _ logger: Logger
+        _ listeners: AdminListeners, port routes: PortRoutes, command: AdminRouter, shown: String, _ logger: Logger
     ) async throws(AdministrationError) -> ([HTTPServer], EventLoop) {
         let acceptFailed: @Sendable (SystemError) -> Void = { error in
             logger.error("a connection could not be accepted", metadata: ["listener": "admin", "reason": "\(error)"])
@@ -84,7 +84,7 @@ public final class Administration: Sendable {
             let port = try await HTTPServer(
                 [listeners.port], on: loop, settings: .administration, maxBodyBytes: AdminListeners.maxBodyBytes,
                 acceptFailed: acceptFailed
-            ) { await note($0, at: "port", logger) { await page.router.respond(to: $0) } }
+            ) { await note($0, at: "port", logger) { await routes.router.respond(to: $0) } }
             let socket = try await HTTPServer(
                 [listeners.command], on: loop, settings: .administration, maxBodyBytes: AdminListeners.maxBodyBytes,
                 admits: AdminListeners.admits, acceptFailed: acceptFailed
@@ -123,7 +123,7 @@ public final class Administration: Sendable {
         let streams = sources.clients.filter { !known.contains(ObjectIdentifier($0.heimdallr)) }
             .map { $0.heimdallr.events() }
         model.replace(sources)
-        page.makeAgain()
+        portRoutes.makeAgain()
         Self.watch(streams, model)
     }
 

@@ -218,7 +218,8 @@ public struct Advice {
         default:
             if [401, 403].contains(error.status) { return wrongSecret }
             return registration(for: error)
-                ?? "allow this sign-in for the client at the server, and compare its settings with the server's words"
+                ?? "allow this sign-in for the client at the server, and compare the client's settings with the "
+                + "server's message"
         }
     }
 
@@ -226,7 +227,7 @@ public struct Advice {
         if error.code == .invalidClient || [401, 403].contains(error.status) { return wrongSecret }
         let direct = "if the server does not require PAR, `par: off` sends the request by the browser"
         return registration(for: error, silent: []).map { "\($0); \(direct)" }
-            ?? "compare this client's settings with the server's words; \(direct)"
+            ?? "compare this client's settings with the server's message; \(direct)"
     }
 
     /// Advice to register the redirect URI, if the server's error is about that URI.

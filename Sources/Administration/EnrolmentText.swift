@@ -20,7 +20,7 @@ extension EnrolmentReport {
         return facts
     }
 
-    /// Sentence about the consent that the API wants; `nil` if it wants none.
+    /// The consent or sign-in that the API still wants, in words; `nil` if it wants none.
     var need: String? {
         if !missingScopes.isEmpty { return "more consent needed: \(missingScopes.joined(separator: " "))" }
         return wantsAuthentication ? "the API wants a new sign-in" : nil

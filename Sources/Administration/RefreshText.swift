@@ -18,7 +18,7 @@ struct RefreshText {
                 isGood: false,
                 text: "Client \(heimdallr.name) exchanges each caller's own token, so there is none to refresh.\n")
         }
-        let refreshed = await model.waiting.run {
+        let refreshed = await model.refreshes.run {
             do throws(HeimdallrError) {
                 let token = try await heimdallr.refreshedToken(waiting: timeout)
                 return RefreshText(isGood: true, text: good(heimdallr.name, token, heimdallr.status()))

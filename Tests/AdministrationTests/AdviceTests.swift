@@ -147,7 +147,8 @@ struct AdviceTests {
         ] as [(String, String?)] {
             #expect(
                 advice.sentence(for: LoginError.refused(refusal(code, detail)))
-                    == "allow this sign-in for the client at the server, and compare its settings with the server's words"
+                    == "allow this sign-in for the client at the server, and compare the client's settings with the "
+                    + "server's message"
             )
             let pushed = advice.sentence(for: LoginError.pushRefused(refusal(code, detail)))
             #expect(pushed?.contains("`par: off`") == true && pushed?.contains("redirect") == false, "\(pushed ?? "")")

@@ -6,7 +6,8 @@ struct LoginStart: Sendable {
     let model: AdminModel
 
     /// Redirects to the same page at the origin of the redirect URI, so that the browser returns with its cookies.
-    /// - Returns: `nil` if the browser is already at that origin; an error page if such a redirect had no effect.
+    /// - Returns: `nil` if the browser is already at that origin; an error page for a POST, or if a redirect had
+    ///   no effect.
     func otherOrigin(
         _ client: AdministrationSources.Client, _ request: ServerRequest
     ) throws(LoginError) -> ServerResponse? {

@@ -28,7 +28,7 @@ struct SharedLogins: Sendable {
         await put(PortableLogin(attempt.login), key: Self.key(attempt), life: LoginAttempts.lifetime)
     }
 
-    /// Takes an attempt. Only the browser that began the attempt has the cookie that names it.
+    /// Takes an attempt. Its key contains a cookie that only the browser that began the attempt has.
     func take(state: String, cookies: [String: String], clients: [Heimdallr]) async -> LoginAttempts.Attempt? {
         guard !state.isEmpty else { return nil }
         let prefix = LoginAttempts.Cookie.prefix

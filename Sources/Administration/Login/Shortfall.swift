@@ -4,7 +4,7 @@ import WireText
 
 /// Requested permissions that a sign-in was not granted.
 struct Shortfall {
-    /// End of the sign-in without a refresh token, in UTC (RFC 3339); `nil` if the proxy can refresh the token.
+    /// Expiry of the token of a sign-in without a refresh token, in UTC (RFC 3339); otherwise `nil`.
     let until: String?
     /// Requested scopes that were not granted.
     let scope: [String]

@@ -42,8 +42,8 @@ struct UpstreamRow {
             """
     }
 
-    /// Identifier in the HTML. Names of upstream and client, neither with a slash, make it unique: upstreams of the
-    /// same host may have different clients.
+    /// Unique identifier in the HTML. It has the client's name, because upstreams of the same host may have different
+    /// clients. Neither name contains a slash.
     private var id: String { "\(name.filter { $0 != " " })/\(upstream.client ?? "")" }
 
     private var name: String {

@@ -76,7 +76,7 @@ enum Grammar {
         _ text: String, _ range: ClosedRange<Duration>, orOff: Bool = false
     ) throws(BadValue) -> Duration {
         let off = orOff ? ", or off" : ""
-        guard let value = milliseconds(text) else {
+        guard let value = unboundedDuration(text) else {
             throw BadValue("write a duration such as 500ms, 30s, 5m or 1h\(off)", fits: .duration(range, orOff: orOff))
         }
         guard range.contains(value) else {
@@ -85,7 +85,7 @@ enum Grammar {
         return value
     }
 
-    private static func milliseconds(_ text: String) -> Duration? {
+    private static func unboundedDuration(_ text: String) -> Duration? {
         let number = text.prefix { $0.isASCII && $0.isNumber }
         guard let count = digits(number), count <= 1_000_000_000 else { return nil }
         return switch text.dropFirst(number.count) {
@@ -116,7 +116,7 @@ enum Grammar {
 
     private static func size(_ text: String, _ range: ClosedRange<Int>, orOff: Bool = false) throws(BadValue) -> Int {
         let off = orOff ? ", or off" : ""
-        guard let value = bytes(text) else {
+        guard let value = unboundedSize(text) else {
             throw BadValue("write a size such as 64KiB or 1MiB\(off)", fits: .size(range, orOff: orOff))
         }
         guard range.contains(value) else {
@@ -126,7 +126,7 @@ enum Grammar {
         return value
     }
 
-    private static func bytes(_ text: String) -> Int? {
+    private static func unboundedSize(_ text: String) -> Int? {
         let number = text.prefix { $0.isASCII && $0.isNumber }
         guard let count = digits(number), count <= 1 << 50 else { return nil }
         let unit = text.dropFirst(number.count)
@@ -201,7 +201,7 @@ enum Grammar {
         let tokens = text.split(separator: " ").map(String.init)
         guard !tokens.isEmpty, tokens.allSatisfy({ isVisible($0) && !$0.contains("\"") && !$0.contains("\\") }) else {
             throw BadValue(
-                "write scopes as in [read, write] or \"read write\", without \" and \\", matching: #"^[^"\\]+$"#)
+                "a scope can't contain \" or \\: write [read, write] or \"read write\"", matching: #"^[^"\\]+$"#)
         }
         return tokens
     }

@@ -40,10 +40,11 @@ struct URLParts {
         self.authority = authority
     }
 
-    /// Reads an http or https URL. `user` and `query` are advice, appended to the message about a user name or a query.
+    /// Reads an http or https URL.
     /// - Parameters:
     ///   - scheme: the accepted URLs, for the message about another scheme.
-    ///   - query: `nil` if a query is allowed.
+    ///   - user: advice, appended to the message about a user name.
+    ///   - query: advice, appended to the message about a query; `nil` if a query is allowed.
     init(
         web text: String, example: String, scheme: String = "an https:// URL", user: String = "", query: String? = nil
     ) throws(BadValue) {

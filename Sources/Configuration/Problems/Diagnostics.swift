@@ -25,7 +25,8 @@ final class Diagnostics {
         keyUses.all.append(KeyUse(content: content, name: name, location: problem(position, label)))
     }
 
-    /// - Parameter name: name of a section, or address of a listener.
+    /// Records the position of a section or listener that the proxy opens at its start.
+    /// - Parameter name: name of the section, or address of the listener.
     func note(opened name: String, at position: Position) { keyUses.opened[name] = problem(position, "") }
 
     var hasErrors: Bool { !unsortedFaults.isEmpty }

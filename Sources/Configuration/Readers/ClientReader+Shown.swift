@@ -52,7 +52,7 @@ extension ClientReader {
         let key = inner.secret("key")
         inner.need(
             "key", saying: "\(inner.path): write {file: PATH}, or `key` for an assertion that the proxy signs")
-        // Without `key`, a placeholder replaces it, so that the other settings are still checked.
+        // A placeholder stands for a missing `key`, so that the other settings are still checked.
         var settings = SignedAssertionSettings(key: key ?? .environment(name: ""))
         settings.keyID = inner.value("key_id", Grammar.nonempty)
         settings.algorithm = inner.value("algorithm", Grammar.word)

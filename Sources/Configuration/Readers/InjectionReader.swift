@@ -15,7 +15,7 @@ struct InjectionReader {
         allowsDeprecated = settings.allowDeprecated
     }
 
-    /// Limit of entries. A bit set of the proxy has a bit for each.
+    /// Limit of entries. `EntrySet` in the proxy could hold 32.
     private static let maxEntries = 8
     private static let key = "inject"
 

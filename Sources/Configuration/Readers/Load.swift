@@ -54,7 +54,7 @@ extension Configuration {
     }
 
     /// Whether the file has the line `playground: true`. The playground starts before `load`, because `load` needs
-    /// the variables with its ports. Returns false if the file can't be read; `load` then reports the reason.
+    /// variables with the playground's ports. Returns false for an unreadable file; `load` then reports the reason.
     public static func wantsPlayground(file: String) -> Bool {
         guard let text = try? text(of: file) else { return false }
         for line in text.utf8.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {

@@ -92,7 +92,8 @@ extension Section {
         return .environment(name: name)
     }
 
-    /// Warns of blanks at the ends of a one-line secret, because the proxy sends them. Ignores stores, which trim keys.
+    /// Warns of blanks at the ends of a one-line secret, because the proxy sends them. Does not warn in `store`, whose
+    /// keys are trimmed.
     private func warnOfBlanks(
         _ content: some BidirectionalCollection<UInt8>, _ what: String, label: String, at position: Position
     ) {

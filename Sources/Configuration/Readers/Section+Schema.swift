@@ -34,7 +34,7 @@ extension Section {
         error(key, message)
     }
 
-    /// Runs checks that depend on a key's word: for the schema with every word, otherwise with the present word.
+    /// Runs checks that depend on a key's word: for the schema once with each word, otherwise only with the word found.
     /// - Parameters:
     ///   - words: all cases with their spellings.
     ///   - found: the present or default case; `nil` for an invalid word.

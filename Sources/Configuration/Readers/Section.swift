@@ -85,7 +85,7 @@ final class Section {
 
     func warn(_ key: String, _ message: String) { diagnostics.warn(position(of: key), label(key) + message) }
 
-    /// Returns the value of a key; `nil` if the key is absent, or empty, which is reported.
+    /// Returns the value of a key; `nil` if the key is absent or has no value. Reports a key without a value.
     func node(_ key: String) -> Node? {
         known.append(key)
         outline?.add(key)

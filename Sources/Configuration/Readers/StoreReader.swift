@@ -54,7 +54,7 @@ extension Section {
             BadValue("write a name of 1 to 80 characters without spaces"))
     }
 
-    /// Reads a list of at least one secret.
+    /// Reads a list of 1 to 16 secrets.
     private func secrets(_ key: String) -> [SecretSource]? {
         tell(key, .list(Self.secretShape, 1...16))
         guard let node = node(key) else { return nil }

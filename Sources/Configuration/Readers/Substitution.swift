@@ -5,7 +5,7 @@ enum Substitution {
     private enum Piece {
         case text(Substring)
         case name(String)
-        /// A `${` without a valid name and a closing bracket.
+        /// A `${` that no valid name with a closing brace follows.
         case malformed
     }
 

@@ -29,7 +29,7 @@ struct UpstreamReader {
         section.need("host", saying: "\(section.path): `host` is missing: write api.example.com")
         let placeholder = HostPattern(wildcard: false, host: .name("invalid"), port: nil)
         var reader = UpstreamReader(section: section, settings: UpstreamSettings(host: host ?? placeholder))
-        // A wildcard requires a signing key in the proxy, so `proxy.intercept` does not apply to wildcards.
+        // For a wildcard, the proxy has to keep a signing key, so `proxy.intercept` does not apply to wildcards.
         let usually = intercepts && !reader.settings.host.wildcard
         reader.settings.intercepts = section.value("intercept", Grammar.boolean) ?? usually
         let listener = reader.readMatching()

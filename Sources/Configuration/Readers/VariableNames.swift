@@ -1,7 +1,7 @@
 /// Finds the environment variables that a configuration names. It searches the tree of nodes, not the settings, so that
 /// it misses no variable.
 enum VariableNames {
-    /// Keys of mappings with free names. An entry `env` there does not name a variable.
+    /// Keys of mappings with free names. An entry `env` of such a mapping does not name a variable.
     private static let freelyNamed = ["params", "headers", "labels", "users"]
 
     static func inside(_ node: Node, under key: String = "") -> Set<String> {

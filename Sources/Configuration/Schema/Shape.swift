@@ -1,7 +1,7 @@
 import WireText
 
 /// The accepted content at a position of the configuration, recorded by its reader. `heimdallr-proxy config schema`
-/// consists of these shapes alone.
+/// is made from these shapes.
 indirect enum Shape {
     /// Content that another specification defines, or that has no description.
     case anything

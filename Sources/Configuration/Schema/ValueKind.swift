@@ -3,7 +3,7 @@ import WireText
 /// The accepted form of a single value, for the schema. Each grammar gives it in the `BadValue` of a refused value.
 indirect enum ValueKind: Sendable {
     case text(Text)
-    /// Words that editors offer, and deprecated words, which are only accepted.
+    /// Words that editors offer, and deprecated words, which editors mark.
     case words([String], deprecated: [String] = [])
     case boolean
     case integer(ClosedRange<Int>)
@@ -52,7 +52,8 @@ indirect enum ValueKind: Sendable {
         }
     }
 
-    /// Returns the JSON of a default value; `nil` if this kind can't hold the value, and for an empty text.
+    /// Returns the JSON of a default value; with `orOff`, `off` for an absent value. Returns `nil` for an empty text, and
+    /// for a value that this kind can't hold.
     func json<Value>(_ value: Value) -> JSON? {
         switch self {
         case .boolean: (value as? Bool).map { .bool($0) }

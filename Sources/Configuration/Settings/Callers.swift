@@ -12,7 +12,7 @@ public struct Callers: Sendable, Equatable {
 
     public var isEmpty: Bool { users.isEmpty && uids.isEmpty && listeners.isEmpty && certificates.isEmpty }
 
-    /// Whether a caller can match both.
+    /// Whether a caller can match both this value and `other`.
     func overlaps(_ other: Callers) -> Bool {
         let (mine, theirs) = (listeners.map(\.endpoint), other.listeners.map(\.endpoint))
         guard Self.overlap(users, other.users), Self.overlap(uids, other.uids), Self.overlap(mine, theirs),

@@ -110,7 +110,7 @@ public struct ClientSettings: Sendable, Equatable {
 
     public init(name: String) { self.name = name }
 
-    /// Sources of secrets, without the client's assertion and, except for `client: auto`, without the client's key.
+    /// Sources of secrets other than `clientAssertion`. `clientKey` is among them only for `client: auto`.
     public var secrets: [SecretSource] {
         var sources = [
             clientSecret, auto == nil ? nil : clientKey, password, refreshToken, exchange?.actor, githubApp?.key,

@@ -6,7 +6,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     public var wildcard: Bool
     /// The canonical host; for a wildcard, the part after `*.`.
     public var host: Authority.Host
-    /// Port; `nil` for 80 and 443.
+    /// The only port; `nil` if the pattern matches ports 80 and 443.
     public var port: UInt16?
 
     public init(wildcard: Bool, host: Authority.Host, port: UInt16?) {

@@ -1,6 +1,6 @@
 /// Rules for injected secrets, checked at the start and after each reading of a secret.
 public enum InjectedValue {
-    /// Returns the fault of a secret, as text behind the source's name; `nil` for no fault. Never quotes the secret.
+    /// Returns the fault of a secret, to follow the source's name; `nil` for no fault. Never quotes the secret.
     public typealias Rule = @Sendable (_ bytes: [UInt8]) -> String?
 
     /// Refuses an empty secret, and bytes that a receiver could drop, or take for a field's end (RFC 9110 section 5.5).

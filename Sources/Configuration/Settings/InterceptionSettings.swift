@@ -11,7 +11,7 @@ public struct InterceptionSettings: Sendable, Equatable {
 
     /// `nil` for storage in memory.
     public var store: Store?
-    /// Domains in lower case. The proxy may sign certificates for all hosts in them, so new hosts need no new root.
+    /// Domains in lower case. The root certificate covers all hosts in them, so new hosts need no new root.
     public var permit: [String] = []
 }
 

@@ -15,7 +15,7 @@ extension Configuration {
         return proxy.listenerTLS[address.endpoint]
     }
 
-    /// All certificates for programs in the configuration, without duplicates.
+    /// TLS settings of all listeners and intercepted hosts, without duplicates.
     public var allServerTLS: Set<ListenerTLS> {
         Set(proxy.listenerTLS.values).union(
             upstreams.flatMap { [$0.listenerTLS, $0.serverCertificate].compactMap(\.self) })

@@ -16,7 +16,7 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var fields: String
     /// `users alice; uids 1000`; empty for every caller.
     public var callers: String
-    /// `https://api.example.com`, as configured. `RouteListing` replaces it by the gate's result.
+    /// `https://api.example.com`, as configured. `RouteListing` replaces it by the destination that `Gate` finds.
     public var destination: String
     /// `client billing (client_credentials)`, `no client` if fixed credentials are injected, or `unsigned`.
     public var client: String

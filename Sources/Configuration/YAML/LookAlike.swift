@@ -27,7 +27,7 @@ struct LookAlike {
 
     private var isInvisible: Bool { !advice.hasPrefix("write \"") && !advice.hasPrefix("write -") }
 
-    /// Finds the first look-alike in a value without quotes: a quotation mark or dash at the start, any other anywhere.
+    /// Finds the first look-alike in a value without quotes. Quotation marks and dashes count only at the start.
     init?(inPlain text: String) {
         for (index, scalar) in text.unicodeScalars.enumerated() {
             guard scalar.value >= 0x80, let found = LookAlike(scalar), found.isInvisible || index == 0 else { continue }

@@ -3,7 +3,7 @@ struct YAMLDocument: ~Copyable {
     private let diagnostics: Diagnostics
     private var events: YAMLEvents
 
-    /// Returns the root node; `nil` if a fault left none. `diagnostics` has the faults.
+    /// Returns the root node; `nil` if there is no usable root. Reports all faults to `diagnostics`.
     static func parse(_ yaml: String, _ diagnostics: Diagnostics) -> Node? {
         guard let text = checked(yaml, diagnostics) else { return nil }
         do throws(YAMLEvents.Fault) {

@@ -106,7 +106,7 @@ struct BadClientValueTests {
             "5:20: clients.a.client_secret: the secret is empty: write {file: PATH} or {env: NAME}",
         "basic_encoding: url": "5:21: clients.a.basic_encoding: write one of form, percent, raw, not \"url\"",
         "scope: \"a\\\"b\"":
-            "5:12: clients.a.scope: write scopes as in [read, write] or \"read write\", without \" and \\, not \"a\"b\"",
+            "5:12: clients.a.scope: a scope can't contain \" or \\: write [read, write] or \"read write\", not \"a\"b\"",
         "resource: api":
             "5:15: clients.a.resource: write an absolute URI without a fragment, such as https://api.example.com, not \"api\"",
         "resource: https://a/#b":
