@@ -7,7 +7,7 @@ struct AdminRouter: Sendable {
     /// Access control; `nil` if every connected client may use all routes.
     private let gate: AdminGate?
     /// Limit of concurrent requests other than probes. These requests and the readers of `/events` use at most three
-    /// quarters of the connections, so a connection remains for probes.
+    /// quarters of the connections. The rest remains for probes.
     private let busy = ConcurrencyLimit(
         ServerSettings.administration.maxConnections * 3 / 4 - EventFeed.maxReaders)
     private var table = Router()
@@ -49,7 +49,7 @@ struct AdminRouter: Sendable {
     private func answer(_ request: ServerRequest) async -> ServerResponse {
         switch table.match(request) {
         case .route(let handler, let parameters): return await handler(request, parameters)
-        // 404 also for a known path with another method.
+        // A known path with another method gets 404 too.
         case .otherMethods: return Self.nothing(for: request)
         case .nothing: return gate?.refusal(of: request) ?? Self.nothing(for: request)
         }

@@ -36,7 +36,7 @@ public enum AdminSocket {
 
     private static func ownFolder(in base: String) -> String { "\(base)/heimdallr-proxy-\(geteuid())" }
 
-    /// Folders that a proxy of this user made because the usual one was unsafe.
+    /// Folders that a proxy of this user made because the usual folder was unsafe.
     private static func privateFolders(in base: String) -> [String] {
         let prefix = "heimdallr-proxy-\(geteuid())-"
         return FileSystem.names(in: base).filter { $0.hasPrefix(prefix) }.sorted().map { base + "/" + $0 }
@@ -65,8 +65,8 @@ public enum AdminSocket {
         return (folder + end, reason)
     }
 
-    /// Reason not to send a password to this socket: another user could replace it. `nil` if only this user or root may
-    /// write to the socket's folder. Symbolic links are followed.
+    /// Reason not to send a password to this socket: another user could replace the socket's file. `nil` if only this
+    /// user or root may write to its folder. Symbolic links are followed.
     public static func sharedFolderFault(folderOf path: String) -> String? {
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         guard let real = FileStatus(of: folder) else { return "its folder \(folder) does not exist or can't be read" }

@@ -5,7 +5,7 @@ import Reactor
 public import Reports
 import Synchronization
 
-/// The admin port and the admin socket, on a separate event loop, so that a busy proxy answers probes. Any thread.
+/// The admin port and the admin socket. A separate event loop answers probes while the proxy is busy. Any thread.
 public final class Administration: Sendable {
     /// Address of the admin port, with the actual port if the kernel chose it.
     public let address: String
@@ -190,7 +190,7 @@ public final class Administration: Sendable {
     }
 }
 
-/// Routes of the admin port. They contain the clients' redirect URIs, so they change with the configuration.
+/// Routes of the admin port. They include the paths of redirect URIs, so they change with the configuration.
 private final class PortRoutes: Sendable {
     private let make: @Sendable () -> AdminRouter
     private let current: Mutex<AdminRouter>

@@ -9,7 +9,7 @@ import WireText
 final class EventFeed: Sendable {
     static let maxReaders = 32
     /// Minimum age of the oldest reader before a new reader replaces it at the limit. TCP does not show whether the
-    /// oldest reader is still active. If it is, it connects again (`retry`).
+    /// oldest reader is still active. An active reader connects again (`retry`).
     static let safeTime = Duration.seconds(30)
     /// Limit of frames that wait for a single reader.
     private static let backlog = 256

@@ -19,11 +19,11 @@ struct Readiness {
 
     /// Sentences, one for each reason why the proxy is not ready.
     let objections: [String]
-    /// Whether there is a reason other than a first token request under way.
+    /// Whether the proxy is not ready for a reason other than a first token request under way.
     let isUnwell: Bool
 
-    /// - Parameter isStrict: whether degraded parts also count as reasons. A token that expired unused does not count:
-    ///   the next request gets a new token.
+    /// - Parameter isStrict: whether a refused configuration, a client without a token and a store fault also count as
+    ///   reasons. A token that expired unused does not count: the next request gets a new token.
     init(_ clients: [Client], isDraining: Bool, isStrict: Bool, refusal: ReloadCounts.Refusal? = nil) {
         var objections: [String] = []
         var pending = 0

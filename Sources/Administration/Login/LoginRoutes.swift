@@ -139,7 +139,7 @@ struct LoginRoutes: Sendable {
             return client.map { LoginPage.repeated($0.name) } ?? LoginPage.refusal(error)
         }
         let name = taken.client.name
-        // The URL that the browser requested. The client checks it.
+        // The URL that the browser requested, for the checks in `Heimdallr.finishLogin`.
         let scheme = taken.login.redirectURI.prefix { $0 != ":" }
         let url = "\(scheme)://\(request.hosts.first ?? "")\(request.path)\(answer)"
         do throws(LoginError) {

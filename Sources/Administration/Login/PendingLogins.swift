@@ -191,7 +191,8 @@ package final class PendingLogins: Sendable {
         return id
     }
 
-    /// Returns the ticket. Polls the server if the device login began at another proxy, which may have stopped.
+    /// Returns the ticket; `nil` for an unknown login. If another proxy began the login, polls the server from here as
+    /// well, because the other proxy may have stopped.
     /// - Parameter id: identifier from the page's address.
     package func resume(_ id: String, _ client: Heimdallr) async -> LoginAttempts.Ticket? {
         if let ticket = ticket(id) { return ticket }

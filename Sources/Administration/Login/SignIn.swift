@@ -4,7 +4,7 @@ import Reports
 /// The way in which a person signs in to a client, for logs and pages.
 struct SignIn: Sendable {
     let client: String
-    /// Kind of the sign-in; `nil` if the client has none, and can at most need a new refresh token.
+    /// Kind of the sign-in; `nil` if no person signs in to the client.
     let method: LoginMethod?
     /// URL of the page; `nil` if only a terminal can sign in.
     let url: String?

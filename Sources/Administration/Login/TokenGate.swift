@@ -107,7 +107,7 @@ struct TokenGate: Sendable {
     }
 }
 
-/// The answer to a form whose cookie no longer exists or does not match.
+/// The answer to a form whose token does not fit the browser's cookie.
 enum StalePage {
     static let html = MessagePage(
         title: "Too old", headline: "This form is too old", tone: "bad",

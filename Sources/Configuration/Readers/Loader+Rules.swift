@@ -78,8 +78,8 @@ extension Loader {
         }
     }
 
-    /// Marks upstreams whose requests need DPoP proofs. Refuses to inject the tokens of such requests elsewhere than
-    /// into Authorization, because only this field has a scheme for them (RFC 9449, section 7.1).
+    /// Marks upstreams whose requests need DPoP proofs. Refuses to inject their tokens into other fields than
+    /// Authorization, because only Authorization has a scheme for such tokens (RFC 9449, section 7.1).
     private mutating func bindTokens() {
         let bound = Set(configuration.clients.filter { $0.dpop != .off }.map(\.name))
         for (index, upstream) in upstreams.enumerated() {

@@ -59,7 +59,7 @@ extension Section {
         tell(key, .list(Self.secretShape, 1...16))
         guard let node = node(key) else { return nil }
         guard case .sequence(let elements) = node.content, (1...16).contains(elements.count) else {
-            error(key, "write a list of secrets, [{file: PATH}, {file: PATH}], the new key first")
+            error(key, "write a list of 1 to 16 secrets, [{file: PATH}, {file: PATH}], the new key first")
             return nil
         }
         let found = elements.compactMap { secret(key, of: $0) }

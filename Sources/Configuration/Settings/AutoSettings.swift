@@ -6,7 +6,7 @@ public struct AutoSettings: Sendable, Equatable {
     public var clientDocument: String?
     /// The only scopes that the proxy may request; `nil` for no limit.
     public var allowedScopes: [String]?
-    /// Name of the client whose id token is exchanged for an assertion about the person; `nil` for none.
+    /// Name of the client whose id token is exchanged for an assertion about the person; `nil` without `subject_token`.
     public var subjectClient: String?
     /// TLS settings of the upstream, for requests for the API's own documents.
     public var tls = TLSSettings()

@@ -1,4 +1,4 @@
-/// A private key or certificate in the configuration, with its position. This target can't parse keys: `KeyCheck` does.
+/// A private key or certificate in the configuration, with its position. `KeyCheck`, in another target, checks it.
 public struct KeyUse: Sendable, Equatable {
     public enum Content: Sendable, Equatable {
         /// A signing key, with the PEM file of its certificate, if any. `algorithm` is `nil` for the default of the

@@ -27,7 +27,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var client: String?
     /// Whether the API's metadata and challenges are hidden from programs (`auto.discovery`).
     public var hidesDiscovery = false
-    /// Whether the upstream gets a different client certificate from the one to which the client's tokens are bound.
+    /// Whether the upstream gets another certificate than the one to which its tokens are bound.
     public var usesOtherCertificate = false
     public var listen: ListenAddress?
     /// TLS settings of `listen`.

@@ -45,7 +45,7 @@ import CLibyaml
             throw Fault(position: .whole, message: "can't be read: memory is short")
         }
         unsafe yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
-        // The parser keeps a pointer to the bytes.
+        // The parser keeps a pointer to the bytes, so `text` lives as long as the parser.
         unsafe yaml_parser_set_input_string(parser, text.baseAddress, text.count)
     }
 

@@ -57,7 +57,7 @@ struct BadValueTests {
         #expect(said(", connection: {env: DB}") == [needs])
         #expect(said(", key: {env: KEY}") == [needs])
         #expect(said(", connection: {env: DB}, key: {env: KEY}, keys: [{env: KEY}]") == [needs])
-        #expect(said(", connection: {env: DB}, keys: []").contains { $0.contains("write a list of secrets") })
+        #expect(said(", connection: {env: DB}, keys: []").contains { $0.contains("write a list of 1 to 16 secrets") })
         #expect(said(", connection: {env: DB}, keys: [{env: BAD}]").contains { $0.contains("32 bytes") })
         #expect(
             said(", connection: {env: DB}, key: {env: KEY}, directory: /d").contains { $0.contains("`kind: file`") })
