@@ -5,7 +5,7 @@ public import Reactor
 public struct AddressPolicy: Sendable, Equatable {
     public enum Verdict: Sendable, Equatable {
         case allowed
-        /// With `publicOnly`: an address that is neither public nor in `exceptions`, or an address of this machine.
+        /// A Unix socket. With `publicOnly`, also this machine's addresses and non-public ones, except `exceptions`.
         case denied
         /// Address of a listener of this process.
         case own

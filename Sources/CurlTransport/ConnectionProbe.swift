@@ -7,13 +7,13 @@ public import Reactor
 public struct ConnectionProbe: Sendable {
     public struct Facts: Sendable {
         public var failure: TransportError?
-        /// Time until TCP was connected; `nil` if TCP or TLS failed.
+        /// Time until TCP was connected. `nil` if TCP failed, and if TLS failed: libcurl then reports no time.
         public var connectedAfter: Duration?
-        /// Time until the end of the TLS handshake.
+        /// Time until the end of the TLS handshake; `nil` without one.
         public var securedAfter: Duration?
         /// TLS version, such as `TLSv1.3`.
         public var version: String?
-        /// The server's chain in PEM, its own certificate first; at most eight. Verified only if `failure` is `nil`.
+        /// The server's chain in PEM, its own certificate first; at most eight. Possibly unverified after a `failure`.
         public var certificates: [UInt8] = []
         public var asksForCertificate = false
     }

@@ -65,11 +65,12 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
     func nextTurn() {
         willWriteAgain = false
         var query = pollfd(fd: descriptor, events: Int16(POLLIN | POLLOUT), revents: 0)
-        // If the socket is not writable, an edge is reported later. Reading comes first: a peer that refuses an upload
-        // answers and closes, and its reset after a further write would discard the answer.
+        // If the socket is not writable, an edge is reported later.
         guard carrier == nil, wanted & CURL_POLL_OUT != 0, unsafe poll(&query, 1, 0) > 0,
             query.revents & Int16(POLLOUT) != 0
         else { return }
+        // With both flags, libcurl reads first: a peer that refuses an upload may have answered and closed. A write
+        // would then cause a reset, which discards the answer.
         act(query.revents & Int16(POLLIN) != 0 ? [.readable, .writable] : .writable)
     }
 }

@@ -56,7 +56,7 @@ final class CurlSockets {
         let wantsToWrite = what & CURL_POLL_OUT != 0 && socket.wanted & CURL_POLL_OUT == 0
         socket.wanted = what
         if !socket.isRegistered {
-            // If the kernel lacks memory or watches, the exchange ends by its timeout.
+            // Fails only if the kernel has no memory or epoll watch left. The exchange then ends by its timeout.
             socket.isRegistered = (try? loop.register(descriptor, handler: socket)) != nil
         } else if socket.hasMissed {
             woken.append(socket)

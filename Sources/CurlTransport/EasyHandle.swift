@@ -8,14 +8,14 @@ import Reactor
     final let hop: NextHop
     final let options: PoolOptions
     /// The TLS material at the time of dialling.
-    final let content: TLSMaterial.Content?
+    final let tlsContent: TLSMaterial.Content?
     final let easy: OpaquePointerBox
     /// The engine that runs this handle; `nil` for a handle that is run without a loop.
     final let engine: CurlEngine?
     final var isRunning = false
     final var names: NameLookUp?
     final var verdict = AddressPolicy.Verdict.allowed
-    /// Number of libcurl's progress calls while it talks to a next proxy; `nil` after the proxy's answer.
+    /// Number of libcurl's progress calls while it talks to a next proxy; `nil` once the request may be sent.
     final var proxySteps: Int? = 0
     /// libcurl's message for the last error; `nil` when no message is needed any more.
     final var errorText: UnsafeMutablePointer<CChar>?
@@ -31,7 +31,7 @@ import Reactor
         self.origin = origin
         self.hop = hop
         self.engine = engine
-        content = options.material?.current
+        tlsContent = options.material?.current
         unsafe easy = OpaquePointerBox(handle)
         let text = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe text.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -67,8 +67,8 @@ import Reactor
         // libcurl should look up no name. If it does, removing the handle must not wait for the resolver's thread
         // (CURLOPT_QUICK_EXIT(3)).
         try set(CURLOPT_QUICK_EXIT, 1)
-        // The addresses must last until the end of the dial: a SOCKS proxy gets the upstream's address only once it is
-        // connected. libcurl counts whole seconds, so one second is added.
+        // The addresses must last until the end of the dial, because libcurl uses the upstream's address only after it
+        // has connected to a SOCKS proxy. libcurl counts whole seconds, so one second is added.
         try set(CURLOPT_DNS_CACHE_TIMEOUT, Int(options.connectTimeout.components.seconds) + 1)
         try set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1)
         try set(CURLOPT_PROXY, hop.proxy)
@@ -78,7 +78,7 @@ import Reactor
         if let engine { try setCallbacks(engine) }
     }
 
-    /// Makes libcurl only connect. The user of the handle then reads and writes on the connection.
+    /// Makes libcurl only connect, by CONNECT if a next proxy has to tunnel. The handle's user then reads and writes.
     final func setConnectOnly() throws(TransportError) {
         try set(CURLOPT_CONNECT_ONLY, 1)
         if hop.address != nil, !hop.needsAbsoluteForm { try set(CURLOPT_HTTPPROXYTUNNEL, 1) }
@@ -93,15 +93,15 @@ import Reactor
             // libcurl caches the parsed bundle only if no directory is set. It parses a directory for every connection.
             if SystemTrust.current.bundle != nil { try set(CURLOPT_CAPATH, nil) }
         case .systemAnd(let file):
-            try set(CURLOPT_CAINFO, content?.anchors?.path ?? file)
+            try set(CURLOPT_CAINFO, tlsContent?.anchors?.path ?? file)
             try set(CURLOPT_CAPATH, SystemTrust.current.directory)
         case .only(let file):
-            try set(CURLOPT_CAINFO, content?.anchors?.path ?? file)
+            try set(CURLOPT_CAINFO, tlsContent?.anchors?.path ?? file)
             try set(CURLOPT_CAPATH, nil)
         }
         if let file = options.certificateFile {
-            try set(CURLOPT_SSLCERT, content?.certificate?.path ?? file)
-            try set(CURLOPT_SSLKEY, content?.key?.path ?? options.keyFile)
+            try set(CURLOPT_SSLCERT, tlsContent?.certificate?.path ?? file)
+            try set(CURLOPT_SSLKEY, tlsContent?.key?.path ?? options.keyFile)
         }
     }
 
@@ -169,7 +169,7 @@ import Reactor
     }
 
     /// Counts a progress call, and returns whether libcurl may continue to talk to a next proxy. libcurl reads the
-    /// proxy's answer byte by byte without a limit, with one call for each byte. No real proxy's answer is this long.
+    /// proxy's answer byte by byte without a limit, with one call for each byte. No real answer reaches the limit here.
     fileprivate final func takesStep() -> Bool {
         guard let steps = proxySteps else { return true }
         proxySteps = steps + 1
@@ -202,7 +202,8 @@ import Reactor
     }
 }
 
-/// Refuses a look-up by libcurl, unless a host is numeric. libcurl already has the addresses of all names.
+/// Refuses a look-up by libcurl, which already has the addresses of all names. Accepts the call if a host is numeric,
+/// because libcurl makes the same call before it reads a numeric address.
 private func beforeLookUp(
     _ state: UnsafeMutableRawPointer?, _ reserved: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
 ) -> Int32 {

@@ -25,6 +25,7 @@ package enum LibcurlGlobal {
 
 /// Paths at which libcurl looks for the system's trust anchors (curl_version_info(3)).
 package struct SystemTrust: Sendable {
+    /// File of all anchors; `nil` also if this process can't read it.
     package let bundle: String?
     let directory: String?
 

@@ -34,7 +34,7 @@ final class NameLookUp {
 
     deinit { question?.abandon() }
 
-    /// Returns a line for CURLOPT_RESOLVE(3), which libcurl keeps for CURLOPT_DNS_CACHE_TIMEOUT(3).
+    /// Returns a line for CURLOPT_RESOLVE(3). Its `+` limits the addresses' life to CURLOPT_DNS_CACHE_TIMEOUT(3).
     static func line(_ host: String, _ port: UInt16, _ addresses: [NumericAddress]) -> String {
         "+\(host):\(port):\(addresses.map(\.description).joined(separator: ","))"
     }

@@ -10,7 +10,7 @@ struct NextProxyAddress: Equatable {
     let user: [UInt8]?
     let password: [UInt8]
 
-    /// Whether this process looks up the upstreams' names for the proxy. Proxies of other schemes get the names.
+    /// Whether the proxy gets upstreams' addresses, which this process looks up. Other proxies get the names.
     var wantsAddresses: Bool { ["socks", "socks4", "socks5"].contains(scheme) }
 
     /// - Throws: `TransportError` for a malformed URL.

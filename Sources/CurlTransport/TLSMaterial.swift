@@ -42,11 +42,11 @@ public final class TLSMaterial: Sendable, Equatable {
     /// Version of the content; 0 while libcurl reads the files itself.
     var generation: UInt64 { count.load(ordering: .relaxed) }
     var current: Content? { content.withLock { $0 } }
-    /// Number of the client certificate for new connections; 0 if it is unknown.
+    /// Number that identifies the client certificate for new connections; 0 if it is unknown.
     public var pair: UInt64 { current?.pair ?? 0 }
 
     /// Sets new, checked content.
-    /// - Parameter pair: number of the client certificate, which is the same in all objects with this certificate.
+    /// - Parameter pair: number that identifies the client certificate, from its file's digest.
     public func replace(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?, pair: UInt64) {
         let next = Content(certificate: certificate, key: key, anchors: anchors, pair: pair)
         content.withLock { $0 = next }

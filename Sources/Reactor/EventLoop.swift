@@ -222,7 +222,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 
     /// Time limit for next-turn handlers in one turn, in nanoseconds. The remaining handlers run in the next turn, in
-    /// the same order. A handler that is added meanwhile runs in the next turn, after the events.
+    /// the same order, followed by newly added handlers.
     private static let nextTurnShare: UInt64 = 5_000_000
 
     private func runNextTurn() {
@@ -250,7 +250,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         if !nextTurn.isEmpty || !turnEnd.isEmpty || inbox.withLock({ !$0.jobs.isEmpty || $0.isStopped }) { return 0 }
         let next = min(timers.next ?? lag.due, lag.due)
         guard next.nanoseconds != .max else { return -1 }
-        // `now` is the time of the last wake-up. The wait may be too long by the time that handlers took since.
+        // Counted from the last wake-up (`now`), so the wait may be too long by the handlers' time in this turn.
         return Int32(next.since(now).wholeMilliseconds)
     }
 }

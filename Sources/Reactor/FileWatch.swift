@@ -33,7 +33,7 @@ private final class Core: Sendable {
         var isStopped = false
     }
 
-    /// Numbers of a file's status. Each change of the file changes at least one of the numbers. stat(2).
+    /// Numbers of a file's status (stat(2)), none for a missing file. Each change of the file changes one of them.
     private struct FileStamp: Equatable {
         var numbers: [Int] = []
 
@@ -72,7 +72,7 @@ private final class Core: Sendable {
 
     // MARK: The thread
 
-    /// Time to wait after an event for related changes, such as that of a certificate's key.
+    /// Time to wait after an event for related changes: a certificate and its key change one after the other.
     private static let settleMicroseconds: UInt32 = 100_000
     private static let maxLinks = 40
 
@@ -117,11 +117,11 @@ private final class Core: Sendable {
     /// Reads all pending events. Returns whether one concerns a watched name or folder, or reports lost events.
     private func drain(_ watched: [Int32: Set<String>]) -> Bool {
         guard inotify >= 0 else { return false }
-        var counts = false
+        var isRelevant = false
         var bytes = [UInt8](repeating: 0, count: 16 * 1024)
         while true {
             let length = unsafe bytes.withUnsafeMutableBytes { unsafe read(inotify, $0.baseAddress, $0.count) }
-            guard length > 0 else { return counts }
+            guard length > 0 else { return isRelevant }
             var start = 0
             // struct inotify_event: wd, mask, cookie, len, name.
             while start + 16 <= length {
@@ -132,7 +132,7 @@ private final class Core: Sendable {
                 let end = min(start + 16 + room, length)
                 let name = String(decoding: bytes[(start + 16)..<end].prefix { $0 != 0 }, as: UTF8.self)
                 let isAboutFolder = mask & UInt32(IN_Q_OVERFLOW | IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF) != 0
-                if isAboutFolder || watched[folder]?.contains(name) == true { counts = true }
+                if isAboutFolder || watched[folder]?.contains(name) == true { isRelevant = true }
                 start = end
             }
         }

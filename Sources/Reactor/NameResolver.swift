@@ -69,7 +69,7 @@ public final class NameResolver: Sendable, Equatable {
             question.answer(.failure(NameError("\(name): too many look-ups wait; the name server does not answer")))
         case .pending(let starts):
             if starts { start(name) }
-            // If no thread could be started, `finish` has answered with a failure.
+            // If no thread could be started, `finish` has sent a failure to the loop as the answer.
             return question
         }
         return nil

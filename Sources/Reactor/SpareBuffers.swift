@@ -32,7 +32,7 @@ import Glibc
 }
 
 extension ByteBuffer {
-    /// Takes a spare's memory; if none is left, allocates memory of that size.
+    /// Gives a buffer without memory a spare. If no spare is left, allocates memory of that size.
     /// - Parameter makes: `false` allocates nothing if no spare is left. The buffer then grows with its bytes, which
     ///   suits many buffers with little content.
     public mutating func borrow(from spares: SpareBuffers, makes: Bool = true) {
@@ -44,7 +44,7 @@ extension ByteBuffer {
         }
     }
 
-    /// Gives the memory back to the spares. The buffer must be empty.
+    /// Gives the memory back to the spares, or frees it if they are full. The buffer must be empty.
     public mutating func giveBack(to spares: SpareBuffers) {
         precondition(isEmpty)
         guard capacity > 0 else { return }

@@ -37,7 +37,7 @@ extension BufferedCall {
         try add("Host", Array(origin.authority.utf8))
         for field in request.fields { try add(field.name, Array(field.value.utf8)) }
         for field in request.secretFields { try add(field.name, field.value) }
-        // A line such as `Expect:` keeps libcurl from adding the field. After Expect, libcurl may wait a second.
+        // A line such as `Expect:` keeps libcurl from adding the field. After Expect, libcurl may hold the body back.
         let names = request.fields.map { $0.name.lowercased() } + request.secretFields.map { $0.name.lowercased() }
         for name in ["Accept", "Expect", "Proxy-Connection"] where !names.contains(name.lowercased()) {
             var line = ByteBuffer()

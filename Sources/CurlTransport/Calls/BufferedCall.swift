@@ -72,7 +72,7 @@ import Reactor
         end()
     }
 
-    /// Stops libcurl's work, and frees the request's field lines, which `heimdallr_wipe_and_free` wipes.
+    /// Stops libcurl's work, and frees the field lines. libcurl's `free` also wipes: it is `heimdallr_wipe_and_free`.
     private func end() {
         stop()
         unsafe curl_slist_free_all(fieldLines)
@@ -86,7 +86,7 @@ import Reactor
             return .transport(TransportError(.responseTruncated, message: "answer ended within its head"))
         }
         let error = error(for: code, sawResponse: progress.headBytes > 0)
-        // Before the request is sent, only the next proxy causes these kinds. A fault of TLS in its tunnel has another.
+        // Before sending, failures with `isOfPeer` are the next proxy's. TLS faults in its tunnel have other kinds.
         let isProxyAtFault = hop.address != nil && !progress.isSent && error.kind.isOfPeer
         return .transport(isProxyAtFault ? TransportError(.proxy, message: error.message) : error)
     }
@@ -142,7 +142,7 @@ import Reactor
 
     /// Returns whether libcurl may send the request. Refuses a repetition, which libcurl would try on a new connection.
     ///
-    /// Refuses after the deadline, too: during a suspension, the process's lease of a token record may have ended.
+    /// Refuses after the deadline, too: the token record's lease may have ended while the machine was suspended.
     func maySend() -> Bool {
         proxySteps = nil
         guard !progress.isSent else { return false }

@@ -19,8 +19,8 @@ import WireText
     var phase = Phase.dialling
     private(set) var owner: (any CarrierOwner)?
     private(set) var socket: CurlSocket?
-    /// Number of the client certificate used in the handshake: `TLSMaterial.pair`.
-    public var pair: UInt64 { content?.pair ?? 0 }
+    /// Number that identifies the client certificate used in the handshake: `TLSMaterial.pair`.
+    public var pair: UInt64 { tlsContent?.pair ?? 0 }
 
     /// Whether TLS is used, to the origin or to a next proxy.
     public let isSecured: Bool
@@ -144,7 +144,7 @@ import WireText
         phase = .inUse
         request = nil
         if isSecured {
-            // TLS may still give the reason for a later failure.
+            // The memory stays: TLS may write the reason for a later failure into it.
             unsafe errorText?.pointee = 0
         } else {
             unsafe errorText?.deallocate()

@@ -38,8 +38,8 @@ public final class CarrierPool {
 
     deinit { while let carrier = carriers.last { close(carrier) } }
 
-    /// Gets a connection for `owner`. Returns an idle connection at once. Otherwise returns `nil`, dials as soon as
-    /// `maxConnections` allows it, and calls the owner within `connectTimeout`.
+    /// Gets a connection for `owner`. Returns an idle connection at once. Otherwise returns `nil`, and calls the owner
+    /// within `connectTimeout`: with a new connection, a connection that became idle, or an error.
     /// - Parameters:
     ///   - request: a request of the owner, which must not be pending.
     ///   - fresh: requires a new connection, after a reused connection was stale.
