@@ -62,7 +62,7 @@ extension CertificateValidity {
 
 /// Extensions of RFC 5280 section 4.2, as DER.
 enum CertificateExtension {
-    /// Basic constraints, section 4.2.1.9. `pathLength`: number of further authorities between this one and a leaf.
+    /// Basic constraints, section 4.2.1.9. `pathLength`: limit of further authorities between this one and a leaf.
     static func authority(pathLength: UInt8) -> [UInt8] {
         make(19, isCritical: true, DER.sequence(DER.yes + DER.integer([pathLength])))
     }

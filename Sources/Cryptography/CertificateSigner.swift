@@ -20,7 +20,7 @@ struct CertificateSigner: Sendable {
 
 extension CertificateSigner {
     /// - Parameters:
-    ///   - pathLength: number of further authorities between this one and a leaf.
+    ///   - pathLength: limit of further authorities between this one and a leaf.
     ///   - issuer: the authority above; `nil` for a root.
     init(
         _ constraints: Constraints, pathLength: UInt8 = 0, validity: CertificateValidity,

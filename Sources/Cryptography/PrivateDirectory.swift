@@ -45,6 +45,7 @@ public final class PrivateDirectory: Sendable {
     }
 
     /// Removes slashes at the end of the path: with a slash, open(2) would follow a symbolic link.
+    /// - Throws: `CryptographyError.untrusted` for an empty path, and for a path with a NUL byte.
     private static func trimmed(_ given: String) throws(CryptographyError) -> String {
         var path = given
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }

@@ -1,7 +1,7 @@
 import WireText
 
-/// Reads the content of sealed bytes, never past its end. Each text, certificate and key follows its size, and each
-/// list its count, in 4 bytes, big-endian.
+/// Reads the content of sealed bytes, never past its end. Before each text, certificate and key comes its size, and
+/// before each list its count, in 4 bytes, big-endian.
 struct SealedReader {
     private let plain: SecretBytes
     private var position = 0

@@ -32,7 +32,8 @@ extension SigningIntermediate {
         // If no domain were listed as permitted, every domain would be permitted.
         let count = self.domains.names.count
         guard (1...Self.maxDomains).contains(count) else { throw .certificateDomains(count) }
-        // E-mail addresses and URIs are constrained, too: if a leaf names only these, some clients use its common name.
+        // E-mail addresses and URIs are constrained, too. Otherwise, a leaf with only such names would break no
+        // constraint, and some clients would accept its common name.
         var permitted = [GeneralName.email("invalid"), GeneralName.uri("invalid")]
         for domain in self.domains.names.sorted() {
             let host = try CertificateHost(domain)

@@ -18,8 +18,7 @@ import WireText
     /// Limit of certificates read from one file. Further certificates are ignored.
     private static let maxCertificates = 4096
 
-    /// Returns the certificates of a PEM file, in order: the first is our own, the others are its chain of issuers.
-    /// PEM_read_bio_X509(3).
+    /// Returns the certificates of a PEM file, in the file's order. PEM_read_bio_X509(3).
     /// - Throws: `CryptographyError.key(.notACertificate)` when there is none, or one is damaged.
     public static func all(pem: [UInt8]) throws(CryptographyError) -> [X509Certificate] {
         var found: [OpaquePointer] = unsafe []

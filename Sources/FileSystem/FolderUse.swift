@@ -6,8 +6,8 @@ public final class FolderUse: Sendable {
     public let path: String
     private let descriptor: Int32
 
-    /// Takes the shared lock. The result is `nil` for a missing folder, also if another process has just removed it,
-    /// and for a symbolic link.
+    /// Takes the shared lock. The result is `nil` for a symbolic link, and for a folder that is missing or was removed
+    /// while this call waited for the lock.
     public convenience init?(_ path: String) { self.init(path, LOCK_SH) }
 
     /// Takes the exclusive lock, to remove the folder.

@@ -39,7 +39,7 @@ import CLibnghttp2
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
         // Large enough for the largest head that is accepted from an upstream.
         unsafe nghttp2_option_set_max_send_header_block_length(options, 512 << 10)
-        // Allows at least 8 CONTINUATION frames. If the 9 bytes of a frame's header arrive one by one, each one counts.
+        // Allows at least 8 CONTINUATION frames. A frame whose header arrives byte by byte counts nine times.
         unsafe nghttp2_option_set_max_continuations(options, 8 * 9)
         // As good as no limit, because `FrameBudget` limits resets and many other frames.
         unsafe nghttp2_option_set_stream_reset_rate_limit(options, 100_000, 10_000)

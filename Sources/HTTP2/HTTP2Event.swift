@@ -15,7 +15,7 @@ public enum HTTP2Event: Sendable, Equatable {
     case sent(stream: Int32)
     /// The stream is closed. This is each stream's last event, unless the connection ends earlier.
     case closed(stream: Int32, HTTP2Closing)
-    /// The peer opens no further streams, and handles none above this one.
+    /// The peer accepts no further streams, and handles none above this one.
     case goAway(lastStream: Int32, HTTP2Code)
     case settings
     /// The peer's answer to a `ping`.

@@ -1,7 +1,7 @@
 import Reactor
 import WireText
 
-/// Fields of messages: all bytes in one buffer, and each field's positions. libnghttp2 sends names in lower case.
+/// Fields of messages: all bytes in one buffer, and each field's positions. libnghttp2 makes names lower-case.
 public struct HTTP2FieldList: ~Copyable {
     struct Field {
         let name: Range<Int>

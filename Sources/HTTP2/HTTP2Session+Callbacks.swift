@@ -118,7 +118,7 @@ extension HTTP2Session {
     func streamClosed(_ id: Int32, _ code: HTTP2Code) {
         guard let stream = streams.removeValue(forKey: id), stream.isAnnounced else { return }
         if stream.hasEnded, !stream.isReset, code == .noError { budget.noteEnd() }
-        // From the server, or from libnghttp2 for a stream above the number in the server's GOAWAY.
+        // The server sends this code, or libnghttp2 sets it for a stream above the number in the server's GOAWAY.
         let isRefused = code == .refusedStream && role == .client
         let isUnprocessed = stream.mayRetryUnsent ?? isRefused
         events.add(

@@ -8,7 +8,7 @@ public struct RequestSigner: Sendable {
     public struct Request {
         public var method: [UInt8]
         public var target: SignableTarget
-        /// Fields with names in lower case, including `host`. `sign` adds the `x-amz-` fields of the signature.
+        /// Fields with names in lower case, including `host`. `sign` also signs the date, token and payload fields.
         public var fields: [(name: [UInt8], value: [UInt8])] = []
         /// Digest of the body, 64 hexadecimal digits, or a word such as `UNSIGNED-PAYLOAD`.
         public var payload: [UInt8]

@@ -15,7 +15,7 @@ public struct ClientVerification: Sendable {
 
 /// A client's verified certificate.
 public struct ClientCertificate: Sendable, Equatable {
-    /// Subject by RFC 2253, with escapes for characters outside ASCII: `CN=worker,O=Example`. Empty if over 4096 bytes.
+    /// Subject by RFC 2253, such as `CN=worker,O=Example`; escaped outside ASCII. Empty if over 4096 bytes.
     public let subject: String
     /// Alternative names: `DNS:worker.example`, `URI:spiffe://example/worker`, `email:a@example`. Names of other kinds
     /// and names with bytes outside visible ASCII are left out.

@@ -14,7 +14,7 @@ public enum HandshakeEnd: Sendable, Equatable {
     case reset
     /// The client left after the handshake without having sent a byte.
     case silent
-    /// The server refused the client with this alert; `nil` when the client does not speak TLS.
+    /// The server refused the client with this alert. `nil` for no alert: most often, the client does not speak TLS.
     case refused(TLSAlert?)
     /// The server ended the handshake, because it took too long or the limit of handshakes was reached.
     case abandoned

@@ -2,7 +2,7 @@ import CLibssl
 import Cryptography
 
 /// The context in which every connection begins, until its ClientHello chooses another. Ticket keys belong to this
-/// context, so they serve all hosts. The session context differs by host, so a ticket of another host is refused.
+/// context, so they serve all hosts. The session ID context differs by host: another host's ticket is refused.
 enum TLSFront {
     /// SSL_CTX, never freed.
     nonisolated(unsafe) private static let context: Result<OpaquePointer, CryptographyError> = unsafe make()

@@ -18,7 +18,7 @@ import Cryptography
     public init(
         certificates: [[UInt8]], key: SigningKey, session: [UInt8], clients: ClientVerification? = nil
     ) throws(CryptographyError) {
-        // A resumed session does not verify the client again, so `clients` is a part of the session context.
+        // A resumed session does not verify the client again, so `clients` is a part of the session ID context.
         var identity = try Digest.sha256(session)
         if let clients {
             identity.append(clients.isRequired ? 1 : 0)
@@ -80,7 +80,7 @@ import Cryptography
     }
 
     /// Makes a connection, whose ClientHello is being read, use this context. SSL_set_SSL_CTX(3) sets the certificate,
-    /// but not the session context and the verification.
+    /// but not the session ID context and the verification.
     func serve(_ tls: OpaquePointer) -> Bool {
         guard unsafe SSL_set_SSL_CTX(tls, context) != nil else { return false }
         unsafe SSL_set_verify(tls, SSL_CTX_get_verify_mode(context), nil)

@@ -59,7 +59,7 @@ extension TLSServerStream {
         }
     }
 
-    /// Reports a client that ended the connection before its first byte. After this byte, `report` is `nil`.
+    /// Reports a client that left after the handshake, before its first byte. After this byte, `report` is `nil`.
     func reportClientEnd() {
         guard case .open = phase, let report else { return }
         self.report = nil

@@ -30,7 +30,7 @@ import Reactor
         case decided(TLSServerContext?)
     }
 
-    /// Limit of consecutive key updates from a client without application data between them.
+    /// Limit of consecutive key updates, between which a client sends no application data.
     private static let maxSilence = 32
     /// Limit of records read in one call, because a record may hold a single byte.
     private static let maxRecords = 64

@@ -6,7 +6,7 @@ import Reactor
 final class TLSWire {
     /// Limit of bytes in one read.
     private static let batch = SpareBuffers.size
-    /// Limit of unsent bytes. A client that makes libssl answer, and does not read the answers, is then cut off.
+    /// Limit of unsent bytes. It cuts off a client that makes libssl answer and does not read the answers.
     private static let maxWaiting = 256 * 1024
 
     let carrier: any ByteStream

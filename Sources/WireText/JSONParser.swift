@@ -24,7 +24,7 @@ public struct JSONParser: ~Escapable {
         return value
     }
 
-    /// A member of an object whose strings may be secrets: holds positions, not text.
+    /// A member of an object whose strings may be secrets: holds their positions, not their text.
     public struct Member: Sendable, Equatable {
         public enum Value: Sendable, Equatable {
             /// The range between the quotes, for `decode(string:in:to:)`.
