@@ -33,7 +33,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         case `internal`
     }
     public let kind: Kind
-    /// libcurl's message and code, for logs. It holds no secrets, but may hold hostile bytes of the peer.
+    /// Our message, or libcurl's with its code, for logs. Holds no secrets, but possibly hostile bytes of the peer.
     public let message: String
 
     public init(_ kind: Kind, message: String) {

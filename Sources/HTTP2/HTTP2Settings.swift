@@ -5,7 +5,7 @@ public enum HTTP2Role: Sendable {
 }
 
 public struct HTTP2Settings: Sendable {
-    /// Flow-control window of a stream, in bytes. The session's user keeps these bytes until it consumes them.
+    /// Flow-control window of a stream: limit of the bytes that the session's user has not consumed yet.
     public var streamWindow = 64 << 10
     /// Flow-control window of the connection, in bytes. The session consumes bytes of bodies as they arrive, so that a
     /// slow reader stops only its own stream.

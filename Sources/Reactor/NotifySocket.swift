@@ -22,7 +22,7 @@ public struct NotifySocket: Sendable {
     /// - Returns: whether the datagram was sent.
     @discardableResult
     public func send(_ text: String) -> Bool {
-        // `heimdallr_accept_flags` names no socket type.
+        // `heimdallr_accept_flags` has no socket type, so SOCK_DGRAM can be added.
         let descriptor = socket(AF_UNIX, heimdallr_accept_flags | Int32(SOCK_DGRAM.rawValue), 0)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }

@@ -22,7 +22,7 @@ struct UnixSocketFile: Sendable {
     }
 
     /// Removes the file on another thread, which waits at most a second for the folder's lock. The socket refuses
-    /// connections at once, but is closed only after the removal: until then, no other file can get the same inode.
+    /// connections at once, but is closed only after the removal: while it is open, no other file can get its inode.
     /// - Returns: `false` if no thread could be started. The file then stays, and the next listener replaces it.
     func removeLater(closing descriptor: Int32) -> Bool {
         _ = shutdown(descriptor, Int32(SHUT_RDWR))

@@ -5,7 +5,7 @@ public enum ContextChoice {
     case serve(TLSServerContext)
     /// Ends the handshake with the alert unrecognized_name.
     case refuse
-    /// The handshake waits for a later decision. The closure is called at once, and must not use the stream.
+    /// The handshake waits for a later decision. The closure is called at once, and must not use the TLS stream.
     case later((LateDecision) -> Void)
 
     /// - Parameter context: `nil` refuses the client.

@@ -20,7 +20,7 @@ enum TLSFront {
         return unsafe tls
     }
 
-    /// Lets libssl's callbacks find the stream. The stream outlives `tls`, because its `deinit` frees `tls`.
+    /// Lets libssl's callbacks find the stream. The stream outlives `tls`, because the stream's `deinit` frees `tls`.
     static func set(owner: TLSServerStream, of tls: OpaquePointer) {
         _ = unsafe heimdallr_set_owner(tls, Unmanaged.passUnretained(owner).toOpaque())
     }

@@ -81,7 +81,7 @@ public final class CarrierPool {
     /// Whether all connections are idle and no request waits.
     public var isQuiet: Bool { queue.isEmpty && carriers.allSatisfy { $0.isAtRest } }
     public var waiting: Int { queue.count }
-    /// Number of connections that have to end before every wanted request in the queue can get a connection.
+    /// Number of connections that have to end before each queued request with a wanted owner can get a connection.
     public var shortage: Int {
         guard !queue.isEmpty else { return 0 }
         return max(0, queue.count { $0.owner?.isWanted == true } - (options.maxConnections - open + idle))
