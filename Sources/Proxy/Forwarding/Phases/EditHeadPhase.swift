@@ -35,7 +35,7 @@ enum EditHeadPhase {
         if let token = context.token, let key = token.binding {
             isSigned = prove(&context, key, token, upstream, destination, from: start, to: &output)
         }
-        if let signer, let target { isSigned = sign(&context, signer, target, from: start, to: &output) }
+        if let signer, let target { isSigned = sign(&context, signer, target, from: start, to: &output) && isSigned }
         if let offer = context.admitted.upgrade {
             output.append("Connection: Upgrade\r\nUpgrade: ")
             output.append(offer.value)
