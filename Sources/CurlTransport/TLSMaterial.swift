@@ -23,13 +23,13 @@ public final class TLSMaterial: Sendable, Equatable {
         let certificate: MemoryFile?
         let key: MemoryFile?
         let anchors: MemoryFile?
-        let pair: UInt64
+        let certificateID: UInt64
 
-        init(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?, pair: UInt64) {
+        init(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?, certificateID: UInt64) {
             self.certificate = certificate
             self.key = key
             self.anchors = anchors
-            self.pair = pair
+            self.certificateID = certificateID
         }
     }
 
@@ -43,12 +43,12 @@ public final class TLSMaterial: Sendable, Equatable {
     var generation: UInt64 { count.load(ordering: .relaxed) }
     var current: Content? { content.withLock { $0 } }
     /// Number that identifies the client certificate for new connections; 0 if it is unknown.
-    public var pair: UInt64 { current?.pair ?? 0 }
+    public var certificateID: UInt64 { current?.certificateID ?? 0 }
 
     /// Sets new, checked content.
-    /// - Parameter pair: number that identifies the client certificate, from its file's digest.
-    public func replace(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?, pair: UInt64) {
-        let next = Content(certificate: certificate, key: key, anchors: anchors, pair: pair)
+    /// - Parameter certificateID: number that identifies the client certificate, from its file's digest.
+    public func replace(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?, certificateID: UInt64) {
+        let next = Content(certificate: certificate, key: key, anchors: anchors, certificateID: certificateID)
         content.withLock { $0 = next }
         count.add(1, ordering: .relaxed)
     }

@@ -109,7 +109,7 @@ struct RouteExplainer {
         return .upstream(
             UpstreamRoute(
                 upstreams[index], index: index, destination: shown, isTrace: head.methodKind == .trace,
-                way: admitted.asked?.isBaseURL == true ? " by its own listener" : ""))
+                way: admitted.named?.isBaseURL == true ? " by its own listener" : ""))
     }
 
     mutating func admitsTunnel(to authority: String) -> Bool { (try? admitTunnel(to: authority)) != nil }

@@ -32,7 +32,7 @@ struct ConnectionCountsTests {
         #expect(counts.reused == 2)
         #expect(ends(counts, inDays: 3))
         // It resumes the session, and the end stays known.
-        _ = try await carriers.exchange(nginx.origin, fresh: true)
+        _ = try await carriers.exchange(nginx.origin, newConnection: true)
         #expect(counts.opened == 2)
         #expect(ends(counts, inDays: 3))
         _ = try await carriers.failure(.secure(1))

@@ -19,8 +19,8 @@ import WireText
     var phase = Phase.dialling
     private(set) var owner: (any CarrierOwner)?
     private(set) var socket: CurlSocket?
-    /// Number that identifies the client certificate used in the handshake: `TLSMaterial.pair`.
-    public var pair: UInt64 { tlsContent?.pair ?? 0 }
+    /// Number that identifies the client certificate used in the handshake: `TLSMaterial.certificateID`.
+    public var certificateID: UInt64 { tlsContent?.certificateID ?? 0 }
 
     /// Whether TLS is used, to the origin or to a next proxy.
     public let isSecured: Bool

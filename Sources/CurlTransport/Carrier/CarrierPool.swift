@@ -42,19 +42,19 @@ public final class CarrierPool {
     /// within `connectTimeout`: with a new connection, a connection that became idle, or an error.
     /// - Parameters:
     ///   - request: a request of the owner, which must not be pending.
-    ///   - fresh: requires a new connection, after a reused connection was stale.
+    ///   - newConnection: requires a new connection, after a reused connection was stale.
     ///   - use: use of the connection. All uses but `exchanges` require a new connection.
     public func connect(
-        to origin: Origin, for owner: any CarrierOwner, _ request: CarrierRequest, fresh: Bool = false,
+        to origin: Origin, for owner: any CarrierOwner, _ request: CarrierRequest, newConnection: Bool = false,
         use: CarrierUse = .exchanges
     ) throws(TransportError) -> Carrier? {
         precondition(!request.isPending)
-        let isFresh = fresh || use != .exchanges
-        if !isFresh, queue.isEmpty, let carrier = takeIdle(origin) {
+        let isNew = newConnection || use != .exchanges
+        if !isNew, queue.isEmpty, let carrier = takeIdle(origin) {
             carrier.use(by: owner)
             return carrier
         }
-        request.begin(origin, isFresh: isFresh, use: use, deadline: loop.now + options.connectTimeout)
+        request.begin(origin, needsNewConnection: isNew, use: use, deadline: loop.now + options.connectTimeout)
         request.owner = owner
         request.pool = self
         guard queue.isEmpty, makeRoom() else {
@@ -256,7 +256,7 @@ extension CarrierPool: TurnEndHandler {
         while !queue.isEmpty {
             let index = queue.firstIndex { $0.owner?.isWanted == true } ?? 0
             let first = queue[index]
-            if !first.isFresh, let carrier = takeIdle(first.origin) {
+            if !first.needsNewConnection, let carrier = takeIdle(first.origin) {
                 queue.remove(at: index)
                 guard let owner = first.finish() else { continue }
                 carrier.use(by: owner)

@@ -13,7 +13,7 @@ public final class CarrierRequest {
     var owner: (any CarrierOwner)?
     weak var pool: CarrierPool?
     private(set) var origin = Origin(scheme: .http, host: "", port: 0)
-    private(set) var isFresh = false
+    private(set) var needsNewConnection = false
     private(set) var use = CarrierUse.exchanges
     private(set) var deadline = LoopTime(nanoseconds: 0)
 
@@ -25,9 +25,9 @@ public final class CarrierRequest {
     /// Whether this request waits in the queue, without a connection.
     public var isQueued: Bool { if case .queued = state { true } else { false } }
 
-    func begin(_ origin: Origin, isFresh: Bool, use: CarrierUse, deadline: LoopTime) {
+    func begin(_ origin: Origin, needsNewConnection: Bool, use: CarrierUse, deadline: LoopTime) {
         self.origin = origin
-        self.isFresh = isFresh
+        self.needsNewConnection = needsNewConnection
         self.use = use
         self.deadline = deadline
     }

@@ -30,26 +30,26 @@ package final class LiveSecret: SecretProvider {
 
     private let schedule: Schedule
     private let read: @Sendable () async throws -> Secret
-    private let told: @Sendable (Outcome) -> Void
+    private let onOutcome: @Sendable (Outcome) -> Void
     private let state: Mutex<State>
 
     package init(_ secret: Secret) {
         schedule = .never
         read = { secret }
-        told = { _ in }
+        onOutcome = { _ in }
         state = Mutex(State(value: RestingSecret(secret), generation: 1))
     }
 
     /// - Parameters:
     ///   - read: reads and checks the secret, and may take time. Of its errors, only a `SecretProviderError` is shown.
-    ///   - told: called after each reading.
+    ///   - onOutcome: called after each reading.
     package init(
         _ schedule: Schedule, read: @escaping @Sendable () async throws -> Secret,
-        told: @escaping @Sendable (Outcome) -> Void = { _ in }
+        onOutcome: @escaping @Sendable (Outcome) -> Void = { _ in }
     ) {
         self.schedule = schedule
         self.read = read
-        self.told = told
+        self.onOutcome = onOutcome
         state = Mutex(State())
         guard case .every(let interval) = schedule else { return }
         let timer = Task { [weak self] in
@@ -126,14 +126,14 @@ package final class LiveSecret: SecretProvider {
                 state.generation += 1
                 return .taken(isRecovery: isRecovery)
             }
-            told(outcome)
+            onOutcome(outcome)
         } catch {
             let fault = error as? SecretProviderError ?? SecretProviderError("the secret could not be read")
             let (hasValue, isNew) = state.withLock { state in
                 defer { state.fault = fault }
                 return (state.value != nil, state.fault != fault)
             }
-            told(.failed(fault, hasValue: hasValue, isNew: isNew))
+            onOutcome(.failed(fault, hasValue: hasValue, isNew: isNew))
         }
     }
 }

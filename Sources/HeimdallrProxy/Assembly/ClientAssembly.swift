@@ -86,7 +86,7 @@ struct ClientAssembly {
         configuration.usesMutualTLS =
             settings.authMethod == .tlsClientAuth || settings.authMethod == .selfSignedTLSClientAuth
             || settings.certificateBound
-        if settings.certificateBound, let material { configuration.certificate = { material.pair } }
+        if settings.certificateBound, let material { configuration.certificate = { material.certificateID } }
         return configuration
     }
 

@@ -79,7 +79,7 @@ final class SecretCache: Sendable {
         case .file(let path):
             let file = SecretFileProvider(path: path)
             counts.expect(.file(path))
-            return LiveSecret(.eachTime, read: { try await file.secret() }, told: recorder(.file(path)))
+            return LiveSecret(.eachTime, read: { try await file.secret() }, onOutcome: recorder(.file(path)))
         case .environment(let name):
             return LiveSecret(
                 .eachTime,
@@ -93,7 +93,7 @@ final class SecretCache: Sendable {
             let command = SecretCommand(words: words, environment: environment.withLock { $0 })
             counts.expect(.command(words.first ?? ""))
             return LiveSecret(
-                .every(refresh), read: { try await command.secret() }, told: recorder(.command(words.first ?? "")))
+                .every(refresh), read: { try await command.secret() }, onOutcome: recorder(.command(words.first ?? "")))
         }
     }
 

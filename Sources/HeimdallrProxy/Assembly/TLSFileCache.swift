@@ -167,8 +167,8 @@ final class TLSFileCache: Sendable {
     ) throws(UnusableFile) -> () -> Void {
         do {
             let files = try parts.map { part in try part.map { try $0.withSpan { try MemoryFile($0) } } }
-            let pair = try parts[0]?.withSpan { try Fingerprint($0) }.number ?? 0
-            return { material.replace(certificate: files[0], key: files[1], anchors: files[2], pair: pair) }
+            let id = try parts[0]?.withSpan { try Fingerprint($0) }.number ?? 0
+            return { material.replace(certificate: files[0], key: files[1], anchors: files[2], certificateID: id) }
         } catch { throw UnusableFile(file: material.files.all.first ?? "", reason: "\(error)") }
     }
 }

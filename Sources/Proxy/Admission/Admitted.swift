@@ -14,7 +14,7 @@ struct Admitted {
     var rules: UpstreamRules?
     var destination: Destination?
     /// Address that the program used for the API.
-    var asked: ProgramAddress?
+    var named: ProgramAddress?
     var target = TargetForm.path(.empty)
     var maxForwards: UInt64?
     /// Protocols of the Upgrade field that the upstream is offered.
@@ -36,8 +36,8 @@ struct Admitted {
 
     /// Rewriting of the upstream's addresses for the program; `nil` if the upstream does not rewrite.
     var addressMap: AddressMap? {
-        guard let rules, rules.settings.rewrite, let asked, let destination else { return nil }
-        return rules.map(asked, destination)
+        guard let rules, rules.settings.rewrite, let named, let destination else { return nil }
+        return rules.map(named, destination)
     }
 }
 

@@ -129,13 +129,13 @@ struct Gate {
             if scheme == .https { throw .schemeNotSupported }
             admitted.rules = .unmatched
             admitted.destination = UpstreamRules.unmatched.destination(for: known.authority, scheme: .http)
-            admitted.asked = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
+            admitted.named = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
             return
         }
         let upstream = try choose(rules, head, bytes, situation, &admitted)
         guard let destination = memory.destination(at: upstream) else { throw .internalError }
         admitted.destination = destination
-        admitted.asked = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
+        admitted.named = ProgramAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
         if scheme == .https, destination.scheme != .https, situation.scheme == .http { throw .schemeNotSupported }
         // With redirected ports, the program may be a browser, and any web page could use the token. Absolute form and
         // CONNECT are exempt: a browser that sends them was configured to use this proxy.
@@ -160,7 +160,7 @@ struct Gate {
         let authority = try listener.admit(bytes, head, range)
         let upstream = try choose(listener.rules, head, bytes, situation, &admitted)
         admitted.destination = upstream.destination(for: listener.authority, scheme: .https)
-        admitted.asked = ProgramAddress(scheme: listener.scheme, authority: authority, isBaseURL: true)
+        admitted.named = ProgramAddress(scheme: listener.scheme, authority: authority, isBaseURL: true)
     }
 
     private func choose(

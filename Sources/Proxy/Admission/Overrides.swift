@@ -113,10 +113,10 @@ extension Overrides {
         }
         guard !rules.settings.paths.isEmpty || !rules.pathPrefix.isEmpty else { return }
         if hasField(head, bytes, where: { isOne(of: paths, $0) }) { throw .pathOverride }
-        guard head.index(of: .destination) != nil, let asked = admitted.asked, let destination = admitted.destination
+        guard head.index(of: .destination) != nil, let named = admitted.named, let destination = admitted.destination
         else { return }
         for field in head.fields where field.known == .destination && !field.isHopByHop {
-            guard rules.covers(destinationField: bytes[field.value], asked, destination) else {
+            guard rules.covers(destinationField: bytes[field.value], named, destination) else {
                 throw .destinationNotCovered
             }
         }

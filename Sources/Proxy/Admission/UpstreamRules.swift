@@ -42,15 +42,15 @@ final class UpstreamRules: Sendable {
     }
 
     /// Whether the path rules allow the target of COPY or MOVE, the Destination field (RFC 4918, section 10.3).
-    func covers(destinationField value: Span<UInt8>, _ asked: ProgramAddress, _ destination: Destination) -> Bool {
-        map(asked, destination)
+    func covers(destinationField value: Span<UInt8>, _ named: ProgramAddress, _ destination: Destination) -> Bool {
+        map(named, destination)
             .covers(destination: value, paths: settings.paths, isRewritten: settings.rewrite)
     }
 
-    func map(_ asked: ProgramAddress, _ destination: Destination) -> AddressMap {
+    func map(_ named: ProgramAddress, _ destination: Destination) -> AddressMap {
         let host = settings.host
         return AddressMap(
-            asked: asked, destination: destination,
+            named: named, destination: destination,
             host: host.wildcard ? nil : Authority(host: host.host, port: host.port), prefix: pathPrefix,
             keepsHost: settings.keepsHost, changesCookies: index != nil)
     }

@@ -26,7 +26,7 @@ extension Forwarder: UpstreamStreamDelegate {
         if context.token != nil {
             context.ledger.injection = context.exchange.attempts.isReplayed ? .replayed : .injected
         }
-        let request = UpstreamRequest(destination.origin, context.exchange.request, isFresh: newConnection)
+        let request = UpstreamRequest(destination.origin, context.exchange.request, needsNewConnection: newConnection)
         context.exchange.ask()
         context.ledger.times.ask(shard.loop.now)
         context.ledger.isSent = true
@@ -161,12 +161,12 @@ extension Forwarder: UpstreamStreamDelegate {
 }
 
 extension UpstreamRequest {
-    init(_ origin: Origin, _ request: Exchange.Request, isFresh: Bool) {
+    init(_ origin: Origin, _ request: Exchange.Request, needsNewConnection: Bool) {
         self.init(origin: origin)
         isHead = request.isHead
         expectsContinue = request.expectsContinue
         isGRPC = request.isGRPC
-        self.isFresh = isFresh
+        self.needsNewConnection = needsNewConnection
         upload =
             switch request.framing {
             case .length(let length) where length > 0: .length(length)

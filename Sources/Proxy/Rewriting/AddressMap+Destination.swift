@@ -14,7 +14,7 @@ extension AddressMap {
         switch target(of: value) {
         case .elsewhere: return true
         case .unclear: return false
-        case .programAddress(let path): (start, end, includesPrefix) = (path.lowerBound, path.upperBound, !isRewritten)
+        case .named(let path): (start, end, includesPrefix) = (path.lowerBound, path.upperBound, !isRewritten)
         case .upstreamAddress(let path): (start, end, includesPrefix) = (path.lowerBound, path.upperBound, true)
         }
         // Some servers read a question mark as part of the path, so dot segments after it count too.

@@ -9,7 +9,7 @@ import WireText
 /// Other references pass unchanged. So do ambiguous ones: with user information, an invalid authority, or dot segments
 /// if the `url` has a path. Text after the authority is never decoded or encoded. Pure.
 struct AddressMap {
-    let asked: ProgramAddress
+    let named: ProgramAddress
     let destination: Destination
     /// Other names of the upstream: its configured host, and the program's authority. The authority of a base URL is no
     /// such name, unless the upstream receives it (`keepsHost`).
@@ -24,15 +24,15 @@ struct AddressMap {
 
     /// - Parameter host: the upstream's configured `host`; `nil` for a wildcard.
     init(
-        asked: ProgramAddress, destination: Destination, host: Authority?, prefix: [UInt8] = [],
+        named: ProgramAddress, destination: Destination, host: Authority?, prefix: [UInt8] = [],
         keepsHost: Bool = false, changesCookies: Bool = true
     ) {
         self.keepsHost = keepsHost
         self.changesCookies = changesCookies
-        self.asked = asked
+        self.named = named
         self.destination = destination
         self.prefix = prefix
-        aliases = [host, !asked.isBaseURL || keepsHost ? asked.authority : nil].compactMap(\.self)
+        aliases = [host, !named.isBaseURL || keepsHost ? named.authority : nil].compactMap(\.self)
     }
 
     // MARK: Answers
@@ -52,9 +52,9 @@ struct AddressMap {
         let startsPath = !rest.isEmpty && rest[0] == UInt8(ascii: "/")
         let looksLikeHost = startsPath && Self.beginsWithTwoSlashes(rest)
         if reference.hasAuthority || looksLikeHost {
-            if let authority = asked.authority {
+            if let authority = named.authority {
                 if reference.scheme != nil || !reference.hasAuthority {
-                    output.append(Array(asked.scheme.rawValue.utf8))
+                    output.append(Array(named.scheme.rawValue.utf8))
                     output.append(":")
                 }
                 output.append("//")
@@ -63,7 +63,7 @@ struct AddressMap {
                 return output.append(value)
             }
         }
-        if !startsPath, !reference.hasAuthority || !prefix.isEmpty || asked.authority == nil {
+        if !startsPath, !reference.hasAuthority || !prefix.isEmpty || named.authority == nil {
             output.append(byte: UInt8(ascii: "/"))
         }
         output.append(rest)
@@ -106,21 +106,21 @@ struct AddressMap {
         /// The reference is ambiguous, or may name the upstream by an unknown name.
         case unclear
         /// The upstream, named by the program's address. The path lacks `prefix`.
-        case programAddress(path: Range<Int>)
+        case named(path: Range<Int>)
         /// The upstream, named by its own address, which is not the program's. The path includes `prefix`.
         case upstreamAddress(path: Range<Int>)
     }
 
     func target(of value: Span<UInt8>) -> Target {
         guard let reference = Reference(value) else { return .unclear }
-        guard reference.hasAuthority else { return .programAddress(path: reference.path) }
+        guard reference.hasAuthority else { return .named(path: reference.path) }
         guard let authority = reference.authority(in: value) else { return .unclear }
-        let scheme = reference.scheme ?? asked.scheme
-        if let own = asked.authority, own.host == authority.host,
+        let scheme = reference.scheme ?? named.scheme
+        if let own = named.authority, own.host == authority.host,
             Self.means(own.port, authority.port(for: scheme))
-                || own.port(for: asked.scheme) == authority.port(for: scheme)
+                || own.port(for: named.scheme) == authority.port(for: scheme)
         {
-            return .programAddress(path: reference.path)
+            return .named(path: reference.path)
         }
         if isUpstream(scheme, authority) { return .upstreamAddress(path: reference.path) }
         return isAnother(authority.host) ? .elsewhere : .unclear
@@ -128,7 +128,7 @@ struct AddressMap {
 
     /// Whether this host is certainly another machine's. Ignores the port, as some servers do.
     private func isAnother(_ host: Authority.Host) -> Bool {
-        if host == destination.authority.host || host == asked.authority?.host { return false }
+        if host == destination.authority.host || host == named.authority?.host { return false }
         if aliases.contains(where: { $0.host == host }) || Self.isOwnMachine(host) { return false }
         switch (host, destination.authority.host) {
         case (.name, _), (.ipv4, .ipv4), (.ipv6, .ipv6): return true
@@ -148,13 +148,13 @@ struct AddressMap {
 
     /// Writes a reference in a request as the upstream must see it.
     func append(destination value: Span<UInt8>, to output: inout ByteBuffer) {
-        guard case .programAddress(let path) = target(of: value), let reference = Reference(value) else {
+        guard case .named(let path) = target(of: value), let reference = Reference(value) else {
             return output.append(value)
         }
         if reference.hasAuthority {
             output.append(Array(destination.scheme.rawValue.utf8))
             output.append("://")
-            if keepsHost, let authority = asked.authority {
+            if keepsHost, let authority = named.authority {
                 output.append(Array(authority.description.utf8))
             } else {
                 output.append(destination.host)

@@ -8,7 +8,7 @@ extension AddressMap {
     /// `Domain` for the upstream's address only, and with a `Path` without `prefix`. The cookie's name and value stay.
     func append(cookie value: Span<UInt8>, to output: inout ByteBuffer) {
         guard changesCookies else { return output.append(value) }
-        let dropsSecure = asked.scheme == .http && Self.hasSecure(value)
+        let dropsSecure = named.scheme == .http && Self.hasSecure(value)
         let first = value.position(of: Self.semicolon)
         output.append(value.extracting(first: first))
         var start = first
@@ -49,7 +49,7 @@ extension AddressMap {
     private func keeps(domain: Span<UInt8>) -> Bool {
         let bare = !domain.isEmpty && domain[0] == UInt8(ascii: ".") ? domain.extracting(1...) : domain
         guard !bare.isEmpty else { return true }
-        if !asked.isBaseURL, let authority = asked.authority, Self.covers(bare, authority.host) { return true }
+        if !named.isBaseURL, let authority = named.authority, Self.covers(bare, authority.host) { return true }
         return !Self.covers(bare, destination.authority.host) && !aliases.contains { Self.covers(bare, $0.host) }
     }
 

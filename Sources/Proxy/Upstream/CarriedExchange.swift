@@ -94,7 +94,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     private func connect(over pool: CarrierPool) -> Over? {
         do throws(TransportError) {
             while let carrier = try pool.connect(
-                to: request.origin, for: self, connectionRequest, fresh: request.isFresh,
+                to: request.origin, for: self, connectionRequest, newConnection: request.needsNewConnection,
                 use: request.upload == .upgrade ? .tunnel : .exchanges)
             {
                 switch begin(carrier) {
@@ -157,7 +157,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
     private func write(
         _ head: inout ByteBuffer, _ carrier: Carrier, _ delegate: any UpstreamStreamDelegate
     ) -> HeadStep? {
-        let form = HeadForm(isAbsolute: carrier.needsAbsoluteForm, pair: carrier.pair)
+        let form = HeadForm(isAbsolute: carrier.needsAbsoluteForm, certificateID: carrier.certificateID)
         guard delegate.writeHead(form, to: &head) == .send else { return .withhold }
         frame(&head, carrier)
         // Last check of the connection: bytes that arrive later are read as the answer.

@@ -51,7 +51,7 @@ struct UpstreamRequest {
     var isGRPC = false
     var upload = HTTP1Exchange.Upload.none
     /// Whether to use a new connection, because a kept-alive one just died.
-    var isFresh = false
+    var needsNewConnection = false
 }
 
 struct HeadForm {
@@ -59,8 +59,8 @@ struct HeadForm {
     var isAbsolute = false
     /// Whether the head is sent over HTTP/2, which has no Connection field.
     var isHTTP2 = false
-    /// The process's own number for the client certificate and key (`TLSMaterial.pair`); `nil` without a connection.
-    var pair: UInt64?
+    /// The process's own number for the client certificate and key (`TLSMaterial.certificateID`); `nil` without a connection.
+    var certificateID: UInt64?
 }
 
 enum HeadStep {

@@ -21,14 +21,15 @@ extension OnLoop where Value == CarrierPool {
 
     /// Requests a connection. The user records the result.
     func connect(
-        _ origin: Origin, fresh: Bool = false, tunnels: Bool = false, releasesAtOnce: Bool = false
+        _ origin: Origin, newConnection: Bool = false, tunnels: Bool = false, releasesAtOnce: Bool = false
     ) async throws -> CarrierUser {
         let user = CarrierUser(on: loop, releasesAtOnce: releasesAtOnce)
         let pool = pool
         try await loop.run {
             do throws(TransportError) {
                 let carrier = try pool.value.connect(
-                    to: origin, for: user, user.request, fresh: fresh, use: tunnels ? .tunnel : .exchanges)
+                    to: origin, for: user, user.request, newConnection: newConnection,
+                    use: tunnels ? .tunnel : .exchanges)
                 if let carrier { user.carrierArrived(carrier) }
             } catch {
                 user.carrierFailed(error)
@@ -38,8 +39,8 @@ extension OnLoop where Value == CarrierPool {
     }
 
     /// Asks for one and waits for it.
-    func connected(_ origin: Origin, fresh: Bool = false, tunnels: Bool = false) async throws -> CarrierUser {
-        let user = try await connect(origin, fresh: fresh, tunnels: tunnels)
+    func connected(_ origin: Origin, newConnection: Bool = false, tunnels: Bool = false) async throws -> CarrierUser {
+        let user = try await connect(origin, newConnection: newConnection, tunnels: tunnels)
         try await user.arrived()
         return user
     }
@@ -51,8 +52,8 @@ extension OnLoop where Value == CarrierPool {
     }
 
     /// One request and its answer, whose body has a Content-Length.
-    func exchange(_ origin: Origin, fresh: Bool = false, target: String = "/") async throws -> CarrierUser {
-        let user = try await connected(origin, fresh: fresh)
+    func exchange(_ origin: Origin, newConnection: Bool = false, target: String = "/") async throws -> CarrierUser {
+        let user = try await connected(origin, newConnection: newConnection)
         try await user.send("GET \(target) HTTP/1.1\r\nHost: \(origin.authority)\r\n\r\n")
         _ = try await user.answer()
         try await user.release()

@@ -36,7 +36,7 @@ struct CarrierQueueTests {
         let carriers = try await CarrierPoolOnLoop { $0.maxConnections = 1 }
         let holder = try await carriers.connected(.plain(first.port))
         let other = try await carriers.connect(.plain(second.port))
-        let fresh = try await carriers.connect(.plain(second.port), fresh: true)
+        let fresh = try await carriers.connect(.plain(second.port), newConnection: true)
         try await holder.close()
         try await other.arrived()
         try await other.release()

@@ -166,7 +166,7 @@ struct CarrierTLSTests {
                 """)
         let carriers = try await CarrierPoolOnLoop(nginx.trust)
         #expect(try await carriers.exchange(nginx.origin).record.text.contains("resumed: .\n"))
-        #expect(try await carriers.exchange(nginx.origin, fresh: true).record.text.contains("resumed: r\n"))
+        #expect(try await carriers.exchange(nginx.origin, newConnection: true).record.text.contains("resumed: r\n"))
     }
 
     @Test func `much, both ways, through a buffer that moves`() async throws {

@@ -60,7 +60,7 @@ struct CarrierTests {
         let origin = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop()
         _ = try await carriers.exchange(.plain(origin.port))
-        #expect(try await carriers.exchange(.plain(origin.port), fresh: true).record.isReused == false)
+        #expect(try await carriers.exchange(.plain(origin.port), newConnection: true).record.isReused == false)
         #expect(origin.connections.count == 2)
     }
 

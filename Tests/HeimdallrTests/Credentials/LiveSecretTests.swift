@@ -25,7 +25,7 @@ struct LiveSecretTests {
                 read: { [self] in
                     readings.add(1, ordering: .relaxed)
                     return Secret(try next.withLock { try $0.get() })
-                }, told: { [self] outcome in outcomes.withLock { $0.append(outcome) } })
+                }, onOutcome: { [self] outcome in outcomes.withLock { $0.append(outcome) } })
         }
     }
 

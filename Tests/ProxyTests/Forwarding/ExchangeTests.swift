@@ -94,7 +94,7 @@ struct ExchangeTests {
         let findings = Exchange.Findings(wantsNonce: true, canSendAgain: true, isRequestComplete: true)
         var exchange = exchange()
         #expect(exchange.judge(refusal, findings) == .stop)
-        #expect(ended(&exchange, TransportError(.aborted, message: "")) == "sendAgain(fresh: false)")
+        #expect(ended(&exchange, TransportError(.aborted, message: "")) == "sendAgain(newConnection: false)")
         #expect(exchange.isSentAgain)
         exchange.ask()
         #expect(exchange.judge(refusal, findings) == .forward)
@@ -121,7 +121,7 @@ struct ExchangeTests {
         var first = Exchange()
         first.awaitToken()
         let doubted = text(first.tokenArrived(Self.late, hasSuspect: true, .internalError))
-        #expect(doubted == "sendSuspect(fresh: false)", "a request fails because its token is doubted")
+        #expect(doubted == "sendSuspect(newConnection: false)", "a request fails because its token is doubted")
         var needing = exchange { $0.replaysUnauthorized = true }
         #expect(needing.refuse(.userRequired) == .stop)
         #expect(ended(&needing, TransportError(.aborted, message: "")) == text(.fail(.userRequired)))

@@ -17,7 +17,7 @@ struct AddressMapTests {
         let rest = url.drop { $0 != "/" }.dropFirst(2)
         let authority = rest.prefix { $0 != "/" }
         return AddressMap(
-            asked: ProgramAddress(
+            named: ProgramAddress(
                 scheme: .http, authority: try asked.map { try Authority(parsing: $0) }, isBaseURL: isBaseURL),
             destination: Destination(
                 scheme: scheme, authority: try Authority(parsing: String(authority)), serverName: nil),

@@ -14,7 +14,7 @@ extension EditHeadPhase {
         _ context: inout Context, _ key: DPoPKey, _ token: AccessToken, _ upstream: Upstream,
         _ destination: Destination, from start: Int, to output: inout ByteBuffer
     ) -> Bool {
-        let host = hostField(context.admitted.asked, upstream, destination)
+        let host = hostField(context.admitted.named, upstream, destination)
         let (method, target) = requestLine(output.bytes.extracting(start...))
         let server = "\(destination.origin.scheme.rawValue)://\(host.span.text)"
         let url = target == "*" ? server : target.hasPrefix("/") ? server + target : target

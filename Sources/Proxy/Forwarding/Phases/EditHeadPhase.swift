@@ -13,7 +13,7 @@ enum EditHeadPhase {
     /// certificate, or if signing fails. The transport adds framing and the blank line.
     static func run(_ context: inout Context, _ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
         guard let upstream = context.upstream, let destination = context.admitted.destination,
-            TokenPhase.lastLook(over: form.pair, &context) != .withhold
+            TokenPhase.lastLook(over: form.certificateID, &context) != .withhold
         else { return .withhold }
         let entries = context.admitted.entries
         guard upstream.injected.hasFixed(entries) else { return .withhold }
@@ -22,7 +22,7 @@ enum EditHeadPhase {
         let target = signer.map { _ in signedTarget(&context, upstream) }
         let dropped = upstream.rules.injection.dropped(entries)
         writeRequestLine(&context, form, upstream, destination, target, to: &output)
-        output.append(hostField(context.admitted.asked, upstream, destination))
+        output.append(hostField(context.admitted.named, upstream, destination))
         output.append("\r\n")
         let takesTrailers = copyFields(&context, upstream, dropped, to: &output)
         if takesTrailers, form.isHTTP2 || context.exchange.request.isGRPC {
@@ -51,8 +51,8 @@ enum EditHeadPhase {
 
     // MARK: Request line and Host
 
-    static func hostField(_ asked: ProgramAddress?, _ upstream: Upstream, _ destination: Destination) -> [UInt8] {
-        guard upstream.rules.settings.keepsHost, let authority = asked?.authority else {
+    static func hostField(_ named: ProgramAddress?, _ upstream: Upstream, _ destination: Destination) -> [UInt8] {
+        guard upstream.rules.settings.keepsHost, let authority = named?.authority else {
             return destination.host
         }
         return Array(authority.description.utf8)

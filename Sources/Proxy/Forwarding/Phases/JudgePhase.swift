@@ -179,7 +179,7 @@ enum JudgePhase {
             nonce = DPoPNonce.read(bytes[field.value])
         }
         guard let nonce else { return false }
-        upstream.nonces.note(nonce, of: EditHeadPhase.hostField(context.admitted.asked, upstream, destination))
+        upstream.nonces.note(nonce, of: EditHeadPhase.hostField(context.admitted.named, upstream, destination))
         return answer.status == 401 && Challenge.wantNonce(challenges(answer))
     }
 }

@@ -84,10 +84,10 @@ enum TokenPhase {
 
     /// Replaces the token by the newest one after the wait for a connection. Withholds the request if there is no valid
     /// token (rule 1), or if the token is bound to another certificate than the connection's.
-    /// - Parameter pair: this process's number of the connection's client certificate; `nil` without one.
-    static func lastLook(over pair: UInt64?, _ context: inout Context) -> LastLook {
+    /// - Parameter id: this process's number of the connection's client certificate; `nil` without one.
+    static func lastLook(over id: UInt64?, _ context: inout Context) -> LastLook {
         let look = lookAgain(&context)
-        guard look != .withhold, let pair, let bound = context.token?.certificate, bound != pair else { return look }
+        guard look != .withhold, let id, let bound = context.token?.certificate, bound != id else { return look }
         // The certificate was replaced after the token was issued (RFC 8705, section 3).
         return context.upstream?.rules.settings.usesOtherCertificate == true ? look : .withhold
     }

@@ -76,8 +76,8 @@ final class HTTP2Connection: CarrierOwner {
 
     var isReady: Bool { session != nil }
     var hasServed: Bool { marks.hasServed }
-    /// The process's own number for the client certificate and key (`TLSMaterial.pair`).
-    var pair: UInt64? { carrier?.pair }
+    /// The process's own number for the client certificate and key (`TLSMaterial.certificateID`).
+    var certificateID: UInt64? { carrier?.certificateID }
 
     // MARK: The carrier
 

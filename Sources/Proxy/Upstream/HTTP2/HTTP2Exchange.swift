@@ -122,7 +122,7 @@ final class HTTP2Exchange: UpstreamStream {
         guard let delegate else { return }
         state = .none
         var text = ByteBuffer(isSecret: true)
-        let form = HeadForm(isHTTP2: true, pair: connection.pair)
+        let form = HeadForm(isHTTP2: true, certificateID: connection.certificateID)
         guard delegate.writeHead(form, to: &text) == .send, !delegate.hasTokenEnded else {
             throw TransportError(.withheld, message: "the request was not sent")
         }

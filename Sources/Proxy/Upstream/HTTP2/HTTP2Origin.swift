@@ -43,7 +43,7 @@ final class HTTP2Origin {
     /// Begins a request on a connection that has room, or queues the request.
     /// - Returns: the end, if the request failed at once.
     func begin(_ exchange: HTTP2Exchange) -> UpstreamEnd? {
-        if !exchange.request.isFresh, waiting.isEmpty, let connection = readyConnection() {
+        if !exchange.request.needsNewConnection, waiting.isEmpty, let connection = readyConnection() {
             do throws(TransportError) { try exchange.open(on: connection) } catch { return exchange.end(with: error) }
             return nil
         }
@@ -134,7 +134,7 @@ final class HTTP2Origin {
 
     private func next(for connection: HTTP2Connection) -> Int? {
         func fits(_ exchange: HTTP2Exchange) -> Bool {
-            !exchange.request.isFresh || connection.marks.arrived >= exchange.began
+            !exchange.request.needsNewConnection || connection.marks.arrived >= exchange.began
         }
         return waiting.firstIndex { $0.isWanted && fits($0) } ?? waiting.firstIndex { fits($0) }
     }
