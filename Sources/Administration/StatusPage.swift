@@ -105,12 +105,12 @@ struct StatusPage {
     /// Counts all requests, and the requests sent to the upstream whose answer had a status from 500.
     static func counts(_ upstream: UpstreamTraffic) -> (total: Int, failed: Int) {
         let total = upstream.requests.total
-        let failed = upstream.ownRequests.rows.filter { $0.code >= 500 }.reduce(0) { $0 + $1.count }
+        let failed = upstream.answeredByUpstream.rows.filter { $0.code >= 500 }.reduce(0) { $0 + $1.count }
         return (Int(clamping: total), Int(clamping: failed))
     }
 
     private static func mean(_ upstream: UpstreamTraffic) -> Double? {
-        let durations = upstream.ownDurations
+        let durations = upstream.durationsByUpstream
         return durations.total == 0 ? nil : durations.sum / Double(durations.total)
     }
 

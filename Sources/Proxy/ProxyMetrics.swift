@@ -30,8 +30,8 @@ struct ProxyMetrics {
     /// gRPC calls by status.
     private(set) var calls: [UInt64]
     /// Counters of requests that the proxy answered without the upstream. The counters above include these requests.
-    private(set) var ownRequests: [UInt64]
-    private(set) var ownDurations: [UInt64]
+    private(set) var answeredByProxy: [UInt64]
+    private(set) var durationsByProxy: [UInt64]
     private(set) var ownNanoseconds: [UInt64]
 
     /// - Parameter slots: number of slots, from the layout.
@@ -43,8 +43,8 @@ struct ProxyMetrics {
         received = Array(repeating: 0, count: slots)
         injections = Array(repeating: 0, count: slots * InjectionResult.allCases.count)
         calls = Array(repeating: 0, count: slots * Self.statuses)
-        ownRequests = requests
-        ownDurations = durations
+        answeredByProxy = requests
+        durationsByProxy = durations
         ownNanoseconds = nanoseconds
     }
 
@@ -75,8 +75,8 @@ struct ProxyMetrics {
         durations[slot * Self.buckets + bucket] &+= 1
         nanoseconds[slot] &+= duration
         if result.isOwn {
-            ownRequests[slot * Self.stride + code - Self.codes.lowerBound] &+= 1
-            ownDurations[slot * Self.buckets + bucket] &+= 1
+            answeredByProxy[slot * Self.stride + code - Self.codes.lowerBound] &+= 1
+            durationsByProxy[slot * Self.buckets + bucket] &+= 1
             ownNanoseconds[slot] &+= duration
         }
         sent[slot] &+= result.sent
@@ -97,11 +97,11 @@ struct ProxyMetrics {
         for index in 0..<Self.stride {
             let code = Self.codes.lowerBound + index
             traffic.requests[code] &+= requests[slot * Self.stride + index]
-            traffic.answeredByProxy[code] &+= ownRequests[slot * Self.stride + index]
+            traffic.answeredByProxy[code] &+= answeredByProxy[slot * Self.stride + index]
         }
         for bucket in 0..<Self.buckets {
             traffic.durations.add(durations[slot * Self.buckets + bucket], bucket: bucket)
-            traffic.durationsByProxy.add(ownDurations[slot * Self.buckets + bucket], bucket: bucket)
+            traffic.durationsByProxy.add(durationsByProxy[slot * Self.buckets + bucket], bucket: bucket)
         }
         traffic.durations.add(seconds: Double(nanoseconds[slot]) / 1e9)
         traffic.durationsByProxy.add(seconds: Double(ownNanoseconds[slot]) / 1e9)

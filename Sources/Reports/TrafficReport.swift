@@ -58,8 +58,8 @@ public struct UpstreamTraffic: Sendable {
     }
 
     /// Requests that the proxy did not answer itself.
-    public var ownRequests: StatusCounts { requests.subtracting(answeredByProxy) }
-    public var ownDurations: Histogram { durations.subtracting(durationsByProxy) }
+    public var answeredByUpstream: StatusCounts { requests.subtracting(answeredByProxy) }
+    public var durationsByUpstream: Histogram { durations.subtracting(durationsByProxy) }
 
     /// Adds other counts for the same name and client.
     public mutating func add(_ other: UpstreamTraffic) {

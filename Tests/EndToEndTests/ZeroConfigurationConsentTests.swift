@@ -73,6 +73,7 @@ struct ZeroConfigurationConsentTests {
         #expect(shown.contains("\(first.url)/authorize") && !shown.contains("have changed"), "\(shown)")
         fickle.move()
         #expect(try await proxy.get("http://mcp.test/").status == 503)
+        #expect(try await browser.open(admin).contains("2 × 503 by the proxy itself"))
         func press(on page: String) async throws -> String {
             registers
                 ? try await browser.press("go", on: page, "mcp.test", at: admin)

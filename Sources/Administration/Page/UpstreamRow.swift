@@ -26,7 +26,7 @@ struct UpstreamRow {
         let (total, failed) = StatusPage.counts(upstream)
         let failing = failed > 0 ? " failing" : ""
         let hasMore = !examples.isEmpty || upstream.lastFailure != nil
-        let chart = LatencyChart(upstream.ownDurations)
+        let chart = LatencyChart(upstream.durationsByUpstream)
         return """
             <tr role="row" id="up-\(id)" class="\(hasMore ? "has-note" : "")\(failing)">
             <th role="rowheader" scope="row"><span class="name">\(name)</span>\
@@ -59,7 +59,7 @@ struct UpstreamRow {
     private func errors(_ failed: Int) -> HTML { failed > 0 ? "<span class=\"bad\">\(failed)</span>" : "\(failed)" }
 
     private var codes: HTML? {
-        var codes = Self.codes(upstream.ownRequests.rows)
+        var codes = Self.codes(upstream.answeredByUpstream.rows)
         if let ours = Self.codes(upstream.answeredByProxy.rows) {
             codes = (codes.map { $0 + "; " } ?? "") + ours + " by the proxy itself"
         }

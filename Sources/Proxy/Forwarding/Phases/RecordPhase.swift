@@ -32,7 +32,8 @@ enum RecordPhase {
             status: context.ledger.status, duration: now.nanoseconds &- context.ledger.started.nanoseconds,
             sent: isSwitched ? 0 : bodyTaken,
             received: isAnswered && !isSwitched ? context.ledger.bytesSent : 0, injection: context.ledger.injection,
-            isOwn: context.ledger.refusal != nil && !context.ledger.isSent,
+            isOwn: context.ledger.refusal != nil
+                && (!context.ledger.isSent || context.ledger.error == "proxy_internal_response"),
             call: context.exchange.request.isGRPC ? ProxyMetrics.index(of: context.exchange.callStatus) : nil)
     }
 
