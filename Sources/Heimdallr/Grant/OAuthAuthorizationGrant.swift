@@ -65,7 +65,7 @@ public struct PasswordGrant: OAuthAuthorizationGrant {
     private let username: String
     private let password: any SecretProvider
 
-    /// - Parameter password: read before each token request.
+    /// The password is read before each token request.
     public init(username: String, password: any SecretProvider) {
         self.username = username
         self.password = password

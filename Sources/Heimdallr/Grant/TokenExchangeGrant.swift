@@ -28,7 +28,7 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
         let source: (any SecretProvider)?
         let type: TokenType
 
-        /// - Parameter source: read before each token request.
+        /// The source is read before each token request.
         public init(_ source: any SecretProvider, type: TokenType = .accessToken) {
             self.source = source
             self.type = type

@@ -87,7 +87,7 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
     /// The remedy, if it is known. The description ends with this text.
     package var advice: String?
 
-    /// - Parameter description: the fault and what to do, without the record's data.
+    /// The description says the fault and what to do, without the record's data.
     public init(_ description: String, kind: Kind = .fault) {
         self.description = description
         self.kind = kind
