@@ -79,6 +79,6 @@ struct AdminRouter: Sendable {
 struct AdminContext: Sendable {
     /// Values from the path, by the names in the route's pattern.
     let parameters: Router.Parameters
-    /// Whether another site, or a link in a message, led to this request. A change then needs a confirmation.
+    /// Whether another site, or a link in a mail or chat, led to this request. A change then needs a confirmation.
     var isForeign = false
 }

@@ -20,13 +20,13 @@ enum ListenerRole {
 }
 
 /// A listener for one upstream only. Its requests get a token, so it refuses requests that a web page may have caused.
-/// Signs are a foreign Host (DNS rebinding) and, without `browsers`, Origin, Sec-Fetch-Site or a browser's User-Agent.
+/// Signs: a foreign Host (DNS rebinding); unless `browsers` is set, also Origin, Sec-Fetch-Site or a browser's User-Agent.
 struct UpstreamListener: Sendable {
     let index: Int
     let rules: RouteTable.Rules
     /// Authority of the upstream's `host`. Requests go there if the upstream has no `url`.
     let authority: Authority
-    /// Scheme of the base URL.
+    /// Scheme of this listener.
     let scheme: Scheme
     private let port: UInt16
     /// Address of the listener; `nil` for a Unix socket.

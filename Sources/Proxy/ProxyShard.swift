@@ -7,7 +7,7 @@ import Reactor
 import Reports
 import TLSServer
 
-/// The proxy's objects on one loop: its clients, and the current rules.
+/// One loop's part of the proxy: its connections from programs, and the current rules.
 final class ProxyShard {
     let loop: EventLoop
     private(set) var observer: ProxyObserver

@@ -25,7 +25,7 @@ struct RouteExplainer {
         role = .forward(settings.listen.first?.endpoint ?? .unix(path: "", mode: nil))
     }
 
-    /// - Parameter url: absolute URL, as a program sends it to the proxy.
+    /// - Parameter url: absolute URL, as a program gets it.
     mutating func explain(method: String, url: String) -> RouteExplanation {
         do throws(Problem) {
             if method != "CONNECT", let authority = try Self.tunnelled(url) {
@@ -164,7 +164,7 @@ struct RouteExplainer {
         return head
     }
 
-    /// Returns the problem of a malformed request, without texts for a client.
+    /// Returns the problem of a malformed request, with its detail as the only text.
     private static func malformed(_ error: MessageError) -> Problem {
         Problem(error.status, "http_request_error", .malformedRequest, "", phrase: "", error.detail)
     }

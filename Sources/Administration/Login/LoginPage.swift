@@ -88,7 +88,7 @@ enum LoginPage {
                     + "and it can still be finished in the browser that began it.",
                 "Go back to that browser, or begin again from the overview.", isCallback: true)
         case .commands:
-            // The script of a callback page would remove the query, which the command needs.
+            // No `isCallback`: that page's script removes the query, which the command needs.
             failure(
                 400, "Go back to the terminal",
                 "This sign-in was begun by heimdallr-proxy login --paste. Copy the whole address of this page and paste "

@@ -45,7 +45,7 @@ struct OfferPage {
         case .typed: "\(alreadyHTML: go)<details><summary>Use another client</summary>\(alreadyHTML: typing)</details>"
         case .known:
             """
-            \(alreadyHTML: go)<details><summary>The server does not know this client?</summary>
+            \(alreadyHTML: go)<details><summary>The server has forgotten this client?</summary>
             \(alreadyHTML: form("anew", "<p><button class=\"button\">Register a new one</button></p>"))</details>
             """
         }
@@ -80,7 +80,7 @@ struct OfferPage {
     }
 
     /// A form that acts on this offer only.
-    /// - Parameter action: the value of `do`.
+    /// - Parameter action: value of the field `do`.
     private func form(_ action: String, _ content: HTML) -> HTML {
         """
         <form method="post" action="/client/\(client)">\

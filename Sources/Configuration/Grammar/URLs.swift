@@ -42,14 +42,14 @@ struct URLParts {
 
     /// Reads an http or https URL.
     /// - Parameters:
-    ///   - scheme: the accepted URLs, for the message about another scheme.
+    ///   - wanted: what the message about another scheme says to write.
     ///   - user: advice, appended to the message about a user name.
     ///   - query: advice, appended to the message about a query; `nil` if a query is allowed.
     init(
-        web text: String, example: String, scheme: String = "an https:// URL", user: String = "", query: String? = nil
+        web text: String, example: String, wanted: String = "an https:// URL", user: String = "", query: String? = nil
     ) throws(BadValue) {
         try self.init(text, example: example)
-        guard self.scheme == "https" || self.scheme == "http" else { throw BadValue("write \(scheme)") }
+        guard self.scheme == "https" || self.scheme == "http" else { throw BadValue("write \(wanted)") }
         guard userinfo == nil else { throw BadValue("write the URL without a user name\(user)", quotes: false) }
         if let query, self.query != nil {
             throw BadValue("write the URL without a query (from ? on)\(query)", quotes: query.isEmpty)

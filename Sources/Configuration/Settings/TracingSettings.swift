@@ -70,7 +70,7 @@ extension Grammar {
         let instead = "; credentials for the collector go into `headers`"
         let parts = try URLParts(
             web: text, example: "http://127.0.0.1:4318",
-            scheme: "an http:// or https:// URL: spans go by OTLP/HTTP, not by gRPC", user: instead, query: instead)
+            wanted: "an http:// or https:// URL: spans go by OTLP/HTTP, not by gRPC", user: instead, query: instead)
         try checkEscapes(parts.path)
         var path = parts.path
         while path.hasSuffix("/") { path.removeLast() }

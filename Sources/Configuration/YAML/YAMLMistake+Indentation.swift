@@ -22,7 +22,7 @@ extension YAMLMistake {
         var advice = "indent it like the lines around it"
         if let before = text.lineBefore(location.line), let column = text.indentation(of: before) {
             advice =
-                "begin it in column \(column), as line \(before), or end that line with a colon if this belongs to it"
+                "begin it in column \(column), like line \(before); if it belongs to line \(before), end line \(before) with a colon"
         }
         return Fault(location, "this line is indented too far: \(advice)")
     }
@@ -35,12 +35,12 @@ extension YAMLMistake {
         guard text.isLineStart(location) else {
             return Fault(location, "this can't stand behind the value: remove it, or put the value in quotes")
         }
-        let begins = start.map { " of column \($0.column)" } ?? ""
+        let begins = start.map { " in column \($0.column)" } ?? ""
         if problem.contains("'-'") {
             return Fault(
                 location,
                 "this is neither a new item of the list\(begins) nor a key of the item above: write `- ` in front, or indent it "
-                    + "like the key behind the `- `")
+                    + "like that item's first key")
         }
         if text[location] == "-", text[Location(location.line, location.column + 1)] == " " {
             return Fault(location, "a list item can't stand among keys: write a key above it, or leave out the `- `")

@@ -28,7 +28,7 @@ public struct JWTBearerGrant: OAuthAuthorizationGrant {
         }
         let assertion = try await provider.secret().withoutSpaceAround
         guard assertion.isVisible else {
-            throw SecretProviderError("the assertion is not a JWT: it contains spaces, line ends or other bytes")
+            throw SecretProviderError("the assertion is not a JWT: it is empty, or not all of it is visible ASCII")
         }
         return [FormParameter("assertion", assertion)]
     }

@@ -1,20 +1,20 @@
 // Failed token requests: plans the next attempt, and fails the callers that can't wait for it.
 extension TokenLifeCycle {
     /// Records the fault and plans the next attempt. Fails all callers if the fault looks permanent; otherwise only
-    /// callers that wait for a newer token, or whose deadline is earlier than this attempt.
+    /// callers that replace a refused token, or whose deadline is before the next attempt.
     mutating func fail(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
-        remember(fault.looksPermanent ? .refused(fault) : .unavailable(fault), retryAfter: retryAfter, moment)
+        handleFailure(fault.looksPermanent ? .refused(fault) : .unavailable(fault), retryAfter: retryAfter, moment)
     }
 
-    /// Announces that a login is needed. Plans another attempt, with the doubtful refresh token, or with
-    /// the configured refresh token, which is read again.
+    /// Announces that a login is needed. Still plans an attempt: with the refresh token in doubt (rule 4), or with the
+    /// configured one, read again.
     mutating func failAuthentication(_ moment: Moment) {
-        remember(.needsAuthentication, retryAfter: nil, moment)
+        handleFailure(.needsAuthentication, retryAfter: nil, moment)
         needAuthentication()
     }
 
-    /// - Parameter planned: time of the next attempt, if callers may wait for that attempt; `nil`: the backoff decides.
-    private mutating func remember(
+    /// - Parameter planned: a fixed time of the next attempt, for which callers may wait; `nil`: the backoff's time.
+    private mutating func handleFailure(
         _ kind: Setbacks.Failure.Kind, retryAt planned: Instant? = nil, retryAfter: Duration?, _ moment: Moment
     ) {
         settle()
@@ -86,7 +86,7 @@ extension TokenLifeCycle {
     /// as `invalid_grant`, but the refresh token is kept and tried again at long intervals.
     mutating func refreshRefused(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         if let retryAt = grant.refused(at: moment.now) {
-            remember(.refused(fault), retryAt: retryAt, retryAfter: retryAfter, moment)
+            handleFailure(.refused(fault), retryAt: retryAt, retryAfter: retryAfter, moment)
         } else if settings.needs == .person || grant.lastAttemptWasNewGrant {
             failAuthentication(moment)
         } else {

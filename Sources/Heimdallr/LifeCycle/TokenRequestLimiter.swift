@@ -30,7 +30,7 @@ public final class TokenRequestLimiter: Sendable {
     private let state: Mutex<State>
     let clock: HeimdallrClock
 
-    /// - Parameter clock: the clock of the clients that share this limiter.
+    /// The clock is that of the clients that share this limiter.
     public init(_ limits: TokenRequestLimits = TokenRequestLimits(), clock: HeimdallrClock = .system) {
         self.clock = clock
         state = Mutex(State(queue: RequestQueue(limits)))
@@ -40,7 +40,7 @@ public final class TokenRequestLimiter: Sendable {
 
     var waiting: Int { state.withLock { $0.continuations.count } }
 
-    /// Returns an identifier for the share of one client.
+    /// Returns an identifier by which the queue knows one client.
     func makeClient() -> RequestQueue.ID { state.withLock { $0.queue.makeID() } }
 
     /// Waits for a slot.
@@ -105,7 +105,7 @@ public struct TokenRequestLimits: Sendable, Hashable {
     public var all = 128
     /// Largest number of requests of all clients to one authority (scheme, host and port).
     public var endpoint = 16
-    /// Largest number of requests of one client, including those of its callers.
+    /// Largest number of requests of one client, including exchanges of its callers' tokens.
     public var client = 12
     /// Number of the slots of `endpoint` that are reserved for clients without a request under way.
     public var endpointSpare = 4

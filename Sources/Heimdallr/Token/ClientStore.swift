@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The store as one `Heimdallr` object uses it. At a reload, a new object may follow. Only one object owns the record.
+/// Access of a `Heimdallr` object to its store. A reload may hand the record to a new object: one at a time owns it.
 package final class ClientStore: OAuthAccessTokenStore {
     private enum Phase {
         /// The previous object still owns the record. Calls wait.

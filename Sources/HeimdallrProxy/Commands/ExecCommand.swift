@@ -55,7 +55,7 @@ struct ExecCommand: ParsableCommand {
     var command: [String] = []
 
     func validate() throws {
-        // The parser puts unknown options in front of the program into `command`.
+        // Unknown options before the program end up in `command`.
         if let first = command.first, first == "--help" || first == "-h" || first == "-help" {
             throw CleanExit.helpRequest(self)
         }
@@ -98,7 +98,7 @@ struct ExecCommand: ParsableCommand {
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
             "NODE_USE_ENV_PROXY": "1",
         ]
-        // Without grpc_proxy, gRPC uses https_proxy or http_proxy. An empty grpc_proxy would make it bypass the proxy.
+        // grpc_proxy stays unset: gRPC then uses https_proxy or http_proxy. With an empty one it would bypass the proxy.
         // Without interception, a request for https gets no token, so https_proxy stays unset.
         guard settings.opensTLS else { return variables }
         variables["https_proxy"] = proxy
@@ -180,7 +180,7 @@ struct NoProxyList {
 
     /// - Parameters:
     ///   - inherited: the values of `no_proxy` and `NO_PROXY`, which are kept.
-    ///   - settings: the proxy's settings. Hosts of upstreams are not added, not even loopback addresses.
+    ///   - settings: the proxy's settings. Hosts of upstreams are not added, even if they are loopback.
     init(extending inherited: [String?], for settings: Configuration) {
         for text in inherited {
             for entry in (text ?? "").split(whereSeparator: { $0 == "," || $0 == " " }) { add(String(entry)) }

@@ -15,13 +15,13 @@ struct HealthCommand: ParsableCommand {
             With --wait it asks again until the proxy is ready, for scripts that start the proxy. If the time ends \
             first, the exit code is 1.
 
-            Without an admin section it reports whether the proxy accepts connections and its event loop runs. --ready \
-            and --strict then fail, because they need the admin port.
+            Without an admin section --live is the default: whether the proxy accepts connections and its event loop \
+            runs. --ready and --strict fail, because they need the admin port.
             """)
 
     @OptionGroup var admin: AdminOptions
 
-    @Flag(exclusivity: .exclusive, help: "What to ask; --ready is the default.")
+    @Flag(exclusivity: .exclusive, help: "What to ask. --ready is the default, if there is an admin section.")
     var question: Question?
 
     @Option(help: ArgumentHelp("Time limit for an answer, 1 to 60.", valueName: "seconds"))
@@ -41,7 +41,7 @@ struct HealthCommand: ParsableCommand {
         static func help(for value: Question) -> ArgumentHelp? {
             switch value {
             case .live: "Whether the proxy's event loops run."
-            case .ready: "Also whether each client that needs no sign-in has had its first answer."
+            case .ready: "Also whether each client that needs no sign-in has had an answer of its authorization server."
             case .strict: "Also whether nothing is degraded: each client has a token, the store can be written."
             }
         }

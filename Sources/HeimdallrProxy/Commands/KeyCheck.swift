@@ -5,10 +5,10 @@ import Heimdallr
 import PostgresStore
 import WireText
 
-/// Reads the keys and certificates of a configuration, describes them and finds their faults. It runs no commands, so
-/// the output of a command is checked only at its first use.
+/// Reads the keys and certificates of a configuration, describes them and finds their faults. It runs no command
+/// that prints a secret, so such a secret is checked only at its first use.
 struct KeyCheck {
-    /// One sentence for each key or certificate that could be read.
+    /// One sentence for each use of a key or certificate that has no fault.
     private(set) var findings: [ConfigurationError.Problem] = []
     private(set) var problems: [ConfigurationError.Problem] = []
     /// Warnings about certificates (expired, expiring soon, not yet valid, for another host) and about short secrets.
@@ -69,7 +69,7 @@ struct KeyCheck {
         unwrapping: (SecretBytes) -> SecretBytes = { $0 }
     ) throws(Fault) {
         guard let text = try secret(source) else {
-            return say("from a command, so it is checked when it is used", use)
+            return say("not read now, so it is checked when it is used", use)
         }
         let key: SigningKey
         let algorithm: SigningAlgorithm
@@ -100,7 +100,7 @@ struct KeyCheck {
             guard first.belongs(to: key) else { throw .key(.foreignCertificate) }
             say("\(key), certificate \(described(first))", use)
         } catch {
-            // TLS accepts kinds of keys that the proxy can't sign with.
+            // As a TLS client, libcurl accepts kinds of keys that the proxy can't sign with.
             guard error == .key(.kind), case .tls = use.content else {
                 throw error == .key(.foreignCertificate) ? Fault(error, certificate) : Fault(error, key)
             }

@@ -10,7 +10,7 @@ struct StoreCommand: ParsableCommand {
         commandName: "store",
         abstract: "Make, inspect or move the token store.",
         discussion: """
-            For a store in PostgreSQL, `store init` makes the tables, and `store status` shows their content. `store move` \
+            For a store in PostgreSQL, `store init` makes the tables, and `store status` shows their state. `store move` \
             moves the records of a store of any kind to another store.
             """,
         subcommands: [StoreInitCommand.self, StoreStatusCommand.self, StoreMoveCommand.self])
@@ -135,7 +135,7 @@ struct ConfiguredStore {
     }
 
     /// Returns the store, prepared for a move. A store in memory can't be moved.
-    /// - Parameter alone: whether no proxy may use the store until this store object is released.
+    /// - Parameter alone: whether to keep proxies out of the store until the returned object is released.
     func movable(alone: Bool) async throws -> any MovableTokenStore {
         try await Self.reporting {
             let store: any MovableTokenStore
@@ -168,7 +168,7 @@ extension OAuthAccessTokenPostgresStore.Report {
             \(rows.count { !$0.isEmpty }.counted("record")), \(pendingLogins.counted("login")) under way
 
             """
-        if let newLocation { text += "moved to \(ForeignText.printable(newLocation)): no proxy starts on it\n" }
+        if let newLocation { text += "moved to \(ForeignText.printable(newLocation)): no proxy starts on this store\n" }
         for row in rows {
             let key = row.isEmpty ? "empty" : row.key.map { "key \($0)" } ?? "sealed with a key that is not configured"
             text += "  \(Self.client(row.client)): revision \(row.revision), \(key), written \(row.age.rough) ago"

@@ -5,7 +5,7 @@ public import TLSServer
 public struct FailedHandshake: Sendable {
     /// `HOST:PORT` of the CONNECT, or address of the listener.
     public var target: String
-    /// User's name, certificate's subject, user ID, or address: the first that is known. Empty at a listener.
+    /// Name of the user, certificate's subject, Unix user ID, or address: the first known. Empty at a listener.
     public var caller = ""
     /// `User-Agent` of the CONNECT, printable.
     public var program: String?
@@ -60,7 +60,7 @@ public struct FailedHandshake: Sendable {
         switch end {
         case .refused(.noApplicationProtocol):
             "only HTTP/1.1 and HTTP/2 are served inside TLS, and the program offered neither: set it to one of them"
-        case .refused(.unrecognizedName): "the program must name the host of its CONNECT, which must be intercepted"
+        case .refused(.unrecognizedName): "TLS must name the host of the CONNECT, and this host must be intercepted"
         case .refused(.internalError):
             "no certificate could be made for this host: too many were requested at once, or it has an invalid name"
         case .refused, .abandoned, .done: "check the program's log; set intercept: false to leave its TLS alone"

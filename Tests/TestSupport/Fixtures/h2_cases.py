@@ -191,7 +191,7 @@ def serve(connection):
             print(fields[":path"], flush=True)
             if frames.endswith(b"half-close"):
                 # Gives another request time to begin its wait for this stream's end.
-                time.sleep(0.5)
+                time.sleep(0.25)
                 connection.sendall(frames.removesuffix(b"half-close"))
                 connection.shutdown(socket.SHUT_WR)
                 continue

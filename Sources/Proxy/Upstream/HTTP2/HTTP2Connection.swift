@@ -21,7 +21,7 @@ final class HTTP2Connection: CarrierOwner {
         var arrived = LoopTime(nanoseconds: 0)
         /// Whether a PING is unanswered. No request begins before its answer.
         var awaitsPong = false
-        /// Whether a request has begun on this connection, or could have begun.
+        /// Whether a request has begun here, or the connection has rested.
         var hasWorked = false
         /// Whether the connection takes no further request because the server did not react to an earlier request.
         var isDoubtful = false
@@ -35,7 +35,7 @@ final class HTTP2Connection: CarrierOwner {
     static let share = 256 * 1024
     /// Size of writes, into which frames are gathered.
     static let writeSize = 32 * 1024
-    /// Limit of a body's piece. The next piece is read when at most a quarter of this limit waits for the window.
+    /// Limit of a body's piece. The next piece is read when at most a quarter as many bytes wait for the window.
     static let uploadSize = 64 * 1024
 
     /// Must not be used after the connection is lost, because the origin may no longer exist.
@@ -127,7 +127,7 @@ final class HTTP2Connection: CarrierOwner {
         guard let carrier, isReady, carrier.isYoung, !marks.awaitsPong, !marks.isDoubtful else { return false }
         if !marks.isDispatching, marks.lastRead != loop.now, carrier.hasNews() {
             receive(carrier)
-            // The events are handled after the current call.
+            // The flush also handles the events, after the current call.
             scheduleFlush()
         }
         guard let session, session.canRequest, session.openStreams < Self.maxStreams else { return false }
@@ -273,7 +273,7 @@ final class HTTP2Connection: CarrierOwner {
     /// Sends GOAWAY and closes an idle connection.
     private func leave() {
         try? session?.goAway(.noError)
-        lost(TransportError(.connectionLimit, message: "the server takes no request"))
+        lost(TransportError(.connectionLimit, message: "the connection takes no further request"))
     }
 
     /// Closes the connection and ends all its exchanges.
