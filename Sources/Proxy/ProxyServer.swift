@@ -123,11 +123,13 @@ public final class ProxyServer: Sendable {
     ///   - configuration: new configuration with the same `proxy.threads`.
     ///   - clients: OAuth clients by name; the same objects for unchanged clients.
     ///   - users: the secrets of the new `proxy.users`.
+    ///   - ready: called when the listeners are open, before anything changes. If it throws, nothing has changed.
     /// - Returns: a task that ends when the old configuration is no longer used.
     /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory. Then nothing has changed.
     public func change(
         to configuration: Configuration, clients: [String: Heimdallr], observer: ProxyObserver,
-        users: [String: any SecretProvider] = [:], interception: Interception? = nil
+        users: [String: any SecretProvider] = [:], interception: Interception? = nil,
+        ready: () async throws -> Void = {}
     ) async throws -> Task<Void, Never> {
         let former = current
         let fixed = await Self.fixed(configuration, credentials, observer, on: loops, former: former.plan)
@@ -149,6 +151,7 @@ public final class ProxyServer: Sendable {
                 prepared.append(
                     try await shard.loop.run { LoopBound(shard.value.prepare(plan), on: shard.loop) })
             }
+            try await ready()
         } catch {
             change.abandon()
             throw error

@@ -106,6 +106,26 @@ struct InterceptionTests {
         #expect(answer.output == "ok", "\(answer.transcript)")
     }
 
+    @Test func `a reload and a start that can't listen leave the kept authority alone`() async throws {
+        let endpoint = try TokenEndpoint.plain()
+        let proxy = try await RunningProxy(configuration(endpoint, listen: try freePort(), more: kept))
+        let before = try folder.read("kept/roots.pem")
+        let busy = try RawListener()
+        func write(port: UInt16, to file: String) throws {
+            let other = configuration(endpoint, listen: port, hosts: ["api.test", "two.test"], more: kept)
+            try proxy.directory.write(other.text.replacing("FOLDER", with: proxy.directory.path), to: file)
+        }
+        try write(port: busy.port, to: "config.yaml")
+        proxy.process.signal(SIGHUP)
+        try await eventually("the refusal") { proxy.log.contains("the former one stays in use") }
+        try write(port: proxy.port, to: "other.yaml")
+        let second = try await RunningProxy.run(["serve", "--config", proxy.directory.path(of: "other.yaml")])
+        #expect(second.ending == .exited(1), "\(second.transcript)")
+        #expect(try folder.read("kept/roots.pem") == before)
+        let answer = try await curl(proxy, trusting: before)
+        #expect(answer.output == "ok", "\(answer.transcript)")
+    }
+
     @Test func `the files follow a changed port`() async throws {
         let endpoint = try TokenEndpoint.plain()
         let proxy = try await RunningProxy(configuration(endpoint, listen: try freePort()))

@@ -32,15 +32,17 @@ struct App {
         let server = try await ProxyServer(
             configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
             users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
-            material: { tls.material($0, extra: $1) }, interception: assembled.interception,
+            material: { tls.material($0, extra: $1) }, interception: assembled.interception.interception,
             certificate: { listeners.context($0) }, own: shared.registry.listeners, passed: manager.passed)
         // Comes after the binding, because a start that can't bind must not replace another proxy's trust files.
-        await shared.interception.use(assembled.interception, configuration)
+        await shared.interception.use(assembled.interception.interception, configuration)
         let administration: Administration?
         do {
             administration = try await AdministrationAssembly(
                 shared: shared, configuration: configuration, clients: assembled.clients, server: server
             ).start(passed: manager.passed)
+            // Comes last, for the same reason.
+            try await assembled.interception.save()
         } catch {
             await server.drain(within: .zero)
             await shared.interception.end()

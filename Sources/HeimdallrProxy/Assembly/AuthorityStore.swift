@@ -27,41 +27,49 @@ struct AuthorityStore {
         self.key = key
     }
 
-    /// Returns the authorities for these names: the current or the stored authorities if they fit, else new ones.
+    /// Contents of files that `save` has to write.
+    typealias Unsaved = [(file: String, bytes: [UInt8])]
+
+    /// Returns the authorities for these names: the current or the stored authorities if they fit, else new ones. Writes
+    /// nothing: what is new is in `unsaved`.
     /// - Parameter store: `nil` keeps new authorities in memory only.
     static func authorities(
         for names: InterceptedNames, current: Interception?, in store: AuthorityStore?
-    ) throws(CryptographyError) -> Interception {
-        let issued = try authority(current?.certificates, certificates, in: store) {
+    ) throws(CryptographyError) -> (interception: Interception, unsaved: Unsaved) {
+        var unsaved: Unsaved = []
+        let issued = try authority(current?.certificates, certificates, in: store, &unsaved) {
             $0.fits(names.hosts)
         } making: { () throws(CryptographyError) in
             try CertificateAuthority.issue(for: names.hosts, lifetime: lifetime)
         }
         var signing: SigningIntermediate?
         if !names.domains.isEmpty {
-            signing = try authority(current?.intermediate, intermediate, in: store) {
+            signing = try authority(current?.intermediate, intermediate, in: store, &unsaved) {
                 $0.fits(names.domains)
             } making: { () throws(CryptographyError) in
                 try SigningIntermediate(for: names.domains.names, lifetime: lifetime)
             }
         }
         let made = Interception(issued.limited(to: names.hosts), intermediate: signing)
-        if let current, current.isSame(as: made) { return current }
-        if let store, try store.folder.read(roots, limit: limit) != Array(made.rootsPEM.utf8) {
-            try store.folder.replace(roots, with: Array(made.rootsPEM.utf8))
-        }
-        return made
+        if let current, current.isSame(as: made) { return (current, []) }
+        let pem = Array(made.rootsPEM.utf8)
+        if let store, try store.folder.read(roots, limit: limit) != pem { unsaved.append((roots, pem)) }
+        return (made, unsaved)
     }
 
-    /// Returns the current authority if it fits, else the stored authority if it fits, else a new one, which is stored.
+    func save(_ unsaved: Unsaved) throws(CryptographyError) {
+        for (file, bytes) in unsaved { try folder.replace(file, with: bytes) }
+    }
+
+    /// Returns the current authority if it fits, else the stored authority if it fits, else a new one.
     private static func authority<Authority: Sealable>(
-        _ current: Authority?, _ file: String, in store: AuthorityStore?, fits: (Authority) -> Bool,
-        making make: () throws(CryptographyError) -> Authority
+        _ current: Authority?, _ file: String, in store: AuthorityStore?, _ unsaved: inout Unsaved,
+        fits: (Authority) -> Bool, making make: () throws(CryptographyError) -> Authority
     ) throws(CryptographyError) -> Authority {
         if let current, fits(current) { return current }
         if let kept: Authority = try store?.kept(file), fits(kept) { return kept }
         let made = try make()
-        if let store { try store.folder.replace(file, with: try made.seal(key: store.key)) }
+        if let store { unsaved.append((file, try made.seal(key: store.key))) }
         return made
     }
 

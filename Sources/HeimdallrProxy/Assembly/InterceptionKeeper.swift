@@ -29,15 +29,22 @@ final class InterceptionKeeper: Sendable {
         self.logger = logger
     }
 
-    /// Returns the authorities for a configuration: the current authorities if they fit, else stored or new ones.
-    /// - Returns: `nil` if the configuration opens no TLS.
-    func prepare(_ configuration: Configuration) async throws -> Interception? {
-        guard configuration.opensTLS else { return nil }
+    /// The authorities for a configuration.
+    struct Prepared: Sendable {
+        var interception: Interception?
+        /// Stores new authorities, in place of those that other processes and programs may know.
+        var save: @Sendable () async throws -> Void = {}
+    }
+
+    /// Returns the authorities for a configuration: the current authorities if they fit, else stored or new ones. None if
+    /// the configuration opens no TLS.
+    func prepare(_ configuration: Configuration) async throws -> Prepared {
+        guard configuration.opensTLS else { return Prepared() }
         let names = configuration.interceptedNames
         // The current authorities count only for the same folder: another folder may hold authorities for these names.
         let store = configuration.interception?.store
         let current = state.withLock { $0.store == store ? $0.current : nil }
-        do {
+        return try await Self.reporting(configuration) {
             var kept: (path: String, key: SealingKey)?
             if let store {
                 let text = try await StoreAssembly(configuration: configuration, secrets: secrets).secret(
@@ -46,9 +53,19 @@ final class InterceptionKeeper: Sendable {
             }
             return try await BlockingWork.run { [kept] in
                 let store = try kept.map { try AuthorityStore(path: $0.path, key: $0.key) }
-                return try AuthorityStore.authorities(for: names, current: current, in: store)
+                let (interception, unsaved) = try AuthorityStore.authorities(for: names, current: current, in: store)
+                return Prepared(interception: interception) {
+                    try await Self.reporting(configuration) { try await BlockingWork.run { try store?.save(unsaved) } }
+                }
             }
-        } catch {
+        }
+    }
+
+    /// Runs work on the stored authorities. Names the section of the configuration in a fault.
+    private static func reporting<Value>(
+        _ configuration: Configuration, _ work: () async throws -> Value
+    ) async throws -> Value {
+        do { return try await work() } catch {
             var problem = configuration.keyUses.opened["interception"] ?? .init(file: "interception", message: "")
             problem.message = "interception: \(error)"
             throw ConfigurationError(problems: [problem])

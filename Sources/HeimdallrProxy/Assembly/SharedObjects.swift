@@ -48,7 +48,7 @@ struct SharedObjects: Sendable {
         let clients: [RunningClient]
         let observer: ProxyObserver
         let users: [String: any SecretProvider]
-        let interception: Interception?
+        let interception: InterceptionKeeper.Prepared
         fileprivate let audit: AuditStream?
         fileprivate let tracing: Traces.Plan
     }
@@ -77,8 +77,7 @@ struct SharedObjects: Sendable {
             traces.discard(tracing)
             throw error
         }
-        let opened: Interception?
-        // This step comes last, because it replaces the stored authorities.
+        let opened: InterceptionKeeper.Prepared
         do { opened = try await interception.prepare(configuration) } catch {
             traces.discard(tracing)
             await BlockingWork.run { [audit] in audit.discard(stream) }

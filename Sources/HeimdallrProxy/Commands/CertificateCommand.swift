@@ -36,7 +36,9 @@ struct CertificateCommand: AsyncParsableCommand {
                 if settings.interception?.store != nil {
                     let keeper = InterceptionKeeper(
                         secrets: SecretCache(settings), logger: Logger(label: "ca") { _ in SwiftLogNoOpLogHandler() })
-                    roots = try await keeper.prepare(settings)?.rootsPEM ?? ""
+                    let prepared = try await keeper.prepare(settings)
+                    try await prepared.save()
+                    roots = prepared.interception?.rootsPEM ?? ""
                 } else {
                     roots = String(decoding: try TrustFiles.written(for: settings, environment).rootsPEM, as: UTF8.self)
                 }
