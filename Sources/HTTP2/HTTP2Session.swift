@@ -42,7 +42,7 @@ import Reactor
     var ownResets = 0
     /// Highest stream number that the peer handles, from its GOAWAY.
     var lastHandled: Int32?
-    private(set) var hasSettings = false
+    public private(set) var hasSettings = false
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif

@@ -69,4 +69,18 @@ struct HTTP2CaseTests {
         // The server may read the head after its client got the 502.
         try await eventually("the server has read it") { running.count("/waiting") == 1 }
     }
+
+    @Test func `requests that came before the server's limit was known are answered by further connections`()
+        async throws
+    {
+        let running = try await ServerAndProxy(Self.fixture, ["refuses"], upstream: Self.upstream)
+        let proxy = running.proxy
+        // All wait for the token, and go out together.
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<20 { group.addTask { try await proxy.request("POST", "http://two.test/ok", body: "").status } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(statuses == Array(repeating: 200, count: 20))
+        #expect(running.server.output.contains("refused"))
+    }
 }

@@ -1,6 +1,7 @@
 """An HTTP/2 server without TLS that breaks the rules. The path of a request chooses the case. Prints its port.
 Each case is the bytes of an answer, by section of RFC 9113. "/ok" and "/waiting" get correct answers. With the argument
-`one-stream`, a connection allows one stream at a time.
+`one-stream`, a connection allows one stream at a time. With `refuses`, it says so only after the first request, and
+refuses the others that came before the client acknowledged it.
 """
 
 import socket
@@ -178,15 +179,26 @@ def serve(connection):
         reader = connection.makefile("rb")
         if reader.read(24) != b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":
             return
-        connection.sendall(setting(3, 1) if "one-stream" in sys.argv else frame(SETTINGS))
+        refuses = "refuses" in sys.argv
+        if not refuses:
+            connection.sendall(setting(3, 1) if "one-stream" in sys.argv else frame(SETTINGS))
         decoder = hpack.Decoder()
         while len(start := reader.read(9)) == 9:
             payload = reader.read(int.from_bytes(start[:3], "big"))
-            if start[3] == SETTINGS and not start[4] & ACK:
+            if start[3] == SETTINGS and not start[4] & ACK and not refuses:
                 connection.sendall(frame(SETTINGS, ACK))
+            if start[3] == SETTINGS and start[4] & ACK:
+                refuses = False
             if start[3] != HEADERS:
                 continue
             fields = dict(decoder.decode(payload))
+            stream = int.from_bytes(start[5:], "big")
+            if refuses and stream == 1:
+                connection.sendall(setting(3, 1) + frame(SETTINGS, ACK))
+            elif refuses:
+                print("refused", flush=True)
+                connection.sendall(reset(stream, 7))
+                continue
             frames = answer(fields[":path"], int.from_bytes(start[5:], "big"))
             print(fields[":path"], flush=True)
             if frames.endswith(b"half-close"):

@@ -130,7 +130,8 @@ final class HTTP2Connection: CarrierOwner {
             // The flush also handles the events, after the current call.
             scheduleFlush()
         }
-        guard let session, session.canRequest, session.openStreams < Self.maxStreams else { return false }
+        guard let session, session.canRequest else { return false }
+        guard session.openStreams < (session.hasSettings ? Self.maxStreams : origin.usualStreams) else { return false }
         return isAlive(session)
     }
 
@@ -222,7 +223,9 @@ final class HTTP2Connection: CarrierOwner {
             exchange.contentCame(bytes.extracting(range))
         case .ended(let stream): exchanges[stream]?.answerEnded()
         case .closed(let stream, let closing): closed(stream, closing)
-        case .settings: serveOthers()
+        case .settings:
+            if carrier != nil { origin.note(streams: session.peersMaxStreams) }
+            serveOthers()
         case .goAway: restIfIdle()
         case .pong: answered()
         case .room, .sent: break

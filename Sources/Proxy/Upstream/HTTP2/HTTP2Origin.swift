@@ -23,8 +23,9 @@ final class HTTP2Origin {
     private var isServing = false
     /// Whether a request that is not in `waiting` looks for a connection. Then the origin must not be removed.
     private var isBeginning = false
-    /// Number of streams expected of a connection that is being dialled.
-    private static let expectedStreams = 100
+    /// Number of streams that a connection allowed last, 100 at most. Expected of each connection until its SETTINGS come:
+    /// the server refuses further streams, and a refused request is sent only once more.
+    private(set) var usualStreams = 100
 
     init(_ key: HTTP2Pool.Key, in pool: HTTP2Pool) {
         self.key = key
@@ -91,7 +92,7 @@ final class HTTP2Origin {
 
     private func dialIfNeeded() throws(TransportError) {
         let dialling = connections.count { !$0.isReady || $0.isProbed }
-        guard waiting.count > dialling * Self.expectedStreams else { return }
+        guard waiting.count > dialling * usualStreams else { return }
         let connection = HTTP2Connection(self)
         connections.append(connection)
         do throws(TransportError) {
@@ -157,6 +158,9 @@ final class HTTP2Origin {
         serve()
         dialMore()
     }
+
+    /// - Parameter streams: number of streams that a connection allows now.
+    func note(streams: Int) { usualStreams = min(max(1, streams), 100) }
 
     private func dialMore() {
         guard !waiting.isEmpty else { return }
