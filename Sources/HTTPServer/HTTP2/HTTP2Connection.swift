@@ -177,7 +177,8 @@ final class HTTP2Connection {
             if ownDeadline.kind == .room { waitForRequest() }
             // An ending connection does not wait for `isFinished`, which stays false during a client's incomplete head.
             if hasFailed || session.isFinished || life == .ending && streams.isEmpty { return close() }
-            guard count > 0 else { break }
+            // The session may have had no room for frames behind output that was unsent until now.
+            guard count > 0 || waiting > 0 else { break }
             share -= count
         }
         // Reading may have paused because of unsent output.
