@@ -64,6 +64,11 @@ final class HTTP2Client: Sendable {
         _ = try await onLoop { try $0.read() }
     }
 
+    /// Whether the server can send.
+    func setRoom(_ hasRoom: Bool) async throws {
+        try await onLoop { hasRoom ? $0.stream.giveRoom() : $0.stream.takeRoom() }
+    }
+
     func drain() async throws { try await onLoop { $0.server.drain {} } }
 
     /// Lets the held requests be answered.
@@ -112,7 +117,7 @@ private final class Serving {
     init(_ loop: EventLoop, _ settings: ServerSettings, _ window: Int?) throws {
         takesAll = window == nil
         var mine = HTTP2Settings()
-        if let window { mine.streamWindow = window }
+        if let window { (mine.streamWindow, mine.connectionWindow) = (window, max(window, mine.connectionWindow)) }
         session = try HTTP2Session(.client, mine, spares: SpareBuffers(), at: .current())
         server = ServerLoop(
             settings, on: loop, acceptFailed: { _ in },
@@ -214,6 +219,7 @@ private final class HTTP2Echo: ClientStreamHandler {
         body = client.request.with { head, bytes in
             let target = bytes.extracting(head.target.range).text
             if target.hasSuffix("/empty") { return [] }
+            if target.hasSuffix("/large") { return Array(repeating: UInt8(ascii: "a"), count: 1 << 20) }
             isHeld = target.hasSuffix("/held")
             isEarly = target.hasSuffix("/early")
             isCut = target.hasSuffix("/cut")

@@ -177,6 +177,17 @@ struct HTTP2StreamTests {
         #expect(try await client.answers()[next]?.isWhole == true)
     }
 
+    @Test func `an answer goes on when a full socket has room, without a frame of the client`() async throws {
+        let client = try await HTTP2Client(window: 8 << 20)
+        _ = try await client.answers()
+        try await client.setRoom(false)
+        let stream = try await client.send(.get("/large"))
+        #expect(try await client.answers()[stream]?.body == "")
+        try await client.setRoom(true)
+        try await eventually("all of it") { try await client.answers()[stream]?.isWhole == true }
+        #expect(try await client.answers()[stream]?.body.count == 1 << 20)
+    }
+
     @Test func `a draining server waits for no PING that never comes`() async throws {
         let client = try await HTTP2Client()
         _ = try await client.answers()

@@ -36,6 +36,9 @@ public final class MemoryStream: ByteStream {
         tell([.readable, .peerClosed])
     }
 
+    /// Takes no bytes until `giveRoom`.
+    public func takeRoom() { isFull = true }
+
     public func giveRoom() {
         isFull = false
         tell(.writable)
