@@ -107,9 +107,12 @@ import Reactor
 
     public var openStreams: Int { streams.count }
 
-    /// Number of streams that the peer lets us open; 100 before its SETTINGS arrive.
+    /// Number of streams that a peer is assumed to allow before its SETTINGS arrive.
+    public static let assumedStreams = 100
+
+    /// Number of streams that the peer lets us open.
     public var peersMaxStreams: Int {
-        guard hasSettings else { return 100 }
+        guard hasSettings else { return Self.assumedStreams }
         return Int(
             unsafe nghttp2_session_get_remote_settings(handle, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
     }

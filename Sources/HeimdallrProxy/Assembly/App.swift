@@ -32,17 +32,17 @@ struct App {
         let server = try await ProxyServer(
             configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
             users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
-            material: { tls.material($0, extra: $1) }, interception: assembled.interception.interception,
+            material: { tls.material($0, extra: $1) }, interception: assembled.authorities.interception,
             certificate: { listeners.context($0) }, own: shared.registry.listeners, passed: manager.passed)
         // Comes after the binding, because a start that can't bind must not replace another proxy's trust files.
-        await shared.interception.use(assembled.interception.interception, configuration)
+        await shared.interception.use(assembled.authorities.interception, configuration)
         let administration: Administration?
         do {
             administration = try await AdministrationAssembly(
                 shared: shared, configuration: configuration, clients: assembled.clients, server: server
             ).start(passed: manager.passed)
-            // Comes last, for the same reason.
-            try await assembled.interception.save()
+            // Comes last: a start that fails must not replace the stored authorities.
+            try await assembled.authorities.save()
         } catch {
             await server.drain(within: .zero)
             await shared.interception.end()

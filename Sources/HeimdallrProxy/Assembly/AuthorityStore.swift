@@ -31,7 +31,7 @@ struct AuthorityStore {
     typealias Unsaved = [(file: String, bytes: [UInt8])]
 
     /// Returns the authorities for these names: the current or the stored authorities if they fit, else new ones. Writes
-    /// nothing: what is new is in `unsaved`.
+    /// nothing: `unsaved` has the new contents.
     /// - Parameter store: `nil` keeps new authorities in memory only.
     static func authorities(
         for names: InterceptedNames, current: Interception?, in store: AuthorityStore?

@@ -32,7 +32,7 @@ final class InterceptionKeeper: Sendable {
     /// The authorities for a configuration.
     struct Prepared: Sendable {
         var interception: Interception?
-        /// Stores new authorities, in place of those that other processes and programs may know.
+        /// Stores new authorities. Programs may trust the stored ones, so this is the last step that can fail.
         var save: @Sendable () async throws -> Void = {}
     }
 

@@ -97,7 +97,7 @@ extension RunningApp {
             }
             formerEnded = try await server.change(
                 to: next, clients: clients.byName, observer: assembled.observer, users: assembled.users,
-                interception: assembled.interception.interception, ready: assembled.interception.save)
+                interception: assembled.authorities.interception, ready: assembled.authorities.save)
         } catch {
             await shared.discard(assembled)
             throw error
@@ -105,7 +105,7 @@ extension RunningApp {
 
         // From here on the new configuration is in use.
         await shared.use(assembled)
-        await shared.interception.use(assembled.interception.interception, next)
+        await shared.interception.use(assembled.authorities.interception, next)
         let made = clients.filter { client in !before.clients.contains { $0.heimdallr === client.heimdallr } }
         let gone = before.clients.filter { client in !clients.contains { $0.heimdallr === client.heimdallr } }
         current.withLock { current in

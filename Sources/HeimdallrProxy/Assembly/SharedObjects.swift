@@ -48,7 +48,7 @@ struct SharedObjects: Sendable {
         let clients: [RunningClient]
         let observer: ProxyObserver
         let users: [String: any SecretProvider]
-        let interception: InterceptionKeeper.Prepared
+        let authorities: InterceptionKeeper.Prepared
         fileprivate let audit: AuditStream?
         fileprivate let tracing: Traces.Plan
     }
@@ -77,8 +77,8 @@ struct SharedObjects: Sendable {
             traces.discard(tracing)
             throw error
         }
-        let opened: InterceptionKeeper.Prepared
-        do { opened = try await interception.prepare(configuration) } catch {
+        let authorities: InterceptionKeeper.Prepared
+        do { authorities = try await interception.prepare(configuration) } catch {
             traces.discard(tracing)
             await BlockingWork.run { [audit] in audit.discard(stream) }
             throw error
@@ -88,7 +88,7 @@ struct SharedObjects: Sendable {
         observer.spans = traces.spans(tracing)
         return Assembled(
             configuration: configuration, clients: clients, observer: observer, users: users,
-            interception: opened, audit: stream, tracing: tracing)
+            authorities: authorities, audit: stream, tracing: tracing)
     }
 
     func discard(_ assembled: Assembled) async {

@@ -224,8 +224,9 @@ final class HTTP2Connection: CarrierOwner {
         case .ended(let stream): exchanges[stream]?.answerEnded()
         case .closed(let stream, let closing): closed(stream, closing)
         case .settings:
-            if carrier != nil { origin.note(streams: session.peersMaxStreams) }
-            serveOthers()
+            guard carrier != nil else { return }
+            origin.note(streams: session.peersMaxStreams)
+            origin.serve()
         case .goAway: restIfIdle()
         case .pong: answered()
         case .room, .sent: break

@@ -23,9 +23,9 @@ final class HTTP2Origin {
     private var isServing = false
     /// Whether a request that is not in `waiting` looks for a connection. Then the origin must not be removed.
     private var isBeginning = false
-    /// Number of streams that a connection allowed last, 100 at most. Expected of each connection until its SETTINGS come:
+    /// Number of streams that a connection allowed last. Each connection gets at most this number until its SETTINGS come:
     /// the server refuses further streams, and a refused request is sent only once more.
-    private(set) var usualStreams = 100
+    private(set) var usualStreams = HTTP2Session.assumedStreams
 
     init(_ key: HTTP2Pool.Key, in pool: HTTP2Pool) {
         self.key = key
@@ -160,7 +160,7 @@ final class HTTP2Origin {
     }
 
     /// - Parameter streams: number of streams that a connection allows now.
-    func note(streams: Int) { usualStreams = min(max(1, streams), 100) }
+    func note(streams: Int) { usualStreams = min(max(1, streams), HTTP2Session.assumedStreams) }
 
     private func dialMore() {
         guard !waiting.isEmpty else { return }
