@@ -9,8 +9,6 @@ import Reactor
     /// State of the limit for TLS records without content, such as session tickets.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     private let multi: OpaquePointerBox
-    /// Shares TLS sessions between easy handles.
-    private let share: OpaquePointerBox
     private var timer: LoopTimer?
     /// Whether libcurl asked to be called at once.
     private var isKicked = false
@@ -18,16 +16,14 @@ import Reactor
 
     /// - Parameters:
     ///   - kept: number of connections that libcurl keeps. Above this number, libcurl closes the oldest connection.
-    ///   - limit: limit of connections; further handles wait (CURLMOPT_MAX_TOTAL_CONNECTIONS(3)). 0 for no limit.
     /// - Throws: `TransportError` when libcurl lacks memory.
-    init(keeping kept: Int, limit: Int = 0, on loop: EventLoop) throws(TransportError) {
+    init(keeping kept: Int, on loop: EventLoop) throws(TransportError) {
         LibcurlGlobal.initialize()
-        guard let multi = unsafe curl_multi_init(), let share = unsafe curl_share_init() else {
+        guard let multi = unsafe curl_multi_init() else {
             throw TransportError(.internal, message: "curl_multi_init: out of memory")
         }
         self.loop = loop
         unsafe self.multi = OpaquePointerBox(UnsafeMutableRawPointer(multi))
-        unsafe self.share = OpaquePointerBox(UnsafeMutableRawPointer(share))
         unsafe silence = .allocate(capacity: 1)
         unsafe silence.initialize(to: heimdallr_tls_silence())
         sockets = CurlSockets(loop: loop)
@@ -39,25 +35,16 @@ import Reactor
         try check(unsafe heimdallr_multi_set_timer(multi, timerChanged), "CURLMOPT_TIMERFUNCTION")
         try check(unsafe heimdallr_multi_set_pointer(multi, CURLMOPT_TIMERDATA, own), "CURLMOPT_TIMERDATA")
         try check(unsafe heimdallr_multi_set_long(multi, CURLMOPT_MAXCONNECTS, kept), "CURLMOPT_MAXCONNECTS")
-        try check(
-            unsafe heimdallr_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, limit),
-            "CURLMOPT_MAX_TOTAL_CONNECTIONS")
-        // Every handle can resume these TLS sessions. One thread runs all handles, so no lock functions are needed.
-        let sessions = Int(CURL_LOCK_DATA_SSL_SESSION.rawValue)
-        guard unsafe heimdallr_share_set_long(share, CURLSHOPT_SHARE, sessions) == CURLSHE_OK
-        else { throw TransportError(.internal, message: "CURLSHOPT_SHARE") }
     }
 
     /// No easy handle is left, because each one holds this object.
     deinit {
         unsafe curl_multi_cleanup(multi.pointer)
-        unsafe curl_share_cleanup(share.pointer)
         unsafe silence.deallocate()
     }
 
     /// Begins a handle's work. `EasyHandle.ended` is called later, never within this call.
     func begin(_ handle: EasyHandle) throws(TransportError) {
-        try unsafe handle.set(CURLOPT_SHARE, pointer: share.pointer)
         // libcurl then sets its timer to 0, which fires in the loop's next turn.
         try check(unsafe curl_multi_add_handle(multi.pointer, handle.easy.pointer), "curl_multi_add_handle")
         handle.isRunning = true

@@ -10,8 +10,8 @@ import Reactor
     /// The TLS material at the time of dialling.
     final let tlsContent: TLSMaterial.Content?
     final let easy: OpaquePointerBox
-    /// The engine that runs this handle; `nil` for a handle that is run without a loop.
-    final let engine: CurlEngine?
+    /// Scope of the connection; `nil` for a handle that is run without a loop.
+    final let scope: CurlScope?
     final var isRunning = false
     final var names: NameLookUp?
     final var verdict = AddressPolicy.Verdict.allowed
@@ -23,14 +23,14 @@ import Reactor
     private final var resolve: UnsafeMutablePointer<curl_slist>?
 
     /// - Throws: `TransportError` when libcurl lacks memory.
-    init(_ options: PoolOptions, to origin: Origin, by hop: NextHop, on engine: CurlEngine?) throws(TransportError) {
+    init(_ options: PoolOptions, to origin: Origin, by hop: NextHop, on scope: CurlScope?) throws(TransportError) {
         guard let handle = unsafe curl_easy_init() else {
             throw TransportError(.internal, message: "curl_easy_init: out of memory")
         }
         self.options = options
         self.origin = origin
         self.hop = hop
-        self.engine = engine
+        self.scope = scope
         tlsContent = options.material?.current
         unsafe easy = OpaquePointerBox(handle)
         let text = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
@@ -45,6 +45,9 @@ import Reactor
         unsafe curl_slist_free_all(connectTo)
         unsafe curl_slist_free_all(resolve)
     }
+
+    /// The engine that runs this handle.
+    final var engine: CurlEngine? { scope?.engine }
 
     /// Returns the handle from the context of a callback, or from CURLOPT_PRIVATE(3).
     static func from(_ pointer: UnsafeMutableRawPointer?) -> Self? {
@@ -127,7 +130,7 @@ import Reactor
     /// Looks up the names of the connection, gives libcurl the addresses, and lets libcurl begin.
     /// - Parameter failed: called at most once, possibly before this returns.
     final func dial(before deadline: LoopTime, failed: @escaping (TransportError) -> Void) {
-        guard let engine else { return }
+        guard let scope, let engine else { return }
         let unknown = hop.hosts(to: origin).filter { !$0.isNumeric }
         let names = NameLookUp(unknown, options, deadline: deadline, on: engine.loop)
         self.names = names
@@ -137,7 +140,7 @@ import Reactor
                 try set(addresses: result.get())
                 let left = deadline.since(max(engine.loop.now, .current()))
                 try set(CURLOPT_CONNECTTIMEOUT_MS, max(1, left.wholeMilliseconds))
-                try engine.begin(self)
+                try scope.begin(self)
             } catch { return failed(error) }
             self.names = nil
         }
@@ -145,8 +148,9 @@ import Reactor
 
     /// Ends the engine's work, and closes the connection. Must not be called within a callback of libcurl.
     final func stop() {
-        if isRunning { engine?.remove(self) }
+        guard isRunning else { return }
         isRunning = false
+        scope?.end(self)
     }
 
     /// - Parameter lines: addresses of hosts, for CURLOPT_RESOLVE(3).

@@ -10,7 +10,7 @@ public struct PoolOptions: Sendable, Equatable {
         case url(String)
     }
 
-    public enum TrustAnchors: Sendable, Equatable {
+    public enum TrustAnchors: Sendable, Hashable {
         case system
         /// The system's anchors and the anchors in a PEM file.
         case systemAnd(file: String)

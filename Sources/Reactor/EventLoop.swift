@@ -45,6 +45,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Time of the loop's last wake-up.
     public var now: LoopTime { woken }
     public private(set) var lag = LoopLag()
+    private var residents: [ObjectIdentifier: AnyObject] = [:]
 
     /// - Throws: `SystemError` when the kernel refuses a descriptor.
     public init(name: String = "") throws(SystemError) {
@@ -144,6 +145,16 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Calls `handler` once in the next turn, which begins without waiting for events.
     public func atNextTurn(_ handler: any NextTurnHandler) { nextTurn.append(handler) }
 
+    /// Returns this loop's only object of the type. The loop holds it until the loop's end.
+    /// - Parameter make: called if the loop has no such object yet.
+    public func resident<Object: AnyObject>(_ make: () -> Object) -> Object {
+        let key = ObjectIdentifier(Object.self)
+        if let object = residents[key] as? Object { return object }
+        let object = make()
+        residents[key] = object
+        return object
+    }
+
     // MARK: The loop
 
     private func run() {
@@ -184,6 +195,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         nextTurn = []
         timers = TimerQueue()
         withExtendedLifetime(handlers) {}
+        residents = [:]
         while true {
             let jobs = inbox.withLock { inbox in
                 let jobs = inbox.jobs

@@ -29,12 +29,12 @@ import Reactor
 
     /// - Throws: `TransportError` when libcurl lacks memory, or when the next proxy's URL is malformed.
     init(
-        _ request: BufferedClient.Request, _ options: PoolOptions, on engine: CurlEngine, loop: EventLoop
+        _ request: BufferedClient.Request, _ options: PoolOptions, on scope: CurlScope, loop: EventLoop
     ) throws(TransportError) {
         self.request = request
         self.loop = loop
         let hop = try NextHop(options.nextProxy, to: request.origin, tunnels: false)
-        try super.init(options, to: request.origin, by: hop, on: engine)
+        try super.init(options, to: request.origin, by: hop, on: scope)
         try setCall()
     }
 
@@ -50,6 +50,10 @@ import Reactor
         timer = LoopTimer(on: loop) { [unowned self] in finish(.timeout) }
         timer?.schedule(after: request.timeout)
         deadline = .now + request.timeout
+        scope?.calls.begin(self)
+    }
+
+    func dial() {
         dial(before: loop.now + options.connectTimeout) { [unowned self] in finish(.transport($0)) }
     }
 
@@ -67,6 +71,7 @@ import Reactor
         timer = nil
         names = nil
         stop()
+        scope?.calls.end(self)
         done(failure)
         body.removeAll()
         end()

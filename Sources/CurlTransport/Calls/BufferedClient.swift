@@ -38,7 +38,8 @@ public actor BufferedClient {
 
     private nonisolated let loop: EventLoop
     private let options: PoolOptions
-    private var engine: LoopBound<CurlEngine>?
+    /// Scope of the calls, made when a call begins. It goes when no call has come for a time.
+    private weak var scope: CurlScope?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
@@ -65,8 +66,7 @@ public actor BufferedClient {
         guard request.isValid else { throw .invalidRequest }
         let call: LoopBound<BufferedCall>
         do throws(TransportError) {
-            let engine = try startEngine()
-            call = LoopBound(try BufferedCall(request, options, on: engine, loop: loop), on: loop)
+            call = LoopBound(try BufferedCall(request, options, on: currentScope(), loop: loop), on: loop)
         } catch {
             throw .transport(error)
         }
@@ -89,11 +89,11 @@ public actor BufferedClient {
         return try outcome.get()
     }
 
-    private func startEngine() throws(TransportError) -> CurlEngine {
-        if let engine { return engine.value }
-        let engine = try CurlEngine(keeping: options.maxConnections, limit: options.maxConnections, on: loop)
-        self.engine = LoopBound(engine, on: loop)
-        return engine
+    private func currentScope() throws(TransportError) -> CurlScope {
+        if let scope, scope.generation == options.material?.generation ?? 0 { return scope }
+        let scope = try CurlEngines.of(loop).scopeOfCalls(options)
+        self.scope = scope
+        return scope
     }
 }
 

@@ -39,16 +39,16 @@ import WireText
     static let maxReceive = 256 * 1024
 
     init(
-        pool: CarrierPool, engine: CurlEngine, request: CarrierRequest, hop: NextHop, siblings: OriginCarriers,
+        pool: CarrierPool, scope: CurlScope, request: CarrierRequest, hop: NextHop, siblings: OriginCarriers,
         now: LoopTime
     ) throws(TransportError) {
         self.pool = pool
         self.request = request
-        unsafe silence = engine.silence
+        unsafe silence = scope.engine.silence
         membership = Membership(
             siblings: siblings, use: request.use, opened: now, generation: pool.options.material?.generation ?? 0)
         isSecured = request.origin.scheme == .https || hop.isSecure
-        try super.init(pool.options, to: request.origin, by: hop, on: engine)
+        try super.init(pool.options, to: request.origin, by: hop, on: scope)
         try setCarrier()
     }
 

@@ -7,8 +7,8 @@ public final class CarrierPool {
     public let options: PoolOptions
     private let loop: EventLoop
     private let maxAge: UInt64
-    /// The engine, made for the first dial.
-    private var engine: CurlEngine?
+    /// Scope of the connections, made for a dial. It goes when there has been no connection for a time.
+    private weak var scope: CurlScope?
     private var groups: [Origin: OriginCarriers] = [:]
     /// The group used last. It saves most look-ups, because most upstreams have one origin.
     #if !DEBUG
@@ -157,11 +157,11 @@ public final class CarrierPool {
 
     /// Begins to dial. Calls no owner before it returns.
     private func dial(_ request: CarrierRequest) throws(TransportError) {
-        let engine = try startEngine()
+        let scope = try currentScope()
         let group = groups[request.origin] ?? OriginCarriers(request.origin)
         let hop = try NextHop(options.nextProxy, to: request.origin, tunnels: request.use.tunnels)
         let carrier = try Carrier(
-            pool: self, engine: engine, request: request, hop: hop, siblings: group, now: loop.now)
+            pool: self, scope: scope, request: request, hop: hop, siblings: group, now: loop.now)
         if request.use == .tunnel { carrier.forbidReuse() }
         groups[request.origin] = group
         group.open += 1
@@ -176,12 +176,11 @@ public final class CarrierPool {
         throw error
     }
 
-    private func startEngine() throws(TransportError) -> CurlEngine {
-        if let engine { return engine }
-        // libcurl counts the connections of carriers, too. The reserve keeps libcurl from closing these connections.
-        let engine = try CurlEngine(keeping: options.maxConnections + 16, on: loop)
-        self.engine = engine
-        return engine
+    private func currentScope() throws(TransportError) -> CurlScope {
+        if let scope, scope.generation == options.material?.generation ?? 0 { return scope }
+        let scope = try CurlEngines.of(loop).scopeOfConnections(options)
+        self.scope = scope
+        return scope
     }
 
     /// Ends a dial, and tells the request's owner its outcome. `failure` is `nil` for success.
