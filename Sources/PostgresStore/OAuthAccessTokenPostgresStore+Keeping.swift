@@ -5,7 +5,8 @@ import Synchronization
 
 // Operations of an administrator.
 extension OAuthAccessTokenPostgresStore {
-    /// Creates missing tables and changes no record. Needs the privilege to create a schema.
+    /// Creates missing tables and changes no record. Needs the privilege to create a schema if the schema is missing.
+    /// Fails after a short wait for another session's lock, and names that session.
     /// - Parameter role: database role that will use the tables, if it is not the user of the connection string.
     /// - Throws: `TokenStoreError`
     public func makeSchema(role: String? = nil) async throws {
@@ -13,7 +14,14 @@ extension OAuthAccessTokenPostgresStore {
         let sql = PostgresSchema.sql(role: role)
         let limit = settings.answerTime * 4
         try await convertingFaults(isStart: true) {
-            try await session.perform(within: limit) { link, deadline in try link.run(script: sql, by: deadline) }
+            do {
+                try await session.perform(within: limit) { link, deadline in try link.run(script: sql, by: deadline) }
+            } catch let fault as PostgresFault {
+                // These conditions have another remedy here than in a running proxy.
+                let found: [String: PostgresFault.Finding] = ["42501": .mayNotMake, "55P03": .lockedTables]
+                guard case .refused(let state) = fault.kind, let finding = found[state] else { throw fault }
+                throw PostgresFault(kind: .found(finding), text: fault.text)
+            }
         }
     }
 

@@ -80,10 +80,9 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
                 throw PostgresFault(kind: .refused("42P01"), text: "heimdallr.version is empty")
             }
             guard found == Statements.version else {
-                throw TokenStoreError(
-                    "the tables of the token store have version \(found), and this program needs version "
-                        + "\(Statements.version): install the newer program, and run its `heimdallr-proxy store init`",
-                    kind: .misconfigured)
+                throw PostgresFault(
+                    kind: .found(found < Statements.version ? .olderTables : .newerTables),
+                    text: "its tables have version \(found), and this program needs version \(Statements.version)")
             }
             guard try await run(Statements.privileges).flag(0, 0) else {
                 throw PostgresFault(kind: .refused("42501"), text: "it may not read, add and change rows")

@@ -175,8 +175,14 @@ import Reactor
         }
     }
 
+    /// Runs several statements. After a fault, the connection is closed, because a transaction may be open.
     func run(script: String, by deadline: Instant) throws(PostgresFault) {
-        _ = try unsafe perform(by: deadline) { connection in unsafe libpq.call.PQsendQuery(connection, script) }
+        do throws(PostgresFault) {
+            _ = try unsafe perform(by: deadline) { connection in unsafe libpq.call.PQsendQuery(connection, script) }
+        } catch {
+            close()
+            throw error
+        }
     }
 
     private func perform(

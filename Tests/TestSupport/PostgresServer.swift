@@ -12,6 +12,7 @@ public final class PostgresServer: Sendable {
     /// CA of the server's certificate, which is for the name `localhost`.
     public let authority: PrivateCA
     private let child: Mutex<ChildProcess>
+    private let sessions = Mutex<[ChildProcess]>([])
 
     /// `nobody`, because initdb requires a user with a name.
     private static let user: uid_t = 65534
@@ -59,7 +60,7 @@ public final class PostgresServer: Sendable {
             "port=\(port)", "listen_addresses=127.0.0.1", "unix_socket_directories=\(folder.path)", "fsync=off",
             "hba_file=\(folder.path(of: "hba"))", "ssl=on", "ssl_cert_file=\(folder.path(of: "server.pem"))",
             "ssl_key_file=\(folder.path(of: "server.key"))", "shared_buffers=16MB", "max_connections=60",
-            "autovacuum=off", "max_wal_size=64MB",
+            "autovacuum=off", "max_wal_size=64MB", "max_prepared_transactions=4",
         ]
         return try ChildProcess(
             asUser([programs + "postgres", "-D", folder.path(of: "data")] + settings.flatMap { ["-c", $0] }))
@@ -105,6 +106,29 @@ public final class PostgresServer: Sendable {
                 "postgres",
                 "-d", "postgres", "-c", statement,
             ])
+    }
+
+    /// Executes statements in a session that then sleeps until `endSession`.
+    /// - Parameter name: its `application_name`.
+    public func session(named name: String, _ statements: [String]) async throws {
+        let commands = (statements + ["SELECT pg_sleep(600)"]).flatMap { ["-c", $0] }
+        let child = try ChildProcess(
+            [
+                Self.programs + "psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", folder.path, "-p", "\(port)", "-U",
+                "postgres", "-d", "postgres",
+            ] + commands, environment: ["PGAPPNAME": name])
+        sessions.withLock { $0.append(child) }
+        try await eventually("the session sleeps") {
+            if child.ending != nil { throw TestFailure(child.transcript) }
+            return try await self.sql(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = '\(name)' AND wait_event = 'PgSleep'")
+                != "0\n"
+        }
+    }
+
+    public func endSession(named name: String) async throws {
+        try await sql(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = '\(name)'")
     }
 
     /// Kills the server with SIGKILL, which looks like a crash of its machine to clients.
