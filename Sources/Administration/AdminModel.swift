@@ -138,6 +138,7 @@ final class AdminModel: Sendable {
             page.process = .current
             page.certificates = sources.certificates()
             page.audit = sources.audit()
+            page.log = sources.log()
             page.spans = sources.spans()
             return page.text
         }

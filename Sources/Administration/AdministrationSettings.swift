@@ -121,7 +121,9 @@ public struct AdministrationSources: Sendable {
     /// Returns programs that recently refused the proxy's certificate, the latest first.
     public var untrusting: @Sendable () -> [UntrustingProgram] = { [] }
     /// Counts of the audit stream; `nil` if there is none.
-    public var audit: @Sendable () -> AuditCounts? = { nil }
+    public var audit: @Sendable () -> LineCounts? = { nil }
+    /// Counts of the log.
+    public var log: @Sendable () -> LineCounts = { LineCounts() }
     public var reloads = ReloadCounts()
     /// Counts of spans; `nil` without tracing.
     public var spans: @Sendable () -> SpanReport? = { nil }

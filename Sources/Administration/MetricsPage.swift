@@ -13,7 +13,8 @@ struct MetricsPage {
     var process: ProcessUsage?
     /// Ends of all certificates except those of upstreams.
     var certificates: [CertificateEnd] = []
-    var audit: AuditCounts?
+    var audit: LineCounts?
+    var log = LineCounts()
     /// `nil` without tracing.
     var spans: SpanReport?
 
@@ -132,13 +133,20 @@ struct MetricsPage {
             (certificates + shown).map { .init(["kind": $0.kind.rawValue, "name": $0.name], $0.at) })
     }
 
+    private static func samples(_ lines: LineCounts) -> [PrometheusText.Sample] {
+        [.init(["result": "written"], lines.written), .init(["result": "dropped"], lines.dropped)]
+    }
+
     private func writeRecords(_ output: inout PrometheusText) {
         if let audit {
             output.family(
                 "heimdallr_audit_lines_total", .counter,
                 "Lines of the audit stream, written, or dropped because they could not be written.",
-                [.init(["result": "written"], audit.written), .init(["result": "dropped"], audit.dropped)])
+                Self.samples(audit))
         }
+        output.family(
+            "heimdallr_log_lines_total", .counter,
+            "Lines of the log, written, or dropped because they could not be written.", Self.samples(log))
         guard let spans else { return }
         output.family(
             "heimdallr_spans_exported_total", .counter, "Spans that the collector has accepted.", spans.exported)

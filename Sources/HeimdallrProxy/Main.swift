@@ -32,7 +32,7 @@ enum Main {
                 }
             }
         } catch { end(with: error, words) }
-        ProcessHygiene.end(ExitStatus.success.rawValue)
+        ProcessHygiene.end(CommandOutput.exitCode(.success))
     }
 
     private static func end(with error: any Error, _ words: [String]) -> Never {
@@ -43,10 +43,14 @@ enum Main {
                 ?? HeimdallrProxyCommand.fullMessage(for: error)
             : HeimdallrProxyCommand.fullMessage(for: error)
         if !message.isEmpty {
-            let output = code == .success ? OutputDescriptor.standardOutput : .standardError
-            output.write(message.hasSuffix("\n") ? message : message + "\n")
+            let text = message.hasSuffix("\n") ? message : message + "\n"
+            if code == .success {
+                CommandOutput.write(text)
+            } else {
+                _ = LineDescriptor.standardError.take(Array(text.utf8))
+            }
         }
-        ProcessHygiene.end(code.rawValue)
+        ProcessHygiene.end(CommandOutput.exitCode(code))
     }
 }
 

@@ -72,6 +72,7 @@ struct AdministrationAssembly {
             sources.hasConfigurationChanged = { await BlockingWork.run { freshness.hasChanged() } }
         }
         sources.untrusting = { [programs = shared.watch.untrusting] in programs.current }
+        sources.log = { [writer = shared.app.log.writer] in writer.counts }
         sources.audit = { [audit = shared.audit] in audit.counts }
         sources.quit = configuration.admin?.quits == true ? shared.app.quit : nil
         sources.logLevel = { [log = shared.app.log] in log.level.answer($0, log.logger) }

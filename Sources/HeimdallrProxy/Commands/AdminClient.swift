@@ -26,7 +26,7 @@ struct AdminOptions: ParsableArguments {
             ErrorOutput.answer(text)
             throw ExitStatus.failure.error
         }
-        OutputDescriptor.standardOutput.write(text)
+        CommandOutput.write(text)
         if answer.reportsProblem, !exitZero { throw ExitStatus.problemReported.error }
     }
 

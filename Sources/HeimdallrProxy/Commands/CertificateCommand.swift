@@ -43,7 +43,7 @@ struct CertificateCommand: AsyncParsableCommand {
                     roots = String(decoding: try TrustFiles.written(for: settings, environment).rootsPEM, as: UTF8.self)
                 }
             } catch { throw ExitStatus.failure.error("\(error)") }
-            guard OutputDescriptor.standardOutput.write(roots) else { throw ExitStatus.failure.error }
+            CommandOutput.write(roots)
         }
     }
 }

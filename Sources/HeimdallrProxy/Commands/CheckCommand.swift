@@ -25,7 +25,7 @@ struct CheckCommand: AsyncParsableCommand {
         let passed = try ServiceManager.take().passed
         if json {
             let report = try await Self.report(source, environment, passed)
-            OutputDescriptor.standardOutput.write(report.json.document)
+            CommandOutput.write(report.json.document)
             return
         }
         let settings = try source.load(environment: environment, passed: passed)
@@ -36,7 +36,7 @@ struct CheckCommand: AsyncParsableCommand {
             throw ExitStatus.badConfiguration.error
         }
         let keys = KeyCheck(settings, environment: environment)
-        OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.findings.map(\.message)))
+        CommandOutput.write(Self.report(settings, source: source, keys: keys.findings.map(\.message)))
     }
 
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed as JSON.
@@ -53,7 +53,7 @@ struct CheckCommand: AsyncParsableCommand {
                 settings: settings, source: source, keys: KeyCheck(settings, environment: environment),
                 warnings: ConfigurationSource.variableWarnings + warnings + start.warnings)
         } catch {
-            OutputDescriptor.standardOutput.write(CheckReport.json(of: error, in: source).document)
+            CommandOutput.write(CheckReport.json(of: error, in: source).document)
             throw ExitStatus.badConfiguration.error
         }
     }

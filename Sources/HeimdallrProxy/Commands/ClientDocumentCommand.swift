@@ -37,7 +37,7 @@ struct ClientDocumentCommand: ParsableCommand {
         let document = ClientDocument.json(
             identifier: identifier, name: "heimdallr-proxy", redirectURI: settings.redirectURI(of: client),
             keys: jwksURI)
-        guard OutputDescriptor.standardOutput.write(document) else { throw ExitStatus.failure.error }
+        CommandOutput.write(document)
     }
 }
 

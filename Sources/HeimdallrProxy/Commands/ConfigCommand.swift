@@ -28,7 +28,7 @@ struct ConfigCommand: ParsableCommand {
 
         func run() throws {
             let text = Configuration.schema().text(.document, escaping: .required)
-            guard OutputDescriptor.standardOutput.write(text) else { throw ExitStatus.failure.error }
+            CommandOutput.write(text)
         }
     }
 }
@@ -55,7 +55,7 @@ struct KeygenCommand: ParsableCommand {
             SecretBytes.wipe(&text)
         }
         guard let output else {
-            guard OutputDescriptor.standardOutput.write(text) else { throw ExitStatus.failure.error }
+            CommandOutput.write(text)
             return
         }
         do throws(CryptographyError) {

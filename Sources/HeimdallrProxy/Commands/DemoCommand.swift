@@ -35,7 +35,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     /// - Returns: whether the API refused the direct request and answered the request through the proxy.
     private static func compare(api: String, proxy: String) async throws -> Bool {
-        let output = OutputDescriptor.standardOutput
+        let output = CommandOutput.self
         output.write("An API on this machine requires an OAuth token. A program without a token calls it:\n\n")
         output.write("1. without the proxy:  curl http://\(api)/hello\n\n")
         let refused = try await answer(of: api, to: "/hello")

@@ -57,7 +57,7 @@ struct DoctorCommand: AsyncParsableCommand {
         let findings = diagnoses.flatMap(\.findings)
         let failed = findings.count { $0.outcome == .failed }
         let warnings = findings.count { $0.outcome == .warning }
-        OutputDescriptor.standardOutput.write(
+        CommandOutput.write(
             json ? Self.json(diagnoses, failed, warnings) : Self.text(diagnoses, failed, warnings))
         if failed > 0 { throw ExitStatus.failure.error }
     }

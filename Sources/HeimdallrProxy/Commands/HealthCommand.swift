@@ -69,7 +69,7 @@ struct HealthCommand: ParsableCommand {
             ErrorOutput.answer(outcome.line)
             throw ExitStatus.failure.error
         }
-        OutputDescriptor.standardOutput.write(outcome.line + "\n")
+        CommandOutput.write(outcome.line + "\n")
     }
 
     private func outcome(_ timeout: Int) -> HealthOutcome {

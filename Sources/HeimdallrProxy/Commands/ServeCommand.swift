@@ -55,11 +55,11 @@ struct ServeCommand: AsyncParsableCommand {
                 guard let playground, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }),
                     PlaygroundHint.leadsThere(settings, api: playground.apiAuthority)
                 else { return }
-                guard settings.log.format == .text else {
+                let hint = PlaygroundHint.text(proxy: address, page: running.page, settings)
+                guard settings.log.format == .text, OutputDescriptor.standardOutput.write(hint) else {
                     return log.logger.info(
                         "the playground is on", metadata: PlaygroundHint.fields(address, running.page, settings))
                 }
-                OutputDescriptor.standardOutput.write(PlaygroundHint.text(proxy: address, page: running.page, settings))
             }
         } catch {
             log.logger.error("the proxy stopped", metadata: ["reason": "\(error)"])

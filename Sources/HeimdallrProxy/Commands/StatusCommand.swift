@@ -43,7 +43,7 @@ struct StatusCommand: ParsableCommand {
     }
 
     private func draw(_ paths: [String]) {
-        let output = OutputDescriptor.standardOutput
+        let output = CommandOutput.self
         // Switches to the alternate screen and hides the cursor. The former screen comes back at the end.
         output.write("\u{1B}[?1049h\u{1B}[?25l")
         var last = ""
@@ -62,14 +62,14 @@ struct StatusCommand: ParsableCommand {
     private static func lost(_ last: String) -> String { last.hasPrefix(lostLine) ? last : lostLine + last }
 
     private func write(_ paths: [String]) {
-        let output = OutputDescriptor.standardOutput
+        let output = CommandOutput.self
         var change = StatusChange()
         var isFirst = true
         while !Interruption.hasCome {
             let status = Self.status(paths)
             if change.take(status) {
                 let block = json ? Self.line(status) : Self.text(paths) ?? "The proxy does not answer.\n"
-                guard output.write(isFirst || json ? block : "\n" + block) else { return }
+                guard output.write(isFirst || json ? block : "\n" + block, endsWithReader: true) else { return }
                 isFirst = false
             }
             Terminal.pause(seconds: 1)

@@ -39,12 +39,12 @@ struct StoreInitCommand: AsyncParsableCommand {
 
     func run() async throws {
         guard !sql else {
-            OutputDescriptor.standardOutput.write(PostgresSchema.sql(role: role))
+            CommandOutput.write(PostgresSchema.sql(role: role))
             return
         }
         let store = try await ConfiguredStore(options).postgres()
         try await ConfiguredStore.reporting { try await store.makeSchema(role: role) }
-        OutputDescriptor.standardOutput.write("the tables exist: schema heimdallr\n")
+        CommandOutput.write("the tables exist: schema heimdallr\n")
     }
 }
 
@@ -65,7 +65,7 @@ struct StoreStatusCommand: AsyncParsableCommand {
         let store = try await configured.postgres()
         let report = try await ConfiguredStore.reporting { try await store.report() }
         let known = Set(configured.settings.clients.map(configured.recordName))
-        OutputDescriptor.standardOutput.write(report.text(known: known))
+        CommandOutput.write(report.text(known: known))
     }
 }
 
@@ -97,7 +97,7 @@ struct StoreMoveCommand: AsyncParsableCommand {
         let target = try await other.movable(alone: false)
         try await ConfiguredStore.reporting {
             try await StoreMove(source, target, clients: from.settings.clients.map(\.name)).run {
-                OutputDescriptor.standardOutput.write("\($0)\n")
+                CommandOutput.write("\($0)\n")
             }
         }
     }

@@ -83,7 +83,7 @@ struct ReloadCommand: ParsableCommand {
     func run() throws {
         let answer = try options.askDespiteInvalidFile("POST", "/reload")
         guard answer.status != 200 else {
-            OutputDescriptor.standardOutput.write(answer.body)
+            CommandOutput.write(answer.body)
             return
         }
         ErrorOutput.answer(String(decoding: answer.body, as: UTF8.self))

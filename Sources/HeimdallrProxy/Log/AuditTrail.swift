@@ -10,7 +10,7 @@ import WireText
 final class AuditTrail: Sendable {
     private let stream = Mutex<AuditStream?>(nil)
     /// Sum of the counts of closed streams. It is added to the current counts, because a counter must never decrease.
-    private let former = Mutex<AuditCounts?>(nil)
+    private let former = Mutex<LineCounts?>(nil)
     private let logger: Logger
 
     init(logger: Logger) { self.logger = logger }
@@ -30,7 +30,7 @@ final class AuditTrail: Sendable {
         }
         guard let before, before !== next else { return }
         before.close()
-        former.withLock { $0 = ($0 ?? AuditCounts()) + before.counts }
+        former.withLock { $0 = ($0 ?? LineCounts()) + before.counts }
     }
 
     /// Closes a prepared stream that will not be installed, unless it is the current stream.
@@ -48,10 +48,10 @@ final class AuditTrail: Sendable {
     }
 
     /// Counts of all streams since the start; `nil` if there was no stream.
-    var counts: AuditCounts? {
+    var counts: LineCounts? {
         let (now, former) = (stream.withLock { $0 }?.counts, former.withLock { $0 })
         guard now != nil || former != nil else { return nil }
-        return (now ?? AuditCounts()) + (former ?? AuditCounts())
+        return (now ?? LineCounts()) + (former ?? LineCounts())
     }
 
     /// Writes the remaining lines and closes the stream. Blocks.
@@ -71,18 +71,18 @@ final class AuditStream: Sendable {
         switch settings {
         case .standardError:
             file = nil
-            output = OutputDescriptor.standardError
+            output = LineDescriptor.standardError
         case .file(let path):
             let opened = try AppendedFile(path: path) { Self.note($0, path, logger) }
             file = opened
             output = opened
         }
-        writer = LogWriter(format: .json, output: output) { AuditLine.bytes(dropped: $0, .now) }
+        writer = LogWriter(format: .json, output: output) { dropped, _ in AuditLine.bytes(dropped: dropped, .now) }
     }
 
     func write(_ record: RequestRecord) { writer.write(AuditLine.bytes(record)) }
 
-    var counts: AuditCounts { writer.counts }
+    var counts: LineCounts { writer.counts }
 
     /// Opens the file at its path again, because log rotation may have moved it. Blocks.
     /// - Throws: `AuditFault`. The old file then stays in use.

@@ -12,9 +12,13 @@ import Synchronization
 final class LogWriter: Sendable {
     private struct State: ~Copyable {
         var pending: [UInt8] = []
+        /// Number of lines in `pending`.
+        var lines = 0
         /// Number of dropped lines that no notice has reported yet.
         var dropped = 0
-        var counts = AuditCounts()
+        /// Failure that lost lines; `nil` if the last lines were dropped for lack of space in the buffer.
+        var failure: SystemCallError?
+        var counts = LineCounts()
         /// Whether the writer's thread sleeps until the next `write` wakes it.
         var isIdle = true
         var isClosing = false
@@ -25,7 +29,7 @@ final class LogWriter: Sendable {
     /// Whether each line begins with its priority for systemd's journal.
     private let showsPriority: Bool
     private let output: any LineOutput
-    private let notice: @Sendable (_ dropped: Int) -> [UInt8]
+    private let notice: @Sendable (_ dropped: Int, _ failure: SystemCallError?) -> [UInt8]
     private let capacity: Int
     private let state = Mutex(State())
     private let wake = DispatchSemaphore(value: 0)
@@ -34,13 +38,14 @@ final class LogWriter: Sendable {
     ///   - output: destination of the lines. The writer does not close it.
     ///   - notice: makes the line that reports dropped lines; `nil` makes a warning in `format`.
     init(
-        format: LogLine.Format, output: any LineOutput = OutputDescriptor.standardError, capacity: Int = 1 << 20,
-        showsPriority: Bool = false, notice: (@Sendable (_ dropped: Int) -> [UInt8])? = nil
+        format: LogLine.Format, output: any LineOutput = LineDescriptor.standardError, capacity: Int = 1 << 20,
+        showsPriority: Bool = false,
+        notice: (@Sendable (_ dropped: Int, _ failure: SystemCallError?) -> [UInt8])? = nil
     ) {
         self.format = format
         self.showsPriority = showsPriority
         let mark = showsPriority ? Array(Journal.priority(.warning).utf8) : []
-        self.notice = notice ?? { mark + Self.notice(of: $0, format) }
+        self.notice = notice ?? { mark + Self.notice(of: $0, $1, format) }
         self.output = output
         self.capacity = capacity
         DispatchQueue(label: "log").async { self.work() }
@@ -53,9 +58,10 @@ final class LogWriter: Sendable {
             guard !state.isClosing, state.pending.count + line.count < capacity else {
                 state.dropped += 1
                 state.counts.dropped += 1
+                state.failure = nil
                 return false
             }
-            state.counts.written += 1
+            state.lines += 1
             if showsPriority { state.pending += Journal.priority(level).utf8 }
             state.pending += line
             if line.last != UInt8(ascii: "\n") { state.pending.append(UInt8(ascii: "\n")) }
@@ -65,8 +71,8 @@ final class LogWriter: Sendable {
         if wakes { wake.signal() }
     }
 
-    /// Numbers of written and dropped lines since the start.
-    var counts: AuditCounts { state.withLock { $0.counts } }
+    /// Numbers of written and dropped lines since the start. Waiting lines are in neither number.
+    var counts: LineCounts { state.withLock { $0.counts } }
 
     /// Blocks until all accepted lines are written or a write has failed, but for `limit` at most.
     func flush(limit: DispatchTimeInterval = .seconds(2)) {
@@ -97,25 +103,29 @@ final class LogWriter: Sendable {
     private func work() {
         var batch: [UInt8] = []
         while true {
-            let dropped = state.withLock { state in
+            let (lines, dropped, failure) = state.withLock { state in
                 swap(&batch, &state.pending)
-                defer { state.dropped = 0 }
-                return state.dropped
+                defer { (state.lines, state.dropped) = (0, 0) }
+                return (state.lines, state.dropped, state.failure)
             }
-            if dropped > 0 { batch += notice(dropped) }
+            // A failed write lost lines from before this batch; a full buffer lost lines from after it.
+            if dropped > 0 { batch.insert(contentsOf: notice(dropped, failure), at: failure == nil ? batch.count : 0) }
             let wrote = !batch.isEmpty
-            let rest = wrote ? batch[output.take(batch)...] : []
+            let result: (count: Int, failure: SystemCallError?) = wrote ? output.take(batch) : (0, nil)
+            let rest = batch[result.count...]
             let hasFailed = !rest.isEmpty
             // After a failed write, the notice in the batch is lost too. The notice does not count as a lost line.
             let unreported = hasFailed ? dropped : 0
-            let lost = rest.count(where: { $0 == UInt8(ascii: "\n") }) - (unreported > 0 ? 1 : 0)
+            let ends = rest.count(where: { $0 == UInt8(ascii: "\n") })
+            let lost = min(max(0, ends - (unreported > 0 ? 1 : 0)), lines)
             if batch.capacity > Self.keptCapacity { batch = [] } else { batch.removeAll(keepingCapacity: true) }
 
             let (isClosing, isIdle, flushes) = state.withLock { state in
+                state.counts.written += UInt64(lines - lost)
                 if hasFailed {
                     state.dropped += unreported + lost
-                    state.counts.dropped += UInt64(max(0, lost))
-                    state.counts.written -= UInt64(max(0, lost))
+                    state.counts.dropped += UInt64(lost)
+                    state.failure = result.failure
                 }
                 let isDone = state.pending.isEmpty && (state.dropped == 0 || hasFailed)
                 // The thread sleeps without a time limit only if this round had no lines.
@@ -133,9 +143,12 @@ final class LogWriter: Sendable {
         }
     }
 
-    private static func notice(of dropped: Int, _ format: LogLine.Format) -> [UInt8] {
+    private static func notice(of dropped: Int, _ failure: SystemCallError?, _ format: LogLine.Format) -> [UInt8] {
         LogLine.bytes(
-            format, time: .now, level: .warning, message: "log lines dropped: the reader of the log is too slow",
-            fields: ["count": .stringConvertible(dropped)])
+            format, time: .now, level: .warning, message: "log lines dropped",
+            fields: [
+                "count": .stringConvertible(dropped),
+                "reason": "\(failure?.sentence ?? "the reader of the log is too slow")",
+            ])
     }
 }

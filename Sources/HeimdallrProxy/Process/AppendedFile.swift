@@ -2,24 +2,6 @@
 import Glibc
 import Synchronization
 
-/// Destination of whole lines.
-protocol LineOutput: Sendable {
-    /// Blocks until all bytes are written, or a write fails.
-    /// - Returns: the number of bytes written. The lines after them were not written.
-    func take(_ bytes: [UInt8]) -> Int
-}
-
-extension OutputDescriptor: LineOutput {
-    /// Lock that keeps the lines of several writers apart.
-    private static let writing = Mutex(())
-
-    /// Counts all bytes as written, even if the reader has gone.
-    func take(_ bytes: [UInt8]) -> Int {
-        Self.writing.withLock { _ in _ = write(bytes) }
-        return bytes.count
-    }
-}
-
 /// The audit stream's file can't be opened.
 struct AuditFault: Error, CustomStringConvertible {
     enum Cause {
@@ -44,25 +26,19 @@ struct AuditFault: Error, CustomStringConvertible {
 
 /// The file of the audit stream. Other programs may move it at any time. Any thread.
 final class AppendedFile: LineOutput {
-    private struct State {
-        var descriptor: Int32
-        /// Whether the file ends in the middle of a line.
-        var isTorn = false
-        var isFailing = false
-    }
-
     let path: String
-    private let state: Mutex<State>
+    private let lines: LineDescriptor
+    private let isFailing = Mutex(false)
     private let changed: @Sendable (SystemCallError?) -> Void
 
     /// - Parameter changed: called with the first failed write's error, and with `nil` once writes succeed again.
     init(path: String, changed: @escaping @Sendable (SystemCallError?) -> Void) throws(AuditFault) {
         self.path = path
         self.changed = changed
-        state = Mutex(State(descriptor: try Self.open(path)))
+        lines = LineDescriptor(try Self.open(path))
     }
 
-    deinit { _ = Glibc.close(state.withLock { $0.descriptor }) }
+    deinit { _ = Glibc.close(lines.number) }
 
     /// Opens the file. Refuses symbolic links, pipes and devices. Also refuses a file with several names, and a file
     /// that a user other than root and the proxy's user owns or can change.
@@ -108,30 +84,16 @@ final class AppendedFile: LineOutput {
     }
 
     /// Opens the file that is now at the path, and closes the former one.
-    func reopen() throws(AuditFault) {
-        let next = try Self.open(path)
-        let before = state.withLock { state in
-            defer { state = State(descriptor: next, isFailing: state.isFailing) }
-            return state.descriptor
-        }
-        _ = Glibc.close(before)
-    }
+    func reopen() throws(AuditFault) { _ = Glibc.close(lines.replace(with: try Self.open(path))) }
 
-    func take(_ bytes: [UInt8]) -> Int {
-        let (count, news) = state.withLock { state -> (Int, SystemCallError??) in
-            let output = OutputDescriptor(number: state.descriptor)
-            var (count, failure): (Int, SystemCallError?) = (0, nil)
-            if state.isTorn {
-                failure = output.put([UInt8(ascii: "\n")]).failure
-                state.isTorn = failure != nil
-            }
-            if failure == nil { (count, failure) = output.put(bytes) }
-            if count > 0, bytes[count - 1] != UInt8(ascii: "\n") { state.isTorn = true }
-            let isNews = (failure != nil) != state.isFailing
-            state.isFailing = failure != nil
-            return (count, isNews ? .some(failure) : nil)
+    func take(_ bytes: [UInt8]) -> (count: Int, failure: SystemCallError?) {
+        let result = lines.take(bytes)
+        let hasFailed = result.failure != nil
+        let isNews = isFailing.withLock { isFailing in
+            defer { isFailing = hasFailed }
+            return isFailing != hasFailed
         }
-        if let news { changed(news) }
-        return count
+        if isNews { changed(result.failure) }
+        return result
     }
 }

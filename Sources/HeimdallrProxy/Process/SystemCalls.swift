@@ -7,11 +7,24 @@ import Synchronization
 /// Settings of the whole process, applied once, before anything else.
 enum ProcessHygiene {
     static func apply() {
+        openStandardDescriptors()
         raiseFileLimit()
         FreedMemory.keep()
         forbidDumps()
         // A write to a closed peer then fails with an error code, and does not end the process.
         _ = signal(SIGPIPE, SIG_IGN)
+        // A process that starts with an ignored SIGCHLD can't wait for its children.
+        _ = signal(SIGCHLD, SIG_DFL)
+    }
+
+    /// Opens the standard descriptors that the process was started without. Otherwise a socket would get the number of
+    /// standard error, and the log would be written to it. A write to the new descriptors still fails, because they are
+    /// only for reading.
+    private static func openStandardDescriptors() {
+        for number in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(number, F_GETFD) < 0 {
+            // open(2) returns the lowest free number. A system without /dev/null has at least a root folder.
+            if unsafe open("/dev/null", O_RDONLY) < 0 { _ = unsafe open("/", O_RDONLY) }
+        }
     }
 
     /// Raises the soft limit of open descriptors. A request in flight takes two. The usual limit of 1024 is for
@@ -208,6 +221,8 @@ struct SystemCallError: Error {
     /// Whether the socket's file is missing, or no process listens at the address.
     var isNotListening: Bool { number == ENOENT || number == ECONNREFUSED || number == ENOTDIR }
     var isNoSuchFile: Bool { number == ENOENT }
+    /// Whether the other end of a pipe or socket is closed.
+    var meansNoReader: Bool { number == EPIPE || number == ECONNRESET }
     var sentence: String { unsafe String(cString: strerror(number)) }
 }
 

@@ -169,13 +169,13 @@ import Testing
     private final class Disk: LineOutput {
         let state = Mutex((room: 0, bytes: [UInt8](), refusals: 0))
 
-        func take(_ bytes: [UInt8]) -> Int {
+        func take(_ bytes: [UInt8]) -> (count: Int, failure: SystemCallError?) {
             state.withLock { state in
                 let count = min(state.room, bytes.count)
                 state.room -= count
                 if count < bytes.count { state.refusals += 1 }
                 state.bytes += bytes[..<count]
-                return count
+                return (count, count < bytes.count ? SystemCallError(number: ENOSPC) : nil)
             }
         }
     }
@@ -183,7 +183,7 @@ import Testing
     @Test func `what a full disk loses is counted, and said once there is room`() async throws {
         let disk = Disk()
         disk.state.withLock { $0.room = 10 }
-        let writer = LogWriter(format: .json, output: disk) { Array("missing: \($0)\n".utf8) }
+        let writer = LogWriter(format: .json, output: disk) { dropped, _ in Array("missing: \(dropped)\n".utf8) }
         for _ in 0..<3 {
             writer.write(Array("line\n".utf8))
             writer.flush()

@@ -8,7 +8,7 @@ import Testing
     @Test func `a writer for the journal puts its priority before each line`() throws {
         let pipe = Pipe()
         let writer = LogWriter(
-            format: .text, output: OutputDescriptor(number: pipe.fileHandleForWriting.fileDescriptor),
+            format: .text, output: LineDescriptor(pipe.fileHandleForWriting.fileDescriptor),
             showsPriority: true)
         writer.write(Array("one\n".utf8), level: .error)
         writer.write(Array("two\n".utf8), level: .warning)

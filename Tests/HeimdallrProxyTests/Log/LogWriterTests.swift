@@ -1,3 +1,4 @@
+import Administration
 import Configuration
 import Dispatch
 import Foundation
@@ -9,9 +10,14 @@ import Testing
 
 @Suite struct LogWriterTests {
     /// A pipe, read to its end once the writer is closed.
-    private final class Reader: Sendable {
+    private final class Reader: LineOutput {
         let pipe = Pipe()
-        var output: OutputDescriptor { OutputDescriptor(number: pipe.fileHandleForWriting.fileDescriptor) }
+        private let lines: LineDescriptor
+
+        init() { lines = LineDescriptor(pipe.fileHandleForWriting.fileDescriptor) }
+
+        /// The writer's thread keeps this object, and so the pipe, until its last attempt to write.
+        func take(_ bytes: [UInt8]) -> (count: Int, failure: SystemCallError?) { lines.take(bytes) }
 
         func available() -> String { String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self) }
 
@@ -23,7 +29,7 @@ import Testing
 
     @Test func `lines arrive whole and in order, with a line feed each`() throws {
         let reader = Reader()
-        let writer = LogWriter(format: .text, output: reader.output)
+        let writer = LogWriter(format: .text, output: reader)
         for number in 0..<500 {
             writer.write(Array("line \(number)\(number % 2 == 0 ? "\n" : "")".utf8))
         }
@@ -33,7 +39,7 @@ import Testing
 
     @Test func `a single line is written without a flush`() {
         let reader = Reader()
-        let writer = LogWriter(format: .text, output: reader.output)
+        let writer = LogWriter(format: .text, output: reader)
         writer.write(Array("first".utf8))
         #expect(reader.available() == "first\n")
         writer.write(Array("second".utf8))
@@ -43,7 +49,7 @@ import Testing
 
     @Test func `lines of many threads never mix`() async throws {
         let reader = Reader()
-        let writer = LogWriter(format: .text, output: reader.output)
+        let writer = LogWriter(format: .text, output: reader)
         let lines = Set((0..<8).flatMap { thread in (0..<50).map { "thread \(thread) line \($0)" } })
         await withTaskGroup { group in
             for line in lines { group.addTask { writer.write(Array(line.utf8)) } }
@@ -56,7 +62,7 @@ import Testing
 
     @Test func `flush returns when everything before it is written`() {
         let reader = Reader()
-        let writer = LogWriter(format: .text, output: reader.output)
+        let writer = LogWriter(format: .text, output: reader)
         for round in 0..<50 {
             writer.write(Array("a \(round)".utf8))
             writer.write(Array("b \(round)".utf8))
@@ -69,7 +75,7 @@ import Testing
     @Test func `a reader that stops costs bounded memory, blocks nobody, and is told what it missed`() throws {
         let reader = Reader()
         let capacity = 10_000
-        let writer = LogWriter(format: .text, output: reader.output, capacity: capacity)
+        let writer = LogWriter(format: .text, output: reader, capacity: capacity)
         let line = [UInt8](repeating: UInt8(ascii: "x"), count: 99)
         let sent = 20_000  // 2 MB: the pipe holds 64 KiB, the writer twice its capacity at most.
         for _ in 0..<sent { writer.write(line) }
@@ -90,25 +96,28 @@ import Testing
         let whole = lines.filter { $0.count == 99 && $0.allSatisfy { $0 == "x" } }
         let notices = lines.filter { $0.contains("log lines dropped") }
         #expect(whole.count + notices.count == lines.count)
-        let dropped = notices.compactMap { $0.split(separator: "count=").last.flatMap { Int($0) } }.reduce(0, +)
+        let dropped = notices.compactMap { $0.firstMatch(of: /count=(\d+)/).flatMap { Int($0.1) } }.reduce(0, +)
         #expect(whole.count + dropped == sent)
         #expect(whole.count * 100 < 65_536 + 3 * capacity)
     }
 
-    @Test func `a closed reader ends nothing`() throws {
+    @Test func `a closed reader ends nothing, and no line counts as written`() throws {
         ProcessHygiene.apply()
         let reader = Reader()
-        let writer = LogWriter(format: .text, output: reader.output)
+        let writer = LogWriter(format: .text, output: reader)
+        writer.write(Array("somebody reads this".utf8))
+        writer.flush()
         try reader.pipe.fileHandleForReading.close()
         writer.write(Array("nobody reads this".utf8))
         writer.flush()
         writer.write(Array("nor this".utf8))
         writer.close()
+        #expect(writer.counts == .init(written: 1, dropped: 2))
     }
 
     @Test func `what is logged becomes a line with all its metadata`() throws {
         let reader = Reader()
-        let writer = LogWriter(format: .text, output: reader.output)
+        let writer = LogWriter(format: .text, output: reader)
         var logger = Logger(label: "test") { _ in LineLogHandler(writer: writer, level: LogLevel(.info)) }
         logger[metadataKey: "client"] = "billing"
         logger.debug("not shown")
