@@ -23,6 +23,7 @@ MAY_BE_UNSAFE = {
 }
 UNSAFE_FILES = {
     "HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift", "HeimdallrProxy/ChildProgram.swift",
+    "HeimdallrProxy/Children.swift",
     "HeimdallrProxy/AppendedFile.swift", "HeimdallrProxy/SocketConnection.swift",
     "Configuration/YAMLEvents.swift", "WireText/SpanText.swift",
 }

@@ -206,6 +206,17 @@ struct ServedExecTests {
         #expect(process.output == "ready\n/proc/1\n")
     }
 
+    @Test func `it reaps those in sessions of their own, too`() async throws {
+        let marks = directory.path
+        let process = try await start(
+            """
+            for i in 1 2 3; do sh -c "setsid touch \(marks)/mark$i & exit"; done; echo ready
+            until [ -e \(marks)/mark1 -a -e \(marks)/mark2 -a -e \(marks)/mark3 ]; do sleep 0.01; done
+            for i in $(seq 1000); do [ "$(cat /proc/1/task/*/children)" = "$$ " ] && exit 5; sleep 0.01; done
+            """, under: ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"])
+        #expect(try await process.ended() == .exited(5), "\(process.transcript)")
+    }
+
     @Test func `quitquitquit asks the program to end`() async throws {
         let admin = "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock, quitquitquit: true}"
         let file = try Self.configuration(in: directory, origin, endpoint, more: admin)

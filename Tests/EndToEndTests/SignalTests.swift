@@ -43,6 +43,35 @@ struct SignalTests {
         }
     }
 
+    @Test(.enabled(if: geteuid() == 0, "needs root"))
+    func `as the first process of a container it reaps every child, and still knows how its commands end`() async throws
+    {
+        let origin = try RecordingOrigin()
+        let proxy = try await RunningProxy(
+            to: origin,
+            upstream:
+                "inject: [{header: Authorization, scheme: Bearer}, {header: X-Key, value: {command: [echo, the-key]}}]",
+            under: ["unshare", "--pid", "--fork", "--kill-child"])
+        // The wrapper's only child is the first process of its namespace.
+        func children(of process: Int32) -> [Int32] {
+            let text = try? String(contentsOfFile: "/proc/\(process)/task/\(process)/children", encoding: .utf8)
+            return (text ?? "").split(separator: " ").compactMap { Int32($0) }
+        }
+        let first = try #require(children(of: proxy.process.pid).first)
+        for round in 1...3 {
+            // Its shell ends first, so the other process becomes a child of the proxy.
+            let orphan = try await ChildProcess.run(
+                ["nsenter", "--target", "\(first)", "--pid", "sh", "-c", "setsid sleep 0.05 >/dev/null 2>&1 & exit 0"])
+            #expect(orphan.ending == .exited(0), "\(orphan.transcript)")
+            #expect(try await proxy.get("http://api.test/").status == 200)
+            #expect(origin.requests.count == round)
+        }
+        try await eventually("no child is left") {
+            let text = try? String(contentsOfFile: "/proc/\(first)/task/\(first)/children", encoding: .utf8)
+            return text?.isEmpty == true
+        }
+    }
+
     @Test func `while it drains`() async throws {
         let gate = Gate()
         let origin = try RecordingOrigin { exchange in

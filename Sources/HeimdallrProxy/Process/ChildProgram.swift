@@ -112,32 +112,17 @@ struct ChildProgram {
         var argv: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) }
         unsafe argv.append(nil)
         defer { unsafe (argv + environment).forEach { unsafe free($0) } }
-        var pid: Int32 = 0
         guard let program = executable ?? arguments.first else { throw SystemCallError(number: ENOENT) }
-        let failure = unsafe posix_spawnp(&pid, program, &actions, &attributes, argv, environment)
-        guard failure == 0 else { throw SystemCallError(number: failure) }
-        return pid
+        return try Children.start { () throws(SystemCallError) in
+            var pid: Int32 = 0
+            let failure = unsafe posix_spawnp(&pid, program, &actions, &attributes, argv, environment)
+            guard failure == 0 else { throw SystemCallError(number: failure) }
+            return pid
+        }
     }
 
     /// Returns how the program ended; `nil` while it runs. Only the first call after the end returns the ending.
-    func ending() -> Ending? {
-        var status: Int32 = 0
-        guard unsafe waitpid(pid, &status, WNOHANG) == pid else { return nil }
-        return Ending(status: status)
-    }
-
-    /// Does the same as `ending`, and reaps orphans in this process's group. Orphans become children of this process if
-    /// it is the first process of a container. Children in other groups are not reaped.
-    func endingAmongOrphans() -> Ending? {
-        // The program may have left the group.
-        if let ending = ending() { return ending }
-        var status: Int32 = 0
-        while true {
-            let found = unsafe waitpid(0, &status, WNOHANG)
-            guard found > 0 else { return nil }
-            if found == pid { return Ending(status: status) }
-        }
-    }
+    func ending() -> Ending? { Children.takeEnding(of: pid) }
 
     /// Does the same as `ending`, but after the end it kills the rest of the group before it reaps the program. Until
     /// the program is reaped, no other group can get its number.
@@ -153,8 +138,8 @@ struct ChildProgram {
     /// Signals the program and its descendants in the process group.
     func kill(_ signal: Int32) { _ = Glibc.kill(-pid, signal) }
 
-    /// Signals the program alone. Not called after its ending was returned: another process may then have its number.
-    func pass(_ signal: Int32) { _ = Glibc.kill(pid, signal) }
+    /// Signals the program alone, unless it has ended.
+    func pass(_ signal: Int32) { Children.signal(pid, signal) }
 }
 
 /// State of this process at its start that a child program inherits. sigprocmask(2), proc_pid_fd(5).
@@ -173,19 +158,6 @@ struct StartState: Sendable {
         // Descriptors with FD_CLOEXEC are not inherited.
         descriptors = FileSystem.names(in: "/proc/self/fd").compactMap { Int32($0) }
             .filter { $0 > STDERR_FILENO && $0 < limit && fcntl($0, F_GETFD) == 0 }.sorted()
-    }
-}
-
-/// Children of this process that no `ChildProgram` waits for.
-enum Children {
-    /// Reaps the children that have ended. waitpid(2).
-    /// - Returns: `false` if there are no children left.
-    static func reap() -> Bool {
-        while true {
-            let found = waitpid(-1, nil, WNOHANG)
-            if found == 0 { return true }
-            if found < 0, errno != EINTR { return false }
-        }
     }
 }
 

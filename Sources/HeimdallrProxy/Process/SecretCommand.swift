@@ -100,6 +100,7 @@ private struct KeptCommand: ~Copyable {
             guard keeper.ending() == nil else { return }
             usleep(2000)
         }
+        Children.abandon(keeper.pid)
     }
 
     /// `nil` while the command runs.

@@ -73,7 +73,8 @@ final class ServedProgram: Sendable {
                     stopped.yield()
                 }
             }
-            guard case .running(let program) = state, let ending = program.endingAmongOrphans() else { return }
+            Children.reap()
+            guard case .running(let program) = state, let ending = program.ending() else { return }
             state = .ended(ending)
             stopped.yield()
         }

@@ -5,7 +5,7 @@ import Synchronization
 
 /// The signals that the proxy handles.
 ///
-/// SIGTERM and SIGINT stop the proxy, SIGHUP makes it read its configuration again. By default, SIGUSR1, SIGUSR2 and
+/// SIGTERM and SIGINT stop the proxy, SIGHUP makes it read its configuration again. SIGCHLD reaps children. By default, SIGUSR1, SIGUSR2 and
 /// the signals of timers, power and descriptors would end the process. Here they only write a log line. SIGQUIT,
 /// SIGABRT and the signals of faults still end the process at once.
 final class Signals {
@@ -28,6 +28,7 @@ final class Signals {
         _ = signal(SIGXFSZ, SIG_IGN)
         SignalPipe.open()
         for (number, _) in named { SignalPipe.catchSignal(number) }
+        SignalPipe.catchSignal(SIGCHLD)
         // Real-time signals have no names. signal(7).
         for number in SignalPipe.realTime { SignalPipe.catchSignal(number) }
     }
@@ -37,10 +38,12 @@ final class Signals {
         (reloads, reloaded) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         source = DispatchSource.makeReadSource(fileDescriptor: SignalPipe.readEnd, queue: .global())
         source.setEventHandler { [stopped, reloaded] in
+            defer { Children.reap() }
             for (number, _) in SignalPipe.take() {
                 switch number {
                 case SIGTERM, SIGINT: stopped.yield()
                 case SIGHUP: reloaded.yield()
+                case SIGCHLD: break
                 default:
                     logger.warning(
                         "a signal without a meaning for the proxy; nothing was done",
@@ -53,6 +56,8 @@ final class Signals {
         }
         source.activate()
         for number in [SIGTERM, SIGINT] { SignalPipe.catchSignal(number) }
+        // Children from before this process replaced another program.
+        Children.reap()
     }
 
     /// Stops the proxy as SIGTERM does.
