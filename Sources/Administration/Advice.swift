@@ -37,7 +37,9 @@ public struct Advice {
         switch fault {
         case .network(let error):
             sentence(for: error, of: address) + (client?.enrolment == nil ? "" : privateHint(error))
-        case .status(let status): sentence(forStatus: status)
+        case .status(let status, _): sentence(forStatus: status)
+        case .webPage: betweenMachine
+        case .limited: "wait; the proxy tries again"
         case .redirect: "\(wrongAddress); the address redirects, and secrets don't follow redirects"
         case .answer(let error): sentence(for: error)
         case .refused(let error): sentence(for: error)
@@ -106,9 +108,15 @@ public struct Advice {
         case .noTokenType: "if the API takes such a token as Bearer, write `default_token_type: Bearer`"
         case .alreadyExpired: "check the clocks, and the lifetime of tokens at the server"
         case .badAccessToken, .badRefreshToken: "ask the server's operator; such a token can't be sent"
-        case .emptyBody, .notJSON, .notAnObject, .noAccessToken:
-            "\(wrongAddress); the answer may be a web page instead of a token"
+        case .foreign(.webPage): betweenMachine
+        case .foreign: "ask the server's operator; \(wrongAddress)"
+        case .emptyBody, .notJSON, .notAnObject, .noAccessToken: wrongAddress
         }
+    }
+
+    private var betweenMachine: String {
+        "\(wrongAddress); or have the firewall or gateway in front of the server let requests with "
+            + "`User-Agent: heimdallr-proxy` pass"
     }
 
     private var wrongSecret: String {

@@ -43,8 +43,12 @@ public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible 
 public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// No response was received.
     case network(HeimdallrHTTPClientError)
-    /// The response has this error status, and no OAuth error.
-    case status(Int)
+    /// The response has this error status, and no OAuth error. Value: the server's words, if any, made safe to show.
+    case status(Int, String? = nil)
+    /// A web page answered with this error status: a firewall, a gateway or a login page in between.
+    case webPage(Int)
+    /// The server limits the rate of requests. The response has this status.
+    case limited(Int, OAuthError?)
     /// The response is a redirect with this status. It is not followed, because a redirect could leak credentials.
     case redirect(Int)
     /// The response has a success status, but an unusable body.
@@ -63,7 +67,12 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
     public var description: String {
         switch self {
         case .network(let error): error.description
-        case .status(let status): "it answered \(status) without an OAuth error"
+        case .status(let status, nil): "it answered \(status) without an OAuth error"
+        case .status(let status, let words?): "it answered \(status): \(words)"
+        case .webPage(let status):
+            "a firewall or a web page in between answered \(status), not the authorization server"
+        case .limited(let status, nil): "it limits the rate of requests (\(status))"
+        case .limited(let status, let error?): "it limits the rate of requests (\(status)): \(error)"
         case .redirect(let status): "it answered with a redirect (\(status)), which is not followed: check its address"
         case .answer(let error): error.description
         case .refused(let error): error.description
@@ -77,17 +86,17 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
     /// Whether the fault probably lasts until an operator repairs it. Requests are then retried less often.
     package var looksPermanent: Bool {
         switch self {
-        case .network, .store, .discovery, .stuck: false
-        case .status(let status): !(status >= 500 || status == 429 || status == 408)
-        case .redirect, .secret: true
+        case .network, .store, .discovery, .stuck, .limited: false
+        case .status(let status, _): !(status >= 500 || [408, 429].contains(status))
+        case .redirect, .secret, .webPage: true
         case .answer(let error):
             switch error {
             case .noTokenType, .unknownTokenType, .notBound, .notAnAccessToken, .badAccessToken, .badRefreshToken: true
-            case .emptyBody, .notJSON, .notAnObject, .noAccessToken, .alreadyExpired: false
+            case .emptyBody, .notJSON, .foreign, .notAnObject, .noAccessToken, .alreadyExpired: false
             }
         case .refused(let error):
-            !(error.code == .serverError || error.code == .temporarilyUnavailable || error.status >= 500
-                || error.status == 429 || error.status == 408)
+            !([.serverError, .temporarilyUnavailable, .slowDown].contains(error.code) || error.status >= 500
+                || [408, 429].contains(error.status))
         }
     }
 }

@@ -83,9 +83,8 @@ extension HeimdallrStatus {
 
     mutating func noteScope(wanted: [String]) {
         // In a library's configuration, one entry may hold several scopes.
-        scopeNotGranted = wanted.flatMap { $0.split(separator: " ").map(String.init) }.filter { name in
-            !(scope.contains(name) || name == "offline_access" && hasRefreshToken
-                || name == "openid" && signedInAs != nil)
+        scopeNotGranted = GrantedScope.missing(from: scope, wanted: wanted).filter { name in
+            !(name == "offline_access" && hasRefreshToken || name == "openid" && signedInAs != nil)
         }
     }
 }

@@ -24,7 +24,9 @@ enum ShortCause {
     private static func text(_ fault: TokenEndpointFault) -> String {
         switch fault {
         case .network(let error): text(error)
-        case .status(let status), .redirect(let status): "The server answers \(status)"
+        case .status(let status, _), .redirect(let status): "The server answers \(status)"
+        case .webPage: "A firewall or a web page answers"
+        case .limited: "The server limits requests"
         case .answer: "The server’s answer is unusable"
         case .refused(let error): "Refused: \(error.code.rawValue)"
         case .secret: "The secret can’t be read"

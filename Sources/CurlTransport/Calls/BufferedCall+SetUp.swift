@@ -11,6 +11,9 @@ extension BufferedCall {
         try set(CURLOPT_HTTP09_ALLOWED, 0)
         // The engine may be that of several clients.
         try set(CURLOPT_FRESH_CONNECT, 1)
+        // Requests an answer without compression. libcurl decodes a compressed answer nevertheless, and `content` counts
+        // the decoded bytes.
+        if request.decodesAnswer { try set(CURLOPT_ACCEPT_ENCODING, "identity") }
         try set(CURLOPT_FORBID_REUSE, 1)
         // `heimdallr_wipe_and_free` wipes a buffer of this size completely, but only the front of a larger buffer.
         try set(CURLOPT_BUFFERSIZE, 16_384)

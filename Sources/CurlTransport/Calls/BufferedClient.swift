@@ -17,8 +17,19 @@ public actor BufferedClient {
         /// Time limit from the start to the last byte.
         public var timeout = Duration.seconds(10)
         public var maxBodyBytes = 1 << 20
+        /// Whether to send `Accept-Encoding: identity`, and to decode an answer that is compressed nevertheless.
+        public var decodesAnswer = false
 
         public init(origin: Origin) { self.origin = origin }
+
+        /// Adds what each request of the product says: its name, which firewalls require, unless a field has another one.
+        public mutating func identify() {
+            decodesAnswer = true
+            guard !fields.contains(where: { ASCII.equalIgnoringCase($0.name, "User-Agent") }),
+                !secretFields.contains(where: { ASCII.equalIgnoringCase($0.name, "User-Agent") })
+            else { return }
+            fields.append(("User-Agent", Product.userAgent))
+        }
     }
 
     public struct Answer<Body: Sendable>: Sendable {

@@ -134,7 +134,7 @@ final class EndpointDirectory: Sendable {
         return .failure(fault)
     }
 
-    /// Fetches a document of this server.
+    /// Fetches a document of this server, with the configuration's header fields.
     /// - Parameter credential: header field to send, for documents that require a token.
     func document(
         at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil
@@ -142,12 +142,14 @@ final class EndpointDirectory: Sendable {
         try await response(at: url, within: timeout, credential: credential).body
     }
 
+    /// - Parameter isServer: whether the document is the server's. An API's document needs none of its header fields.
     func response(
-        at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil
+        at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil, ofServer isServer: Bool = true
     ) async throws(DiscoveryFault) -> HeimdallrHTTPResponse {
         let request = HeimdallrHTTPRequest(
             url: url,
-            headers: [HeimdallrHTTPField(name: "Accept", value: "application/json")] + (credential.map { [$0] } ?? []),
+            headers: HeimdallrHTTPField.accepting("application/json", isServer ? configuration.headers : [])
+                + (credential.map { [$0] } ?? []),
             timeout: timeout, maxBodyBytes: limits.bytes)
         let response: HeimdallrHTTPResponse
         do {

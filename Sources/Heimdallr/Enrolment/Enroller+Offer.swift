@@ -107,7 +107,7 @@ extension Enroller {
             let left = clock.now().duration(to: deadline)
             guard left > .zero else { throw .unreachable(.resource, ForeignText.printable(address), .timeout) }
             do throws(DiscoveryFault) {
-                let response = try await directory.response(at: address, within: left)
+                let response = try await directory.response(at: address, within: left, ofServer: false)
                 let document = Document(
                     metadata: try ResourceMetadata(response.body, for: url), address: address, url: url,
                     challenged: challenge?.metadata,
@@ -231,10 +231,9 @@ extension Enroller {
             name: settings.clientName, redirectURIs: redirectURIs, method: method, scope: offer.scope)
         let request = HeimdallrHTTPRequest(
             method: "POST", url: url,
-            headers: [
-                HeimdallrHTTPField(name: "Content-Type", value: "application/json"),
-                HeimdallrHTTPField(name: "Accept", value: "application/json"),
-            ], body: Array(JSON.object(members).text(.compact, escaping: .required).utf8),
+            headers: HeimdallrHTTPField.accepting("application/json", headers)
+                + [HeimdallrHTTPField(name: "Content-Type", value: "application/json")],
+            body: Array(JSON.object(members).text(.compact, escaping: .required).utf8),
             timeout: DocumentLimits.discovered.time, maxBodyBytes: DocumentLimits.discovered.bytes)
         let response: HeimdallrHTTPResponse
         do { response = try await httpClient.send(request) } catch {
@@ -242,8 +241,9 @@ extension Enroller {
         }
         guard (200..<300).contains(response.status) else {
             let answer = response.content.withSpan { try? JSONParser.parse($0) }
-            let words = [answer?["error"]?.string, answer?["error_description"]?.string].compactMap { $0 }
-            let said = words.map { ServerText.sanitize($0, hiding: []) }.joined(separator: ": ")
+            let words = ServerWords(answer ?? .null)
+            let said = [words.code, words.detail].compactMap { $0 }.map { ServerText.sanitize($0, hiding: []) }.joined(
+                separator: ": ")
             throw .registration(said.isEmpty ? "it answered \(response.status)" : "\(response.status) \(said)")
         }
         return try ClientRegistration.client(

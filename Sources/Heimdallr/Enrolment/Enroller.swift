@@ -8,6 +8,8 @@ final class Enroller: Sendable {
     /// The configured client authentication. Its identifier may be empty.
     let configured: any OAuthClientCredentials
     let allowPlaintext: Bool
+    /// The operator's header fields for all requests to the server.
+    let headers: [HeimdallrHTTPField]
     let httpClient: any HeimdallrHTTPClient
     let clock: HeimdallrClock
     let state = Mutex(State())
@@ -55,11 +57,12 @@ final class Enroller: Sendable {
 
     init(
         _ settings: EnrolmentSettings, configured: any OAuthClientCredentials, allowPlaintext: Bool,
-        httpClient: any HeimdallrHTTPClient, clock: HeimdallrClock
+        headers: [HeimdallrHTTPField] = [], httpClient: any HeimdallrHTTPClient, clock: HeimdallrClock
     ) {
         self.settings = settings
         self.configured = (configured as? OAuthClientAssertionCredentials)?.forIssuer ?? configured
         self.allowPlaintext = allowPlaintext
+        self.headers = headers
         self.httpClient = httpClient
         self.clock = clock
     }

@@ -94,4 +94,9 @@ extension Secret {
     var isVisible: Bool {
         withSpan { span in span.count > 0 && span.indices.allSatisfy { (0x21...0x7E).contains(span[$0]) } }
     }
+
+    /// Whether all octets are printable ASCII, 0x20 to 0x7E, as in a refresh token (RFC 6749 appendix A.17).
+    var isPrintable: Bool {
+        withSpan { span in span.indices.allSatisfy { (0x20...0x7E).contains(span[$0]) } }
+    }
 }

@@ -61,8 +61,6 @@ public struct GitHubAppGrant: OAuthAuthorizationGrant {
                 HeimdallrHTTPField(name: "Authorization", secret: Secret("Bearer ", before: assertion.bytes)),
                 HeimdallrHTTPField(name: "Accept", value: "application/vnd.github+json"),
                 HeimdallrHTTPField(name: "Content-Type", value: "application/json"),
-                // GitHub refuses requests without a user agent.
-                HeimdallrHTTPField(name: "User-Agent", value: "heimdallr-proxy"),
             ], body: Array(body.utf8))
         return (message, [assertion])
     }

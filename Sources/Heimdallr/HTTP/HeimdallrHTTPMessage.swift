@@ -38,6 +38,14 @@ public struct HeimdallrHTTPField: Sendable {
     public var secret: Secret? { if case .secret(let secret) = content { secret } else { nil } }
 }
 
+extension HeimdallrHTTPField {
+    /// Returns the fields, with `Accept` unless they have it.
+    static func accepting(_ type: String, _ fields: [HeimdallrHTTPField]) -> [HeimdallrHTTPField] {
+        let hasAccept = fields.contains { ASCII.equalIgnoringCase($0.name, "Accept") }
+        return hasAccept ? fields : fields + [HeimdallrHTTPField(name: "Accept", value: type)]
+    }
+}
+
 /// Compares name and value. A secret value equals the same value as plain text.
 extension HeimdallrHTTPField: Hashable {
     public static func == (one: HeimdallrHTTPField, other: HeimdallrHTTPField) -> Bool {

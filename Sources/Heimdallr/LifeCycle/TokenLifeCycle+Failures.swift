@@ -63,7 +63,8 @@ extension TokenLifeCycle {
 
     enum Verdict {
         case grantGone
-        /// 400 or 401 without a clear cause. Some servers answer this instead of `invalid_grant`.
+        /// A refusal without a clear cause. Some servers answer 400, 401 or a word of their own, even in a 200, instead
+        /// of `invalid_grant`.
         case refused
         case other
     }
@@ -77,12 +78,13 @@ extension TokenLifeCycle {
         // The refresh token belongs to a former server or a former client.
         case .discovery(.movedIssuer), .discovery(.clientForgotten): .grantGone
         case .refused(let error) where [400, 401].contains(error.status) && error.code != .invalidClient: .refused
-        case .status(400), .status(401): .refused
+        case .refused(let error) where fault.looksPermanent && !error.code.blamesClient: .refused
+        case .status(400, _), .status(401, _): .refused
         default: .other
         }
     }
 
-    /// Handles a 400 or 401 without a clear cause. The first refusal plans a second attempt. The second refusal counts
+    /// Handles a refusal without a clear cause. The first refusal plans a second attempt. The second refusal counts
     /// as `invalid_grant`, but the refresh token is kept and tried again at long intervals.
     mutating func refreshRefused(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         if let retryAt = grant.refused(at: moment.now) {

@@ -10,10 +10,10 @@ extension TokenRequestReport.Result {
             self = token.map { !$0.isExpired(at: now) } ?? false ? .success : .badAnswer
         case .adopted: self = .success
         case .seedSpent, .fault(.secret, _), .fault(.store, _), .fault(.discovery, _): self = .notSent
-        case .fault(.refused, _): self = .refused
+        case .fault(.refused, _), .fault(.limited(_, .some), _): self = .refused
         case .fault(.answer, _): self = .badAnswer
         case .fault(.network, _), .fault(.stuck, _): self = .network
-        case .fault(.status, _), .fault(.redirect, _): self = .httpError
+        case .fault(.status, _), .fault(.redirect, _), .fault(.webPage, _), .fault(.limited, _): self = .httpError
         }
     }
 }

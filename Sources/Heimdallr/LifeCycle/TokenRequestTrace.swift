@@ -7,11 +7,18 @@ final class TokenRequestTrace: Sendable {
         var address: String?
         /// Encoding of the request's Basic credentials, if another encoding would give other bytes.
         var ambiguousEncoding: BasicEncoding?
+        /// Whether any answer was JSON.
+        var hasAnsweredJSON = false
     }
 
     private let state = Mutex(Facts())
 
     var facts: Facts { state.withLock { $0 } }
+
+    /// Whether the server has answered with JSON before.
+    var hasAnsweredJSON: Bool { facts.hasAnsweredJSON }
+
+    func noteJSON() { state.withLock { $0.hasAnsweredJSON = true } }
 
     func note(address url: String) {
         let address = String(url.prefix { $0 != "?" })

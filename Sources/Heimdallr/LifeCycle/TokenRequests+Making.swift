@@ -11,8 +11,9 @@ extension TokenRequests {
         binding = configuration.dpop.map { DPoPBinding($0, wallClock: clock.wallClock) }
         let enroller = configuration.enrolment.map {
             Enroller(
-                $0, configured: credentials, allowPlaintext: configuration.allowPlaintext, httpClient: httpClient,
-                clock: clock)
+                $0, configured: credentials, allowPlaintext: configuration.allowPlaintext,
+                headers: configuration.headers,
+                httpClient: httpClient, clock: clock)
         }
         self.enroller = enroller
         self.credentials =

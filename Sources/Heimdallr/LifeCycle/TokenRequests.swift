@@ -152,9 +152,7 @@ struct TokenRequests: Sendable {
     func message(_ ready: TokenRequest, to url: String) -> HeimdallrHTTPRequest {
         var request = ready
         request.headers.append(HeimdallrHTTPField(name: "Content-Type", value: "application/x-www-form-urlencoded"))
-        if !request.headers.contains(where: { ASCII.equalIgnoringCase($0.name, "Accept") }) {
-            request.headers.append(HeimdallrHTTPField(name: "Accept", value: "application/json"))
-        }
+        request.headers = HeimdallrHTTPField.accepting("application/json", request.headers)
         return HeimdallrHTTPRequest(
             method: "POST", url: url, headers: request.headers, content: FormEncoding.body(request.form),
             timeout: configuration.timeout)
@@ -234,56 +232,5 @@ struct TokenRequests: Sendable {
 
     private func isNonceWanted(_ response: HeimdallrHTTPResponse) -> Bool {
         (400..<500).contains(response.status) && refusal(in: response, hiding: [])?.code.rawValue == DPoPNonce.error
-    }
-
-    /// Reads the status and the body; the content type is ignored.
-    func read(_ response: HeimdallrHTTPResponse, hiding secrets: [Secret], wallClock: Int64) -> TokenLifeCycle.Outcome {
-        let retryAfter = RetryAfter.duration(in: response, wallClock: wallClock)
-        if let fault = fault(of: response, hiding: secrets) { return .fault(fault, retryAfter: retryAfter) }
-        do {
-            var answer = try parser.parse(response.content)
-            answer.requestSecrets = secrets
-            if !grant.usesRefreshToken, let unused = answer.refreshToken {
-                answer.requestSecrets.append(unused)
-                (answer.refreshToken, answer.refreshTokenExpiresIn) = (nil, nil)
-            }
-            return .response(answer)
-        } catch {
-            let refusal = error == .noAccessToken ? refusal(in: response, hiding: secrets) : nil
-            return .fault(refusal.map { .refused($0) } ?? .answer(error), retryAfter: retryAfter)
-        }
-    }
-
-    /// Returns the fault that the response's status means; `nil`: success.
-    private func fault(of response: HeimdallrHTTPResponse, hiding secrets: [Secret]) -> TokenEndpointFault? {
-        switch response.status {
-        case 200..<300: nil
-        case 300..<400: .redirect(response.status)
-        default: refusal(in: response, hiding: secrets).map { .refused($0) } ?? .status(response.status)
-        }
-    }
-
-    /// Sends a request to an endpoint other than the token endpoint.
-    func answer(
-        to request: TokenRequest, at url: String, hiding secrets: [Secret]
-    ) async throws(TokenEndpointFault) -> HeimdallrHTTPResponse {
-        let response: HeimdallrHTTPResponse
-        do { response = try await httpClient.send(message(request, to: url)) } catch {
-            directory.doubt()
-            throw .network(error as? HeimdallrHTTPClientError ?? .other)
-        }
-        if response.status == 404 { directory.doubt() }
-        if let fault = fault(of: response, hiding: secrets + request.secrets) { throw fault }
-        return response
-    }
-
-    func refusal(in response: HeimdallrHTTPResponse, hiding secrets: [Secret]) -> OAuthError? {
-        guard let body = response.content.withSpan({ try? JSONParser.parse($0) }),
-            let code = body["error"]?.string ?? (grant is GitHubAppGrant ? GitHubAppGrant.refusal(in: body) : nil),
-            !code.isEmpty
-        else {
-            return nil
-        }
-        return OAuthError(status: response.status, code, hiding: secrets) { body[$0]?.string }
     }
 }

@@ -18,22 +18,27 @@ extension OAuthAccessTokenParser {
     }
 }
 
-/// Parses the JSON of RFC 6749 section 5.1 and its variants at real servers. `expires_in` may be a number, a fraction
-/// or a numeric string. `scope` may be a string or an array. Ignores a byte order mark and the content type.
+/// Parses the JSON of RFC 6749 section 5.1 and its variants at real servers. `expires_in` (or `expires`) may be a number,
+/// a fraction or a numeric string. `scope` may be a string or an array. A form counts as an object of strings. Ignores a
+/// byte order mark and the content type.
 public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
     /// Makes a parser, which has no settings.
     public init() {}
 
-    public func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse { try Self.parse(body.span) }
+    public func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse { try parse(Secret(body)) }
 
     public func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
-        try content.withSpan { span in Result { () throws(TokenResponseError) in try Self.parse(span) } }.get()
+        try AnswerBody.json(of: content).withSpan { span in
+            Result { () throws(TokenResponseError) in try Self.parse(span) }
+        }.get()
     }
 
     private static func parse(_ body: Span<UInt8>) throws(TokenResponseError) -> TokenResponse {
         guard body.indices.contains(where: { body[$0] > 0x20 }) else { throw .emptyBody }
         let found: [String: JSONParser.Member]?
-        do { found = try JSONParser.members(body) } catch { throw .notJSON }
+        do { found = try JSONParser.members(body) } catch {
+            throw AnswerBody.foreignFormat(of: body).map { .foreign($0) } ?? .notJSON
+        }
         guard var members = found else { throw .notAnObject }
 
         guard let accessToken = members.removeValue(forKey: "access_token")?.secret(in: body), !accessToken.isEmpty
@@ -43,16 +48,15 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
         var response = TokenResponse(
             accessToken: accessToken, tokenType: members.removeValue(forKey: "token_type")?.secret(in: body)?.revealed)
         response.expiresIn = members.removeValue(forKey: "expires_in").flatMap { Self.seconds($0, body) }
-        let refreshToken = members.removeValue(forKey: "refresh_token")
-        switch refreshToken?.value {
-        case nil, .null: break
-        case .string:
-            guard let token = refreshToken?.secret(in: body), !token.isEmpty else { break }
-            guard token.withSpan({ span in span.indices.allSatisfy { span[$0] >= 0x20 && span[$0] <= 0x7E } }) else {
-                throw .badRefreshToken
-            }
+        if response.expiresIn == nil, let seconds = members["expires"].flatMap({ Self.seconds($0, body) }),
+            seconds <= Self.longestExpires
+        {
+            response.expiresIn = seconds
+            members.removeValue(forKey: "expires")
+        }
+        // A value of another type counts as none, because some servers send `false` or `{}` for none.
+        if let token = members.removeValue(forKey: "refresh_token")?.secret(in: body), !token.isEmpty {
             response.refreshToken = token
-        default: throw .badRefreshToken
         }
         // Keycloak uses the second name.
         let refreshLives = ["refresh_token_expires_in", "refresh_expires_in"].map {
@@ -66,6 +70,9 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
         response.members = SecretMembers(members.values, of: body)
         return response
     }
+
+    /// Largest `expires` that is a lifetime in seconds. At some servers the member is a time since 1970.
+    private static let longestExpires = 1e9
 
     private static func seconds(_ member: JSONParser.Member, _ body: Span<UInt8>) -> Double? {
         switch member.value {

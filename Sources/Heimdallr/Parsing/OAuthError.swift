@@ -42,6 +42,21 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let expiredToken = Code(rawValue: "expired_token")
 
         public var description: String { rawValue }
+
+        /// Words of the protocols. A server's word is compared with these before secrets in it are hidden: a secret may
+        /// be a part of such a word.
+        static let known: Set<Code> = [
+            .invalidRequest, .invalidClient, .invalidGrant, .unauthorizedClient, .unsupportedGrantType, .invalidScope,
+            .invalidTarget, .invalidAuthorizationDetails, .accessDenied, .unsupportedResponseType, .serverError,
+            .temporarilyUnavailable, .authorizationPending, .slowDown, .expiredToken,
+            Code(rawValue: DPoPNonce.error),
+        ]
+
+        /// Whether the word blames the client's registration or authentication, not its grant.
+        var blamesClient: Bool {
+            rawValue.lowercased().contains("client") || self == .unsupportedGrantType || self == .invalidScope
+                || self == .invalidRequest || self == .invalidTarget || self == .invalidAuthorizationDetails
+        }
     }
 
     /// The HTTP status of the response; 302 for a response through a browser.
@@ -64,9 +79,17 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
     /// - Parameter value: returns the server's text of a parameter. It is then made safe to show.
     init(status: Int, _ code: String, hiding secrets: [Secret], _ value: (String) -> String?) {
         func shown(_ text: String) -> String { ServerText.sanitize(text, hiding: secrets) }
+        let word = Code(rawValue: code)
         self.init(
-            status: status, code: Code(rawValue: shown(code)), detail: value("error_description").map(shown),
-            uri: value("error_uri").map(shown))
+            status: status, code: Code.known.contains(word) ? word : Code(rawValue: shown(code)),
+            detail: value("error_description").map(shown), uri: value("error_uri").map(shown))
+    }
+
+    /// - Parameter words: the server's words, which are then made safe to show.
+    init(status: Int, _ words: ServerWords, hiding secrets: [Secret]) {
+        self.init(status: status, words.code ?? "", hiding: secrets) {
+            $0 == "error_description" ? words.detail : words.uri
+        }
     }
 
     public var description: String {

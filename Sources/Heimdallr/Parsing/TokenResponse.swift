@@ -54,6 +54,8 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
     case emptyBody
     /// The body is not JSON: RFC 8259.
     case notJSON
+    /// The body has another format than JSON.
+    case foreign(Format)
     /// The body is not a JSON object. At endpoints other than the token endpoint, also: a required member is missing or
     /// unusable.
     case notAnObject
@@ -74,8 +76,16 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
     /// The token has already expired, by its `expires_in`.
     case alreadyExpired
 
+    /// A format that servers or machines in between send instead of JSON. The raw value names it in a sentence.
+    public enum Format: String, Sendable, Hashable {
+        case webPage = "a web page (HTML or XML)"
+        case utf16 = "UTF-16 text"
+        case compressed = "compressed (gzip), without a Content-Encoding field"
+    }
+
     public var description: String {
         switch self {
+        case .foreign(let format): "the answer is \(format.rawValue), not JSON in UTF-8"
         case .emptyBody: "the answer is empty"
         case .notJSON: "the answer is not valid JSON"
         case .notAnObject: "the answer is not a JSON object with the required members"

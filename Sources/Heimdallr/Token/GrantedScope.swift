@@ -6,13 +6,13 @@ enum GrantedScope {
 
     /// Returns each name once. Omits names that are too long, too many, secret, or no scope-token (RFC 6749 section
     /// 3.3). Always keeps requested names.
-    /// - Parameter names: each entry may hold several names, separated by spaces.
+    /// - Parameter names: each entry may hold several names, separated by spaces or, at some servers, by commas.
     static func keep(_ names: [String], askedFor: [String], hiding secrets: [Secret]) -> [String] {
         let known = Set(askedFor.flatMap { $0.split(separator: " ") })
         var seen: Set<Substring> = []
         var kept: [Substring] = []
         var foreign: [Substring] = []
-        for name in names.lazy.flatMap({ $0.split(separator: " ") }) where !seen.contains(name) {
+        for name in names.lazy.flatMap({ parts(of: $0, known) }) where !seen.contains(name) {
             if !known.contains(name) {
                 guard foreign.count < maxCount, isToken(name) else { continue }
                 foreign.append(name)
@@ -22,6 +22,19 @@ enum GrantedScope {
         }
         let harmless = harmless(foreign, secrets)
         return kept.filter { known.contains($0) || harmless.contains($0) }.map(String.init)
+    }
+
+    /// Splits a list at spaces, and at commas unless the name with its commas was requested.
+    private static func parts(of list: String, _ known: Set<Substring>) -> [Substring] {
+        list.split(separator: " ").flatMap { known.contains($0) ? [$0] : $0.split(separator: ",") }
+    }
+
+    /// Returns the requested names that were not granted. A requested list with commas counts as its names.
+    static func missing(from granted: [String], wanted: [String]) -> [String] {
+        let granted = Set(granted.flatMap { [$0] + $0.split(separator: ",").map(String.init) })
+        return wanted.flatMap { $0.split(separator: " ").map(String.init) }.filter { name in
+            !granted.contains(name) && !name.split(separator: ",").allSatisfy { granted.contains(String($0)) }
+        }
     }
 
     /// 0x21, 0x23–0x5B, 0x5D–0x7E.

@@ -6,6 +6,7 @@ import Heimdallr
 import Proxy
 import Reactor
 import Reports
+import WireText
 
 /// Connects the administration with the objects that it shows and controls.
 struct AdministrationAssembly {
@@ -47,7 +48,7 @@ struct AdministrationAssembly {
             return client
         }
         var sources = AdministrationSources(
-            version: Version.number, clients: members, pulse: { [server] in await server.pulse() },
+            version: Product.version, clients: members, pulse: { [server] in await server.pulse() },
             traffic: { [server, failures = shared.watch.failures] in
                 var report = await server.traffic()
                 for index in report.upstreams.indices {

@@ -97,10 +97,8 @@ struct Hooks: Sendable {
     private func post(_ body: [UInt8], to url: String, _ notice: Notice) async {
         let request = HeimdallrHTTPRequest(
             method: "POST", url: url,
-            headers: [
-                HeimdallrHTTPField(name: "Content-Type", value: "application/json"),
-                HeimdallrHTTPField(name: "User-Agent", value: "heimdallr-proxy"),
-            ], body: body, timeout: Self.webhookTime, maxBodyBytes: 64 * 1024)
+            headers: [HeimdallrHTTPField(name: "Content-Type", value: "application/json")], body: body,
+            timeout: Self.webhookTime, maxBodyBytes: 64 * 1024)
         var failure = ""
         for pause in [.zero] + Self.pauses {
             guard (try? await Task.sleep(for: pause)) != nil else { return }

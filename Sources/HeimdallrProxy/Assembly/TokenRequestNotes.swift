@@ -100,7 +100,7 @@ extension Traces {
 
     convenience init(secrets: SecretCache, tls: TLSFileCache, logger: Logger) {
         self.init(
-            version: Version.number,
+            version: Product.version,
             connect: { settings, trustAnchors, loop in
                 let options = PoolOptions(
                     connectTimeout: Self.connectTimeout, maxConnections: 1, settings.tls, anchors: trustAnchors,

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Playground
+import WireText
 
 struct HeimdallrProxyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -23,7 +24,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
 
             Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a problem shown by status or why, 78 wrong configuration.
             """,
-        version: "heimdallr-proxy \(Version.number)",
+        version: "heimdallr-proxy \(Product.version)",
         subcommands: [
             ServeCommand.self, CheckCommand.self, DoctorCommand.self, StatusCommand.self, HealthCommand.self,
             ReloadCommand.self, LoginCommand.self, LogoutCommand.self, RefreshCommand.self, LogLevelCommand.self,
@@ -124,8 +125,4 @@ struct ConfigurationOptions: ParsableArguments {
         let (source, environment) = try chooseWithoutPlayground()
         return (try source.load(environment: environment), environment)
     }
-}
-
-enum Version {
-    static let number = "0.1.0"
 }

@@ -128,7 +128,7 @@ struct InterceptionCheck: Sendable {
         var request = BufferedClient.Request(origin: origin)
         request.method = "OPTIONS"
         request.target = "/"
-        request.fields = [("User-Agent", "heimdallr-proxy doctor"), ("Max-Forwards", "0")]
+        request.fields = [("User-Agent", "\(Product.userAgent) doctor"), ("Max-Forwards", "0")]
         request.timeout = ConnectionCheck.limit
         let begin = ContinuousClock.now
         do throws(BufferedClient.Failure) {

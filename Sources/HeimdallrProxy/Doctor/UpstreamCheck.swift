@@ -36,7 +36,7 @@ struct UpstreamCheck: Sendable {
         var request = BufferedClient.Request(origin: origin)
         request.method = "HEAD"
         request.target = path.isEmpty ? "/" : path
-        request.fields = [("User-Agent", "heimdallr-proxy doctor")]
+        request.fields = [("User-Agent", "\(Product.userAgent) doctor")]
         request.timeout = min(settings.responseTimeout ?? ConnectionCheck.limit, ConnectionCheck.limit)
         let before = WallClock.now()
         let begin = ContinuousClock.now

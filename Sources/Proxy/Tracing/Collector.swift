@@ -29,10 +29,7 @@ package struct Collector: Sendable {
     }
 
     func send(_ body: [UInt8]) async -> Answer {
-        var fields = [
-            HeimdallrHTTPField(name: "Content-Type", value: "application/x-protobuf"),
-            HeimdallrHTTPField(name: "User-Agent", value: "heimdallr-proxy"),
-        ]
+        var fields = [HeimdallrHTTPField(name: "Content-Type", value: "application/x-protobuf")]
         var shown: [Secret] = []
         do {
             for (name, secret) in headers {

@@ -163,7 +163,7 @@ import Testing
         for (reply, error) in [
             (LoginServer.Reply(status: 500), LoginError.endpoint(.status(500))),
             (LoginServer.Reply(status: 302, fields: [("Location", "/elsewhere")]), .endpoint(.redirect(302))),
-            (.json("<!doctype html>"), .endpoint(.answer(.notJSON))),
+            (.json("<!doctype html>"), .endpoint(.answer(.foreign(.webPage)))),
             (LoginServer.Reply(closes: true), .endpoint(.network(.cut))),
             (.json(#"{"access_token":"a\nb","token_type":"Bearer"}"#), .endpoint(.answer(.badAccessToken))),
             (.json(#"{"access_token":"T2"}"#), .endpoint(.answer(.noTokenType))),
