@@ -148,7 +148,8 @@ struct DoctorTests {
         #expect(!refused.transcript.contains("\u{1B}"), "what a server says is printable")
         let page = try TokenEndpoint([.html(200)])
         let html = try await clientFault("token_endpoint: \"\(page.url)\"")
-        expect(html, fails: "token", ["not valid JSON", "Content-Type text/html", "check the address"])
+        expect(
+            html, fails: "token", ["a web page (HTML or XML), not JSON", "Content-Type text/html", "check the address"])
         let lost = try TokenEndpoint([.status(404)])
         let nowhere = try await clientFault("token_endpoint: \"\(lost.url)\"")
         expect(nowhere, fails: "token", ["it answered 404", "check the address, \(lost.url)"])
