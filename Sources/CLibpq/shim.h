@@ -13,7 +13,8 @@
     each(PQbackendPID) each(PQserverVersion) each(PQlibVersion) each(PQsetnonblocking) each(PQsetNoticeReceiver)       \
     each(PQsendQuery) each(PQsendQueryParams) each(PQflush) each(PQconsumeInput) each(PQisBusy) each(PQgetResult)      \
     each(PQresultStatus) each(PQresultErrorField) each(PQntuples) each(PQnfields) each(PQgetisnull)                    \
-    each(PQgetlength) each(PQgetvalue) each(PQcmdStatus) each(PQclear) each(PQnotifies)
+    each(PQgetlength) each(PQgetvalue) each(PQcmdStatus) each(PQclear) each(PQnotifies)                                     \
+    each(PQtransactionStatus)
 
 // Pointers to the used functions of libpq, with the types of libpq's header.
 struct heimdallr_libpq {

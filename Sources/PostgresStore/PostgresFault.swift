@@ -31,6 +31,10 @@ struct PostgresFault: Error, Sendable, Equatable {
     var kind: Kind
     var text: String
 
+    /// Whether the server undid the transaction because of a concurrent one, so that the statement can be repeated:
+    /// `serialization_failure` and `deadlock_detected`.
+    var isConflict: Bool { kind == .refused("40001") || kind == .refused("40P01") }
+
     static func lost(_ text: String) -> PostgresFault { PostgresFault(kind: .lost, text: text) }
 
     /// Whether the server refuses the user or the password. Servers lock accounts after several refusals.

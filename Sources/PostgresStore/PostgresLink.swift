@@ -219,6 +219,11 @@ import Reactor
             guard unsafe libpq.call.PQstatus(connection) == CONNECTION_OK else {
                 throw .lost(refusal?.text ?? message())
             }
+            // Each statement is a transaction of its own. If one is open now, nothing of the statement is committed.
+            guard unsafe libpq.call.PQtransactionStatus(connection) == PQTRANS_IDLE else {
+                close()
+                throw refusal ?? .lost("a transaction was left open, so nothing is committed: check the pooler")
+            }
             if let refusal { throw refusal }
             return rows
         } catch {

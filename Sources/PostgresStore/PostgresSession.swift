@@ -73,13 +73,22 @@ final class PostgresSession: Sendable {
     /// Whether marks that have ended are still valid.
     var isInGrace: Bool { reach.withLock { $0.isInGrace(now: .now) } }
 
-    /// Runs one statement, which is one transaction.
+    /// Runs one statement, which is one transaction. Repeats it if the server undid it because of a concurrent one.
     /// - Throws: `PostgresFault`. While the database is known to be unreachable, throws the last fault at once.
     func run(_ statement: String, _ values: [PostgresLink.Value], within limit: Duration) async throws -> Answer {
         if let fault = reach.withLock({ $0.isKnownAway(now: .now) ? $0.fault : nil }) { throw fault }
-        return try await perform(within: limit) { link, deadline in
-            let asked = Instant.now
-            return (try link.run(statement, values, by: deadline), asked, .now)
+        let end = Instant.now + limit
+        while true {
+            do {
+                return try await perform(within: Instant.now.duration(to: end)) { link, deadline in
+                    let asked = Instant.now
+                    return (try link.run(statement, values, by: deadline), asked, .now)
+                }
+            } catch let fault as PostgresFault where fault.isConflict {
+                // A random pause, so that two processes do not collide again.
+                try? await Task.sleep(for: .milliseconds(.random(in: 5...50)))
+                guard Instant.now < end, !Task.isCancelled else { throw fault }
+            }
         }
     }
 
