@@ -75,7 +75,8 @@ extension OAuthAccessTokenPostgresStore {
                     + " substring(sealed FROM 10 FOR 8) FROM heimdallr.token WHERE space = $1::text AND client <> 'moved' ORDER BY client",
                 [space])
             let leases = try await run(
-                "SELECT client, holder, (extract(epoch FROM held_until - clock_timestamp()) * 1000000)::bigint"
+                "SELECT client, split_part(holder, ' ', 1), CASE WHEN split_part(holder, ' ', 2) = 'contested' THEN 0 ELSE"
+                    + " (extract(epoch FROM held_until - clock_timestamp()) * 1000000)::bigint END"
                     + " FROM heimdallr.token WHERE space = $1::text AND holder IS NOT NULL AND client <> 'moved' ORDER BY client",
                 [space])
             return Report(

@@ -139,6 +139,9 @@ public struct PostgresStoreSettings: Sendable {
     public var patience = Duration.seconds(30)
     /// Time for the database to answer one statement.
     public var answerTime = Duration.seconds(5)
+    /// Time in which other processes announce that they take over a mark that has ended. Writes succeed during all of
+    /// it, so the owner could save.
+    package var takeoverTime = Duration.seconds(8)
     /// Name of the store in messages.
     var location: String { "space \(space) in PostgreSQL" }
 

@@ -11,7 +11,7 @@ final class PostgresEngine: SharedRecordEngine {
     private let clock: HeimdallrClock
     private let session: PostgresSession
     /// The last reading of the database's clock.
-    private let reading = Mutex<ServerReading?>(nil)
+    let reading = Mutex<ServerReading?>(nil)
     /// Whether this process moves the records, and so ignores the note of a move.
     let isMoving = Atomic(false)
 
@@ -42,30 +42,40 @@ final class PostgresEngine: SharedRecordEngine {
 
     func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow {
         try check(client)
-        let values: [PostgresLink.Value] = [
-            .text(settings.space), .text(client), revision.map { .integer(Int64(clamping: $0)) } ?? .null,
-            .text(owner), .integer(time.microseconds), .integer(session.isInGrace ? 0 : 1),
-            .integer(isMoving.load(ordering: .relaxed) ? 1 : 0),
-        ]
         return try await convertingFaults {
-            for _ in 0..<2 {
-                let answer = try await run(Statements.mark, values)
+            // A missing row, a deadline by an outdated clock, and a takeover need another statement.
+            for _ in 0..<4 {
+                let answer = try await run(
+                    Statements.mark,
+                    [
+                        .text(settings.space), .text(client), revision.map { .integer(Int64(clamping: $0)) } ?? .null,
+                        .text(owner), .integer(time.microseconds), .integer(session.restraint),
+                        .integer(isMoving.load(ordering: .relaxed) ? 1 : 0), .integer(try await deadline()),
+                        .integer(settings.takeoverTime.microseconds), .text(names.channel),
+                        .text(names.text(for: client)),
+                    ])
                 guard answer.rows.count > 0 else {
                     try await make(client)
                     continue
                 }
                 if let location = answer.rows.text(0, 6) { throw MovedStore.late(settings.location, movedTo: location) }
-                return row(answer, of: client)
+                let row = row(answer, of: client)
+                if ["late", "take"].contains(answer.rows.text(0, 7)) { continue }
+                return row
             }
-            throw PostgresFault(kind: .refused("02000"), text: "the row has gone")
+            throw PostgresFault.lost("the row changes too often")
         }
     }
 
     func unmark(client: String, owner: String) async throws {
-        let values: [PostgresLink.Value] = [
-            .text(settings.space), .text(client), .text(owner), .text(names.channel), .text(names.text(for: client)),
-        ]
-        try await convertingFaults { _ = try await run(Statements.unmark, values) }
+        _ = try await convertingFaults {
+            try await change(
+                Statements.unmark,
+                [
+                    .text(settings.space), .text(client), .text(owner), .text(names.channel),
+                    .text(names.text(for: client)),
+                ])
+        }
     }
 
     func swap(client: String, revision: UInt64, for record: TokenRecord?) async throws -> UInt64? {
@@ -75,24 +85,27 @@ final class PostgresEngine: SharedRecordEngine {
         }
         return try await convertingFaults {
             if revision == 0 { try await make(client) }
-            let reading = try await freshReading()
+            let reading = try await reading(noOlderThan: Self.readingTime)
+            var saved = reading.server(at: clock.now())
             let next = max(revision + 1, min(record?.revision ?? 0, UInt64(Int64.max) - 1))
             var content = PostgresLink.Value.null
-            if var record {
+            if var record, record.holdsAnything || record.signIn != nil {
                 record.revision = next
                 let sealed = try sealing.seal(record, client: client, clock: clock)
                 guard sealed.count <= Self.maxBytes else {
                     throw TokenStoreError("the record of \(client) is larger than \(Self.maxBytes) bytes")
                 }
                 content = .bytes(sealed)
+            } else if let moments = record?.moments {
+                saved -= max(0, moments.issuedAt.duration(to: clock.now()).microseconds)
             }
-            let answer = try await run(
+            let isWritten = try await change(
                 Statements.swap,
                 [
                     .text(settings.space), .text(client), .integer(Int64(revision)), .integer(Int64(next)), content,
-                    .integer(reading.server(at: clock.now())), .text(names.channel), .text(names.text(for: client)),
+                    .integer(saved), .text(names.channel), .text(names.text(for: client)),
                 ])
-            guard answer.rows.count > 0 else { return nil }
+            guard isWritten else { return nil }
             session.changes.know(next, of: client)
             return next
         }
@@ -120,10 +133,35 @@ final class PostgresEngine: SharedRecordEngine {
         _ = try await run(Statements.make, [.text(settings.space), .text(client)])
     }
 
-    private func freshReading() async throws -> ServerReading {
-        if let last = reading.withLock({ $0 }), last.heard.duration(to: clock.now()) < Self.readingTime { return last }
+    /// Runs a statement that returns the server's clock and the number of rows it changed, and whose last parameter is
+    /// its deadline. Runs it again if it found itself late only because the server's clock was set.
+    private func change(_ statement: String, _ values: [PostgresLink.Value]) async throws -> Bool {
+        for _ in 0..<2 {
+            let deadline = try await deadline()
+            let answer = try await run(statement, values + [.integer(deadline)])
+            if answer.rows.integer(0, 1) ?? 0 > 0 { return true }
+            guard let server = answer.rows.integer(0, 0), server > deadline else { return false }
+            note(server, answer)
+        }
+        throw PostgresFault.lost("the server's clock changes too often")
+    }
+
+    /// Time by the server's clock after which a statement that is sent now does nothing, because its caller has given
+    /// it up. The first statement after the server's clock was set, or on another server, may find itself late.
+    private func deadline() async throws -> Int64 {
+        let reading = try await reading(noOlderThan: .seconds(3600))
+        return reading.latestServer(at: clock.now()) + settings.answerTime.microseconds
+    }
+
+    private func reading(noOlderThan age: Duration) async throws -> ServerReading {
+        if let last = reading.withLock({ $0 }), last.heard.duration(to: clock.now()) < age { return last }
         let answer = try await run(Statements.clock, [])
-        let fresh = ServerReading(server: answer.rows.integer(0, 0) ?? 0, asked: answer.asked, heard: answer.heard)
+        return note(answer.rows.integer(0, 0) ?? 0, answer)
+    }
+
+    @discardableResult
+    private func note(_ server: Int64, _ answer: PostgresSession.Answer) -> ServerReading {
+        let fresh = ServerReading(server: server, asked: answer.asked, heard: answer.heard)
         reading.withLock { $0 = fresh }
         return fresh
     }
@@ -134,8 +172,7 @@ final class PostgresEngine: SharedRecordEngine {
         guard let server = rows.integer(0, 0), let revision = rows.integer(0, 1), revision >= 0 else {
             return SharedRow(revision: 0, record: .success(nil), mark: .none)
         }
-        let fresh = ServerReading(server: server, asked: answer.asked, heard: answer.heard)
-        reading.withLock { $0 = fresh }
+        let fresh = note(server, answer)
         session.changes.know(UInt64(revision), of: client)
         let record = Result { () throws(TokenStoreError) in
             try sealing.record(
@@ -146,10 +183,12 @@ final class PostgresEngine: SharedRecordEngine {
         if rows.flag(0, 4) {
             mark = .ours
         } else if let left = rows.integer(0, 5) {
-            // Negative for an ended mark, which stays valid for seconds after an outage, so that its owner can save.
+            // Zero for a mark that is contested, negative for one that has ended.
             mark = .others(for: .microseconds(left))
         }
-        return SharedRow(revision: UInt64(revision), record: record, mark: mark)
+        let made = (try? record.get())??.moments?.issuedAt
+        return SharedRow(
+            revision: UInt64(revision), record: record, mark: mark, age: made.map { $0.duration(to: fresh.asked) })
     }
 }
 

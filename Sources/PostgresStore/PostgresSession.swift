@@ -70,8 +70,9 @@ final class PostgresSession: Sendable {
     /// Whether the thread polls, because a pooler drops notifications.
     var isPolling: Bool { state.withLock { $0.isPolling } }
 
-    /// Whether marks that have ended are still valid.
-    var isInGrace: Bool { reach.withLock { $0.isInGrace(now: .now) } }
+    /// Marks that this process leaves alone, as in `Statements.mark`. The row decides about a takeover. This restraint
+    /// only gives other processes time to save, or to restore records that a promoted server lacks.
+    var restraint: Int64 { reach.withLock { $0.isSettling(now: .now) ? 2 : $0.isInGrace(now: .now) ? 1 : 0 } }
 
     /// Runs one statement, which is one transaction. Repeats it if the server undid it because of a concurrent one.
     /// - Throws: `PostgresFault`. While the database is known to be unreachable, throws the last fault at once.

@@ -7,6 +7,8 @@ struct Reachability: Sendable {
     private(set) var fault: PostgresFault?
     /// Time of the first success after a broken connection.
     private(set) var backSince: Instant?
+    /// Time of the first success after failed attempts.
+    private var returnedAt: Instant?
     private var failures = 0
     private var retryAt: Instant?
     /// Deadline of the attempt under way.
@@ -20,6 +22,7 @@ struct Reachability: Sendable {
     /// Whether a connection broke, and none has been made since.
     private var isBroken = false
     private static let longestTry = Duration.seconds(30)
+    private static let settlingTime = Duration.seconds(2)
 
     /// Returns whether the caller may try now. If so, the caller has to report the outcome.
     mutating func mayTry(now: Instant) -> Bool {
@@ -34,7 +37,11 @@ struct Reachability: Sendable {
         return now < retryAt || now < triedUntil ?? now
     }
 
-    mutating func succeeded(now: Instant) { self = Reachability(backSince: isBroken ? now : backSince) }
+    mutating func succeeded(now: Instant) {
+        let returnedAt = fault == nil ? returnedAt : now
+        self = Reachability(backSince: isBroken ? now : backSince)
+        self.returnedAt = returnedAt
+    }
 
     mutating func failed(_ fault: PostgresFault, now: Instant, random: Double) {
         self.fault = fault
@@ -50,6 +57,10 @@ struct Reachability: Sendable {
 
     /// Whether marks that have ended are still valid, because their owners may not have reached the database either.
     func isInGrace(now: Instant) -> Bool { isBroken || backSince.map { now < $0 + Self.grace } ?? false }
+
+    /// Whether the database returned a moment ago, perhaps another server without the last commits. Other processes
+    /// reconnect in this time, and write what it lacks.
+    func isSettling(now: Instant) -> Bool { fault != nil || returnedAt.map { now < $0 + Self.settlingTime } ?? false }
 
     func nextTry(now: Instant) -> Instant { max(retryAt ?? now, triedUntil ?? now) }
 }

@@ -12,39 +12,99 @@ enum Statements {
         "(extract(epoch FROM clock_timestamp() - \(column)) * 1000000)::bigint"
     }
 
-    /// Marks the row. $1 space, $2 client, $3 its revision or null, $4 the owner, $5 the time in microseconds, $6
-    /// whether a mark that has ended may be replaced (1 or 0), $7 whether to ignore a note of a move (1 or 0). For 5
-    /// seconds after the server's start, marks that have ended are still valid.
-    /// - Returns: the columns of `read`, and the new location of moved records.
+    /// Marks the row for an owner, or contests another owner's mark that has ended. `holder` is one of
+    ///
+    /// - `OWNER`: a mark. It stands until `held_until`.
+    /// - `OWNER contested SINCE`: the mark has ended, and others announced a takeover at `SINCE`. Each announcement is
+    ///   a committed write, `held_until` is at most `longestGap` after the last one.
+    /// - `OWNER taken SINCE`: a mark by a takeover. Its owner may use it once it has seen it in the row soon enough.
+    ///
+    /// So a takeover needs writes that succeeded, over the whole time $9 and without a longer gap: in this time the
+    /// former owner could save. It also needs a commit that took no longer than `longestGap`. A statement that waited
+    /// for a lock reads the clock after it, and does nothing after its deadline.
+    ///
+    /// $1 space, $2 client, $3 its revision or null, $4 the owner, $5 the time of a mark, $6 marks that are left alone:
+    /// none (0), those that have ended (1), also rows without one (2); $7 whether to ignore a note of a move (1 or 0),
+    /// $8 the deadline, $9 the shortest time of a contest, $10 channel, $11 the notification. Times are microseconds.
+    /// - Returns: the columns of `read`, the new location of moved records, and the step that was done.
     static let mark = """
-        WITH \(durable), marked AS (
-            UPDATE heimdallr.token AS row SET holder = $4::text,
-                held_until = clock_timestamp() + $5::bigint * interval '1 microsecond'
-            FROM durable
+        WITH \(durable), locked AS MATERIALIZED (
+            SELECT row.revision, row.sealed, row.saved_at, row.holder, row.held_until
+            FROM heimdallr.token AS row, durable
             WHERE row.space = $1::text AND row.client = $2::text
                 AND ($3::bigint IS NULL OR row.revision = $3::bigint)
                 AND ($7::bigint = 1 OR (\(newLocation)) IS NULL)
-                AND (row.holder IS NULL OR row.holder = $4::text
-                    OR (row.held_until <= clock_timestamp() AND $6::bigint = 1
-                        AND clock_timestamp() - pg_postmaster_start_time() > interval '5 seconds'))
-            RETURNING row.revision, row.sealed, row.saved_at
+                AND (row.holder IS NULL OR row.held_until <= clock_timestamp()
+                    OR split_part(row.holder, ' ', 1) = $4::text OR split_part(row.holder, ' ', 2) = 'contested')
+            FOR NO KEY UPDATE OF row
+        ), timed AS MATERIALIZED (
+            SELECT locked.*, clock.now, clock.until, split_part(locked.holder, ' ', 1) AS owner,
+                split_part(locked.holder, ' ', 2) AS state,
+                nullif(split_part(locked.holder, ' ', 3), '')::bigint AS since
+            FROM locked CROSS JOIN LATERAL (
+                SELECT \(now) AS now, (extract(epoch FROM locked.held_until) * 1000000)::bigint AS until
+            ) AS clock
+        ), judged AS MATERIALIZED (
+            SELECT timed.*, CASE
+                WHEN now > $8::bigint THEN 'late'
+                WHEN holder IS NULL THEN CASE WHEN $6::bigint = 2 THEN 'wait' ELSE 'mark' END
+                WHEN owner = $4::text AND state = 'taken' AND now - since <= \(longestGap) THEN 'seen'
+                WHEN owner = $4::text AND state <> 'taken' THEN 'mark'
+                WHEN $6::bigint > 0 THEN 'wait'
+                WHEN state = 'contested' AND until > now THEN CASE
+                    WHEN now - since >= $9::bigint THEN 'take'
+                    WHEN until - now <= \(longestGap - announcementInterval) THEN 'announce again'
+                    ELSE 'wait' END
+                WHEN owner = $4::text OR until <= now THEN 'announce'
+                ELSE 'wait' END AS step
+            FROM timed
+        ), marked AS (
+            UPDATE heimdallr.token AS row SET holder = CASE judged.step
+                    WHEN 'mark' THEN $4::text
+                    WHEN 'take' THEN $4::text || ' taken ' || judged.now
+                    WHEN 'announce' THEN judged.owner || ' contested ' || judged.now
+                    ELSE judged.holder END,
+                held_until = timestamptz 'epoch' + interval '1 microsecond' * (judged.now
+                    + CASE WHEN judged.step IN ('mark', 'take') THEN $5::bigint ELSE \(longestGap) END)
+            FROM judged
+            WHERE row.space = $1::text AND row.client = $2::text
+                AND judged.step IN ('mark', 'take', 'announce', 'announce again')
         )
-        SELECT \(now), coalesce(marked.revision, token.revision),
-            CASE WHEN marked.revision IS NULL THEN token.sealed ELSE marked.sealed END,
-            \(age(of: "coalesce(marked.saved_at, token.saved_at)")), marked.revision IS NOT NULL,
-            CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END,
-            CASE WHEN $7::bigint = 1 THEN NULL ELSE (\(newLocation)) END
-        FROM heimdallr.token AS token LEFT JOIN marked ON true
+        SELECT \(now), coalesce(judged.revision, token.revision),
+            CASE WHEN judged.revision IS NULL THEN token.sealed ELSE judged.sealed END,
+            \(age(of: "coalesce(judged.saved_at, token.saved_at)")),
+            coalesce(judged.step IN ('mark', 'seen'), false),
+            CASE WHEN judged.revision IS NOT NULL THEN 0 WHEN token.holder IS NULL THEN NULL ELSE \(left) END,
+            CASE WHEN $7::bigint = 1 THEN NULL ELSE (\(newLocation)) END, judged.step,
+            (SELECT count(pg_notify($10::text, $11::text)::text) FROM judged WHERE judged.step = 'announce')
+        FROM heimdallr.token AS token LEFT JOIN judged ON true
         WHERE token.space = $1::text AND token.client = $2::text
         """
 
-    /// Removes an owner's mark. $1 space, $2 client, $3 the owner, $4 channel, $5 the notification.
+    /// Longest time between two announcements of a takeover, and for the commit of a takeover, in microseconds.
+    private static let longestGap = 2_500_000
+    /// Shortest time between two announcements, in microseconds.
+    private static let announcementInterval = 500_000
+
+    /// Removes an owner's mark. $1 space, $2 client, $3 the owner, $4 channel, $5 the notification, $6 the deadline.
+    /// - Returns: the server's clock, and the number of rows changed.
     static let unmark = """
-        WITH taken AS (
-            UPDATE heimdallr.token SET holder = NULL, held_until = NULL
-            WHERE space = $1::text AND client = $2::text AND holder = $3::text RETURNING revision
+        WITH locked AS MATERIALIZED (
+            SELECT row.revision FROM heimdallr.token AS row
+            WHERE row.space = $1::text AND row.client = $2::text AND split_part(row.holder, ' ', 1) = $3::text
+            FOR NO KEY UPDATE
+        ), \(timed), taken AS (
+            UPDATE heimdallr.token AS row SET holder = NULL, held_until = NULL FROM timed
+            WHERE row.space = $1::text AND row.client = $2::text AND timed.now <= $6::bigint RETURNING row.revision
         )
-        SELECT pg_notify($4::text, $5::text) FROM taken
+        SELECT \(now), (SELECT count(pg_notify($4::text, $5::text)::text) FROM taken)
+        """
+
+    /// Clock after a lock was granted.
+    private static let timed = """
+        timed AS MATERIALIZED (
+            SELECT clock.now FROM locked CROSS JOIN LATERAL (SELECT \(now) AS now, locked.revision) AS clock
+        )
         """
 
     static let clock = "SELECT \(now)"
@@ -55,29 +115,36 @@ enum Statements {
         """
 
     /// $1 space, $2 client.
-    /// - Returns: the server's clock, revision, content, the content's age, `false` (`mark` returns here whether it has
-    ///   marked the row), and the time until the row's mark ends.
+    /// - Returns: the server's clock, revision, content, the content's age, `false` (`mark` returns here whether the row
+    ///   is marked for the owner), and the time until the row's mark ends.
     static let read = """
         SELECT \(now), token.revision, token.sealed, \(age(of: "token.saved_at")), false,
-            CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END
+            CASE WHEN token.holder IS NULL OR split_part(token.holder, ' ', 2) = 'contested' THEN NULL ELSE \(left) END
         FROM heimdallr.token AS token WHERE token.space = $1::text AND token.client = $2::text
         """
 
     /// Replaces a row of the expected revision, and removes its mark. $1 space, $2 client, $3 the expected revision,
-    /// $4 the new one, $5 the content, $6 the server's time in microseconds, $7 channel, $8 the notification.
+    /// $4 the new one, $5 the content, $6 the server's time in microseconds, $7 channel, $8 the notification, $9 the
+    /// deadline.
+    /// - Returns: the server's clock, and the number of rows changed.
     static let swap = """
-        WITH \(durable), written AS (
+        WITH \(durable), locked AS MATERIALIZED (
+            SELECT row.revision FROM heimdallr.token AS row, durable
+            WHERE row.space = $1::text AND row.client = $2::text AND row.revision = $3::bigint
+            FOR NO KEY UPDATE OF row
+        ), \(timed), written AS (
             UPDATE heimdallr.token AS row SET revision = $4::bigint, sealed = $5::bytea, holder = NULL, held_until = NULL,
                 saved_at = timestamptz 'epoch' + $6::bigint * interval '1 microsecond'
-            FROM durable
-            WHERE row.space = $1::text AND row.client = $2::text AND row.revision = $3::bigint RETURNING row.revision
+            FROM timed
+            WHERE row.space = $1::text AND row.client = $2::text AND timed.now <= $9::bigint RETURNING row.revision
         )
-        SELECT pg_notify($7::text, $8::text) FROM written
+        SELECT \(now), (SELECT count(pg_notify($7::text, $8::text)::text) FROM written)
         """
 
-    /// $1 space, $2 clients.
+    /// Revisions, and whether each row has a mark that nobody contests. $1 space, $2 clients.
     static let revisions = """
-        SELECT client, revision, holder IS NOT NULL FROM heimdallr.token WHERE space = $1::text AND client = ANY ($2::text[])
+        SELECT client, revision, holder IS NOT NULL AND split_part(holder, ' ', 2) <> 'contested'
+        FROM heimdallr.token WHERE space = $1::text AND client = ANY ($2::text[])
         """
 
     /// Names of one client's records. Each ends with `-` and a digest: 17 characters. $1 space, $2 the client's name.

@@ -8,7 +8,9 @@ import Synchronization
 package final class MarkedTokenStore: OAuthAccessTokenStore {
     package typealias Instant = ContinuousClock.Instant
 
-    private struct ClientState {
+    struct ClientState {
+        /// The newest record that this process has read or written.
+        var newest: NewestRecord?
         weak var lease: RowLease?
         /// Revision that the next save replaces.
         var base: UInt64?
@@ -18,13 +20,13 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         var hasUnsavedRecord = false
     }
 
-    private let engine: any SharedRecordEngine
+    let engine: any SharedRecordEngine
     private let leaseTime: Duration
     private let patience: Duration
     let clock: HeimdallrClock
     /// Name of this process. The owner in each mark is this name and a random number.
     private let process: String
-    private let clients = Mutex<[String: ClientState]>([:])
+    let clients = Mutex<[String: ClientState]>([:])
 
     /// Time in which `save` repeats attempts that do not reach the database.
     private static let saveRetryTime = Duration.seconds(5)
@@ -45,14 +47,15 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         self.leaseTime = leaseTime
         self.patience = patience
         self.clock = clock
-        self.process = process
+        // A space ends an owner in the row.
+        self.process = String(process.map { $0.isWhitespace ? "-" : $0 })
     }
 
     // MARK: Reading
 
     package func load(client: String) async throws -> TokenRecord? {
         if let row = clients.withLock({ $0[client]?.lease })?.firstReading() { return try row.record.get() }
-        return try await engine.read(client: client).record.get()
+        return try await read(client).record.get()
     }
 
     package func changes(client: String) -> AsyncStream<Void>? { engine.changes(client: client) }
@@ -67,10 +70,15 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
 
     private func lease(_ client: String, knowing known: UInt64?) async throws -> RowLease {
         let owner = takeOwner(client)
-        do { return try await lease(client, owner, knowing: known) } catch {
+        let lease: RowLease
+        do { lease = try await self.lease(client, owner, knowing: known) } catch {
             keepOwner(owner, of: client)
             throw error
         }
+        guard lease.isMarked, Task.isCancelled else { return lease }
+        // The owner is not used again, because the removal of its mark may be carried out late.
+        await lease.release()
+        throw CancellationError()
     }
 
     private func lease(_ client: String, _ owner: String, knowing known: UInt64?) async throws -> RowLease {
@@ -84,14 +92,11 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
             if clients.withLock({ $0[client]?.lease?.isOpen ?? false }) == false {
                 let asked = clock.now()
                 let row = try await engine.mark(client: client, revision: known, owner: owner, for: leaseTime)
+                guard try await isNewest(row, client, asked) else { continue }
                 switch row.mark {
                 case .ours:
                     let lease = RowLease(self, client, owner, row, until: asked + leaseTime / 2)
                     take(lease)
-                    guard !Task.isCancelled else {
-                        await lease.release()
-                        throw CancellationError()
-                    }
                     return lease
                 case .others, .none:
                     if let revision = known, row.revision > revision {
@@ -193,6 +198,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         if record != nil, case .failure(let fault)? = lease?.row.record { throw fault }
         do {
             let revision = try await swap(record, client, lease)
+            note(revision, record, client)
             lease?.wrote(revision)
             clients.withLock { clients in
                 clients[client, default: ClientState()].base = revision
@@ -222,7 +228,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
                     return revision
                 }
                 // The row may hold another process's record, or ours if the answer to an earlier swap was lost.
-                let row = try await engine.read(client: client)
+                let row = try await read(client)
                 if row.holds(record) { return row.revision }
                 if let record {
                     _ = try row.record.get()

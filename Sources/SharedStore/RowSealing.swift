@@ -59,14 +59,15 @@ package struct RowSealing: Sendable {
     private static func times(
         of record: TokenRecord, now: ContinuousClock.Instant, wall: Int64
     ) -> (life: Int64, age: Int64) {
-        guard record.accessToken != nil else { return (0, 0) }
         let longest: Int64 = 366 * 86_400_000
+        // Without an access token, too: this is the age of the record, which decides between two branches of records.
         if let moments = record.moments {
             return (
                 min(longest, max(0, moments.issuedAt.duration(to: moments.expiresAt).microseconds / 1000)),
                 min(longest, max(0, moments.issuedAt.duration(to: now).microseconds / 1000 + 1))
             )
         }
+        guard record.accessToken != nil else { return (0, 0) }
         // These times are whole seconds. The age is rounded up, so that no token seems younger than it is.
         let (life, tooLong) = record.expiresAt.subtractingReportingOverflow(record.issuedAt)
         let (age, tooOld) = wall.subtractingReportingOverflow(record.issuedAt)

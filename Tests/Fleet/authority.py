@@ -35,6 +35,7 @@ class Authority:
         self.issued = {}  # refresh token -> client
         self.tokens = {}  # access token -> (client, asked for at, life)
         self.lose = 0.0  # how often an answer is lost on purpose
+        self.strike = None  # called once, between a rotation and its answer
         self.on_dead = on_dead
         self.begin = time.monotonic()
         for client in clients:
@@ -125,6 +126,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         endpoint = self.path.removeprefix("/token").replace("/", ".")
         status, answer, lost = self.authority.refresh(
             form.get("client_id", "") + endpoint, self.headers.get("X-Replica", "?"), form.get("refresh_token", ""))
+        with self.authority.lock:
+            strike = self.authority.strike if status == 200 else None
+            if strike:
+                self.authority.strike = None
+        if strike:
+            strike()
         if lost:
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)

@@ -26,7 +26,7 @@ from replica import sh  # noqa: E402
 HOST = "127.0.0.1"
 # Beginnings of the statements in Sources/PostgresStore/Statements.swift, without their comments.
 STATEMENTS = {
-    "SET holder = $4": "mark", "SET holder = NULL, held_until = NULL": "unmark", "SET revision = $4": "swap",
+    "SET holder = CASE": "mark", "SET holder = NULL, held_until = NULL": "unmark", "SET revision = $4": "swap",
     "INSERT INTO heimdallr.token": "make", "ANY ($2::text[])": "poll", "FROM heimdallr.token AS token WHERE": "read",
 }
 

@@ -176,7 +176,7 @@ import Testing
             $0.patience = .seconds(15)
         }
         let lease = try await store.lease(client: "billing")
-        let text = try await server.sql("SELECT pid FROM pg_stat_activity WHERE query LIKE 'WITH durable%' LIMIT 1")
+        let text = try await server.sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'heimdallr-proxy'")
         let process = try #require(Int32(text.dropLast()))
         kill(process, SIGSTOP)
         defer { kill(process, SIGCONT) }

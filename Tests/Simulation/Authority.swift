@@ -17,6 +17,8 @@ final class Authority: @unchecked Sendable {
         var excuse: String?
         /// Somebody signed in again or signed out since.
         var isReplaced = false
+        /// The database lost it.
+        var isForgotten = false
         /// Time at which a sign-out removed its record.
         var removedAt: ContinuousClock.Instant?
 
@@ -31,14 +33,19 @@ final class Authority: @unchecked Sendable {
     final class Presentation: @unchecked Sendable {
         let process: Process
         let at: ContinuousClock.Instant
+        let presented: String
         let successor: String
         var isDelivered = false
-        /// The database has the successor.
-        var isSaved = false
+        /// When a store first had the successor.
+        var savedAt: ContinuousClock.Instant?
+        var isSaved: Bool { savedAt != nil }
+        /// When the database lost it again.
+        var forgottenAt: ContinuousClock.Instant?
 
-        init(_ process: Process, _ at: ContinuousClock.Instant, _ successor: String) {
+        init(_ process: Process, _ at: ContinuousClock.Instant, _ presented: String, _ successor: String) {
             self.process = process
             self.at = at
+            self.presented = presented
             self.successor = successor
         }
     }
@@ -87,13 +94,25 @@ final class Authority: @unchecked Sendable {
 
     func wasSaved(_ record: TokenRecord) {
         if let token = record.refreshToken?.revealed {
-            uses[token]?.isSaved = true
+            if let use = uses[token], use.savedAt == nil { use.savedAt = world.now }
             if let family = refreshTokens[token]?.family {
                 family.isDurable = true
                 world.stored(family, self)
             }
         }
         if let token = record.accessToken?.revealed { accessTokens[token]?.isSaved = true }
+    }
+
+    /// The database lost all rotations from `remaining` to `lost`, or a sign-in or a sign-out.
+    func forgot(_ lost: String?, for remaining: String?) {
+        if let remaining, let family = family(of: remaining) { family.removedAt = nil }
+        guard let lost, let family = family(of: lost) else { return }
+        var step: String? = lost
+        while let token = step, token != remaining {
+            uses[token]?.forgottenAt = world.now
+            step = uses[token]?.presented
+        }
+        if step == nil { family.isForgotten = true }
     }
 
     /// Whether `token` came of `earlier`, or of another sign-in.
@@ -158,7 +177,7 @@ final class Authority: @unchecked Sendable {
             return Self.refusal("invalid_grant")
         }
         let (text, successor) = pair(client, known.family)
-        let use = Presentation(process, world.now, successor)
+        let use = Presentation(process, world.now, token, successor)
         refreshTokens[token]?.use = use
         uses[successor] = use
         return (200, text, use)
@@ -172,6 +191,7 @@ final class Authority: @unchecked Sendable {
             if use.isSaved { return nil }
             return use.isDelivered ? use.process.isDead ? "its holder died" : nil : "its answer was lost"
         }
+        if let excuse = world.database.excuse(for: use, of: family.client) { return excuse }
         // It stood still under its mark until the mark had ended, and went on with its request.
         let marked = min(use.at, world.now - world.plan.leaseTime) - world.plan.timeout
         if process.absence(since: marked) >= World.longAbsence { return "its holder was stopped" }

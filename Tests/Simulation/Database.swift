@@ -5,13 +5,33 @@ final class Database: @unchecked Sendable {
     struct Row {
         var revision: UInt64 = 0
         var record: TokenRecord?
-        var mark: (owner: String, process: Process, until: ContinuousClock.Instant)?
+        var mark: Mark?
+        /// When the record was made; a record that is restored was made before.
+        var madeAt: ContinuousClock.Instant?
     }
+
+    /// As the column `holder` of the real one.
+    struct Mark {
+        enum State {
+            case standing
+            case contested(since: ContinuousClock.Instant)
+            case taken(at: ContinuousClock.Instant)
+        }
+
+        var owner: String
+        var until: ContinuousClock.Instant
+        var state = State.standing
+    }
+
+    typealias Rows = [String: Row]
+    /// One transaction: the rows of a server, and the server's time.
+    typealias Work<Value> = (inout Rows, ContinuousClock.Instant) throws -> Value
 
     struct Lost: Error {}
 
     unowned let world: World
-    private var rows: [String: Row] = [:]
+    var rows: Rows = [:]
+    let outages = Outages()
     /// The store that the records were moved to.
     var newLocation: String?
     private(set) var isUp = true
@@ -36,9 +56,13 @@ final class Database: @unchecked Sendable {
         Scheduler.shared.after(duration) { [self] in
             isUp = true
             backAt = world.now
-            // Every listener connects anew, and looks.
-            for listener in listeners { tell(listener) }
+            tellAll()
         }
+    }
+
+    /// Every listener connects anew, and looks.
+    func tellAll() {
+        for listener in listeners { tell(listener) }
     }
 
     func downtime(since instant: ContinuousClock.Instant) -> Duration {
@@ -57,8 +81,9 @@ final class Database: @unchecked Sendable {
     // MARK: Statements
 
     /// One statement of `process`: it may be lost before it is carried out, or its answer after.
-    func perform<Value>(
-        by process: Process, _ work: (inout [String: Row]) throws -> Value
+    /// - Parameter client: the row that it writes; `nil`: it only reads.
+    func perform<Value: Sendable>(
+        by process: Process, writes client: String? = nil, _ work: @escaping Work<Value>
     ) async throws -> Value {
         try await process.pass()
         let chance = { (count: Int) in Scheduler.shared.chance.within(0...count) }
@@ -70,7 +95,7 @@ final class Database: @unchecked Sendable {
         }
         guard isUp, !process.isReset else { throw Lost() }
         if world.plan.breaks, Scheduler.shared.chance.once(in: 60), world.isFaulty { throw Lost() }
-        let value = try work(&rows)
+        let value = try await carryOut(by: process, writes: client, work)
         if world.plan.breaks, Scheduler.shared.chance.once(in: 60), world.isFaulty { throw Lost() }
         try await process.sleep(for: .milliseconds(chance(4)))
         guard !process.isCut else {
@@ -108,11 +133,11 @@ final class Database: @unchecked Sendable {
     // MARK: Sign-ins under way
 
     func putPending(_ content: Secret, _ key: String, _ life: Duration, by process: Process) async throws {
-        try await perform(by: process) { [self] _ in pending[key] = (content, world.now + life) }
+        try await perform(by: process) { [self] _, _ in pending[key] = (content, world.now + life) }
     }
 
     func takePending(_ key: String, by process: Process) async throws -> Secret? {
-        try await perform(by: process) { [self] _ in
+        try await perform(by: process) { [self] _, _ in
             pending.removeValue(forKey: key).flatMap { $0.end > world.now ? $0.content : nil }
         }
     }

@@ -1,7 +1,7 @@
 import Glibc
 import Heimdallr
 
-/// `Simulation [--seed N [--trace]] [--seeds N] [--first N] [--seconds N] [--only WORDS,…] [--all]`
+/// `Simulation [--seed N [--trace]] [--seeds N] [--first N] [--seconds N] [--only WORDS,…] [--all] [--broken]`
 @main
 struct Main {
     static func main() {
@@ -69,6 +69,7 @@ struct Options {
             switch word {
             case "--trace": isTracing = true
             case "--all": showsAll = true
+            case "--broken": World.isBroken = true
             case "--seed": seed = rest.popFirst().flatMap { UInt64($0) }
             case "--first": first = rest.popFirst().flatMap { UInt64($0) } ?? 1
             case "--seeds": seeds = rest.popFirst().flatMap { UInt64($0) } ?? 1

@@ -29,6 +29,14 @@ struct Plan: Sendable {
         case cutOff(replica: Int, milliseconds: Int)
         case crash(milliseconds: Int)
         case slow(milliseconds: Int)
+        /// The database refuses or holds up the statements of all.
+        case outage(Outages.Kind, milliseconds: Int)
+        /// The database holds up the statements of one replica, and carries them out after they were given up.
+        case holdUp(replica: Int, milliseconds: Int)
+        /// Another server takes over, without the commits of the last `lag` milliseconds.
+        case forget(lag: Int, milliseconds: Int)
+        /// The same, and the former one accepts writes for a while.
+        case split(lag: Int, milliseconds: Int)
         /// Nothing can be written to a file.
         case fullDisk(milliseconds: Int)
         case loseAnswers(Int)
@@ -59,6 +67,13 @@ struct Plan: Sendable {
             case .cutOff(let replica, let time): "r\(replica) is cut off from the database for \(time) ms"
             case .crash(let time): "the database is killed, and back after \(time) ms"
             case .slow(let time): "the database or the disk is slow for \(time) ms"
+            case .outage(.readOnly, let time): "the database is read-only for \(time) ms"
+            case .outage(.locked, let time): "the table is locked for \(time) ms"
+            case .outage(.commits, let time): "commits hang for \(time) ms"
+            case .holdUp(let replica, let time): "the statements of r\(replica) run late for \(time) ms"
+            case .forget(let lag, let time):
+                "the database is away for \(time) ms, and forgets the commits of the last \(lag) ms"
+            case .split(let lag, let time): "two servers write for \(time) ms, one without the last \(lag) ms"
             case .fullDisk(let time): "the disk is full for \(time) ms"
             case .loseAnswers(let count): "the next \(count) answers of the token endpoint are lost"
             case .delayAnswers(let time, let span): "for \(span) ms answers take up to \(time) ms"
@@ -86,6 +101,8 @@ struct Plan: Sendable {
     var breaks: Bool
     /// Processes stop at the worst moment.
     var stops: Bool
+    /// Outages of the database begin at the worst moment: a refresh token is used, and its successor not saved.
+    var strikes: Bool
     var events: [(at: Int, event: Event)] = []
 
     var clients: Int { kinds.count }
@@ -110,6 +127,7 @@ struct Plan: Sendable {
         usesFiles = chance.once(in: 5)
         breaks = chance.once(in: 3)
         stops = chance.once(in: 6)
+        strikes = chance.once(in: 3)
         // A run with few kinds of faults tells more than one with all.
         let faults = (0..<Self.kindsOfEvents).filter { _ in chance.once(in: 3) }
         for _ in 0..<chance.within(2...24) {
@@ -121,11 +139,25 @@ struct Plan: Sendable {
         if !only.isEmpty {
             breaks = breaks && only.contains("breaks")
             stops = stops && only.contains("stops")
+            strikes = strikes && only.contains("strikes")
         }
+        strikes = strikes && !usesFiles
         events.sort { $0.at < $1.at }
     }
 
-    private static let kindsOfEvents = 22
+    /// An outage that outlasts most marks, or another server.
+    static func strike(_ chance: inout Chance) -> Event {
+        let long = chance.within(31_000...45_000)
+        let kinds: [Outages.Kind] = [.readOnly, .locked, .commits]
+        return switch chance.below(6) {
+        case 3: .crash(milliseconds: long)
+        case 4: .forget(lag: chance.within(1...2000), milliseconds: chance.within(100...3000))
+        case 5: .split(lag: chance.within(1...2000), milliseconds: chance.within(100...3000))
+        case let kind: .outage(kinds[kind], milliseconds: long)
+        }
+    }
+
+    private static let kindsOfEvents = 28
 
     private static func event(_ kind: Int, _ replicas: Int, _ clients: Int, _ chance: inout Chance) -> Event {
         let (replica, client) = (chance.below(replicas), chance.below(clients))
@@ -156,6 +188,12 @@ struct Plan: Sendable {
             return .move(
                 running: chance.once(in: 3) ? replica : nil,
                 killedAfter: chance.once(in: 2) ? chance.within(1...3000) : nil)
+        case 21: return .outage(.readOnly, milliseconds: time)
+        case 22: return .outage(.locked, milliseconds: time)
+        case 23: return .outage(.commits, milliseconds: time)
+        case 24: return .holdUp(replica: replica, milliseconds: chance.within(100...6000))
+        case 25: return .forget(lag: chance.within(1...8000), milliseconds: chance.within(100...6000))
+        case 26: return .split(lag: chance.within(1...3000), milliseconds: chance.within(100...3000))
         default: return .leave(replica: replica, client: client)
         }
     }
@@ -164,7 +202,7 @@ struct Plan: Sendable {
     var text: String {
         """
         seed \(seed): \(replicas) replicas, clients \(kinds.map { "\($0)" }.joined(separator: " ")), tokens of \(tokenLife) s, timeout \(timeout), \
-        grace of the server \(grace)\(usesFiles ? ", files" : "")\(breaks ? ", connections break" : "")\(stops ? ", processes stop" : "")
+        grace of the server \(grace)\(usesFiles ? ", files" : "")\(breaks ? ", connections break" : "")\(stops ? ", processes stop" : "")\(strikes ? ", outages strike" : "")
         """ + events.map { "\n  \($0.at) ms: \($0.event)" }.joined()
     }
 }

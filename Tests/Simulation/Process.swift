@@ -17,6 +17,8 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
     private var stoppedUntil: ContinuousClock.Instant?
     private(set) var cutUntil: ContinuousClock.Instant?
     private(set) var resetsUntil: ContinuousClock.Instant?
+    /// Until when the server holds each of its statements up, and carries it out after it was given up.
+    private(set) var lateUntil: ContinuousClock.Instant?
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var sleepers: [Int: FirstOutcome<Void>] = [:]
     private var lastNumber = 0
@@ -75,6 +77,11 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
     func cutOff(for duration: Duration) {
         absences.append((world.now, world.now + duration))
         cutUntil = max(cutUntil ?? world.now, world.now + duration)
+    }
+
+    func holdUp(for duration: Duration) {
+        absences.append((world.now, world.now + duration + Outages.answerTime))
+        lateUntil = world.now + duration
     }
 
     func reset(for duration: Duration) { resetsUntil = world.now + duration }

@@ -69,6 +69,7 @@ final class SimulatedHTTPClient: HeimdallrHTTPClient, @unchecked Sendable {
             case "/revoke": authority.revoke(form["token"] ?? "", for: client, process)
             default: (404, "", nil)
             }
+        if answer.use != nil { world.strike() }
         world.log("\(process) \(client) asked \(authority.name)\(path): \(answer.status)")
         try await process.sleep(until: min(deadline, world.now + world.answerDelay()))
         // A process that was stopped may find its time-out before the answer.

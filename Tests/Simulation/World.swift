@@ -43,6 +43,10 @@ final class World: @unchecked Sendable {
     var calmSince: ContinuousClock.Instant?
 
     var now: ContinuousClock.Instant { Scheduler.shared.now }
+    /// The processes of all replicas.
+    var processes: [Process] { replicas.map(\.process) }
+    /// The store is as it was when a mark that had ended was taken at once. A run then has to find a fault.
+    nonisolated(unsafe) static var isBroken = false
 
     init(_ plan: Plan, keepsHistory: Bool) {
         self.plan = plan
@@ -122,10 +126,15 @@ final class World: @unchecked Sendable {
             if let former, !authority.follows(new, former) {
                 fail("\(process) wrote \(new) over \(former), of which it did not come: no revision is its predecessor")
             }
-            if authority.family(of: new)?.removedAt != nil {
+            if let family = authority.family(of: new), family.removedAt != nil, !family.isRevoked {
                 fail("\(process) wrote \(new), which came back after its sign-out")
             }
         }
+    }
+
+    /// The database lost one record, and has another one of its client.
+    func forgot(_ lost: String?, for remaining: String?) {
+        for authority in authorities { authority.forgot(lost, for: remaining) }
     }
 
     // MARK: Faults of the token endpoint
@@ -180,6 +189,7 @@ final class World: @unchecked Sendable {
                 perform(entry.event)
             }
         }
+        if plan.strikes { Scheduler.shared.after(.seconds(3)) { [self] in isFaulty = true } }
         Scheduler.shared.after(.milliseconds(Plan.span)) { [self] in calm() }
         Scheduler.shared.after(.milliseconds(Plan.span + Self.recovery)) { [self] in judgeTheEnd() }
         let isGoingOn = Scheduler.shared.run(until: { hasEnded }) {
@@ -194,6 +204,17 @@ final class World: @unchecked Sendable {
         Scheduler.shared.run(until: { false }) {}
         files.remove()
         return result
+    }
+
+    /// A refresh token was used a moment ago.
+    func strike() {
+        guard plan.strikes, isFaulty, Scheduler.shared.chance.once(in: 20) else { return }
+        let event = Plan.strike(&Scheduler.shared.chance)
+        Scheduler.shared.after(.milliseconds(Scheduler.shared.chance.within(0...50))) { [self] in
+            guard isFaulty else { return }
+            log("\(event)")
+            perform(event)
+        }
     }
 
     private func perform(_ event: Plan.Event) {
@@ -214,6 +235,10 @@ final class World: @unchecked Sendable {
         case .cutOff(let replica, let time): replicas[replica].process.cutOff(for: .milliseconds(time))
         case .crash(let time): database.crash(for: .milliseconds(time))
         case .slow(let time): database.slow(for: .milliseconds(time))
+        case .outage(let kind, let time): database.begin(kind, for: .milliseconds(time))
+        case .holdUp(let replica, let time): replicas[replica].process.holdUp(for: .milliseconds(time))
+        case .forget(let lag, let time): database.forget(.milliseconds(lag), away: .milliseconds(time))
+        case .split(let lag, let time): database.split(.milliseconds(lag), for: .milliseconds(time))
         case .fullDisk(let time): files.fill(for: .milliseconds(time))
         case .loseAnswers(let count): lostAnswers = count
         case .delayAnswers(let time, let span):
@@ -283,7 +308,7 @@ final class World: @unchecked Sendable {
                 if plan.kinds[client].wantsPerson {
                     guard let family = signIns["\(replica.server.name) \(name)"], !family.isRevoked,
                         // It was in memory only, while the store was out of order.
-                        family.isDurable || !family.process.isDead
+                        family.isDurable || !family.process.isDead, !family.isForgotten
                     else { continue }
                 }
                 fail("\(replica.process) has no token of \(name), long after the last fault: \(replica.status(client))")

@@ -101,7 +101,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     }
 
     /// Whether the record has any content. A removed record has none.
-    var holdsAnything: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil || enrolment != nil }
+    package var holdsAnything: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil || enrolment != nil }
 
     /// Makes a record of a token. Rounds the remaining lifetime down to whole seconds.
     init(_ token: AccessToken, revision: UInt64, _ moment: Moment) {

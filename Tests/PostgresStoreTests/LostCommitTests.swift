@@ -1,0 +1,95 @@
+import Heimdallr
+import TestSupport
+import Testing
+
+@testable import PostgresStore
+
+@Suite struct `A database without the last commits` {
+    private let database: Postgres
+    private let (one, other): (OAuthAccessTokenPostgresStore, OAuthAccessTokenPostgresStore)
+
+    init() async throws {
+        database = try await Postgres()
+        (one, other) = (try await database.store(), try await database.store())
+        try await one.save(record(1, "R1"), client: "billing")
+    }
+
+    /// Puts the row back as it was before `change`, as a promoted standby has it.
+    private func forgetting(_ change: () async throws -> Void) async throws {
+        let copy = "copy\(UInt32.random(in: .min ... .max))"
+        try await database.server.sql(
+            "CREATE TABLE \(copy) AS SELECT * FROM heimdallr.token WHERE space = '\(database.space)'")
+        try await change()
+        try await database.server.sql(
+            """
+            UPDATE heimdallr.token AS row SET revision = copy.revision, sealed = copy.sealed, saved_at = copy.saved_at,
+                holder = copy.holder, held_until = copy.held_until
+            FROM \(copy) AS copy WHERE row.space = copy.space AND row.client = copy.client; DROP TABLE \(copy)
+            """)
+    }
+
+    private func save(_ record: TokenRecord) async throws {
+        let lease = try await one.lease(client: "billing")
+        try await one.save(record, client: "billing")
+        await lease?.release()
+    }
+
+    @Test(arguments: ["a read", "a lease", "a lease for what is known", "a late save"])
+    func `gets the newest record from a process that knows it, by`(_ way: String) async throws {
+        try await forgetting {
+            try await save(record(2, "R2"))
+            try await save(record(3, "R3"))
+        }
+        switch way {
+        case "a read": #expect(try await one.load(client: "billing")?.refreshToken == Secret("R3"))
+        case "a lease", "a lease for what is known":
+            let lease =
+                way == "a lease"
+                ? try await one.lease(client: "billing") : try await one.lease(client: "billing", unlessLaterThan: 3)
+            #expect(await lease?.isHeld() == true)
+            #expect(try await one.load(client: "billing")?.refreshToken == Secret("R3"))
+            await lease?.release()
+        default:
+            try await one.save(record(4, "R4"), client: "billing")
+            #expect(try await database.store().load(client: "billing")?.refreshToken == Secret("R4"))
+            return
+        }
+        let fresh = try await database.store().load(client: "billing")
+        #expect(fresh?.refreshToken == Secret("R3"))
+        #expect(fresh?.revision == 3)
+    }
+
+    @Test func `gets it from whoever knows most, although another process comes first`() async throws {
+        try await forgetting {
+            try await save(record(2, "R2"))
+            #expect(try await other.load(client: "billing")?.refreshToken == Secret("R2"))
+            try await save(record(3, "R3"))
+        }
+        #expect(try await other.load(client: "billing")?.refreshToken == Secret("R2"))
+        #expect(try await one.load(client: "billing")?.refreshToken == Secret("R3"))
+        #expect(try await other.load(client: "billing")?.refreshToken == Secret("R3"))
+    }
+
+    @Test func `does not bring a sign-in back that has ended`() async throws {
+        try await forgetting { try await one.remove(client: "billing") }
+        #expect(try await one.load(client: "billing")?.refreshToken == nil)
+        #expect(try await database.store().load(client: "billing")?.refreshToken == nil)
+    }
+
+    @Test func `keeps a sign-in of after the loss, which has the lower revision`() async throws {
+        try await forgetting {
+            try await save(record(2, "R2"))
+            try await save(record(3, "R3", age: 100))
+            #expect(try await other.load(client: "billing")?.refreshToken == Secret("R3"))
+        }
+        // A process that knows nothing of the lost revisions.
+        let fresh = try await database.store()
+        let lease = try await fresh.lease(client: "billing")
+        try await fresh.save(record(2, "signed in"), client: "billing")
+        await lease?.release()
+        let loaded = try await other.load(client: "billing")
+        #expect(loaded?.refreshToken == Secret("signed in"))
+        #expect(loaded?.revision ?? 0 > 3, "so the others take it over")
+        #expect(try await fresh.load(client: "billing")?.refreshToken == Secret("signed in"))
+    }
+}
