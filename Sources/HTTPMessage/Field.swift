@@ -19,12 +19,12 @@ public struct Field: Sendable, Equatable {
             known == .other ? Self.hasProxyPrefix(name, in: bytes) : known.isHopByHop
     }
 
-    /// Whether the name is `Proxy`, `Proxy-…` or `Proxy_…`. Such fields are for one client and one proxy. CGI-like
-    /// servers read `_` as `-`, and turn `Proxy` into the variable HTTP_PROXY (CVE-2016-5385).
+    /// Whether the name is `Proxy`, `Proxy-…`, or `Proxy` and another mark. Such fields are for one client and one proxy.
+    /// CGI-like servers read any mark as `-`, and turn `Proxy` into the variable HTTP_PROXY (CVE-2016-5385).
     private static func hasProxyPrefix(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
         let start = Int(name.start)
         guard name.count >= 5, bytes[start] | 0x20 == 0x70 else { return false }
-        if name.count > 5, bytes[start + 5] != ASCII.hyphen, bytes[start + 5] != ASCII.underscore { return false }
+        if name.count > 5, ASCII.isAlphanumeric(bytes[start + 5]) { return false }
         return bytes[start + 1] | 0x20 == 0x72 && bytes[start + 2] | 0x20 == 0x6F && bytes[start + 3] | 0x20 == 0x78
             && bytes[start + 4] | 0x20 == 0x79
     }

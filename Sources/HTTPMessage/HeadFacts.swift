@@ -110,18 +110,18 @@ struct HeadFacts: Sendable {
         return unclear
     }
 
-    /// Refuses `Content_Length` and `Transfer_Encoding`, which CGI-like servers take for the framing fields.
+    /// Refuses names such as `Content_Length` and `Transfer.Encoding`, which CGI-like servers take for the framing fields.
     private func refuseLookalike(_ name: ByteRange, in bytes: Span<UInt8>) throws(MessageError) {
         guard name.count == 14 || name.count == 17 else { return }
-        if name.equalsIgnoringCase(Self.contentUnderscoreLength, in: bytes)
-            || name.equalsIgnoringCase(Self.transferUnderscoreEncoding, in: bytes)
-        {
-            throw MessageError("A field name is Content-Length or Transfer-Encoding with an underscore.")
+        let dashed = MangledName.dashed(name, in: bytes)
+        if dashed == Self.lengthName || dashed == Self.codingName {
+            throw MessageError(
+                "A field name is Content-Length or Transfer-Encoding with another mark in place of the hyphen.")
         }
     }
 
-    private static let contentUnderscoreLength = [UInt8]("content_length".utf8)
-    private static let transferUnderscoreEncoding = [UInt8]("transfer_encoding".utf8)
+    private static let lengthName = [UInt8]("content-length".utf8)
+    private static let codingName = [UInt8]("transfer-encoding".utf8)
 
     // MARK: Connection
 

@@ -13,7 +13,7 @@ import WireText
 /// - An HTTP/1.0 request may lack Host. An empty Host is refused, because `http` URIs have an authority (RFC 9110
 ///   4.2.1).
 /// - Content on TRACE and CONNECT is refused (RFC 9110 9.3.6, 9.3.8).
-/// - `Content_Length` and `Transfer_Encoding` are refused: CGI-like servers read the underscore as a hyphen.
+/// - `Content_Length`, `Transfer.Encoding` and the like are refused: CGI-like servers read any mark as a hyphen.
 public struct RequestHead: Sendable {
     public enum Status: Sendable, Equatable {
         case incomplete

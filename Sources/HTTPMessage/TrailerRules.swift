@@ -20,12 +20,10 @@ package enum TrailerRules {
     }
 
     /// Whether a field has a meaning in a head only: it is about framing, routing, authentication, request modifiers,
-    /// response control or the form of the content (RFC 9110 6.5.1). An underscore counts as a hyphen, because CGI-like
+    /// response control or the form of the content (RFC 9110 6.5.1). Each mark counts as a hyphen, because CGI-like
     /// servers do not distinguish them.
     static func isForbidden(_ name: ByteRange, in line: Span<UInt8>) -> Bool {
-        let lowered = name.range.map { index in
-            line[index] == ASCII.underscore ? ASCII.hyphen : ASCII.lowercased(line[index])
-        }
+        let lowered = MangledName.dashed(name, in: line)
         let known = KnownField.recognized(lowered.span, 0, lowered.count)
         if known != .other { return known != .etag && known != .proxyStatus && known != .server }
         if lowered == contentDigest { return false }

@@ -1,3 +1,4 @@
+import HTTPMessage
 import WireText
 
 /// Grammars of single values. Each grammar parses a text to a value, or throws advice.
@@ -180,8 +181,10 @@ enum Grammar {
         "upgrade", "via",
     ]
 
-    /// Returns the name in lower case, with `-` for `_`. Servers that map fields to variables treat both as equal.
-    static func normalized(field name: String) -> String { name.lowercased().replacing("_", with: "-") }
+    /// Returns the name's letters and digits in lower case, because some servers compare only these (`MangledName`).
+    static func normalized(field name: String) -> String { String(decoding: MangledName.plain(name), as: UTF8.self) }
+
+    static func normalized(fields names: Set<String>) -> Set<String> { Set(names.map { normalized(field: $0) }) }
 
     /// A field value (RFC 9110, section 5.5) without `obs-text`, and without a space or tab at its ends.
     static func headerValue(_ text: String) throws(BadValue) -> String {

@@ -140,9 +140,8 @@ struct InjectionReader {
 
     // MARK: Single values
 
-    private static let unfitHeaders = Grammar.framingFields.union([
-        "content-type", "content-encoding", "date", "range",
-    ])
+    private static let unfitHeaders = Grammar.normalized(
+        fields: Grammar.framingFields.union(["content-type", "content-encoding", "date", "range"]))
 
     private static func header(_ text: String) throws(BadValue) -> String {
         let name = try Grammar.headerName(text)
@@ -175,6 +174,7 @@ extension UpstreamSettings.Injection {
     var fields: Set<String> {
         if isQuery { return [] }
         guard case .sigv4 = self else { return [Grammar.normalized(field: name)] }
-        return ["authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"]
+        return Grammar.normalized(
+            fields: ["authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"])
     }
 }

@@ -66,7 +66,7 @@ struct UpstreamReader {
         section.mapping(
             "fields", to: "values", .oneOrMore(.value(of: Self.fieldPattern)), name: Self.header
         ) { entry, inner in inner.list(entry.key, Self.fieldPattern) }
-        .map { FieldRule(name: Grammar.normalized(field: $0.name), patterns: $0.value) }
+        .map { FieldRule(name: $0.name.lowercased(), patterns: $0.value) }
     }
 
     private static func fieldPattern(_ text: String) throws(BadValue) -> String {
@@ -111,7 +111,8 @@ struct UpstreamReader {
         }
     }
 
-    private static let credentials: Set<String> = ["authorization", "cookie", "dpop"]
+    private static let credentials = Grammar.normalized(fields: ["authorization", "cookie", "dpop"])
+    private static let framing = Grammar.normalized(fields: Grammar.framingFields)
 
     private static func header(_ text: String) throws(BadValue) -> String {
         let name = try Grammar.headerName(text)
@@ -120,7 +121,7 @@ struct UpstreamReader {
             throw BadValue(
                 "\"\(name)\" carries credentials: use `inject` and `on_existing` instead", quotes: false)
         }
-        guard !Grammar.framingFields.contains(field) else {
+        guard !framing.contains(field) else {
             throw BadValue(
                 "\"\(name)\" belongs to the connection, which the proxy manages: leave it out", quotes: false)
         }

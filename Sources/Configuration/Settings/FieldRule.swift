@@ -2,15 +2,18 @@ import WireText
 
 /// Condition of an upstream on a field of the request.
 public struct FieldRule: Sendable, Equatable {
-    /// The field's name in lower case, with `-` for `_`.
+    /// The field's name in lower case.
     public var name: String
     /// Accepted values. A final `*` stands for any text.
     public var patterns: [String]
 
-    /// Whether a pattern accepts the value.
+    /// Whether a pattern accepts the value. A value with a comma may be a list (RFC 9110, section 5.3), of which a server
+    /// may use another member. So only a pattern with a comma accepts it.
     public func accepts(_ value: Span<UInt8>) -> Bool {
-        patterns.contains { pattern in
+        let isList = value.position(of: ASCII.comma) < value.count
+        return patterns.contains { pattern in
             let bytes = pattern.utf8
+            if isList, !bytes.contains(ASCII.comma) { return false }
             let isPrefix = bytes.last == UInt8(ascii: "*")
             return (isPrefix || value.count == bytes.count)
                 && Self.begins(value, bytes, isPrefix ? bytes.count - 1 : bytes.count)

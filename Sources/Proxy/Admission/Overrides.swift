@@ -2,9 +2,8 @@ import Configuration
 import HTTPMessage
 import WireText
 
-/// Names of fields and parameters that make servers use another method or path. Pure.
-///
-/// Only letters and digits of a name are compared, because CGI and PHP replace all other characters by `_`.
+/// Names of fields and parameters that make servers use another method or path. Compares names as `MangledName` does.
+/// Pure.
 enum Overrides {
     /// Whether the query of a target has a parameter that overrides the method.
     static func hasMethodParameter(_ target: Span<UInt8>) -> Bool {
@@ -73,20 +72,7 @@ enum Overrides {
     }
 
     private static func isOne(of names: [[UInt8]], _ name: Span<UInt8>) -> Bool {
-        names.contains { isSame(name, $0) }
-    }
-
-    /// - Parameter wanted: name in lower-case letters and digits.
-    private static func isSame(_ name: Span<UInt8>, _ wanted: [UInt8]) -> Bool {
-        guard name.count >= wanted.count else { return false }
-        var matched = 0
-        for index in name.indices {
-            let byte = name[index]
-            guard ASCII.isAlphanumeric(byte) else { continue }
-            guard matched < wanted.count, ASCII.lowercased(byte) == wanted[matched] else { return false }
-            matched += 1
-        }
-        return matched == wanted.count
+        names.contains { name.mayName(field: $0) }
     }
 
     private static let methods = [

@@ -6,14 +6,14 @@ import HTTPMessage
 final class InjectionRules: Sendable {
     enum Target: Sendable {
         /// - Parameters:
-        ///   - name: name in lower case.
+        ///   - name: letters and digits of the name (`MangledName.plain`).
         ///   - line: text in front of the value, such as `Authorization: `.
         case field(name: [UInt8], line: [UInt8])
         case parameter([UInt8])
         /// AWS Signature Version 4.
         case signature
 
-        /// Names of the fields that this entry sets, in lower case.
+        /// Names of the fields that this entry sets, as `MangledName.plain` returns them.
         var fields: [[UInt8]] {
             switch self {
             case .field(let name, _): [name]
@@ -32,7 +32,7 @@ final class InjectionRules: Sendable {
 
         static let signatureFields = [
             "authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token",
-        ].map { Array($0.utf8) }
+        ].map { MangledName.plain($0) }
         static let presigned = [
             "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Algorithm", "X-Amz-Date", "X-Amz-Expires",
             "X-Amz-SignedHeaders", "X-Amz-Security-Token", "X-Amz-Content-Sha256",
@@ -46,7 +46,7 @@ final class InjectionRules: Sendable {
     private let parameters: EntrySet
     /// Lines of `set_headers`.
     let setLines: [UInt8]
-    /// Names in `set_headers` and `remove_headers`, in lower case.
+    /// Names in `set_headers` and `remove_headers`, as `MangledName.plain` returns them.
     private let editedNames: [[UInt8]]
     private let editedFields: FieldNames
     private let droppedWithAll: FieldNames
@@ -61,7 +61,7 @@ final class InjectionRules: Sendable {
             case .query(let name, _): .parameter(Array(name.utf8))
             case .sigv4: .signature
             case .header, .basic:
-                .field(name: Array(injection.name.lowercased().utf8), line: Array("\(injection.name): ".utf8))
+                .field(name: MangledName.plain(injection.name), line: Array("\(injection.name): ".utf8))
             }
         }
         func entries(_ fits: (UpstreamSettings.Injection) -> Bool) -> EntrySet {
@@ -74,7 +74,7 @@ final class InjectionRules: Sendable {
         parameters = entries(\.isQuery)
         provesPossession = settings.provesPossession
         setLines = settings.setHeaders.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
-        editedNames = (settings.setHeaders.map(\.name) + settings.removeHeaders).map { Array($0.lowercased().utf8) }
+        editedNames = (settings.setHeaders.map(\.name) + settings.removeHeaders).map { MangledName.plain($0) }
         editedFields = FieldNames(editedNames)
         droppedWithAll = FieldNames(targets.flatMap(\.fields) + (provesPossession ? [Self.proof] : []) + editedNames)
         onExisting = settings.onExisting
@@ -161,7 +161,7 @@ final class InjectionRules: Sendable {
         switch entry {
         case .field(let name, _):
             // The upstream does not receive a field that Connection names, so such a field is no credential.
-            for field in head.fields where !field.isHopByHop && bytes[field.name].namesField(name) {
+            for field in head.fields where !field.isHopByHop && bytes[field.name].mayName(field: name) {
                 note(placeholder?.isIn(fieldValue: bytes[field.value]) ?? false)
             }
         case .parameter(let name):
@@ -171,7 +171,7 @@ final class InjectionRules: Sendable {
             }
         case .signature:
             for field in head.fields
-            where !field.isHopByHop && bytes[field.name].namesField(Target.signatureFields[0]) {
+            where !field.isHopByHop && bytes[field.name].mayName(field: Target.signatureFields[0]) {
                 let value = bytes[field.value]
                 note(placeholder.map { $0.isIn(fieldValue: value) || $0.isSigner(of: value) } ?? false)
             }

@@ -12,7 +12,7 @@ enum SignedPayload {
         case refused(Problem)
     }
 
-    private static let field = Array("x-amz-content-sha256".utf8)
+    private static let field = MangledName.plain("x-amz-content-sha256")
     /// Constant for unsigned chunks whose checksum is in a trailer.
     private static let unsignedTrailer = Array("STREAMING-UNSIGNED-PAYLOAD-TRAILER".utf8)
 
@@ -35,7 +35,7 @@ enum SignedPayload {
 
     /// Returns the program's payload value, if it is a digest or a known constant; else `nil`.
     static func own(_ head: RequestHead, _ bytes: Span<UInt8>) -> [UInt8]? {
-        let value = head.fields.value(ofOnly: { !$0.isHopByHop && bytes[$0.name].namesField(Self.field) })
+        let value = head.fields.value(ofOnly: { !$0.isHopByHop && bytes[$0.name].mayName(field: Self.field) })
         guard let found = value.map({ [UInt8](copying: bytes[$0]) }) else { return nil }
         let isDigest = found.count == 64 && found.allSatisfy { ASCII.isDigit($0) || (0x61...0x66).contains($0) }
         let isWord =

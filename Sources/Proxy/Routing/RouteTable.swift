@@ -18,13 +18,27 @@ struct RouteTable: Sendable {
         case ambiguousPath
     }
 
+    /// Condition on a field, with the name's bytes.
+    fileprivate struct Condition: Sendable {
+        let name: [UInt8]
+        /// Letters and digits of the name.
+        let plain: [UInt8]
+        let rule: FieldRule
+
+        init(_ rule: FieldRule) {
+            self.rule = rule
+            name = Array(rule.name.utf8)
+            plain = MangledName.plain(rule.name)
+        }
+    }
+
     /// The rules of one host pattern, most specific first.
     struct Rules: Sendable {
         fileprivate struct Rule: Sendable {
             let upstream: Int
             let path: [UInt8]?
             let methods: [[UInt8]]
-            let fields: [(name: [UInt8], rule: FieldRule)]
+            let fields: [Condition]
             /// Rule of `callers`; `nil` for every caller.
             let callers: CallerRule?
 
@@ -101,7 +115,7 @@ extension RouteTable.Rules {
         let methods = upstream.methods.map { Array($0.utf8) }
         let callers = CallerRule(upstream.callers)
         let paths: [[UInt8]?] = upstream.paths.isEmpty ? [nil] : upstream.paths.map { Array($0.utf8) }
-        let fields = upstream.fields.map { (name: Array($0.name.utf8), rule: $0) }
+        let fields = upstream.fields.map { RouteTable.Condition($0) }
         rules += paths.map {
             Rule(upstream: index, path: $0, methods: methods, fields: fields, callers: callers)
         }
@@ -138,7 +152,7 @@ extension RouteTable.Rules {
         // Rules are read in place: a copy would cost six retains.
         for index in rules.indices
         where rules[index].covers(path, method)
-            && rules[index].fields.allSatisfy({ Self.has($0.name, $0.rule, head, bytes) })
+            && rules[index].fields.allSatisfy({ Self.meets($0, head, bytes) })
         {
             if let callers = rules[index].callers, let caller, !callers.admits(caller) {
                 isForOthers = true
@@ -149,14 +163,15 @@ extension RouteTable.Rules {
         return isForOthers ? .notForCaller : .notCovered
     }
 
-    /// Whether the request has the field once, with an accepted value. A hop-by-hop field does not count: the upstream
-    /// would not receive it.
-    private static func has(
-        _ name: [UInt8], _ rule: FieldRule, _ head: RequestHead, _ bytes: Span<UInt8>
-    ) -> Bool {
+    /// Whether the request has the field once, under its own name, with an accepted value. A hop-by-hop field does not
+    /// count: the upstream would not receive it.
+    private static func meets(_ condition: RouteTable.Condition, _ head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
         var isFound = false
-        for field in head.fields where bytes[field.name].namesField(name) {
-            guard !isFound, !field.isHopByHop, rule.accepts(bytes[field.value]) else { return false }
+        for field in head.fields where bytes[field.name].mayName(field: condition.plain) {
+            // Under another name of the same letters, some servers would take the value and others not.
+            guard !isFound, !field.isHopByHop, bytes[field.name].equalsIgnoringCase(condition.name),
+                condition.rule.accepts(bytes[field.value])
+            else { return false }
             isFound = true
         }
         return isFound

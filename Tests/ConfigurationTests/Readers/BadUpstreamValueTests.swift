@@ -74,6 +74,12 @@ struct BadUpstreamValueTests {
             "4:37: upstreams[1].set_headers: \"Connection\" belongs to the connection, which the proxy manages: leave it out",
         "{host: x.example, set_headers: {Transfer_Encoding: chunked}}":
             "4:37: upstreams[1].set_headers: \"Transfer_Encoding\" belongs to the connection, which the proxy manages: leave it out",
+        "{host: x.example, set_headers: {Content.Length: 5}}":
+            "4:37: upstreams[1].set_headers: \"Content.Length\" belongs to the connection, which the proxy manages: leave it out",
+        "{host: x.example, set_headers: {Authorization.: Basic x}}":
+            "4:37: upstreams[1].set_headers: \"Authorization.\" carries credentials: use `inject` and `on_existing` instead",
+        "{host: x.example, inject: [{header: X-Key, value: a}, {header: X.Key, value: b}]}":
+            "4:59: upstreams[1].inject[1]: the field X.Key is already set by upstreams[1].inject[0]: write another field, or leave one of them out",
         "{host: x.example, set_headers: {authorization: Basic x}}":
             "4:37: upstreams[1].set_headers: \"authorization\" carries credentials: use `inject` and `on_existing` instead",
         "{host: x.example, set_headers: {X-A: \"a\\nb\"}}":

@@ -65,6 +65,8 @@ struct SmugglingTests {
             ("RFC 9110 5.5", "\0Transfer-Encoding: chunked"), ("RFC 9110 5.6.2", "\u{FF}Transfer-Encoding: chunked"),
             ("RFC 9110 5.6.2", "Transfer\u{AD}Encoding: chunked"), ("RFC 9112 5", ": chunked"),
             ("CGI reads it so", "Transfer_Encoding: chunked"), ("CGI reads it so", "Content_Length: 5"),
+            ("PHP reads it so", "Transfer.Encoding: chunked"), ("PHP reads it so", "Content.Length: 5"),
+            ("PHP reads it so", "transfer~encoding: chunked"), ("PHP reads it so", "Content!Length: 5"),
             ("RFC 9112 6.1", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
             ("RFC 9112 6.1", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity"),
             ("RFC 9112 6.1", "Transfer-Encoding: x\r\nTransfer-Encoding: chunked"),

@@ -51,7 +51,7 @@ struct RequestTrailerTests {
         "Content-Length: 3", "Transfer-Encoding: chunked", "Host: evil.test", "Authorization: Bearer mine",
         "Proxy-Authorization: Basic eA==", "Proxy-Anything: x", "Cookie: a=b", "Connection: close", "TE: trailers",
         "Trailer: x", "Upgrade: h2c", "Keep-Alive: 1", "HTTP2-Settings: x", "Content-Type: text/html",
-        "Content_Length: 3", "Transfer_Encoding: chunked", "Content-Encoding: gzip", "Content-Range: bytes 0-1/2",
+        "Content_Length: 3", "Transfer_Encoding: chunked", "Content.Type: text/html", "X.Forwarded.For: x", "Content-Encoding: gzip", "Content-Range: bytes 0-1/2",
         "Via: 1.1 x", "Max-Forwards: 1", "Max_Forwards: 1", "Expect: 100-continue", "Range: bytes=0-1",
         "If-Match: *", "Cache-Control: no-store", "Forwarded: for=x", "X-Forwarded-For: x", "X_Forwarded_For: x",
         "Origin: http://x", "Sec-Fetch-Site: none", "Connected: named in Connection",

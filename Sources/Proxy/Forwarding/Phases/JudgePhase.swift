@@ -164,7 +164,7 @@ enum JudgePhase {
 
     // MARK: Nonces (RFC 9449, section 9)
 
-    private static let nonceField = Array(DPoPNonce.field.utf8)
+    private static let nonceField = MangledName.plain(DPoPNonce.field)
 
     /// Stores an answer's nonce.
     /// - Returns: whether the answer is a 401 that only asks for the nonce.
@@ -175,7 +175,7 @@ enum JudgePhase {
         let line = answer.bytes
         let bytes = line.span
         var nonce: String?
-        for field in answer.fields where bytes[field.name].namesField(nonceField) {
+        for field in answer.fields where bytes[field.name].mayName(field: nonceField) {
             nonce = DPoPNonce.read(bytes[field.value])
         }
         guard let nonce else { return false }
