@@ -54,10 +54,17 @@ struct CrowdTests {
             let old = try await RawClient.connect(port: port)
             // From then on it may be replaced.
             try await Task.sleep(for: .milliseconds(100))
-            let gate = Gate()
-            loop.execute { gate.wait() }
+            let (held, gate) = (Signal(), Gate())
+            loop.execute {
+                held.give()
+                gate.wait()
+            }
+            // A turn handles events before jobs. Until the job runs, the loop could still accept the newcomer, and then
+            // the old client would have sent nothing.
+            await held.wait()
             let newcomer = try await RawClient.connect(port: port, sending: Self.request)
             try await old.send(Self.request)
+            try await old.hasArrived(Self.request.utf8.count)
             gate.open()
             #expect(try await old.response().status == 200)
             #expect(try await newcomer.response().status == 200)
