@@ -46,6 +46,9 @@ struct TransparentTests {
         var bad: [Int]
         var exit: Int
         var outside: [Seen]
+        /// What datagrams come to, those of HTTP/3 among them.
+        var udp: [String]
+        var udpDown: String
         var tls: Secure
 
         /// Programs that say https.
@@ -78,8 +81,9 @@ struct TransparentTests {
         }
 
         enum CodingKeys: String, CodingKey {
-            case program, root, elsewhere, unknown, six, marked, circle, down, bad, exit, outside, tls
+            case program, root, elsewhere, unknown, six, marked, circle, down, bad, exit, outside, udp, tls
             case ownService = "own service"
+            case udpDown = "udp down"
         }
     }
 
@@ -110,6 +114,10 @@ struct TransparentTests {
         #expect(results.marked.path == "/marked")
         #expect(results.marked.via == nil)
         #expect(results.circle.status == 508)
+        // HTTP/3 would go around the proxy.
+        #expect(results.udp.prefix(4) == ["refused", "refused", "answer", "answer"])
+        #expect(results.udp.dropFirst(4) == (results.six == nil ? [] : ["refused", "answer"]))
+        #expect(results.udpDown == "answer")
         #expect(results.down.answer.token == nil)
         #expect(results.down.answer.via == nil)
         #expect(results.bad == [2, 2, 2, 2, 2, 2])

@@ -40,6 +40,14 @@ class DualStack(http.server.ThreadingHTTPServer):
     address_family = socket.AF_INET6
 
 
+def echo(port):
+    """Sends each datagram back."""
+    server = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    server.bind(("::", port))
+    while True:
+        server.sendto(*server.recvfrom(2048))
+
+
 if proxy == "outside":
     # In the other namespace, once the cable is there.
     secure = DualStack(("::", 443), Outside)
@@ -47,6 +55,8 @@ if proxy == "outside":
     context.load_cert_chain(f"{folder}/outside.pem")
     secure.socket = context.wrap_socket(secure.socket, server_side=True)
     threading.Thread(target=secure.serve_forever, daemon=True).start()
+    for port in (443, 444):
+        threading.Thread(target=echo, args=(port,), daemon=True).start()
     DualStack(("::", 80), Outside).serve_forever()
 
 
@@ -91,6 +101,19 @@ def curl(url, roots, *options, user=PROGRAM_USER):
     """An unmodified curl: its exit code, and what the outside saw."""
     result = as_user(user, "curl", "-sS", "--max-time", "20", "--cacert", f"{folder}/{roots}.pem", *options, url)
     return {"exit": result.returncode, "seen": json.loads(result.stdout) if result.stdout else None}
+
+
+def datagram(port, user=PROGRAM_USER, host=OUTSIDE):
+    """What a datagram of this user comes to, as the first one of HTTP/3: the answer, or `refused`."""
+    code = (
+        "import socket, sys\n"
+        "host, port = sys.argv[1], int(sys.argv[2])\n"
+        "one = socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "one.settimeout(20)\n"
+        "try: one.connect((host, port)); one.send(b'answer'); print(one.recv(2048).decode())\n"
+        "except TimeoutError: print('nothing')\n"
+        "except OSError: print('refused')\n")
+    return as_user(user, "/usr/bin/python3", "-c", code, host, str(port)).stdout.strip()
 
 
 def nghttp(url):
@@ -221,6 +244,8 @@ try:
     results["elsewhere"] = json.loads(elsewhere.stdout)
     results["unknown"] = program("http://unknown.example.test/")
     results["six"] = program("http://six.example.test/six") if six else None
+    results["udp"] = [datagram(443), datagram(443, user=0), datagram(443, user=PROXY_USER), datagram(444)] + (
+        [datagram(443, host="2001:db8::9"), datagram(444, host="2001:db8::9")] if six else [])
 
     # A service of this namespace can't be reached from outside.
     own = http.server.ThreadingHTTPServer(("127.0.0.1", 80), Outside)
@@ -272,6 +297,7 @@ try:
 
     rules("down")
     results["down"] = program("http://api.example.test/down")
+    results["udp down"] = datagram(443)
     results["bad"] = [
         subprocess.run([redirect, *arguments], capture_output=True, text=True).returncode
         for arguments in (["up"], ["up", "--user", "no-such-user"], ["up", "--user", "1", "--to", "0"],
