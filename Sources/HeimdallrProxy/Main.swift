@@ -5,6 +5,7 @@ import CurlTransport
 @main
 enum Main {
     static func main() async {
+        ProcessHygiene.forbidCrashReports()
         if CommandKeeper.isThisProcess { CommandKeeper.run() }
         ProcessHygiene.apply()
         // This changes the environment, which has no lock, so it comes before the first thread.

@@ -55,6 +55,27 @@ struct SurroundingsTests {
         if command[0] == "doctor" { #expect(run.output.contains("SSLKEYLOGFILE is ignored")) }
     }
 
+    // MARK: SWIFT_BACKTRACE
+
+    /// The Swift runtime would run the program that the variable names, and give it the memory of the proxy.
+    @Test(arguments: [SIGSEGV, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGQUIT])
+    func `a crash makes no report, whatever SWIFT_BACKTRACE says`(signal: Int32) async throws {
+        let directory = try TemporaryDirectory()
+        let report = directory.path(of: "report")
+        let program = try directory.write("#!/bin/sh\n: > \(report)\n", to: "swift-backtrace")
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
+        let file = try directory.write(
+            "proxy: {listen: \"127.0.0.1:0\"}\nupstreams: [{host: a.test}]", to: "config.yaml")
+        let process = try ChildProcess(
+            [try Repository.executable(), "serve", "--config", file],
+            environment: ["SWIFT_BACKTRACE": "enable=yes,swift-backtrace=\(program),output-to=stderr"])
+        try await eventually("it listens") { process.errors.contains("listening") }
+        process.signal(signal)
+        #expect(try await process.ended(within: .seconds(20)) == .signalled(signal))
+        #expect(!FileManager.default.fileExists(atPath: report))
+        #expect(!process.errors.contains("acktrac"), "\(process.errors)")
+    }
+
     // MARK: Preloaded libraries
 
     @Test func `a preloaded library that sets variables before main moves no argument`() async throws {

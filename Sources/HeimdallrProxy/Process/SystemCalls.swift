@@ -52,6 +52,15 @@ enum ProcessHygiene {
         _exit(status)
     }
 
+    /// Ends the crash reports of the Swift runtime, which `SWIFT_BACKTRACE` controls. A report has the memory to which
+    /// registers point, and the variable can name a program to run. SIGQUIT would make a report, too.
+    static func forbidCrashReports() {
+        for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGQUIT]
+        where !SignalPipe.isIgnored(number) {
+            _ = signal(number, SIG_DFL)
+        }
+    }
+
     /// Hides the tokens from core files and from debuggers of the same user. PR_SET_DUMPABLE of prctl(2).
     static func forbidDumps() { control(4, 0) }
 
