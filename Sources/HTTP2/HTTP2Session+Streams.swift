@@ -18,6 +18,10 @@ extension HTTP2Session {
         return id
     }
 
+    /// Whether `fill` has written the head of our request, at least in part. Before, a `reset` takes the request back
+    /// without a trace. Clients only, for open streams.
+    public func hasSentHead(of id: Int32) -> Bool { unsafe nghttp2_session_find_stream(handle, id) != nil }
+
     /// Queues the head of a final answer. Servers only.
     /// - Parameter hasBody: whether `write`, `end` or trailers follow.
     public func answer(_ id: Int32, _ fields: borrowing HTTP2FieldList, hasBody: Bool) throws(HTTP2Error) {

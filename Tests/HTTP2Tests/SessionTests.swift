@@ -30,6 +30,20 @@ struct SessionTests {
         #expect(peers.client.openStreams == 0 && peers.server.openStreams == 0)
     }
 
+    @Test func `a request whose head was not sent is taken back without a trace`() throws {
+        let peers = try MemoryPeers()
+        let sent = try peers.client.request(.post, hasBody: true)
+        #expect(!peers.client.hasSentHead(of: sent))
+        try peers.exchange()
+        #expect(peers.client.hasSentHead(of: sent))
+        let unsent = try peers.client.request(.post, hasBody: true)
+        peers.client.reset(unsent, .cancel)
+        let last = try peers.client.request(.post, hasBody: true)
+        try peers.exchange()
+        #expect(peers.client.hasSentHead(of: last))
+        #expect(peers.serverSaw().map { $0.prefix(7) } == ["\(sent) head ", "\(last) head "])
+    }
+
     @Test func `a body waits for its reader, and other streams go on`() throws {
         let peers = try MemoryPeers()
         peers.serverConsumes = false

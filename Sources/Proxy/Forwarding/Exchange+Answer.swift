@@ -165,7 +165,7 @@ extension Exchange {
         }
         guard let error = end.error else { return .fail(Problem(TransportError(.responseTruncated, message: ""))) }
         if error.kind == .http2Missing { return .sendAgain(newConnection: false) }
-        if error.kind == .withheld, attempts.renewals < Attempts.maxRenewals {
+        if error.kind == .withheld, canSendAgain, attempts.renewals < Attempts.maxRenewals {
             attempts.renewals += 1
             return token == nil ? .fail(.noCredential) : .awaitToken(insteadOf: nil)
         }

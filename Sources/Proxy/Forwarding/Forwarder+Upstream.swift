@@ -16,12 +16,12 @@ extension Forwarder: UpstreamStreamDelegate {
         guard let destination = context.admitted.destination, let to = context.upstream else {
             return perform(.fail(.internalError))
         }
-        if context.exchange.isSentAgain {
+        if context.exchange.isSentAgain || context.exchange.attempts.renewals > 0 {
             guard stream.rewindBody() else {
                 let error = TransportError(.internal, message: "a part of the request's body is gone")
                 return perform(.fail(Problem(error)))
             }
-            context.ledger.wasReplayed = true
+            context.ledger.wasReplayed = context.exchange.isSentAgain
         }
         if context.token != nil {
             context.ledger.injection = context.exchange.attempts.isReplayed ? .replayed : .injected

@@ -5,6 +5,7 @@ import Reactor
 // Writing the request's body as far as the connection accepts it.
 extension CarriedExchange {
     func write(_ carrier: Carrier, _ delegate: any UpstreamStreamDelegate) -> Over? {
+        if flow.headWaits, let over = lookAgain(delegate) { return over }
         while !flow.cannotWrite {
             if machine.wantsUpload, !flow.isUploadPaused, output.count <= Self.lowWater {
                 // If client and upstream are equally fast, this loop would not end, and other exchanges would wait.
@@ -16,15 +17,15 @@ extension CarriedExchange {
             }
             guard !output.isEmpty else { break }
             switch output.withBytes({ carrier.send($0) }) {
-            case .bytes(let count): output.consume(count)
-            case .wouldBlock: return nil
+            case .bytes(let count):
+                output.consume(count)
+                flow.unsentHead -= count
+            case .wouldBlock:
+                flow.headWaits = flow.unsentHead > 0
+                return nil
             case .failed where flow.end != nil: return Over()
-            case .failed:
-                // The upstream's last bytes may still be readable.
-                flow.cannotWrite = true
-                machine.stopUpload()
-                output.removeAll()
-                goOnNextTurn()
+            // The upstream's last bytes may still be readable.
+            case .failed: stopWriting()
             }
         }
         if flow.isUploadOver, output.isEmpty {
@@ -32,6 +33,23 @@ extension CarriedExchange {
             if flow.end != nil { return Over() }
         }
         return machine.isWhole && isRequestOver ? Over() : nil
+    }
+
+    /// Checks the token of a head that waited for room in the socket (rule 1). Without the end of its head, the upstream
+    /// can't take the request, and the connection is closed.
+    private func lookAgain(_ delegate: any UpstreamStreamDelegate) -> Over? {
+        flow.headWaits = false
+        guard flow.unsentHead > 0, delegate.hasTokenEnded else { return nil }
+        guard machine.isAnswered else { return Over(.withheld, "the token ended before the request was sent") }
+        stopWriting()
+        return nil
+    }
+
+    private func stopWriting() {
+        flow.cannotWrite = true
+        machine.stopUpload()
+        output.removeAll()
+        goOnNextTurn()
     }
 
     /// Whether the whole request was sent, or the rest is unwanted or can't be sent.

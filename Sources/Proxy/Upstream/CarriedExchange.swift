@@ -19,6 +19,10 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
 
     /// State of the two directions of one request.
     struct Flow {
+        /// Number of the head's bytes at the front of `output`; zero or less behind the head.
+        var unsentHead = 0
+        /// Whether the rest of the head waits for room in the socket.
+        var headWaits = false
         /// Number of bytes at the front of `input` that the delegate has not taken yet.
         var held = 0
         var isBodyPaused = false
@@ -138,6 +142,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         head.isSecret = true
         let step = write(&head, carrier, delegate)
         if step != .send { head.removeAll() }
+        flow.unsentHead = head.count
         // Only the head holds secrets. The body after it is not wiped.
         head.isSecret = false
         swap(&head, &output)

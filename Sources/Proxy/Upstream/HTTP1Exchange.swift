@@ -280,6 +280,9 @@ struct HTTP1Exchange: ~Copyable {
 
     var isSwitched: Bool { if case .switched = reading { true } else { false } }
 
+    /// Whether the final head has come.
+    var isAnswered: Bool { if case .heads = reading { false } else { true } }
+
     var isWhole: Bool { if case .done = reading { true } else { false } }
 
     /// Whether request and answer allow another request on the connection.

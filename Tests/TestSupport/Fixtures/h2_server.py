@@ -1,10 +1,10 @@
 """An HTTP/2 server that ends streams and connections in the ways of RFC 9113. A request's path chooses the way.
 
-    h2_server.py [CERTIFICATE KEY] [--streams N]
+    h2_server.py [CERTIFICATE KEY] [--streams N] [--window N]
 
 Prints its port, then `N METHOD PATH`, `N goaway CODE`, `N reset CODE`, `N ping` and `N closed`, where N is the
 connection's number. Each answer's body is this number. Without CERTIFICATE there is no TLS. A connection that begins with
-`release` instead of the preface has all requests for /hold answered.
+`release` instead of the preface has all requests for /hold and /stall answered; with `lower`, all others allow one stream.
 
     /hold      waits for `release`
     /hold-back sends the answer's head, then waits
@@ -13,6 +13,8 @@ connection's number. Each answer's body is this number. Without CERTIFICATE ther
     /close     answers, and closes the connection a moment later without GOAWAY
     /lower     allows one stream at a time from now on
     /deaf      answers, and reads nothing more
+    /stall     waits for `release`, and reads nothing until then
+    /aged      answers with the connection's number and the request's Authorization
     /large     has 32 MiB
     /early     answers 413 at once, with END_STREAM
     /early-0   the same, followed by RST_STREAM(NO_ERROR)
@@ -34,6 +36,7 @@ from h2.settings import SettingCodes
 arguments = argparse.ArgumentParser()
 arguments.add_argument("files", nargs="*")
 arguments.add_argument("--streams", type=int)
+arguments.add_argument("--window", type=int)
 options = arguments.parse_args()
 lock = threading.RLock()
 connections, seen = [], set()
@@ -51,6 +54,11 @@ class Connection:
         self.h2.initiate_connection()
         if options.streams is not None:
             self.h2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: options.streams})
+        if options.window is not None:
+            self.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: options.window})
+            self.h2.increment_flow_control_window(options.window)
+        self.reads = threading.Event()
+        self.reads.set()
         # Streams that wait for `release`, and for other streams the number of bytes that wait for the window.
         self.held, self.unsent = {}, {}
         self.ends = False
@@ -65,8 +73,8 @@ class Connection:
     def go_away(self, last):
         self.raw(7, 0, struct.pack(">II", last, 0))
 
-    def answer(self, stream, status=200):
-        body = str(self.number).encode()
+    def answer(self, stream, status=200, more=""):
+        body = (str(self.number) + more).encode()
         self.h2.send_headers(stream, [(":status", str(status)), ("content-length", str(len(body)))])
         self.h2.send_data(stream, body, end_stream=True)
 
@@ -77,9 +85,19 @@ class Connection:
             self.h2.send_data(stream, str(self.number).encode(), end_stream=True)
         self.held.clear()
         self.flush()
+        self.reads.set()
 
-    def began(self, stream, path):
-        if path in ("/hold", "/hold-back"):
+    def lower(self):
+        self.h2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: 1})
+        self.flush()
+
+    def began(self, stream, path, authorization=""):
+        if path == "/stall":
+            self.held[stream] = False
+            self.reads.clear()
+        elif path == "/aged":
+            self.answer(stream, more=" " + authorization)
+        elif path in ("/hold", "/hold-back"):
             self.held[stream] = path == "/hold-back"
             if self.held[stream]:
                 self.h2.send_headers(stream, [(":status", "200")])
@@ -115,7 +133,7 @@ class Connection:
         if isinstance(event, h2.events.RequestReceived):
             fields = dict(event.headers)
             say(self.number, fields[":method"], fields[":path"])
-            self.began(stream, fields[":path"])
+            self.began(stream, fields[":path"], fields.get("authorization", ""))
         elif isinstance(event, h2.events.DataReceived) and event.flow_controlled_length:
             try:
                 self.h2.acknowledge_received_data(event.flow_controlled_length, stream)
@@ -143,6 +161,7 @@ class Connection:
             if self.ends == "/close":
                 time.sleep(0.2)
                 return
+            self.reads.wait()
             data = self.socket.recv(65536)
 
 
@@ -151,10 +170,10 @@ def accept(raw, context):
     try:
         stream = context.wrap_socket(raw, server_side=True) if context else raw
         first = stream.recv(24)
-        if first.startswith(b"release"):
+        if first.startswith((b"release", b"lower")):
             with lock:
                 for held in connections:
-                    held.release()
+                    held.release() if first.startswith(b"release") else held.lower()
             stream.sendall(b"released")
             return
         with lock:

@@ -30,25 +30,47 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
     }
 
     private func flush() {
+        let wasBlocked = marks.isBlocked
         var sent = 0
         while let carrier, let session {
             if output.isEmpty {
-                giveUploads()
-                guard isReady else { return }
-                fill(session)
-                guard !output.isEmpty else { return }
+                gather(session)
+                guard !output.isEmpty else { return flushed(wasBlocked) }
             }
             switch output.withBytes({ carrier.send($0) }) {
             case .bytes(let count):
                 writes += 1
                 output.consume(count)
                 sent += count
-                guard sent < Self.share else { return goOnNextTurn() }
-            case .wouldBlock: return
+                guard sent < Self.share else {
+                    marks.isBlocked = false
+                    return goOnNextTurn()
+                }
+            case .wouldBlock:
+                marks.isBlocked = true
+                return takeBackHeads()
             // The server's last answer or GOAWAY may still be readable.
             case .failed: return goOnNextTurn()
             }
         }
+    }
+
+    /// Handles the end of all output.
+    private func flushed(_ wasBlocked: Bool) {
+        marks.isBlocked = false
+        takeBackHeads()
+        if wasBlocked { serveOthers() }
+    }
+
+    /// Moves frames to `output`, first the heads of requests, then their bodies. A body is read behind its head, so a
+    /// request without a sent head can wait for another connection.
+    private func gather(_ session: HTTP2Session) {
+        fill(session)
+        if !uploads.isEmpty, output.count < Self.writeSize {
+            giveUploads(session)
+            if isReady { fill(session) }
+        }
+        output.isSecret = false
     }
 
     /// Moves frames from the session to `output`. They count as secret if a request's head is among them.
@@ -58,7 +80,24 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         } catch {
             lost(TransportError(.internal, message: "HTTP/2: \(error)"))
         }
-        output.isSecret = false
+    }
+
+    /// Takes back the heads that the session still holds: the socket is full, or the server has lowered its number of
+    /// streams. In the session, a head would wait with a token that may end meanwhile (rule 1). The requests wait at the
+    /// origin instead.
+    private func takeBackHeads() {
+        guard marks.hasNewHead, let session else { return }
+        marks.hasNewHead = false
+        guard marks.isBlocked || session.openStreams > session.peersMaxStreams else { return }
+        let unsent = exchanges.filter { !session.hasSentHead(of: $0.key) }
+        guard !unsent.isEmpty else { return }
+        for (stream, exchange) in unsent {
+            exchanges[stream] = nil
+            session.reset(stream, .cancel)
+            exchange.goBack(to: origin)
+        }
+        scheduleFlush()
+        origin.dialMore()
     }
 
     /// Sends the session's last frames, such as GOAWAY, if the socket accepts them at once. Sends nothing if a request
@@ -77,13 +116,15 @@ extension HTTP2Connection: TurnEndHandler, NextTurnHandler {
         scheduleFlush()
     }
 
-    private func giveUploads() {
-        guard !uploads.isEmpty else { return }
+    private func giveUploads(_ session: HTTP2Session) {
         var streams: [Int32] = []
         swap(&streams, &uploads)
         for stream in streams {
-            guard let exchange = exchanges[stream], exchange.giveUpload(self, stream, turn: loop.now) else { continue }
-            uploads.append(stream)
+            guard let exchange = exchanges[stream] else { continue }
+            guard session.hasSentHead(of: stream), !exchange.giveUpload(self, stream, turn: loop.now) else {
+                uploads.append(stream)
+                continue
+            }
         }
     }
 

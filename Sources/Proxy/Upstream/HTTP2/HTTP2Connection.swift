@@ -27,6 +27,10 @@ final class HTTP2Connection: CarrierOwner {
         var isDoubtful = false
         /// Whether an answer has come on this connection.
         var hasServed = false
+        /// Whether the socket is full, so that output waits. No request begins then: its token could end in the wait.
+        var isBlocked = false
+        /// Whether the session may still hold a request's head.
+        var hasNewHead = false
     }
 
     /// Maximum of concurrent streams, even if the server allows more.
@@ -124,7 +128,9 @@ final class HTTP2Connection: CarrierOwner {
 
     /// Whether a request may begin on this connection. Checks the socket first for GOAWAY or the connection's end.
     func takesRequest() -> Bool {
-        guard let carrier, isReady, carrier.isYoung, !marks.awaitsPong, !marks.isDoubtful else { return false }
+        guard let carrier, isReady, carrier.isYoung, !marks.awaitsPong, !marks.isDoubtful, !marks.isBlocked else {
+            return false
+        }
         if !marks.isDispatching, marks.lastRead != loop.now, carrier.hasNews() {
             receive(carrier)
             // The flush also handles the events, after the current call.
@@ -145,7 +151,7 @@ final class HTTP2Connection: CarrierOwner {
             guard let session else { throw .failed }
             let stream = try session.request(fields, hasBody: !endsStream)
             exchanges[stream] = exchange
-            marks.hasWorked = true
+            (marks.hasWorked, marks.hasNewHead) = (true, true)
             if hasServed { carrier?.pool.options.counts?.countReused() }
             output.isSecret = true
             carrier?.wake()
@@ -236,7 +242,7 @@ final class HTTP2Connection: CarrierOwner {
     private func closed(_ stream: Int32, _ closing: HTTP2Closing) {
         if let exchange = exchanges.removeValue(forKey: stream), !closing.hasEnded {
             exchange.cutOff(
-                Self.error(of: closing), wasRefused: closing.isUnprocessed, code: closing.isReset ? closing.code : nil)
+                closing.error, wasRefused: closing.isUnprocessed, code: closing.isReset ? closing.code : nil)
         }
         serveOthers()
         restIfIdle()
@@ -244,12 +250,6 @@ final class HTTP2Connection: CarrierOwner {
 
     /// Gives free streams to waiting requests.
     func serveOthers() { if carrier != nil { origin.serve() } }
-
-    private static func error(of closing: HTTP2Closing) -> TransportError {
-        closing.code == .protocolError && !closing.isReset
-            ? TransportError(.responseMalformed, message: "the answer breaks the rules of HTTP/2")
-            : TransportError(.connectionLost, message: "the stream was reset, with code \(closing.code.rawValue)")
-    }
 
     // MARK: The end
 

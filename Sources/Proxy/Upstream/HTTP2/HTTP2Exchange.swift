@@ -110,6 +110,12 @@ final class HTTP2Exchange: UpstreamStream {
         (self.number, self.began, self.deadline) = (number, began, deadline)
     }
 
+    /// Waits for another stream: the head was not sent, and no byte of the body was read.
+    func goBack(to origin: HTTP2Origin) {
+        state = .none
+        origin.queue(self)
+    }
+
     /// Ends the exchange without a call to the delegate.
     func end(with error: TransportError) -> UpstreamEnd {
         state = .none

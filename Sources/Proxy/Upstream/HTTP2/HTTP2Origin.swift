@@ -48,16 +48,21 @@ final class HTTP2Origin {
             do throws(TransportError) { try exchange.open(on: connection) } catch { return exchange.end(with: error) }
             return nil
         }
-        lastNumber += 1
-        exchange.wait(
-            at: self, number: lastNumber, from: loop.now, until: loop.now + pool.carriers.options.connectTimeout)
-        waiting.append(exchange)
-        if waiting.count == 1 { timer?.schedule(at: exchange.deadline) }
+        queue(exchange)
         do throws(TransportError) { try dialIfNeeded() } catch {
             if let index = index(of: exchange) { waiting.remove(at: index) }
             return exchange.end(with: error)
         }
         return nil
+    }
+
+    /// Queues a request. The caller dials if necessary.
+    func queue(_ exchange: HTTP2Exchange) {
+        lastNumber += 1
+        exchange.wait(
+            at: self, number: lastNumber, from: loop.now, until: loop.now + pool.carriers.options.connectTimeout)
+        waiting.append(exchange)
+        if waiting.count == 1 { timer?.schedule(at: exchange.deadline) }
     }
 
     /// Returns a connection that has room. Removes connections that turn out to be closed.
@@ -162,7 +167,8 @@ final class HTTP2Origin {
     /// - Parameter streams: number of streams that a connection allows now.
     func note(streams: Int) { usualStreams = min(max(1, streams), HTTP2Session.assumedStreams) }
 
-    private func dialMore() {
+    /// Dials for the requests that wait, if necessary.
+    func dialMore() {
         guard !waiting.isEmpty else { return }
         do throws(TransportError) { try dialIfNeeded() } catch { fail(error) }
     }
