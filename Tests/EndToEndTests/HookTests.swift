@@ -93,4 +93,20 @@ struct HookTests {
         #expect(try await hanging.terminate() == .exited(0))
         _ = try await eventually("the command is gone") { kill(pid, 0) != 0 ? true : nil }
     }
+
+    /// How the command that left a daemon behind ends: by itself, or with the proxy.
+    @Test(arguments: ["exit 0", "exec sleep 1000"], [SIGTERM, SIGKILL])
+    func `what a command starts ends with it, also in a session of its own`(end: String, signal: Int32) async throws {
+        let folder = try TemporaryDirectory()
+        let file = "\(folder.path)/pid"
+        let daemon = "setsid sh -c 'echo $$ > \(file).part; mv \(file).part \(file); exec sleep 1000' &"
+        let proxy = try await proxy("command: [/bin/sh, -c, \"\(daemon) until test -s \(file); do sleep 0.05; done; \(end)\"]")
+        let pid = try await eventually("the daemon runs") {
+            (try? String(contentsOfFile: file, encoding: .utf8)).flatMap { Int32($0.trimmingCharacters(in: .newlines)) }
+        }
+        if end == "exit 0" { try await eventually("the daemon is gone") { kill(pid, 0) != 0 } }
+        proxy.process.signal(signal)
+        try await eventually("the daemon is gone") { kill(pid, 0) != 0 }
+        #expect(!proxy.log.contains("the hook's command") || end != "exit 0", "\(proxy.log)")
+    }
 }

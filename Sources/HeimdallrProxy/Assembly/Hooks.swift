@@ -118,26 +118,26 @@ struct Hooks: Sendable {
         environment["HEIMDALLR_CLIENT"] = notice.client
         environment["HEIMDALLR_LOGIN_URL"] = notice.loginURL ?? ""
         environment["HEIMDALLR_REASON"] = notice.reason ?? ""
-        let program: ChildProgram
         do throws(SystemCallError) {
-            program = try ChildProgram(settings.command, environment: environment, input: body)
-        } catch { return log("the hook's command could not be run", notice, error.sentence) }
-        let ending = await end(of: program)
-        if ending != .exited(0) { log("the hook's command failed", notice, ending.inWords) }
+            let command = try KeptCommand(settings.command, environment: environment, hookInput: body)
+            switch await Self.end(of: command) {
+            case .ended(.exited(0)): break
+            case .ended(let ending): log("the hook's command failed", notice, ending.inWords)
+            case .notStarted(let number): throw SystemCallError(number: number)
+            }
+        } catch { log("the hook's command could not be run", notice, error.sentence) }
     }
 
-    /// Waits for the command's end. Sends SIGTERM when its time is over, and SIGKILL a second later.
-    private func end(of program: ChildProgram) async -> ChildProgram.Ending {
-        let deadline = ContinuousClock.now + Self.commandTime
-        var terminatedAt: ContinuousClock.Instant?
+    /// Waits for the end of the command and all its descendants. When its time is over, the keeper sends SIGTERM, and
+    /// SIGKILL a second later.
+    private static func end(of command: borrowing KeptCommand) async -> CommandKeeper.Report {
+        let deadline = ContinuousClock.now + commandTime
+        var isEnding = false
         while true {
-            if let ending = program.ending() { return ending }
-            let now = ContinuousClock.now
-            if let terminatedAt {
-                if now - terminatedAt > .seconds(1) { program.kill(SIGKILL) }
-            } else if now > deadline || Task.isCancelled {
-                program.kill(SIGTERM)
-                terminatedAt = now
+            if let report = command.report() { return report }
+            if !isEnding, ContinuousClock.now > deadline || Task.isCancelled {
+                command.end()
+                isEnding = true
             }
             // Sleeps in a detached task, because a sleep in a cancelled task returns at once.
             await Task.detached { try? await Task.sleep(for: .milliseconds(50)) }.value

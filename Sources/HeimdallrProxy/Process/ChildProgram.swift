@@ -191,12 +191,19 @@ struct ProcessLink: ~Copyable {
     /// Ends the input of the program. shutdown(2).
     borrowing func endSending() { _ = shutdown(ownEnd, Int32(SHUT_WR)) }
 
-    /// Returns the bytes that the program has sent; `nil` if there are none yet; empty if its end is closed. recv(2).
-    borrowing func received() -> [UInt8]? {
-        var chunk = [UInt8](repeating: 0, count: 64)
-        let count = unsafe chunk.withUnsafeMutableBytes {
-            unsafe recv(ownEnd, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT))
-        }
+    /// Sends the program at most 4 KiB, without a wait.
+    borrowing func send(_ bytes: [UInt8]) { OutputDescriptor(number: ownEnd).write(Array(bytes.prefix(4096))) }
+
+    /// Returns the bytes that the program has sent; `nil` if there are none yet; empty if its end is closed.
+    borrowing func received() -> [UInt8]? { Self.received(by: ownEnd, Int32(MSG_DONTWAIT)) }
+
+    /// Waits for the bytes of `send` on standard input. Returns none if the other end is closed.
+    static func input() -> [UInt8] { received(by: STDIN_FILENO, 0) ?? [] }
+
+    /// recv(2).
+    private static func received(by descriptor: Int32, _ flags: Int32) -> [UInt8]? {
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        let count = unsafe chunk.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, flags) }
         if count < 0 { return errno == EAGAIN || errno == EINTR ? nil : [] }
         return Array(chunk[..<count])
     }

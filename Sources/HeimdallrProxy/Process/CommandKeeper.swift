@@ -1,18 +1,22 @@
 import FileSystem
 import Glibc
 
-/// A process of this executable between the proxy and a command that prints a secret.
+/// A process of this executable between the proxy and a command: one that prints a secret, or a hook's.
 ///
 /// Linux makes the keeper the parent of each descendant of the command whose parent has ended. So the keeper can kill
 /// all descendants, also daemons and children in other sessions. The keeper kills only its own children. Nobody else
 /// reaps them, so the number of a child can't belong to another process when the keeper kills it.
 enum CommandKeeper {
-    /// First argument of a keeper's process. No person would type it.
+    /// First argument of the process of a secret command's keeper. No person would type it.
     static let name = "heimdallr-command-keeper"
+    /// First argument of the process of a hook's keeper. The hook gets its input from the proxy by way of the keeper. When
+    /// the hook ends, all its descendants end.
+    static let hookName = "heimdallr-hook-keeper"
     /// Path of the running executable, even after a package has replaced its file. proc_pid_exe(5).
     static let executable = "/proc/self/exe"
 
-    static var isThisProcess: Bool { ProcessArguments.all?.first == name }
+    static var isThisProcess: Bool { isHook || ProcessArguments.all?.first == name }
+    private static var isHook: Bool { ProcessArguments.all?.first == hookName }
 
     /// The keeper's only message to the proxy.
     enum Report: Equatable {
@@ -38,6 +42,8 @@ enum CommandKeeper {
     private static let pause: Int32 = 5
     /// Maximum time to kill all descendants. A process of another user can't be killed.
     private static let patience = Duration.seconds(5)
+    /// Time for a hook to end by itself after SIGTERM.
+    private static let grace = Duration.seconds(1)
 
     /// Runs the command that the arguments name, and reports its end on standard input, a socket to the proxy. When the
     /// proxy closes the socket or ends, the keeper kills the command and all its descendants.
@@ -45,19 +51,40 @@ enum CommandKeeper {
         ProcessHygiene.forbidDumps()
         _ = signal(SIGPIPE, SIG_IGN)
         ProcessHygiene.adoptOrphans()
+        let isHook = isHook
+        let input = isHook ? ProcessLink.input() : []
+        if isHook, input.isEmpty { exit(0) }
         let program: ChildProgram
         do throws(SystemCallError) {
             program = try ChildProgram(
                 Array((ProcessArguments.all ?? []).dropFirst()), environment: ProcessEnvironment.all,
-                output: STDOUT_FILENO)
+                input: input, output: STDOUT_FILENO)
         } catch { report(.notStarted(error.number)) }
         // The proxy sees the end of the output only after all processes have closed it.
         close(STDOUT_FILENO)
         while true {
-            if let ending = program.endingWithGroup() { report(.ended(ending)) }
+            if let ending = program.endingWithGroup() {
+                if isHook { endDescendants() }
+                report(.ended(ending))
+            }
             guard ProcessLink.inputEnds(within: pause) else { continue }
-            endAll(program)
+            if isHook { terminate(program) }
+            program.kill(SIGKILL)
+            endDescendants()
             exit(0)
+        }
+    }
+
+    /// Asks a hook to end. If it does in time, reports its end.
+    private static func terminate(_ program: ChildProgram) {
+        program.kill(SIGTERM)
+        let deadline = ContinuousClock.now + grace
+        while ContinuousClock.now < deadline {
+            if let ending = program.endingWithGroup() {
+                endDescendants()
+                report(.ended(ending))
+            }
+            usleep(5000)
         }
     }
 
@@ -66,8 +93,7 @@ enum CommandKeeper {
         exit(0)
     }
 
-    private static func endAll(_ program: ChildProgram) {
-        program.kill(SIGKILL)
+    private static func endDescendants() {
         let deadline = ContinuousClock.now + patience
         // The children of a killed process become children of this process.
         while Children.reap(), ContinuousClock.now < deadline {

@@ -75,38 +75,3 @@ struct SecretCommand: Sendable {
     /// Interval between two checks for the command's end while its output stays open, in milliseconds.
     private static let pause: Int32 = 20
 }
-
-/// A command and its keeper process. The command is killed with all its descendants when this value is destroyed, and
-/// when this process ends.
-private struct KeptCommand: ~Copyable {
-    private let keeper: ChildProgram
-    private var link: ProcessLink
-
-    init(
-        _ words: [String], environment: [String: String], output: Int32, keeper executable: String
-    ) throws(SystemCallError) {
-        var link = try ProcessLink()
-        keeper = try ChildProgram(
-            [CommandKeeper.name] + words, executable: executable, environment: environment, input: link.otherEnd,
-            output: output)
-        link.closeOtherEnd()
-        self.link = link
-    }
-
-    /// Makes the keeper kill everything, and waits a second at most for the keeper's end, which the kernel may delay.
-    deinit {
-        link.endSending()
-        for _ in 0..<500 {
-            guard keeper.ending() == nil else { return }
-            usleep(2000)
-        }
-        Children.abandon(keeper.pid)
-    }
-
-    /// `nil` while the command runs.
-    borrowing func report() -> CommandKeeper.Report? {
-        guard let bytes = link.received() else { return nil }
-        // No valid report means that the keeper was killed.
-        return CommandKeeper.Report(bytes) ?? .ended(.signalled(SIGKILL))
-    }
-}
