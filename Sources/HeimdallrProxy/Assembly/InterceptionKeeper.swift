@@ -116,9 +116,10 @@ final class InterceptionKeeper: Sendable {
         let known = isForOneProgram ? nil : configuration.trustName
         let (port, kind) = known ?? (0, TrustFolder.nameEnd("\(getpid())"))
         if let folder = TrustFiles.systemFolder(port: port, kind: kind) { return folder }
-        return try AdminSocket.prepareDefault(
-            port: port, kind: kind, runtimeDirectory: ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
-        ).path
+        return TrustFolderPath.forWriting(
+            try AdminSocket.prepareDefault(
+                port: port, kind: kind, runtimeDirectory: ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
+            ).path)
     }
 
     func end() async {
@@ -149,7 +150,9 @@ extension TrustFiles {
             let folders = AdminSocket.candidates(
                 port: name.port, kind: name.kind, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
             for folder in [systemFolder(port: name.port, kind: name.kind)].compactMap(\.self) + folders {
-                if let files = try written(in: folder) { return files }
+                for folder in TrustFolderPath.candidates(folder) {
+                    if let files = try written(in: folder) { return files }
+                }
             }
         }
         throw Fault(description: "no running proxy has written trust files: start the proxy first, or add --serve")

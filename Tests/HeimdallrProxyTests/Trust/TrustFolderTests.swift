@@ -60,6 +60,29 @@ struct TrustFolderTests {
         #expect(try directory.read("precious/file") == "kept")
     }
 
+    /// PHP_INI_SCAN_DIR and WGETRC name code in the folder, and /tmp is cleaned.
+    @Test func `where others could make the folder anew, its name is one that they can't know`() throws {
+        let plain = directory.path(of: "heimdallr-proxy-8080.\(TrustFolder.nameEnd("127.0.0.1"))")
+        // Above it is /tmp.
+        try #require(!TrustFolderPath.isLasting(plain))
+        let hidden = TrustFolderPath.forWriting(plain)
+        #expect(hidden.hasPrefix(plain.dropLast(6) + ".") && hidden.hasSuffix(".trust"))
+        #expect(hidden.utf8.count == plain.utf8.count + 27 && TrustFolderPath.forWriting(plain) == hidden)
+        let made = try TrustFolder(roots: roots, folder: hidden)
+        #expect(TrustFolderPath.candidates(plain) == [plain, hidden])
+        // Another listener's.
+        let other = directory.path(of: "heimdallr-proxy-8080.\(TrustFolder.nameEnd("127.0.0"))")
+        #expect(TrustFolderPath.candidates(other) == [other])
+        made.end()
+        #expect(TrustFolderPath.candidates(plain) == [plain])
+    }
+
+    @Test func `where others can't, it keeps its name, so that programs find it after a restart`() throws {
+        let plain = "/usr/heimdallr-proxy-8080.\(TrustFolder.nameEnd("127.0.0.1"))"
+        try #require(FileStatus(of: "/usr")?.mode == 0o755)
+        #expect(TrustFolderPath.forWriting(plain) == plain)
+    }
+
     @Test func `a folder that two processes use goes with the last one`() throws {
         let (former, successor) = (try trust("1"), try trust("1"))
         former.end()
