@@ -65,6 +65,9 @@ public protocol ClientStream: AnyObject {
     ///   - code: code of RST_STREAM over HTTP/2; `nil`: INTERNAL_ERROR for a cut answer, else CANCEL.
     func close(cut: Bool, code: HTTP2Code?)
 
+    /// Closes the connection at once, with all of its requests. The other requests' handlers are told that the client left.
+    func closeConnection()
+
     /// Calls the handler's `deadlinePassed` after the timeout; `.off`: never. The request's end clears the deadline. A
     /// new deadline replaces the old one, and so does a `write` that does not take all bytes.
     func setDeadline(after timeout: Timeout)

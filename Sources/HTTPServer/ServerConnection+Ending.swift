@@ -15,6 +15,8 @@ extension ServerConnection {
         close()
     }
 
+    public func closeConnection() { close() }
+
     func close() {
         guard phase != .closed else { return }
         phase = .closed

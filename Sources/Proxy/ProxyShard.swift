@@ -28,8 +28,6 @@ final class ProxyShard {
     /// Prefix of this loop's request IDs.
     private let requestPrefix = UInt32.random(in: .min ... .max).bigEndianBytes.hexadecimal + [UInt8(ascii: "-")]
     private var requestCount: UInt64 = 0
-    /// Number of wrong passwords whose 407 is delayed, by source.
-    var delayedLogins: [String: Int] = [:]
     var listenerFailures = ListenerFailures()
 
     /// - Parameter sockets: this loop's sockets, one per listener of the plan.

@@ -252,6 +252,8 @@ struct UserTests {
     @Test func `of many guesses at once only some wait; the others are cut off, and no place is lost`() async throws {
         let proxy = try await proxy()
         let credentials = "password-typed-as-name:x".base64
+        let good = basic("alice:\(Self.password)")
+        #expect(try await proxy.send("GET", "http://api.test/x", fields: [good]).status == 200)
         var clients: [RawClient] = []
         for _ in 0..<300 {
             let client = try await RawClient.connect(port: proxy.port)
@@ -259,7 +261,7 @@ struct UserTests {
                 "GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\nProxy-Authorization: Basic \(credentials)\r\n\r\n")
             clients.append(client)
         }
-        let good = basic("alice:\(Self.password)")
+        // From where a password was right before, it still is.
         #expect(try await proxy.send("GET", "http://api.test/x", fields: [good]).status == 200)
         try await eventually("all of them are in the log") {
             proxy.log.split(separator: "\n").filter { $0.contains("status=407") }.count == 300

@@ -235,6 +235,11 @@ final class HTTP2ClientStream: ClientStream {
         connection.scheduleFlush()
     }
 
+    func closeConnection() {
+        guard end() else { return }
+        connection.hangUp()
+    }
+
     // MARK: The stream
 
     func setDeadline(after timeout: Timeout) { if phase == .busy { setDeadline(.handler, after: timeout) } }

@@ -16,6 +16,8 @@ final class HTTP2Connection {
         case announced
         /// No new request is served.
         case ending
+        /// Nothing more is read or answered. The connection ends with the turn.
+        case hungUp
     }
 
     let session: HTTP2Session
@@ -82,7 +84,7 @@ final class HTTP2Connection {
 
     func receive() {
         var left = Self.share
-        while connection.phase == .multiplexed, !hasFailed {
+        while connection.phase == .multiplexed, !hasFailed, life != .hungUp {
             var bytes = ByteBuffer()
             swap(&bytes, &connection.reader.input.buffer)
             left -= max(bytes.count, 1)
@@ -104,7 +106,7 @@ final class HTTP2Connection {
 
     private func handleEvents(_ bytes: Span<UInt8>) {
         var held: HTTP2Event?
-        while connection.phase == .multiplexed, let event = held ?? session.next() {
+        while connection.phase == .multiplexed, life != .hungUp, let event = held ?? session.next() {
             held = nil
             switch event {
             case .head(let id, let block):
@@ -153,6 +155,7 @@ final class HTTP2Connection {
 
     /// Writes frames until all are sent or the socket is full.
     func flush() {
+        if life == .hungUp { return endHungUp() }
         let pending = streamsWithUnsentHead
         streamsWithUnsentHead.removeAll(keepingCapacity: true)
         for stream in pending { stream.sendHead(hasBody: true) }
@@ -185,6 +188,22 @@ final class HTTP2Connection {
         if connection.phase == .multiplexed, connection.reader.input.canRead { connection.goOnNextTurn() }
     }
 
+    /// Ends the connection of a client that asks for too much, with all of its streams.
+    func hangUp() {
+        life = .hungUp
+        scheduleFlush()
+    }
+
+    /// Sends GOAWAY if there is room, and closes the connection.
+    private func endHungUp() {
+        attempt { session throws(HTTP2Error) in try session.goAway(.enhanceYourCalm) }
+        connection.output.append { output in
+            attempt { session throws(HTTP2Error) in try session.fill(&output, limit: ServerConnection.highWater) }
+        }
+        _ = connection.output.flush(to: connection.stream)
+        connection.leave()
+    }
+
     /// Closes the connection after its last frame, which may be a GOAWAY.
     private func close() {
         end(.gone)
@@ -211,7 +230,7 @@ final class HTTP2Connection {
         switch life {
         case .serving: set(.idle, after: streams.isEmpty ? server.settings.idleTimeout : .off)
         case .announced: set(.draining, after: Self.noticeTimeout)
-        case .ending: ownDeadline = .off
+        case .ending, .hungUp: ownDeadline = .off
         }
     }
 
@@ -269,7 +288,7 @@ final class HTTP2Connection {
 
     /// Sends the GOAWAY after which no new request is served. The connection ends with its last stream.
     func sendLastGoAway() {
-        guard life != .ending else { return }
+        guard life != .ending, life != .hungUp else { return }
         life = .ending
         ownDeadline = .off
         attempt { session throws(HTTP2Error) in try session.goAway(.noError) }

@@ -4,13 +4,16 @@ package struct FailedLoginLimit: Sendable {
     /// Number of wrong secrets within `window` without a delay.
     package static let patience = 10
     package static let window = Duration.seconds(60)
+    /// Number of wrong secrets within `rateWindow` that may be compared at all.
+    package static let rate = 64
+    package static let rateWindow = Duration.seconds(1)
     /// Largest number of remembered names.
     package static let capacity = 1024
     /// Shortest time between two log lines about one name.
     package static let logPause = Duration.seconds(10)
 
     private struct Guesser {
-        /// Times of the last `patience` failures.
+        /// Times of the last `rate` failures.
         var failures: [ContinuousClock.Instant] = []
         var loggedAt: ContinuousClock.Instant?
         var unlogged = 0
@@ -30,15 +33,22 @@ package struct FailedLoginLimit: Sendable {
     /// Whether this name has reached the limit.
     package func isExhausted(_ name: String, now: ContinuousClock.Instant) -> Bool {
         guard let guesser = guessers[name] ?? (isFull ? guessers[Self.sharedName] : nil) else { return false }
-        guard guesser.failures.count >= Self.patience, let first = guesser.failures.first else { return false }
-        return first + Self.window > now
+        guard guesser.failures.count >= Self.patience else { return false }
+        return guesser.failures[guesser.failures.count - Self.patience] + Self.window > now
+    }
+
+    /// Whether so many wrong secrets of this name were compared that no further one should be.
+    package func isFlooding(_ name: String, now: ContinuousClock.Instant) -> Bool {
+        guard let guesser = guessers[name] ?? (isFull ? guessers[Self.sharedName] : nil) else { return false }
+        guard guesser.failures.count >= Self.rate, let first = guesser.failures.first else { return false }
+        return first + Self.rateWindow > now
     }
 
     /// Counts a wrong secret.
     /// - Returns: the number of attempts since the last log line, if a new line is due; `nil`: log nothing yet.
     package mutating func failed(_ name: String, now: ContinuousClock.Instant) -> Int? {
         count(name, now) { guesser in
-            if guesser.failures.count >= Self.patience { guesser.failures.removeFirst() }
+            if guesser.failures.count >= Self.rate { guesser.failures.removeFirst() }
             guesser.failures.append(now)
         }
     }

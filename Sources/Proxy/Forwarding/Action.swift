@@ -9,7 +9,8 @@ enum Action {
     /// Wait for the next event.
     case wait
     indirect case readUsers(BasicCredentials)
-    indirect case refuseUser(BasicCredentials?)
+    /// - Parameter wasJudged: whether the password was compared.
+    indirect case refuseUser(BasicCredentials?, wasJudged: Bool = true)
     /// Refuse a wrong password now: the delay has ended.
     case refuseAfterDelay
     case answerAsLastRecipient
@@ -50,4 +51,6 @@ enum Action {
     /// End all work for a client that is gone or gets no further byte.
     /// - Parameter closes: whether the connection is still open and must be closed, without a reset.
     case leave(closes: Bool)
+    /// End all work of this request, and the client's connection with all of its requests.
+    case hangUp
 }

@@ -72,6 +72,16 @@ struct Context {
         rules.requestStarted()
     }
 
+    /// Source of the connection's passwords. Made when the first request asks for it.
+    var loginSource: LoginSource {
+        mutating get {
+            if let source = sender.loginSource { return source }
+            let source = LoginSource(stream.source, address: sender.address)
+            sender.loginSource = source
+            return source
+        }
+    }
+
     /// Drops the request's secrets, client, upstream, tunnel, deadline and pause.
     mutating func settle() {
         token = nil
@@ -91,6 +101,8 @@ struct Sender {
     let address: SocketAddress?
     /// Caller without its user, because each request names its own user.
     var caller = Caller()
+    /// `nil` before the first request that needs it.
+    var loginSource: LoginSource?
     /// The CONNECT inside which the requests come; `nil` without a CONNECT.
     var inside: Inside?
     /// Redirected TLS, from the start of the connection until its requests begin; else `nil`.

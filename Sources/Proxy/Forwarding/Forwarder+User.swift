@@ -7,37 +7,25 @@ import Reactor
 extension Forwarder {
     static let failedLoginDelay = Timeout(.seconds(1))
 
-    /// Refuses missing or wrong credentials: at once, or after a delay if many wrong ones came from the source. Closes
-    /// the connection without an answer if too many refusals for the source are delayed.
-    func refuseUser(_ credentials: BasicCredentials?) {
+    /// Refuses missing or wrong credentials: at once, or after a delay if many wrong ones came from the source. Ends the
+    /// connection without an answer if the source sends more wrong ones than are compared.
+    func refuseUser(_ credentials: BasicCredentials?, wasJudged: Bool) {
         guard let credentials, let users = context.rules.users else { return refuseUser() }
-        let source = loginSource
-        let (waits, user, unreported) = users.failed(credentials, from: source)
-        if let unreported { shard.observer.userFailed(source, user, unreported) }
-        guard waits else { return refuseUser() }
-        guard shard.delayFailedLogin(from: source) else {
+        let source = context.loginSource
+        let (refusal, user, unreported) = users.failed(credentials, from: source, wasJudged: wasJudged)
+        if let unreported { shard.observer.userFailed(source.name, user, unreported) }
+        switch refusal {
+        case .atOnce: refuseUser()
+        case .delayed: context.exchange.delay()
+        case .cut:
             context.ledger.note(.userRequired)
-            return perform(.leave(closes: true))
+            perform(.hangUp)
         }
-        delayedLogin = source
-        context.exchange.delay()
     }
 
     func refuseAfterDelay() {
-        releaseDelayedLogin()
         context.exchange.endDelay()
         refuseUser()
-    }
-
-    func releaseDelayedLogin() {
-        guard let source = delayedLogin else { return }
-        delayedLogin = nil
-        shard.releaseDelayedLogin(from: source)
-    }
-
-    private var loginSource: String {
-        if let peer = stream.source.peer { return "uid \(peer.user)" }
-        return stream.source.address.map { FailedLoginLimit.name(address: $0.host) } ?? "unknown"
     }
 
     /// Answers 407. Then closes after CONNECT or an upgrade: the next bytes may be no request (RFC 9931, section 3).

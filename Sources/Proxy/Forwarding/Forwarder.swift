@@ -22,8 +22,6 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     /// Number of the latest wait: for a token, the users' secrets or a dial. A result with another number is ignored.
     var waitNumber = 0
     var tokenWait: Task<Void, Never>?
-    /// Source (address or user) of the failed login whose 407 is delayed.
-    var delayedLogin: String?
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -56,6 +54,8 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     }
 
     func handler(for stream: any ClientStream) -> (any ClientStreamHandler)? {
+        // Made once for all streams of the connection.
+        if context.rules.users != nil { _ = context.loginSource }
         let other = Forwarder(stream, shard: shard)
         other.context.sender = context.sender
         return other
@@ -85,7 +85,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         switch action {
         case .next, .wait: break
         case .readUsers(let credentials): readUsers(credentials)
-        case .refuseUser(let credentials): refuseUser(credentials)
+        case .refuseUser(let credentials, let wasJudged): refuseUser(credentials, wasJudged: wasJudged)
         case .refuseAfterDelay: refuseAfterDelay()
         case .answerAsLastRecipient:
             let keeps = keepsConnection(behindOwn: false)
@@ -130,6 +130,9 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .leave(let closes):
             leave()
             if closes { stream.close(cut: false) }
+        case .hangUp:
+            leave()
+            stream.closeConnection()
         }
         keepTime()
     }
@@ -212,7 +215,6 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     func leave() {
         waitNumber += 1
         tokenWait?.cancel()
-        releaseDelayedLogin()
         if let tunnel = context.tunnel { return tunnel.end(cut: true) }
         upstream?.cancel()
         dialAttempt?.cancel()

@@ -14,6 +14,17 @@ final class UserDirectory: Sendable {
         case refused
         /// The caller must call `refresh`, then check again.
         case outdated
+        /// The password was not compared, because the source sends too many wrong ones.
+        case unjudged
+    }
+
+    /// Treatment of credentials that are not accepted.
+    enum Refusal: Equatable {
+        case atOnce
+        /// The source sent many wrong credentials.
+        case delayed
+        /// The source sends more wrong credentials than are answered. The connection must end.
+        case cut
     }
 
     private struct State {
@@ -22,6 +33,7 @@ final class UserDirectory: Sendable {
         var reading: Task<Void, Never>?
         var lost: Set<String> = []
         var guesses = FailedLoginLimit()
+        var right = RightLogins()
     }
 
     private static let maxAge = Duration.seconds(5)
@@ -54,30 +66,52 @@ final class UserDirectory: Sendable {
         }
     }
 
-    func judge(_ credentials: BasicCredentials, now: LoopTime) -> Verdict {
+    /// - Parameter now: zero just after the secrets were read.
+    func judge(_ credentials: BasicCredentials, from source: LoginSource, now: LoopTime) -> Verdict {
         let offered = Secret(Self.padded(credentials.password))
         return state.withLock { state in
+            // A right password must not stand out among guesses that are not answered.
+            if state.guesses.count > 0, state.guesses.isFlooding(source.name, now: .now),
+                !state.right.has(credentials.user, from: source.name, at: .current())
+            {
+                return .unjudged
+            }
             let age = now.since(state.readAt)
             guard isFixed || age < Self.maxAge else { return .outdated }
             let fits = (state.secrets[credentials.user] ?? Self.nobody) == offered
-            if fits { return .accepted }
+            if fits {
+                Self.note(credentials.user, source, now, in: &state.right)
+                return .accepted
+            }
             return isFixed || age < Self.minInterval ? .refused : .outdated
         }
     }
 
-    /// Records refused credentials.
-    /// - Parameter source: address or user that sent the credentials.
-    /// - Returns: `waits`: whether to delay the answer, because the source sent many wrong credentials. `user`: a known
-    ///   user; other names are not logged, because people type passwords as names. `unreported`: the number of failures
-    ///   to log now; `nil`: log nothing.
+    /// Remembers a right password, at most once in `noteInterval` for a connection.
+    private static func note(_ user: String, _ source: LoginSource, _ now: LoopTime, in right: inout RightLogins) {
+        if let noted = source.noted, noted.user == user, now < noted.until { return }
+        let now = max(now, .current())
+        right.note(user, from: source.name, at: now)
+        source.noted = (user, now + noteInterval)
+    }
+
+    private static let noteInterval = Duration.seconds(60)
+
+    /// Records credentials that were not accepted.
+    /// - Parameter wasJudged: whether the password was compared.
+    /// - Returns: `user`: a known user; other names are not logged, because people type passwords as names. `unreported`:
+    ///   the number of failures to log now; `nil`: log nothing.
     func failed(
-        _ credentials: BasicCredentials, from source: String
-    ) -> (waits: Bool, user: String?, unreported: Int?) {
+        _ credentials: BasicCredentials, from source: LoginSource, wasJudged: Bool
+    ) -> (refusal: Refusal, user: String?, unreported: Int?) {
         let user = providers[credentials.user] == nil ? nil : credentials.user
         return state.withLock { state in
             let now = ContinuousClock.now
-            let waits = state.guesses.isExhausted(source, now: now)
-            return (waits, user, state.guesses.failed(source, now: now))
+            guard wasJudged, !state.guesses.isFlooding(source.name, now: now) else {
+                return (.cut, user, state.guesses.refused(source.name, now: now))
+            }
+            let refusal: Refusal = state.guesses.isExhausted(source.name, now: now) ? .delayed : .atOnce
+            return (refusal, user, state.guesses.failed(source.name, now: now))
         }
     }
 

@@ -15,12 +15,13 @@ enum IdentifyPhase {
 
     /// - Parameter now: zero just after the secrets were read, so that they count as new however long the reading took.
     static func judge(_ credentials: BasicCredentials, now: LoopTime, _ context: inout Context) -> Action {
-        switch context.rules.users?.judge(credentials, now: now) {
+        switch context.rules.users?.judge(credentials, from: context.loginSource, now: now) {
         case .accepted:
             context.admitted.caller.user = credentials.user
             return .next
         case .outdated: return .readUsers(credentials)
         case .refused, nil: return .refuseUser(credentials)
+        case .unjudged: return .refuseUser(credentials, wasJudged: false)
         }
     }
 }
