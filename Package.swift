@@ -157,7 +157,8 @@ let package = Package(
         .testTarget(
             name: "ProxyTests",
             dependencies: [
-                "Cryptography", "Proxy", "HTTP2", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport", "Heimdallr",
+                "Cryptography", "Proxy", "HTTP2", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport",
+                "Heimdallr",
                 "HeimdallrCurl", "Reactor", "SigV4", "Reports", "TLSServer", "TestSupport", "WireText",
             ], swiftSettings: strict),
         .testTarget(

@@ -100,7 +100,8 @@ struct HookTests {
         let folder = try TemporaryDirectory()
         let file = "\(folder.path)/pid"
         let daemon = "setsid sh -c 'echo $$ > \(file).part; mv \(file).part \(file); exec sleep 1000' &"
-        let proxy = try await proxy("command: [/bin/sh, -c, \"\(daemon) until test -s \(file); do sleep 0.05; done; \(end)\"]")
+        let proxy = try await proxy(
+            "command: [/bin/sh, -c, \"\(daemon) until test -s \(file); do sleep 0.05; done; \(end)\"]")
         let pid = try await eventually("the daemon runs") {
             (try? String(contentsOfFile: file, encoding: .utf8)).flatMap { Int32($0.trimmingCharacters(in: .newlines)) }
         }

@@ -40,7 +40,7 @@ struct RightLogins {
         return now < time + Self.lifetime
     }
 
-    /// Drops what is too old; without such entries, the oldest half.
+    /// Drops entries that are too old. If there are none, drops the oldest half.
     private mutating func makeRoom(_ now: LoopTime) {
         times = times.filter { now < $0.value + Self.lifetime }
         guard times.count >= Self.capacity else { return }

@@ -15,7 +15,8 @@ struct MangledNameTests {
             upstream: "inject: [{header: Authorization}, {header: X-Api-Key, value: k}]\n" + upstream)
     }
 
-    @Test func `a field that the configuration sets or removes is left out, in the head and in trailers`() async throws {
+    @Test func `a field that the configuration sets or removes is left out, in the head and in trailers`() async throws
+    {
         for key in ["set_headers: {X-Api-Key: blue}", "remove_headers: [X_Api_Key]"] {
             let proxy = try await ProxyInProcess(upstream: key)
             let lines = Self.spellings.map { "\($0): red\r\n" }.joined()
