@@ -34,20 +34,46 @@ public struct Challenge: Sendable, Equatable {
     public static let bearer = "bearer"
     public static let dpop = "dpop"
 
-    /// Whether a 401 with these fields rejects the token (RFC 6750, section 3.1; RFC 9449, section 7.1): there are no
-    /// fields, or a challenge of the token's scheme has either no error or the error `invalid_token`.
+    /// Errors of the token's scheme that do not blame the token (RFC 6750 section 3.1, RFC 9470 section 3, RFC 9449).
+    private static let otherErrors: Set<String> = [
+        "invalid_request", "insufficient_scope", "insufficient_user_authentication", "use_dpop_nonce",
+        "invalid_dpop_proof",
+    ]
+
+    /// Schemes by which a program can authenticate itself (IANA's registry, and two common ones). A challenge of such a
+    /// scheme alone does not blame the token.
+    private static let otherSchemes: Set<String> = [
+        bearer, dpop, "basic", "digest", "negotiate", "ntlm", "kerberos", "hoba", "mutual", "scram-sha-1",
+        "scram-sha-256", "vapid", "privatetoken", "concealed", "gnap", "aws4-hmac-sha256", "hawk",
+    ]
+
+    /// Whether a 401 with these fields rejects the token (RFC 6750, section 3.1; RFC 9449, section 7.1). It does, unless
+    /// well-formed challenges say something else: an error of the token's scheme that does not blame the token, or only
+    /// other schemes that a program can use. Servers write many challenges that break the grammar.
     public static func rejectsToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
-        guard !values.isEmpty else { return true }
-        return parse(values)?.contains { challenge in
-            guard challenge.scheme == scheme else { return false }
-            let error = challenge.value(of: "error")
-            return error == nil || error == "invalid_token"
-        } ?? false
+        let (challenges, isWhole) = readable(values)
+        let own = challenges.filter { $0.scheme == scheme }
+        guard own.isEmpty else {
+            return own.contains { challenge in challenge.value(of: "error").map { !otherErrors.contains($0) } ?? true }
+        }
+        return !isWhole || challenges.isEmpty || !challenges.allSatisfy { otherSchemes.contains($0.scheme) }
     }
 
     /// Whether a challenge of that scheme has the error `invalid_token`.
     public static func hasInvalidTokenError(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
-        (parse(values) ?? []).contains { $0.scheme == scheme && $0.value(of: "error") == "invalid_token" }
+        readable(values).challenges.contains { $0.scheme == scheme && $0.value(of: "error") == "invalid_token" }
+    }
+
+    /// Returns the challenges and parameters that can be read, without those that break the grammar or come twice.
+    /// - Returns: also whether nothing was left out.
+    public static func readable(_ values: [[UInt8]]) -> (challenges: [Challenge], isWhole: Bool) {
+        if let challenges = parse(values) { return (challenges, true) }
+        var challenges: [Challenge] = []
+        for value in values where value.count <= maxBytes {
+            var parser = ChallengeParser(bytes: value, isLenient: true)
+            challenges += parser.parse() ?? []
+        }
+        return (challenges, false)
     }
 
     /// Whether a DPoP challenge has the error `use_dpop_nonce` (RFC 9449, section 9).
@@ -75,13 +101,16 @@ public struct Challenge: Sendable, Equatable {
         return pairs.isEmpty ? name : name + " " + pairs.joined(separator: ", ")
     }
 
+    /// Longest value that is read.
+    private static let maxBytes = 8 << 10
+
     /// Parses all challenges of an answer's fields, in order; a field may hold several.
     /// - Parameter values: the values of all fields of that name.
     /// - Returns: `nil` if a value breaks the grammar, or has more than 8 KiB; empty for no values.
     public static func parse(_ values: [[UInt8]]) -> [Challenge]? {
         var challenges: [Challenge] = []
         for value in values {
-            guard value.count <= 8 << 10 else { return nil }
+            guard value.count <= maxBytes else { return nil }
             var parser = ChallengeParser(bytes: value)
             guard let found = parser.parse() else { return nil }
             challenges += found
@@ -93,23 +122,64 @@ public struct Challenge: Sendable, Equatable {
 /// Reads one field value: `#( auth-scheme [ 1*SP ( token68 / #auth-param ) ] )`.
 private struct ChallengeParser {
     let bytes: [UInt8]
+    /// Whether to leave out what breaks the grammar, up to the next comma.
+    var isLenient = false
     var index = 0
     var challenges: [Challenge] = []
+    /// Names of the last challenge's parameters that came twice, so that no value of theirs counts.
+    private var repeated: Set<String> = []
+    /// Whether the next element follows a blank instead of a comma. A word there is no scheme.
+    private var isContinued = false
+
+    init(bytes: [UInt8], isLenient: Bool = false) {
+        self.bytes = bytes
+        self.isLenient = isLenient
+    }
 
     mutating func parse() -> [Challenge]? {
         while true {
-            while index < bytes.count, bytes[index] == ASCII.comma || ASCII.isBlank(bytes[index]) { index += 1 }
+            while index < bytes.count, bytes[index] == ASCII.comma || ASCII.isBlank(bytes[index]) {
+                if bytes[index] == ASCII.comma { isContinued = false }
+                index += 1
+            }
             guard index < bytes.count else { return challenges }
-            guard let word = token() else { return nil }
-            guard nextIsEquals() ? takeParameter(named: word) : takeScheme(word) else { return nil }
-            skipBlanks()
-            guard index == bytes.count || bytes[index] == ASCII.comma else { return nil }
+            let start = index
+            guard takeElement() else {
+                guard isLenient else { return nil }
+                skipElement(from: start)
+                continue
+            }
+        }
+    }
+
+    /// Reads a scheme with its first parameter, or a further parameter, up to the comma.
+    private mutating func takeElement() -> Bool {
+        guard let word = token() else { return false }
+        if nextIsEquals() {
+            guard takeParameter(named: word) else { return false }
+        } else {
+            guard !isContinued, takeScheme(word) else { return false }
+        }
+        let end = index
+        skipBlanks()
+        if index == bytes.count || bytes[index] == ASCII.comma { return true }
+        // Some servers leave out the commas between parameters.
+        isContinued = isLenient && index > end
+        return isContinued
+    }
+
+    /// Goes on behind the next comma outside of quotes.
+    private mutating func skipElement(from start: Int) {
+        index = max(index, start)
+        while index < bytes.count, bytes[index] != ASCII.comma {
+            if bytes[index] == ASCII.quote { _ = quoted() } else { index += 1 }
         }
     }
 
     /// Adds a challenge of this scheme, with its token68 or its first parameter.
     private mutating func takeScheme(_ word: ArraySlice<UInt8>) -> Bool {
         challenges.append(Challenge(scheme: lowercased(word)))
+        repeated = []
         guard index < bytes.count, bytes[index] == ASCII.space else { return true }
         while index < bytes.count, bytes[index] == ASCII.space { index += 1 }
         guard index < bytes.count, bytes[index] != ASCII.comma else { return true }
@@ -127,11 +197,28 @@ private struct ChallengeParser {
         skipBlanks()
         index += 1
         skipBlanks()
-        let value = index < bytes.count && bytes[index] == ASCII.quote ? quoted() : token().map(string)
+        let value = index < bytes.count && bytes[index] == ASCII.quote ? quoted() : unquoted()
         let name = lowercased(word)
-        guard let value, challenges[last].value(of: name) == nil else { return false }
+        guard let value else { return false }
+        guard challenges[last].value(of: name) == nil, !repeated.contains(name) else {
+            challenges[last].parameters.removeAll { $0.name == name }
+            repeated.insert(name)
+            return isLenient
+        }
         challenges[last].parameters.append(Challenge.Parameter(name: name, value: value))
         return true
+    }
+
+    /// Reads a token; leniently, all characters up to a comma or a blank, such as those of an address.
+    private mutating func unquoted() -> String? {
+        guard isLenient else { return token().map(string) }
+        let start = index
+        while index < bytes.count, bytes[index] > 0x20, bytes[index] < 0x7F, bytes[index] != ASCII.comma,
+            bytes[index] != ASCII.quote
+        {
+            index += 1
+        }
+        return index > start ? string(bytes[start..<index]) : nil
     }
 
     private mutating func token() -> ArraySlice<UInt8>? {

@@ -3,7 +3,8 @@ import HTTPMessage
 /// Each line is the value of one field.
 func check(_ input: [UInt8]) {
     let values = input.split(separator: 0x0A, omittingEmptySubsequences: false).map { Array($0) }
-    guard let challenges = Challenge.parse(values) else { return }
+    let readable = Challenge.readable(values)
+    guard let challenges = Challenge.parse(values) else { return require(!readable.isWhole, "a part is left out") }
     var text = ""
     for challenge in challenges {
         require(!challenge.scheme.isEmpty, "a challenge has a scheme")

@@ -57,6 +57,38 @@ struct ChallengeTests {
         #expect(parse(value) == nil)
     }
 
+    @Test(
+        "a 401 blames the token, unless a challenge that can be read says something else",
+        arguments: [
+            ([], true), ([""], true), (["Bearer"], true), (["bearer error=invalid_token"], true), (["Token"], true),
+            (["Bearer authorization_uri=https://login.example/t/authorize, resource_id=https://org.example/"], true),
+            ([#"OAuth "Facebook Platform" "invalid_token" "Session has expired""#], true),
+            ([#"Bearer realm="api", error="expired_token""#], true), ([#"Bearer realm="x" error="x""#], true),
+            (["Basic realm=x y"], true), (["Token, Basic realm=x"], true), ([#"Bearer a="b"#], true), (["\"\""], true),
+            (["Basic realm=x"], false), (["Negotiate", "NTLM"], false), (["Digest a=b, c=d"], false),
+            ([#"Bearer error="insufficient_scope""#], false), ([#"Bearer error="invalid_request", a=b:c"#], false),
+            ([#"DPoP error="use_dpop_nonce""#], false), (["Bearer error=insufficient_user_authentication"], false),
+        ] as [([String], Bool)])
+    func blame(values: [String], isTokens: Bool) {
+        #expect(Challenge.rejectsToken(values.map(wire)) == isTokens)
+    }
+
+    @Test("of a broken challenge the parts that can be read count, and none that comes twice")
+    func parts() {
+        func read(_ values: String...) -> [Challenge] { Challenge.readable(values.map(wire)).challenges }
+        let address = "https://mcp.example/.well-known/oauth-protected-resource"
+        let broken = #"Bearer realm="a", realm="b", error=invalid token, resource_metadata="\#(address)""#
+        #expect(read(broken).first?.value(of: "resource_metadata") == address)
+        #expect(read(broken).first?.value(of: "realm") == nil)
+        #expect(read("Bearer resource_metadata=\(address)").first?.value(of: "resource_metadata") == address)
+        #expect(read("Bearer resource_metadata=a:b, resource_metadata=c:d").first?.parameters == [])
+        #expect(read("Bearer a=b c=d").first?.value(of: "c") == "d")
+        #expect(!Challenge.readable([wire(broken)]).isWhole)
+        #expect(Challenge.readable([wire("Bearer a=b")]).isWhole)
+        // Quotes and backslashes without an end take one look at each byte.
+        _ = read("Bearer a=" + String(repeating: "\"\\", count: 4000))
+    }
+
     @Test("a challenge of more than 8 KiB is nothing")
     func bounded() {
         #expect(parse("Bearer realm=\"" + String(repeating: "x", count: 9000) + "\"") == nil)

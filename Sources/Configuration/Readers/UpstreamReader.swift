@@ -48,7 +48,7 @@ struct UpstreamReader {
     private mutating func readMatching() -> Listener? {
         settings.paths = section.list("paths", Grammar.pathPrefix) ?? []
         settings.methods = section.list("methods", Grammar.method) ?? []
-        settings.fields = readFields()
+        settings.fields = Self.readFields(section, "fields")
         if let callers = section.section("callers") { settings.callers = callers.callers() }
         settings.hosts = section.list("hosts", Grammar.authority) ?? []
         section.read("browsers", into: &settings.browsers, Grammar.boolean)
@@ -61,10 +61,19 @@ struct UpstreamReader {
         return listener
     }
 
+    /// Reads `token_rejected`, such as `{status: 403, header: {X-Reason: "token*"}}`.
+    private func readTokenRejection() -> TokenRejection? {
+        guard let inner = section.section("token_rejected") else { return nil }
+        defer { inner.finish() }
+        let statuses = inner.list("status", Grammar.integer(400...499)) ?? []
+        inner.need("status", saying: "\(inner.path): write the `status` of answers that reject the token")
+        return TokenRejection(statuses: statuses, fields: Self.readFields(inner, "header"))
+    }
+
     /// Reads `fields`, such as `{Mcp-Name: [get_*]}`.
-    private func readFields() -> [FieldRule] {
+    private static func readFields(_ section: Section, _ key: String) -> [FieldRule] {
         section.mapping(
-            "fields", to: "values", .oneOrMore(.value(of: Self.fieldPattern)), name: Self.header
+            key, to: "values", .oneOrMore(.value(of: Self.fieldPattern)), name: Self.header
         ) { entry, inner in inner.list(entry.key, Self.fieldPattern) }
         .map { FieldRule(name: $0.name.lowercased(), patterns: $0.value) }
     }
@@ -81,6 +90,7 @@ struct UpstreamReader {
         section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
         section.read("on_existing", into: &settings.onExisting, Grammar.word)
         section.read("on_unauthorized", into: &settings.onUnauthorized, Grammar.word)
+        settings.tokenRejected = readTokenRejection()
         section.read("max_replay_bytes", into: &settings.maxReplayBytes, Grammar.size(0...64 << 20))
         section.read("token_wait", into: &settings.tokenWait, Grammar.duration(.zero ... .seconds(3600)))
         settings.placeholder = section.value("require_placeholder", InjectionReader.placeholder)
@@ -90,8 +100,10 @@ struct UpstreamReader {
                 key, without: "client",
                 saying: "this applies to injected credentials: write `client` or `inject` too, or leave it out")
         }
-        section.refuse(
-            "token_wait", without: "client", saying: "this applies to tokens: write `client` too, or leave it out")
+        for key in ["token_wait", "token_rejected"] {
+            section.refuse(
+                key, without: "client", saying: "this applies to tokens: write `client` too, or leave it out")
+        }
     }
 
     // MARK: Other fields

@@ -1,5 +1,13 @@
 import WireText
 
+/// Answers besides 401 by which an upstream rejects a token.
+public struct TokenRejection: Sendable, Equatable {
+    /// Statuses from 400 to 499.
+    public var statuses: [Int]
+    /// Fields of the answer, each of which has to fit; empty for none.
+    public var fields: [FieldRule] = []
+}
+
 /// Condition of an upstream on a field of the request.
 public struct FieldRule: Sendable, Equatable {
     /// The field's name in lower case.

@@ -49,6 +49,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var provesPossession = false
     public var onExisting = OnExisting.replace
     public var onUnauthorized = OnUnauthorized.replay
+    /// Answers besides 401 that reject the token; `nil` for none.
+    public var tokenRejected: TokenRejection?
     public var maxReplayBytes = 64 * 1024
     public var allowDeprecated = false
     public var allowPlaintext = false

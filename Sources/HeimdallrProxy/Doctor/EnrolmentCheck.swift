@@ -31,7 +31,7 @@ struct EnrolmentCheck: Sendable {
                 "API", "\(error as? HeimdallrHTTPClientError ?? .other)", "check `host` and `url`", isConsequence: true)
         }
         let values = response.headers.filter { $0.name.lowercased() == "www-authenticate" }.map { Array($0.value.utf8) }
-        guard let bearer = Challenge.parse(values)?.first(where: { $0.scheme == Challenge.bearer }) else {
+        guard let bearer = Challenge.readable(values).challenges.first(where: { $0.scheme == Challenge.bearer }) else {
             return .skipped("API", "the API answered \(response.status) without a Bearer challenge")
         }
         client.challenged(

@@ -100,6 +100,10 @@ struct BadUpstreamValueTests {
             "4:47: upstreams[1].on_existing: write one of replace, keep, reject, not \"drop\"",
         "{host: x.example, client: a, on_unauthorized: retry}":
             "4:51: upstreams[1].on_unauthorized: write one of replay, pass, not \"retry\"",
+        "{host: x.example, client: a, token_rejected: {status: 500}}":
+            "4:59: upstreams[1].token_rejected.status: write a whole number from 400 to 499, not \"500\"",
+        "{host: x.example, client: a, token_rejected: {header: {X-A: b}}}":
+            "4:50: upstreams[1].token_rejected: write the `status` of answers that reject the token",
         "{host: x.example, client: a, max_replay_bytes: 65MiB}":
             "4:52: upstreams[1].max_replay_bytes: write a size from 0B to 64MiB, not \"65MiB\"",
         "{host: x.example, client: a, response_timeout: never}":

@@ -48,7 +48,9 @@ struct UnauthorizedTests {
             ("Basic realm=\"x\", Bearer realm=\"y\", error=\"invalid_token\"", true), ("Basic realm=\"x\"", false),
             ("Bearer error=\"insufficient_scope\"", false), ("Bearer error=\"invalid_request\"", false),
             ("Basic realm=\"Bearer error=invalid_token\"", false), ("DPoP error=\"invalid_token\"", false),
-            ("Basic realm=\"unclosed", false),
+            ("Basic realm=\"unclosed", true), ("Token", true), ("Bearer realm=\"api\", error=\"expired_token\"", true),
+            ("Bearer authorization_uri=https://login.example/authorize, resource_id=https://org.example/", true),
+            ("OAuth \"Facebook Platform\" \"invalid_token\" \"Error validating access token\"", true),
         ] as [(String?, Bool)])
     func `the challenge decides, parsed and not searched`(challenge: String?, replayed: Bool) async throws {
         let proxy = try await ProxyInProcess(answer: Self.refusing(challenge))
@@ -58,6 +60,22 @@ struct UnauthorizedTests {
         #expect(proxy.origin.requests.count == (replayed ? 2 : 1))
         // A token that was not at fault stays.
         #expect(try await proxy.request().status == (replayed ? 200 : 401))
+        #expect(proxy.endpoint.requests.count == (replayed ? 2 : 1))
+    }
+
+    @Test(arguments: [(403, "token_expired", true), (403, "forbidden", false), (404, "token_expired", false)])
+    func `an answer that token_rejected names is like a 401, and no other one`(
+        status: Int, reason: String, replayed: Bool
+    ) async throws {
+        let proxy = try await ProxyInProcess(
+            upstream: "token_rejected: {status: [400, 403], header: {X-Reason: [token*, session*]}}"
+        ) { exchange in
+            guard exchange.head.field("Authorization") == "Bearer T1" else {
+                return try exchange.respond(body: "welcome")
+            }
+            try exchange.respond(status, fields: [("X-Reason", "none"), ("X-Reason", reason)], body: "no")
+        }
+        #expect(try await proxy.request().status == (replayed ? 200 : status))
         #expect(proxy.endpoint.requests.count == (replayed ? 2 : 1))
     }
 

@@ -22,7 +22,7 @@ enum JudgePhase {
             findings.wantsNonce = takesNonce(answer, &context)
             findings.awaitsStatus = isCall && answer.status == 200 && context.exchange.callStatus == nil
             if !findings.wantsNonce { findings.isTokenRefused = isTokenSuspect(answer, findings, &context) }
-            if refuses(answer, context.exchange.callStatus), !findings.isTokenRefused, !findings.wantsNonce,
+            if refuses(answer, context), !findings.isTokenRefused, !findings.wantsNonce,
                 isPersonNeeded(context), let token = context.token, tokenRefusal(answer, of: token) != nil
             {
                 return context.exchange.refuse(signInNeeded(context))
@@ -33,9 +33,27 @@ enum JudgePhase {
 
     // MARK: Rule 7
 
-    /// Whether the answer refuses a credential: status 401, or UNAUTHENTICATED of gRPC.
-    private static func refuses(_ answer: borrowing ResponseHead, _ call: GRPCStatus?) -> Bool {
-        answer.status == 401 || answer.status == 200 && call == .unauthenticated
+    /// Whether the answer refuses a credential: status 401, UNAUTHENTICATED of gRPC, or as the upstream's
+    /// `token_rejected` says.
+    private static func refuses(_ answer: borrowing ResponseHead, _ context: Context) -> Bool {
+        guard answer.status >= 400 else {
+            return answer.status == 200 && context.exchange.callStatus == .unauthenticated
+        }
+        if answer.status == 401 { return true }
+        guard let rejection = context.upstream?.rules.settings.tokenRejected,
+            rejection.statuses.contains(answer.status)
+        else { return false }
+        let line = answer.bytes
+        let bytes = line.span
+        for rule in rejection.fields {
+            let name = Array(rule.name.utf8)
+            var fits = false
+            for field in answer.fields where bytes[field.name].namesField(name) && rule.accepts(bytes[field.value]) {
+                fits = true
+            }
+            guard fits else { return false }
+        }
+        return true
     }
 
     /// Reports to the OAuth client whether the answer accepts or refuses its token.
@@ -44,7 +62,7 @@ enum JudgePhase {
         _ answer: borrowing ResponseHead, _ findings: Exchange.Findings, _ context: inout Context
     ) -> Bool {
         guard let token = context.token, !findings.awaitsStatus else { return false }
-        if refuses(answer, context.exchange.callStatus) {
+        if refuses(answer, context) {
             guard let saysInvalid = tokenRefusal(answer, of: token) else { return false }
             return noteRefusal(saysInvalid: saysInvalid, context)
         }
@@ -124,10 +142,12 @@ enum JudgePhase {
     private static func signInProblem(
         _ answer: borrowing ResponseHead, _ upstream: Upstream, _ context: Context
     ) -> Problem? {
-        let isRefusal = refuses(answer, context.exchange.callStatus)
+        let isRefusal = refuses(answer, context)
         guard isRefusal || answer.status == 403, let client = context.client else { return nil }
         let values = challenges(answer)
-        let known = (Challenge.parse(values) ?? []).filter { [Challenge.bearer, Challenge.dpop].contains($0.scheme) }
+        let known = Challenge.readable(values).challenges.filter {
+            [Challenge.bearer, Challenge.dpop].contains($0.scheme)
+        }
         let bearer = known.first { $0.value(of: "error") != nil } ?? known.first
         // A 401 with another scheme and a 403 without a challenge are left to the program.
         guard bearer != nil || isRefusal && values.isEmpty else { return nil }
