@@ -48,7 +48,8 @@ enum JudgePhase {
         for rule in rejection.fields {
             let name = Array(rule.name.utf8)
             var fits = false
-            for field in answer.fields where bytes[field.name].namesField(name) && rule.accepts(bytes[field.value]) {
+            for field in answer.fields
+            where bytes[field.name].equalsIgnoringCase(name) && rule.accepts(bytes[field.value]) {
                 fits = true
             }
             guard fits else { return false }
