@@ -41,6 +41,16 @@ final class PostgresEngine: SharedRecordEngine {
     }
 
     func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow {
+        try await mark(client, revision, owner, time, isRenewal: false)
+    }
+
+    func renew(client: String, revision: UInt64, owner: String, for time: Duration) async throws -> SharedRow {
+        try await mark(client, revision, owner, time, isRenewal: true)
+    }
+
+    private func mark(
+        _ client: String, _ revision: UInt64?, _ owner: String, _ time: Duration, isRenewal: Bool
+    ) async throws -> SharedRow {
         try check(client)
         return try await convertingFaults {
             // A missing row, a deadline by an outdated clock, and a takeover need another statement.
@@ -49,7 +59,7 @@ final class PostgresEngine: SharedRecordEngine {
                     Statements.mark,
                     [
                         .text(settings.space), .text(client), revision.map { .integer(Int64(clamping: $0)) } ?? .null,
-                        .text(owner), .integer(time.microseconds), .integer(session.restraint),
+                        .text(owner), .integer(time.microseconds), .integer(isRenewal ? -1 : session.restraint),
                         .integer(isMoving.load(ordering: .relaxed) ? 1 : 0), .integer(try await deadline()),
                         .integer(settings.takeoverTime.microseconds), .text(names.channel),
                         .text(names.text(for: client)),

@@ -173,8 +173,9 @@ final class PostgresSession: Sendable {
         do throws(PostgresFault) {
             try link.open(by: deadline)
             // Behind a pooler, the announced process is not the one that runs the statement.
-            let process = try link.run(Statements.process, by: deadline).integer(0, 0)
-            isPooled = process != Int64(link.announcedProcess)
+            let process = try link.run(Statements.process, by: deadline)
+            isPooled = process.integer(0, 0) != Int64(link.announcedProcess)
+            reach.withLock { $0.reached(server: process.integer(0, 1) ?? 0, now: .now) }
             if !isPooled {
                 try link.run(script: "LISTEN \(names.channel)", by: deadline)
                 // The lock belongs to the connection, which a pooler would give to others.

@@ -7,8 +7,10 @@ struct Reachability: Sendable {
     private(set) var fault: PostgresFault?
     /// Time of the first success after a broken connection.
     private(set) var backSince: Instant?
-    /// Time of the first success after failed attempts.
+    /// Time of the first success after failed attempts, or of the first connection to another server.
     private var returnedAt: Instant?
+    /// Start of the server that was reached last, which distinguishes servers.
+    private var server: Int64?
     private var failures = 0
     private var retryAt: Instant?
     /// Deadline of the attempt under way.
@@ -22,7 +24,7 @@ struct Reachability: Sendable {
     /// Whether a connection broke, and none has been made since.
     private var isBroken = false
     private static let longestTry = Duration.seconds(30)
-    private static let settlingTime = Duration.seconds(2)
+    private static let settlingTime = Duration.seconds(3)
 
     /// Returns whether the caller may try now. If so, the caller has to report the outcome.
     mutating func mayTry(now: Instant) -> Bool {
@@ -38,9 +40,9 @@ struct Reachability: Sendable {
     }
 
     mutating func succeeded(now: Instant) {
-        let returnedAt = fault == nil ? returnedAt : now
+        let (returnedAt, server) = (fault == nil ? returnedAt : now, server)
         self = Reachability(backSince: isBroken ? now : backSince)
-        self.returnedAt = returnedAt
+        (self.returnedAt, self.server) = (returnedAt, server)
     }
 
     mutating func failed(_ fault: PostgresFault, now: Instant, random: Double) {
@@ -60,7 +62,15 @@ struct Reachability: Sendable {
 
     /// Whether the database returned a moment ago, perhaps another server without the last commits. Other processes
     /// reconnect in this time, and write what it lacks.
-    func isSettling(now: Instant) -> Bool { fault != nil || returnedAt.map { now < $0 + Self.settlingTime } ?? false }
+    func isSettling(now: Instant) -> Bool {
+        isBroken || fault != nil || returnedAt.map { now < $0 + Self.settlingTime } ?? false
+    }
+
+    /// Notes the server of a new connection, by the time of its start.
+    mutating func reached(server: Int64, now: Instant) {
+        if let last = self.server, last != server { returnedAt = now }
+        self.server = server
+    }
 
     func nextTry(now: Instant) -> Instant { max(retryAt ?? now, triedUntil ?? now) }
 }

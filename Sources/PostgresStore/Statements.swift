@@ -23,8 +23,9 @@ enum Statements {
     /// former owner could save. It also needs a commit that took no longer than `longestGap`. A statement that waited
     /// for a lock reads the clock after it, and does nothing after its deadline.
     ///
-    /// $1 space, $2 client, $3 its revision or null, $4 the owner, $5 the time of a mark, $6 marks that are left alone:
-    /// none (0), those that have ended (1), also rows without one (2); $7 whether to ignore a note of a move (1 or 0),
+    /// $1 space, $2 client, $3 its revision or null, $4 the owner, $5 the time of a mark, $6 rows that are left alone:
+    /// none (0), those with a mark that has ended (1), also those without a mark (2); for a renewal (-1), those with
+    /// another owner's mark; $7 whether to ignore a note of a move (1 or 0),
     /// $8 the deadline, $9 the shortest time of a contest, $10 channel, $11 the notification. Times are microseconds.
     /// - Returns: the columns of `read`, the new location of moved records, and the step that was done.
     static let mark = """
@@ -48,9 +49,9 @@ enum Statements {
             SELECT timed.*, CASE
                 WHEN now > $8::bigint THEN 'late'
                 WHEN holder IS NULL THEN CASE WHEN $6::bigint = 2 THEN 'wait' ELSE 'mark' END
-                WHEN owner = $4::text AND state = 'taken' AND now - since <= \(longestGap) THEN 'seen'
-                WHEN owner = $4::text AND state <> 'taken' THEN 'mark'
-                WHEN $6::bigint > 0 THEN 'wait'
+                WHEN owner = $4::text AND state = 'taken' AND $6::bigint <> -1 AND now - since <= \(longestGap) THEN 'seen'
+                WHEN owner = $4::text AND (state <> 'taken' OR $6::bigint = -1) THEN 'mark'
+                WHEN $6::bigint <> 0 THEN 'wait'
                 WHEN state = 'contested' AND until > now THEN CASE
                     WHEN now - since >= $9::bigint THEN 'take'
                     WHEN until - now <= \(longestGap - announcementInterval) THEN 'announce again'
@@ -170,7 +171,8 @@ enum Statements {
     static let use = "SELECT pg_try_advisory_lock_shared(hashtextextended('heimdallr ' || $1::text, 0))"
     static let useAlone = "SELECT pg_try_advisory_lock(hashtextextended('heimdallr ' || $1::text, 0))"
 
-    static let process = "SELECT pg_backend_pid()"
+    /// - Returns: the server's process of this connection, and the time at which the server was started.
+    static let process = "SELECT pg_backend_pid(), (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
     static let schema = "SELECT max(version)::bigint FROM heimdallr.version"
 
     static let privileges =

@@ -21,7 +21,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     }
 
     let engine: any SharedRecordEngine
-    private let leaseTime: Duration
+    let leaseTime: Duration
     private let patience: Duration
     let clock: HeimdallrClock
     /// Name of this process. The owner in each mark is this name and a random number.
@@ -97,6 +97,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
                 case .ours:
                     let lease = RowLease(self, client, owner, row, until: asked + leaseTime / 2)
                     take(lease)
+                    lease.keep(changes)
                     return lease
                 case .others, .none:
                     if let revision = known, row.revision > revision {
@@ -173,12 +174,13 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     }
 
     /// Renews the mark, unless another process has marked or written the row.
-    /// - Returns: the latest time at which a token request may begin; `nil` if the lease has ended.
-    func renew(_ lease: RowLease) async -> Instant? {
-        let asked = clock.now()
-        let row = try? await engine.mark(
-            client: lease.client, revision: lease.row.revision, owner: lease.owner, for: leaseTime)
-        return row?.mark == .ours ? asked + leaseTime / 2 : nil
+    /// - Returns: whether the row is marked.
+    func renew(_ lease: RowLease) async throws -> Bool {
+        // The server may be another one, whose row is older.
+        _ = try await read(lease.client)
+        return try await engine.renew(
+            client: lease.client, revision: lease.row.revision, owner: lease.owner, for: leaseTime
+        ).mark == .ours
     }
 
     /// Does the same as `end(_:)` for a lease that was dropped without `release()`, but does not wait.

@@ -9,6 +9,8 @@ final class RowLease: TokenStoreLease {
         var revision: UInt64
         /// Latest time at which a token request may begin; `nil` for a lease without a mark.
         var until: ContinuousClock.Instant?
+        /// Renews the mark after each change that the engine reports.
+        var keeper: Task<Void, Never>?
     }
 
     let client: String
@@ -30,7 +32,10 @@ final class RowLease: TokenStoreLease {
         state = Mutex(State(revision: row.revision, until: until))
     }
 
-    deinit { if isMarked, isOpen, !hasWritten { store.abandon(client, owner) } }
+    deinit {
+        state.withLock { $0.keeper }?.cancel()
+        if isMarked, isOpen, !hasWritten { store.abandon(client, owner) }
+    }
 
     /// Whether a save has removed the mark.
     var hasWritten: Bool { state.withLock { $0.revision != row.revision } }
@@ -52,16 +57,39 @@ final class RowLease: TokenStoreLease {
     func isHeld() async -> Bool {
         guard let until = state.withLock({ $0.isOpen ? $0.until : nil }) else { return false }
         if store.clock.now() < until { return true }
-        guard let renewed = await store.renew(self) else { return false }
-        state.withLock { $0.until = renewed }
-        return true
+        return await renew() ?? false
+    }
+
+    /// Marks the row again at each change that the engine reports: the connection is new, and the server may be another
+    /// one without this mark.
+    func keep(_ changes: AsyncStream<Void>?) {
+        guard let changes else { return }
+        let keeper = Task.detached { [weak self] in
+            for await _ in changes {
+                guard let self, isOpen, !hasWritten else { return }
+                await renew()
+            }
+        }
+        state.withLock { $0.keeper = keeper }
+    }
+
+    /// - Returns: whether the mark stands; `nil` if the engine could not be reached.
+    @discardableResult
+    private func renew() async -> Bool? {
+        let asked = store.clock.now()
+        guard let isMarked = try? await store.renew(self) else { return nil }
+        state.withLock { state in
+            if state.until != nil { state.until = isMarked ? asked + store.leaseTime / 2 : nil }
+        }
+        return isMarked
     }
 
     func release() async {
-        let wasOpen = state.withLock { state in
+        let (wasOpen, keeper) = state.withLock { state in
             defer { state.isOpen = false }
-            return state.isOpen
+            return (state.isOpen, state.keeper)
         }
+        keeper?.cancel()
         if wasOpen { await store.end(self) }
     }
 }

@@ -19,6 +19,10 @@ package protocol SharedRecordEngine: Sendable {
     /// - Returns: the row after the call. `SharedRow.mark` says whether the row is marked for `owner`.
     func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow
 
+    /// Does the same for the owner of a mark that is in use. Contests no mark. On a server that lacks the mark, this call
+    /// comes before those of `mark` by other processes, which leave a new server alone for a moment.
+    func renew(client: String, revision: UInt64, owner: String, for time: Duration) async throws -> SharedRow
+
     /// Removes the owner's mark and notifies all processes. Does nothing if the owner has no mark.
     func unmark(client: String, owner: String) async throws
 
@@ -30,6 +34,13 @@ package protocol SharedRecordEngine: Sendable {
 
     /// Returns a stream that tells each time another process may have changed the client's row or removed its mark.
     func changes(client: String) -> AsyncStream<Void>?
+}
+
+extension SharedRecordEngine {
+    /// Calls `mark`, which is right for an engine that has one server only.
+    package func renew(
+        client: String, revision: UInt64, owner: String, for time: Duration
+    ) async throws -> SharedRow { try await mark(client: client, revision: revision, owner: owner, for: time) }
 }
 
 /// A client's row at the time of reading.

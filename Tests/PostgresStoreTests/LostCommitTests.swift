@@ -92,4 +92,22 @@ import Testing
         #expect(loaded?.revision ?? 0 > 3, "so the others take it over")
         #expect(try await fresh.load(client: "billing")?.refreshToken == Secret("signed in"))
     }
+
+    @Test func `gets the mark of a request under way back from its owner, on the first connection`() async throws {
+        let server = try await PostgresServer()
+        let database = try await Postgres(server)
+        let store = try await database.store()
+        try await store.save(record(1, "R1"), client: "billing")
+        let lease = try #require(try await store.lease(client: "billing"))
+        // Another server has another connection, and lacks the mark.
+        try await database.change("holder = NULL, held_until = NULL")
+        try await server.sql(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'heimdallr-proxy'")
+        try await eventually("the row is marked again") {
+            try await server.sql("SELECT count(holder) FROM heimdallr.token") == "1\n"
+        }
+        #expect(await lease.isHeld())
+        await lease.release()
+        #expect(try await server.sql("SELECT count(holder) FROM heimdallr.token") == "0\n")
+    }
 }

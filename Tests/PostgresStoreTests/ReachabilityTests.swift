@@ -54,4 +54,25 @@ import Testing
         #expect(reach.isInGrace(now: start + .seconds(60) + Reachability.grace - .milliseconds(1)))
         #expect(!reach.isInGrace(now: start + .seconds(60) + Reachability.grace))
     }
+
+    @Test func `after an outage, or at another server, rows are left alone for a moment, and at no other time`() {
+        var reach = Reachability()
+        func connect(_ server: Int64, _ now: ContinuousClock.Instant) {
+            reach.reached(server: server, now: now)
+            reach.succeeded(now: now)
+        }
+        connect(1, start)
+        #expect(!reach.isSettling(now: start), "the first connection")
+        reach.broke()
+        #expect(reach.isSettling(now: start), "nobody knows which server is next")
+        connect(1, start)
+        #expect(!reach.isSettling(now: start), "a new connection to the same server")
+        for isOther in [false, true] {
+            reach.broke()
+            if !isOther { reach.failed(fault, now: start, random: 0) }
+            connect(isOther ? 2 : 1, start)
+            #expect(reach.isSettling(now: start + .milliseconds(2999)))
+            #expect(!reach.isSettling(now: start + .seconds(3)))
+        }
+    }
 }

@@ -81,6 +81,20 @@ import Testing
         #expect(try await holder() == "")
     }
 
+    @Test func `is renewed by the owner of a takeover, and by nobody else`() async throws {
+        func renew(_ owner: String) async throws -> SharedRow.Mark {
+            try await store.engine.renew(client: "billing", revision: 1, owner: owner, for: .seconds(30)).mark
+        }
+        try await set("owner", ("taken", 10), left: 20)
+        #expect(try await renew("owner") == .ours)
+        #expect(try await holder() == "owner")
+        for state in [nil, ("contested", 9)] as [(String, Int)?] {
+            try await set("owner", state, left: -1)
+            #expect(try await renew("other") != .ours)
+            #expect(try await holder().hasPrefix("owner"))
+        }
+    }
+
     @Test func `does not keep its owner from saving, and a contest ends then`() async throws {
         for state in [("contested", 9), ("taken", 1)] {
             try await set("owner", state, left: 2)

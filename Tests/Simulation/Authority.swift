@@ -191,7 +191,7 @@ final class Authority: @unchecked Sendable {
             if use.isSaved { return nil }
             return use.isDelivered ? use.process.isDead ? "its holder died" : nil : "its answer was lost"
         }
-        if let excuse = world.database.excuse(for: use, of: family.client) { return excuse }
+        if let excuse = world.database.excuse(for: use, of: family.client, by: process) { return excuse }
         // It stood still under its mark until the mark had ended, and went on with its request.
         let marked = min(use.at, world.now - world.plan.leaseTime) - world.plan.timeout
         if process.absence(since: marked) >= World.longAbsence { return "its holder was stopped" }

@@ -20,6 +20,16 @@ struct ModelEngine: SharedRecordEngine {
     }
 
     func mark(client: String, revision: UInt64?, owner: String, for time: Duration) async throws -> SharedRow {
+        try await mark(client, revision, owner, time, isRenewal: false)
+    }
+
+    func renew(client: String, revision: UInt64, owner: String, for time: Duration) async throws -> SharedRow {
+        try await mark(client, revision, owner, time, isRenewal: true)
+    }
+
+    private func mark(
+        _ client: String, _ revision: UInt64?, _ owner: String, _ time: Duration, isRenewal: Bool
+    ) async throws -> SharedRow {
         for _ in 0..<4 {
             let end = database.world.now + Outages.answerTime
             let found = try await perform(writes: client) { rows, now -> (row: SharedRow, again: Bool) in
@@ -28,7 +38,7 @@ struct ModelEngine: SharedRecordEngine {
                 }
                 var row = rows[client] ?? Database.Row()
                 let isWanted = row.revision == revision ?? row.revision && now <= end
-                let step = isWanted ? step(row.mark, owner, at: now) : .wait
+                let step = isWanted ? step(row.mark, owner, isRenewal, at: now) : .wait
                 switch step {
                 case .mark: row.mark = Database.Mark(owner: owner, until: now + time)
                 case .take: row.mark = Database.Mark(owner: owner, until: now + time, state: .taken(at: now))
@@ -53,16 +63,19 @@ struct ModelEngine: SharedRecordEngine {
     private enum Step { case mark, seen, take, announce, announceAgain, wait }
 
     /// The rule of `Statements.mark`.
-    private func step(_ mark: Database.Mark?, _ owner: String, at now: ContinuousClock.Instant) -> Step {
-        let back = database.backAt.map { $0.duration(to: now) } ?? .seconds(100)
-        guard let mark else { return back < .seconds(2) ? .wait : .mark }
+    private func step(
+        _ mark: Database.Mark?, _ owner: String, _ isRenewal: Bool, at now: ContinuousClock.Instant
+    ) -> Step {
+        let back = [database.backAt, process.movedAt].compactMap { $0?.duration(to: now) }.min() ?? .seconds(100)
+        guard let mark else { return back < .seconds(3) && !isRenewal ? .wait : .mark }
         let isOurs = mark.owner == owner
         var isTaken = false
         if case .taken(let at) = mark.state {
             isTaken = true
-            if isOurs, at.duration(to: now) <= Self.longestGap { return .seen }
+            if isOurs, !isRenewal, at.duration(to: now) <= Self.longestGap { return .seen }
         }
-        if isOurs, !isTaken { return .mark }
+        if isOurs, !isTaken || isRenewal { return .mark }
+        if isRenewal { return .wait }
         if back < .seconds(5) { return .wait }
         if World.isBroken { return mark.until <= now || isOurs ? .mark : .wait }
         if case .contested(let since) = mark.state, mark.until > now {

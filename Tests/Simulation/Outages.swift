@@ -20,15 +20,16 @@ final class Outages: @unchecked Sendable {
     /// The rows as they were before each write, the newest last.
     fileprivate var journal: [(at: ContinuousClock.Instant, client: String, row: Database.Row?)] = []
     /// A former primary that still accepts writes, and the processes that are connected to it.
-    fileprivate var former: (rows: Database.Rows, processes: [Process])?
-    /// When a server took over that lacked commits, what was lost, and whether two servers wrote before it.
+    fileprivate var former: (rows: Database.Rows, processes: [Process], since: ContinuousClock.Instant)?
+    /// When a server took over that lacked commits, and what was lost.
     fileprivate var losses: [Loss] = []
 
     struct Loss {
         var at: ContinuousClock.Instant
         /// Clients whose mark was lost.
         var marks: Set<String> = []
-        var wasSplit: Bool
+        /// When two servers began to accept writes; `nil`: they never did.
+        var splitAt: ContinuousClock.Instant?
     }
 }
 
@@ -108,7 +109,7 @@ extension Database {
     func forget(_ lag: Duration, away duration: Duration) {
         guard isUp, outages.former == nil else { return }
         let standby = rows(before: lag)
-        lose(rows, wasSplit: false, for: standby)
+        lose(rows, for: standby)
         rows = standby
         outages.journal = []
         crash(for: duration)
@@ -118,22 +119,28 @@ extension Database {
     func split(_ lag: Duration, for duration: Duration) {
         guard isUp, outages.former == nil else { return }
         let processes = world.processes.filter { _ in Scheduler.shared.chance.once(in: 2) }
-        outages.former = (rows, processes)
+        outages.former = (rows, processes, now)
         rows = rows(before: lag)
         outages.journal = []
-        for process in world.processes where !processes.contains(where: { $0 === process }) { drop(process) }
+        for process in world.processes where !processes.contains(where: { $0 === process }) { move(process) }
         tellAll()
         Scheduler.shared.after(duration) { [self] in
             guard let former = outages.former else { return }
             outages.former = nil
-            lose(former.rows, wasSplit: true, for: rows)
-            for process in former.processes { drop(process) }
+            lose(former.rows, splitAt: former.since, for: rows)
+            for process in former.processes { move(process) }
             tellAll()
         }
     }
 
-    private func lose(_ old: Rows, wasSplit: Bool, for new: Rows) {
-        var loss = Outages.Loss(at: now, wasSplit: wasSplit)
+    /// The process connects to another server.
+    private func move(_ process: Process) {
+        drop(process)
+        process.movedAt = now
+    }
+
+    private func lose(_ old: Rows, splitAt: ContinuousClock.Instant? = nil, for new: Rows) {
+        var loss = Outages.Loss(at: now, splitAt: splitAt)
         for (client, row) in old.sorted(by: { $0.key < $1.key }) {
             let successor = new[client]
             if let mark = row.mark, mark.owner != successor?.mark?.owner { loss.marks.insert(client) }
@@ -147,11 +154,16 @@ extension Database {
     /// - Parameters:
     ///   - record: name of the client's record.
     ///   - use: the first use.
-    func excuse(for use: Authority.Presentation, of client: String) -> String? {
-        if outages.former != nil { return "two servers wrote" }
+    func excuse(for use: Authority.Presentation, of client: String, by process: Process) -> String? {
+        // A process that knows no other server gives those that do no time.
+        if let since = outages.former?.since, max(process.startedAt, use.process.startedAt) > since - .seconds(1) {
+            return "two servers wrote"
+        }
         for loss in outages.losses {
             let since = loss.at.duration(to: now)
-            if loss.wasSplit, since < .seconds(15), use.at < loss.at + .seconds(1) { return "two servers wrote" }
+            if let began = loss.splitAt, since < .seconds(15), process.startedAt > began - .seconds(1) {
+                return "two servers wrote"
+            }
             let isMarkLost = loss.marks.contains { RecordName.client(of: $0) == client }
             let savedAt = use.savedAt ?? now
             if isMarkLost, savedAt >= loss.at, abs(use.at.duration(to: loss.at).components.seconds) < 60 {

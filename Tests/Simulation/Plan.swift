@@ -152,7 +152,7 @@ struct Plan: Sendable {
         return switch chance.below(6) {
         case 3: .crash(milliseconds: long)
         case 4: .forget(lag: chance.within(1...2000), milliseconds: chance.within(100...3000))
-        case 5: .split(lag: chance.within(1...2000), milliseconds: chance.within(100...3000))
+        case 5: .split(lag: chance.within(1...2000), milliseconds: chance.within(100...1500))
         case let kind: .outage(kinds[kind], milliseconds: long)
         }
     }
@@ -193,7 +193,7 @@ struct Plan: Sendable {
         case 23: return .outage(.commits, milliseconds: time)
         case 24: return .holdUp(replica: replica, milliseconds: chance.within(100...6000))
         case 25: return .forget(lag: chance.within(1...8000), milliseconds: chance.within(100...6000))
-        case 26: return .split(lag: chance.within(1...3000), milliseconds: chance.within(100...3000))
+        case 26: return .split(lag: chance.within(1...3000), milliseconds: chance.within(100...1500))
         default: return .leave(replica: replica, client: client)
         }
     }

@@ -8,6 +8,9 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
     let incarnation: Int
     /// The store of its configuration; else it uses the database.
     let usesFiles: Bool
+    let startedAt = Scheduler.shared.now
+    /// When it connected to another server than before.
+    var movedAt: ContinuousClock.Instant?
     /// It has connected to the database.
     var isConnected = false
     unowned let world: World
