@@ -37,7 +37,7 @@ final class Database: @unchecked Sendable {
     private(set) var isUp = true
     private(set) var backAt: ContinuousClock.Instant?
     private var downtimes: [(from: ContinuousClock.Instant, to: ContinuousClock.Instant)] = []
-    private var slowUntil: ContinuousClock.Instant?
+    private(set) var slowUntil: ContinuousClock.Instant?
     private typealias Listener = (
         number: Int, process: Process, client: String, stream: AsyncStream<Void>.Continuation
     )

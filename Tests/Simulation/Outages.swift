@@ -170,6 +170,9 @@ extension Database {
                 return "the database forgot the mark"
             }
             guard use.forgottenAt == loss.at else { continue }
+            // Two outages at once: nobody can restore anything in the time that is left for it.
+            let heldUp = (outages.kinds.values + [slowUntil].compactMap { $0 }).max()
+            if let heldUp, heldUp > loss.at, now < heldUp + .seconds(15) { return "the new server held everybody up" }
             if use.process.isDead || use.process.absence(since: loss.at) > .zero {
                 return "nobody knew what was forgotten"
             }
