@@ -63,7 +63,7 @@ import CLibnghttp2
             }
             session.field(
                 unsafe Span(_unsafeStart: name, count: nameCount), unsafe Span(_unsafeStart: value, count: valueCount))
-            return 0
+            return session.load.isPaused ? NGHTTP2_ERR_PAUSE.rawValue : 0
         }
         // libnghttp2 would silently drop an invalid field. This resets the stream instead.
         unsafe nghttp2_session_callbacks_set_on_invalid_header_callback(table) { _, _, _, _, _, _, _, _ in

@@ -29,6 +29,8 @@ public struct HTTP2Block: Sendable, Equatable {
     public let endsStream: Bool
     /// Whether the list exceeds the limits. Its last fields are then missing.
     public let isTooLarge: Bool
+    /// Size of the list, as HTTP/2 counts it: 32 bytes more for each field (RFC 9113, section 6.5.2).
+    public let size: Int
 }
 
 public struct HTTP2Closing: Sendable, Equatable {

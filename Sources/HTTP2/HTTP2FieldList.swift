@@ -21,14 +21,25 @@ public struct HTTP2FieldList: ~Copyable {
         fields.removeAll(keepingCapacity: true)
     }
 
+    mutating func removeFirst(_ count: Int) {
+        guard count < fields.count else { return removeAll() }
+        let start = fields[count].name.lowerBound
+        bytes.consume(start)
+        fields = fields[count...].map { field in
+            Field(
+                name: (field.name.lowerBound - start)..<(field.name.upperBound - start),
+                value: (field.value.lowerBound - start)..<(field.value.upperBound - start))
+        }
+    }
+
     /// Frees memory that a peer's large lists took.
     mutating func trim() {
-        guard bytes.capacity > Self.kept else { return }
+        guard bytes.capacity > Self.kept || fields.capacity > Self.kept / 64 else { return }
         bytes.release()
         fields = []
     }
 
-    private static let kept = 64 << 10
+    private static let kept = 8 << 10
 
     public mutating func append(_ name: Span<UInt8>, _ value: Span<UInt8>) {
         let start = bytes.count

@@ -13,13 +13,12 @@ struct ReceivedBlock {
     var isInterim = false
     /// Whether more of the list may follow in a later `receive`.
     var isOpen = false
+    /// Whether the list began when many had been decoded.
+    var isLate = false
 }
 
 // Functions that libnghttp2's callbacks call. They note events, and give libnghttp2 the bytes to send.
 extension HTTP2Session {
-    /// Limit in bytes of all header lists of one `receive`. A few bytes of HPACK can stand for large fields.
-    private static let maxReceived = 4 << 20
-
     // MARK: Received
 
     func frameBegan(_ header: nghttp2_frame_hd) {
@@ -43,19 +42,32 @@ extension HTTP2Session {
         // No list is in use once all events were taken.
         if events.isEmpty { received.removeAll() }
         block = ReceivedBlock(start: received.count, isOpen: true)
+        if load.decoded >= settings.maxDecodedBytes { block.isLate = true }
+        load.decoded += HTTP2Load.listWork
         if role == .server, streams[id] == nil { streams[id] = HTTP2Stream(isAnnounced: false) }
     }
 
+    /// Drops the lists before the one that is being received. No list is in use once all events were taken.
+    func dropReceived() {
+        guard block.isOpen, block.start > 0, events.isEmpty else { return }
+        received.removeFirst(block.start)
+        block.start = 0
+    }
+
+    /// Notes a field. The first field of a list may pause the reading, because many lists have been decoded.
     func field(_ name: Span<UInt8>, _ value: Span<UInt8>) {
+        if block.bytes == 0, block.isLate { load.isPaused = true }
         // Checked even if the list is too large: a head must not pass for trailers.
         if block.bytes == 0, name.count > 0, name[0] == ASCII.colon {
             block.isHead = true
             // `:status` is the only pseudo-header field of an answer.
             block.isInterim = role == .client && value.count > 0 && value[0] == UInt8(ascii: "1")
         }
-        block.bytes += name.count + value.count + 32
+        let size = name.count + value.count + 32
+        block.bytes += size
+        load.decoded += size
         guard !block.isTooLarge, block.bytes <= settings.maxHeaderListBytes,
-            received.count - block.start < settings.maxFields, received.bytes.count <= Self.maxReceived
+            received.count - block.start < settings.maxFields
         else {
             block.isTooLarge = true
             return
@@ -71,7 +83,8 @@ extension HTTP2Session {
             guard let stream = streams[header.stream_id] else { return }
             let list = HTTP2Block(
                 fields: block.start..<received.count,
-                endsStream: header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0, isTooLarge: block.isTooLarge)
+                endsStream: header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0, isTooLarge: block.isTooLarge,
+                size: block.bytes)
             if !block.isHead {
                 events.add(.trailers(stream: header.stream_id, list))
             } else if block.isInterim {
@@ -93,7 +106,7 @@ extension HTTP2Session {
             events.add(.pong(UInt64(bigEndian: value)))
         case NGHTTP2_GOAWAY.rawValue:
             let last = unsafe frame.goaway.last_stream_id
-            lastHandled = last
+            peer.lastHandled = last
             events.add(.goAway(lastStream: last, HTTP2Code(rawValue: unsafe frame.goaway.error_code)))
         default: break
         }
@@ -110,13 +123,22 @@ extension HTTP2Session {
         guard let bytes = unsafe bytes, let base = unsafe input.baseAddress else { return count == 0 }
         let offset = unsafe bytes - base
         guard offset >= 0, unsafe offset + count <= input.count else { return false }
-        unsafe nghttp2_session_consume_connection(handle, count)
+        if !settings.boundsBodies {
+            unsafe nghttp2_session_consume_connection(handle, count)
+        } else if let stream = streams[id], !stream.isForfeit {
+            stream.unconsumed += count
+            load.unconsumed += count
+        }
         events.add(.data(stream: id, offset..<(offset + count)))
         return true
     }
 
     func streamClosed(_ id: Int32, _ code: HTTP2Code) {
-        guard let stream = streams.removeValue(forKey: id), stream.isAnnounced else { return }
+        guard let stream = streams.removeValue(forKey: id) else { return }
+        forfeit(stream)
+        load.unsentBytes -= stream.output.count
+        load.unsentHeads -= stream.unsentHeads.bytes
+        guard stream.isAnnounced else { return }
         if stream.hasEnded, !stream.isReset, code == .noError { budget.noteEnd() }
         // The server sends this code, or libnghttp2 sets it for a stream above the number in the server's GOAWAY.
         let isRefused = code == .refusedStream && role == .client
@@ -141,6 +163,7 @@ extension HTTP2Session {
                 let submitted = unsafe withPairs(of: stream.trailers) { pairs in
                     unsafe nghttp2_submit_trailer(handle, id, pairs.baseAddress, pairs.count)
                 }
+                note(unsentHead: stream.trailers, of: stream)
                 guard submitted == 0 else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
             }
         } else if count == 0 {
@@ -158,6 +181,7 @@ extension HTTP2Session {
         output.append(header)
         output.append(first: count, of: stream.output)
         stream.output.consume(count)
+        load.unsentBytes -= count
         if stream.output.isEmpty { giveMemoryBack(of: stream) }
         if stream.wantsRoom, stream.output.count <= settings.streamOutput / 2 {
             stream.wantsRoom = false
@@ -171,9 +195,12 @@ extension HTTP2Session {
     func frameSent(_ header: nghttp2_frame_hd) {
         let type = UInt32(header.type)
         if type == NGHTTP2_RST_STREAM.rawValue { return noteReset() }
-        guard type == NGHTTP2_HEADERS.rawValue || type == NGHTTP2_DATA.rawValue,
-            header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0, let stream = streams[header.stream_id]
+        let isEnd = header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+        guard type == NGHTTP2_HEADERS.rawValue || type == NGHTTP2_DATA.rawValue && isEnd,
+            let stream = streams[header.stream_id]
         else { return }
+        if type == NGHTTP2_HEADERS.rawValue { noteSentHead(of: stream) }
+        guard isEnd else { return }
         events.add(.sent(stream: header.stream_id))
         // The answer is complete, so the rest of the request is not needed (RFC 9113, section 8.1).
         if role == .server, !stream.hasEnded { reset(header.stream_id, .noError) }

@@ -30,15 +30,33 @@ extension HTTP2Session {
         _ = try unsafe submit("nghttp2_submit_response", fields, hasBody: hasBody) { pairs, provider in
             unsafe nghttp2_submit_response(handle, id, pairs.baseAddress, pairs.count, provider)
         }
+        note(unsentHead: fields, of: stream)
     }
 
     /// Queues the head of an interim answer. Servers only.
     public func interim(_ id: Int32, _ fields: borrowing HTTP2FieldList) throws(HTTP2Error) {
-        guard streams[id] != nil else { return }
+        guard let stream = streams[id] else { return }
         _ = try unsafe submit("nghttp2_submit_headers", fields, hasBody: false) { pairs, _ in
             let none = UInt8(NGHTTP2_FLAG_NONE.rawValue)
             return unsafe nghttp2_submit_headers(handle, none, id, nil, pairs.baseAddress, pairs.count, nil)
         }
+        note(unsentHead: fields, of: stream)
+    }
+
+    func note(unsentHead fields: borrowing HTTP2FieldList, of stream: HTTP2Stream) {
+        let size = fields.bytes.count
+        stream.unsentHeads.bytes += size
+        stream.unsentHeads.count += 1
+        load.unsentHeads += size
+    }
+
+    /// Notes that one of our heads or trailers was sent. Of several, each counts as their average.
+    func noteSentHead(of stream: HTTP2Stream) {
+        guard stream.unsentHeads.count > 0 else { return }
+        let size = stream.unsentHeads.bytes / stream.unsentHeads.count
+        stream.unsentHeads.bytes -= size
+        stream.unsentHeads.count -= 1
+        load.unsentHeads -= size
     }
 
     private func submit(
@@ -64,6 +82,7 @@ extension HTTP2Session {
         if count > 0 {
             borrowMemory(for: stream)
             stream.output.append(piece.extracting(first: count))
+            load.unsentBytes += count
             resume(stream, id)
         }
         return count
@@ -95,8 +114,43 @@ extension HTTP2Session {
 
     /// Lets the peer send `count` more bytes on a stream, because the user has consumed as many.
     public func consume(_ id: Int32, _ count: Int) {
-        guard count > 0, streams[id] != nil else { return }
+        guard count > 0, let stream = streams[id] else { return }
         unsafe nghttp2_session_consume_stream(handle, id, count)
+        let returned = min(count, stream.unconsumed)
+        guard returned > 0 else { return }
+        stream.unconsumed -= returned
+        load.unconsumed -= returned
+        returnWindow()
+    }
+
+    /// Gives the connection's window back all bytes but the unconsumed ones, padding and ignored bytes too. libnghttp2
+    /// would wait until they are half of the window: that may never be, because unread bodies hold the other half.
+    func returnWindow() {
+        guard settings.boundsBodies else { return }
+        let received = unsafe Int(nghttp2_session_get_effective_recv_data_length(handle))
+        let count = received - load.unconsumed
+        guard count >= settings.connectionWindow / 8 else { return }
+        // Fails only for lack of memory. The next call tries again.
+        _ = unsafe nghttp2_submit_window_update(handle, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, Int32(clamping: count))
+    }
+
+    /// Gives the connection's window all bytes of the peer's message back, also those that are still to come. The user
+    /// has dropped them, and gives the stream's window nothing back.
+    public func forfeit(_ id: Int32) { if let stream = streams[id] { forfeit(stream) } }
+
+    func forfeit(_ stream: HTTP2Stream) {
+        stream.isForfeit = true
+        guard stream.unconsumed > 0 else { return }
+        load.unconsumed -= stream.unconsumed
+        stream.unconsumed = 0
+        returnWindow()
+    }
+
+    /// Refuses a request that is too much for the connection. It counts as a reset by the peer.
+    public func refuse(_ id: Int32) {
+        let own = ownResets
+        reset(id, .refusedStream)
+        ownResets = own
     }
 
     /// Queues RST_STREAM, and drops our unsent output. The event `.closed` follows when `fill` writes the frame.
@@ -104,6 +158,7 @@ extension HTTP2Session {
         guard let stream = streams[id], !stream.hasSentReset else { return }
         stream.hasSentReset = true
         stream.isEnding = true
+        forfeit(stream)
         let result = unsafe nghttp2_submit_rst_stream(
             handle, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, code.rawValue)
         // A reset after the peer's protocol error counts against the peer's budget.

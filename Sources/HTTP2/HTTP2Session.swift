@@ -40,9 +40,18 @@ import Reactor
     var budget: FrameBudget
     /// Number of our unsent RST_STREAM frames. libnghttp2 makes all other resets, because of the peer's faults.
     var ownResets = 0
-    /// Highest stream number that the peer handles, from its GOAWAY.
-    var lastHandled: Int32?
-    public private(set) var hasSettings = false
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    public internal(set) var load = HTTP2Load()
+    /// Facts from the peer's SETTINGS and GOAWAY.
+    var peer = Peer()
+
+    struct Peer {
+        var hasSettings = false
+        /// Highest stream number that the peer handles, from its GOAWAY.
+        var lastHandled: Int32?
+    }
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -107,6 +116,8 @@ import Reactor
 
     public var openStreams: Int { streams.count }
 
+    public var hasSettings: Bool { peer.hasSettings }
+
     /// Number of streams that a peer is assumed to allow before its SETTINGS arrive.
     public static let assumedStreams = 100
 
@@ -119,7 +130,7 @@ import Reactor
 
     /// Whether `request` may open a stream now. libnghttp2 would queue requests above the limit, without a bound.
     public var canRequest: Bool {
-        unsafe error == nil && lastHandled == nil && openStreams < peersMaxStreams
+        unsafe error == nil && peer.lastHandled == nil && openStreams < peersMaxStreams
             && nghttp2_session_check_request_allowed(handle) != 0
     }
 
@@ -130,20 +141,27 @@ import Reactor
 
     /// Processes bytes of the peer. Earlier header lists are no longer valid.
     /// - Parameter bytes: for a server, from the connection preface on.
+    /// - Returns: the number of bytes processed. If `load.isPaused`, take the events, then call again with the other bytes,
+    ///   even if there are none.
     /// - Throws: when the connection can't go on. A GOAWAY frame is then queued: send the output and close.
-    public func receive(_ bytes: Span<UInt8>, at now: LoopTime) throws(HTTP2Error) {
+    @discardableResult
+    public func receive(_ bytes: Span<UInt8>, at now: LoopTime) throws(HTTP2Error) -> Int {
         if let error { throw error }
         budget.refill(at: now)
+        (load.decoded, load.isPaused) = (0, false)
+        dropReceived()
         do throws(HTTP2Error) {
-            try unsafe bytes.withUnsafeBytes { bytes throws(HTTP2Error) in
+            let count = try unsafe bytes.withUnsafeBytes { bytes throws(HTTP2Error) in
                 unsafe input = bytes
                 defer { unsafe input = .init(start: nil, count: 0) }
-                try unsafe Libnghttp2.check(
+                return try unsafe Libnghttp2.check(
                     "nghttp2_session_mem_recv",
                     nghttp2_session_mem_recv(
                         handle, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count))
             }
             if budget.isSpent { throw .flood }
+            returnWindow()
+            return count
         } catch {
             fail(error)
             throw error
@@ -170,7 +188,7 @@ import Reactor
     public func fill(_ buffer: inout ByteBuffer, limit: Int) throws(HTTP2Error) {
         swap(&buffer, &output)
         defer { swap(&buffer, &output) }
-        if events.isEmpty, !block.isOpen { received.trim() }
+        settle()
         while output.count < limit {
             var frame: UnsafePointer<UInt8>?
             let count = try unsafe Libnghttp2.check(
@@ -185,6 +203,9 @@ import Reactor
             if budget.isSpent, error == nil { fail(.flood) }
         }
     }
+
+    /// Frees the memory of large header lists that are no longer in use.
+    public func settle() { if events.isEmpty, !block.isOpen { received.trim() } }
 
     // MARK: The connection
 
@@ -213,7 +234,7 @@ import Reactor
     }
 
     func noteSettings() {
-        hasSettings = true
+        peer.hasSettings = true
         events.add(.settings)
     }
 
@@ -235,7 +256,7 @@ struct EventQueue {
         defer {
             taken += 1
             if taken == events.count {
-                events.removeAll(keepingCapacity: events.capacity <= 1024)
+                events.removeAll(keepingCapacity: events.capacity <= 128)
                 taken = 0
             }
         }

@@ -8,6 +8,12 @@ final class HTTP2Stream {
     /// Whether RST_STREAM was sent or queued.
     var hasSentReset = false
     var trailers = HTTP2FieldList()
+    /// Size of our heads and trailers that libnghttp2 has not sent yet, and their number.
+    var unsentHeads = (bytes: 0, count: 0)
+    /// Bytes of the peer's message that are not given back to the connection's window.
+    var unconsumed = 0
+    /// Whether the rest of the peer's message goes back to the connection's window at once.
+    var isForfeit = false
     /// Whether libnghttp2 waits for `nghttp2_session_resume_data`.
     var isDeferred = false
     /// Whether a `write` took fewer bytes than it was given.

@@ -18,8 +18,9 @@ public protocol ClientStream: AnyObject {
     /// - Throws: `MessageError` for malformed chunks.
     func readBody(into room: inout MutableSpan<UInt8>) throws(MessageError) -> BodyReading
 
-    /// Keeps up to `limit` bytes of the body for a replay.
-    func keepBody(upTo limit: Int)
+    /// Keeps up to `limit` bytes of the body for a replay. Many bodies on one connection may be too much to keep.
+    /// - Parameter isNeeded: whether the request can't go on if its body is not kept. A stream then ends instead.
+    func keepBody(upTo limit: Int, isNeeded: Bool)
 
     /// Returns to the body's first byte.
     /// - Returns: `false`, without a change, if the first bytes were dropped.
@@ -51,6 +52,9 @@ public protocol ClientStream: AnyObject {
     /// - Returns: number of bytes taken; `nil` when the client is gone. If some bytes are left, `roomCame` follows, or
     ///   the server cuts the client off after its stall timeout.
     func write(_ piece: Span<UInt8>, _ taking: PieceTaking) -> Int?
+
+    /// Number of bytes of the answer that may be read from the upstream now. After 0, `roomCame` follows.
+    func answerRoom() -> Int
 
     /// Shuts down our side of another protocol. The client's bytes still arrive.
     func endOutput()
@@ -91,6 +95,8 @@ public protocol ClientStream: AnyObject {
 
 extension ClientStream {
     public func close(cut: Bool) { close(cut: cut, code: nil) }
+
+    public func keepBody(upTo limit: Int) { keepBody(upTo: limit, isNeeded: false) }
 
     public func setIdleDeadline(after timeout: Timeout) { setDeadline(after: timeout) }
 }
@@ -206,6 +212,13 @@ public final class ReceivedRequest {
             try read(head, bytes.bytes)
         }
 
+        /// Prepares for the next request. Keeps the memory of a usual head: an idle connection must not hold more.
+        mutating func finish() {
+            if bytes.capacity > Self.kept { self = Content() } else { head.reset() }
+        }
+
+        private static let kept = 8 * 1024
+
         mutating func parse(_ limits: HeadLimits) throws(MessageError) -> RequestHead.Status {
             try RequestReader.parse(&head, bytes, limits)
         }
@@ -215,6 +228,13 @@ public final class ReceivedRequest {
         @safe @exclusivity(unchecked)
     #endif
     var content = Content()
+
+    /// Drops the head, its memory and the trailers, once the answer is complete.
+    func release() {
+        content = Content()
+        if !trailers.isEmpty { trailers = [] }
+    }
+
     /// Trailers that may be forwarded; complete once the body is read.
     #if !DEBUG
         @safe @exclusivity(unchecked)

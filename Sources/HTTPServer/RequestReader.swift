@@ -158,7 +158,7 @@ struct RequestReader: ~Copyable {
     /// - Returns: whether the body was read to its end.
     mutating func finish() -> Bool {
         body.release(&input.buffer)
-        request.content.head.reset()
+        request.content.finish()
         if !request.trailers.isEmpty { request.trailers = [] }
         return isComplete
     }

@@ -63,6 +63,9 @@ extension ServerConnection {
         return count
     }
 
+    /// A slow client stops its own upstream, when `write` does not take all bytes.
+    public func answerRoom() -> Int { .max }
+
     var isFull: Bool { output.count > Self.highWater }
 
     func waitForRoom() {
@@ -99,7 +102,7 @@ extension ServerConnection {
     public func turnEnded() {
         schedule.flushes = false
         // Begins pipelined requests before the flush, which can then send their answers too.
-        if phase == .readingHead { readHeads() }
+        if phase == .readingHead, !schedule.goesOn { readHeads() }
         if phase != .closed, phase != .handedOver { flush() }
     }
 

@@ -39,7 +39,7 @@ extension ServerConnection {
         try reader.replaceHead(by: head, server.settings)
     }
 
-    public func keepBody(upTo limit: Int) { reader.keep(upTo: limit) }
+    public func keepBody(upTo limit: Int, isNeeded: Bool) { reader.keep(upTo: limit) }
 
     public func rewindBody() -> Bool { reader.rewind() }
 

@@ -123,7 +123,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
             guard waits.forBody else { return }
             waits.forBody = false
             handler?.bodyArrived()
-        case .multiplexed: multiplexed?.receive()
+        case .multiplexed: multiplexed?.ready()
         case .closing, .lingering: discardInput()
         case .handedOver, .closed: break
         }
@@ -147,14 +147,21 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
 
     // MARK: Heads
 
-    /// Reads until a request begins or the stream is empty.
+    /// Work for pipelined requests in one turn, in bytes: their heads, and `requestWork` for each.
+    private static let pipelineShare = 64 * 1024
+    private static let requestWork = 4 * 1024
+
+    /// Reads until a request begins or the stream is empty, or until the share of a client that pipelines is used up.
     func readHeads() {
+        var work = 0
         // A client that pipelines without reading its answers must wait until they are sent.
         while phase == .readingHead, output.count <= Self.highWater {
             switch reader.readHead(from: stream, server.settings) {
             case .complete:
                 beginRequest()
+                work += Self.requestWork + reader.request.content.bytes.count
                 handler?.requestBegan()
+                if work >= Self.pipelineShare, phase == .readingHead { return goOnNextTurn() }
             case .refused(let error): return beginHTTP2() ? () : refuse(error)
             case .partial:
                 if deadline.kind != .head {

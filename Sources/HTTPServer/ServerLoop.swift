@@ -12,6 +12,7 @@ public final class ServerLoop {
     public private(set) var settings: ServerSettings
     let spares = SpareBuffers()
     var date = DateField()
+    var turnWork = TurnWork()
     private enum Life {
         case serving
         /// New requests are answered, and each answer ends its connection.

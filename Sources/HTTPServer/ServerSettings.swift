@@ -36,6 +36,9 @@ public struct ServerSettings: Sendable {
 
     public init() {}
 
+    /// Most bytes that the requests of one connection hold together: heads, bodies and answers.
+    public static let allowance = HTTP2Allowance.bodies + HTTP2Allowance.others
+
     var headLimits: HeadLimits { HeadLimits(maxBytes: maxHeaderBytes, maxFields: maxFields) }
     /// Time limit for a client that reads nothing of its answer.
     var outputTimeout: Timeout { stallTimeout ?? idleTimeout }

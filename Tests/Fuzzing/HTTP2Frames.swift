@@ -30,14 +30,20 @@ private final class Visit {
 
     /// - Returns: `false` when the session has failed.
     func read(_ bytes: [UInt8]) -> Bool {
-        do throws(HTTP2Error) { try session.receive(bytes.span, at: now) } catch {
-            take(bytes)
-            seen.append("\(error)")
-            send()
-            require(session.isFinished, "a failed session reads and writes no more")
-            return false
-        }
-        take(bytes)
+        var rest = bytes
+        repeat {
+            var count = 0
+            do throws(HTTP2Error) { count = try session.receive(rest.span, at: now) } catch {
+                take(rest)
+                seen.append("\(error)")
+                send()
+                require(session.isFinished, "a failed session reads and writes no more")
+                return false
+            }
+            take(rest)
+            require(count == rest.count || session.load.isPaused, "all is read, unless the session pauses")
+            rest.removeFirst(count)
+        } while session.load.isPaused
         return true
     }
 

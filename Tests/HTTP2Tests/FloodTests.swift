@@ -21,8 +21,11 @@ private final class Flooded {
     }
 
     func receive(_ bytes: [UInt8]) throws {
-        try session.receive(bytes.span, at: now)
-        while session.next() != nil {}
+        var rest = bytes
+        repeat {
+            rest.removeFirst(try session.receive(rest.span, at: now))
+            while session.next() != nil {}
+        } while session.load.isPaused
         output.removeAll()
         try session.fill(&output, limit: 1 << 20)
         while session.next() != nil {}

@@ -42,8 +42,12 @@ final class MemoryPeers {
             let count = min(cut, bytes.count)
             let piece = copied(bytes.bytes.extracting(first: count))
             bytes.consume(count)
-            try receiver.receive(piece.span, at: now)
-            take(from: receiver, piece, server: server)
+            var rest = piece
+            repeat {
+                let count = try receiver.receive(rest.span, at: now)
+                take(from: receiver, rest, server: server)
+                rest.removeFirst(count)
+            } while !rest.isEmpty || receiver.load.isPaused
         }
         return sent > 0
     }

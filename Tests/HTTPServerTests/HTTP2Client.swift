@@ -55,7 +55,9 @@ final class HTTP2Client: Sendable {
 
     /// The answers so far, once nothing moves any more.
     func answers() async throws -> [Int32: Answer] {
-        while try await onLoop({ try $0.exchange() }) {}
+        // The server may handle bytes in a turn, and send in a later one.
+        var quietTurns = 0
+        while quietTurns < 4 { quietTurns = try await onLoop { try $0.exchange() } ? 0 : quietTurns + 1 }
         return try await onLoop { $0.answers }
     }
 
@@ -83,6 +85,18 @@ final class HTTP2Client: Sendable {
 
     /// Number of requests whose client left.
     var left: Int { get async throws { try await onLoop { serving in serving.echoes.reduce(0) { $0 + $1.left } } } }
+    /// Number of requests that handlers began.
+    var begun: Int { get async throws { try await turns.count } }
+    /// Turn of the loop in which each request began.
+    var turns: [UInt64] { get async throws { try await onLoop { serving in serving.echoes.flatMap(\.turns) } } }
+    /// Bytes of answers that the server took from its handlers.
+    var taken: Int { get async throws { try await onLoop { serving in serving.echoes.reduce(0) { $0 + $1.sent } } } }
+    /// Bytes of bodies that the client could not send.
+    var unsent: Int { get async throws { try await onLoop { $0.unsent } } }
+
+    /// Takes the answers from now on, whatever their size.
+    func takeAll() async throws { try await onLoop { $0.takeAll() } }
+
     var connections: Int { get async throws { try await onLoop { $0.server.count } } }
     var isClosed: Bool { get async throws { try await onLoop { $0.stream.isShutDown || $0.stream.isClosed } } }
     var goAway: UInt32? {
@@ -110,7 +124,9 @@ private final class Serving {
     private(set) var answers: [Int32: HTTP2Client.Answer] = [:]
     private(set) var goAway: UInt32?
     private var received = 0
-    private let takesAll: Bool
+    private var takesAll: Bool
+    /// Bytes that the client has not consumed, by stream.
+    private var untaken: [Int32: Int] = [:]
     /// Bytes that the session has not taken yet, by stream, and the trailers behind them.
     private var uploads: [Int32: (bytes: [UInt8], trailers: [(String, String)])] = [:]
 
@@ -122,9 +138,19 @@ private final class Serving {
         server = ServerLoop(
             settings, on: loop, acceptFailed: { _ in },
             makeHandler: { [unowned self] client in
-                HTTP2Echo(client) { [unowned self] in echoes.append($0) }
+                HTTP2Echo(client, turn: { loop.now }) { [unowned self] in echoes.append($0) }
             })
         server.serve(stream, listener: 0)
+    }
+
+    var unsent: Int {
+        uploads.reduce(0) { $0 + $1.value.bytes.count } + answers.keys.reduce(0) { $0 + session.unsent(of: $1) }
+    }
+
+    func takeAll() {
+        takesAll = true
+        for (id, count) in untaken { session.consume(id, count) }
+        untaken = [:]
     }
 
     func send(_ fields: [(String, String)], _ body: [UInt8]?, _ trailers: [(String, String)]) throws -> Int32 {
@@ -156,8 +182,12 @@ private final class Serving {
     func read() throws -> Bool {
         let news = Array(stream.written[received...])
         received = stream.written.count
-        try session.receive(news.span, at: .current())
-        take(news)
+        var rest = news
+        repeat {
+            let count = try session.receive(rest.span, at: .current())
+            take(rest)
+            rest.removeFirst(count)
+        } while session.load.isPaused
         return !news.isEmpty
     }
 
@@ -170,7 +200,7 @@ private final class Serving {
             case .trailers(let id, let block): note(id, block)
             case .data(let id, let range):
                 answers[id]?.body += String(decoding: bytes[range], as: UTF8.self)
-                if takesAll { session.consume(id, range.count) }
+                if takesAll { session.consume(id, range.count) } else { untaken[id, default: 0] += range.count }
             case .ended(let id):
                 answers[id]?.events.append("ended")
                 answers[id]?.isWhole = true
@@ -196,26 +226,32 @@ private final class Serving {
 private final class HTTP2Echo: ClientStreamHandler {
     private let client: any ClientStream
     private let made: (HTTP2Echo) -> Void
+    private let turn: () -> LoopTime
     private var body: [UInt8] = []
-    private var sent = 0
+    private(set) var sent = 0
+    private(set) var turns: [UInt64] = []
     private(set) var left = 0
     private var isHeld = false
     private var isEarly = false
     private var isCut = false
 
-    init(_ client: any ClientStream, made: @escaping (HTTP2Echo) -> Void) {
+    init(
+        _ client: any ClientStream, turn: @escaping () -> LoopTime, made: @escaping (HTTP2Echo) -> Void
+    ) {
         self.client = client
+        self.turn = turn
         self.made = made
     }
 
     func handler(for stream: any ClientStream) -> (any ClientStreamHandler)? {
-        let echo = HTTP2Echo(stream, made: made)
+        let echo = HTTP2Echo(stream, turn: turn, made: made)
         made(echo)
         return echo
     }
 
     func requestBegan() {
         sent = 0
+        turns.append(turn().nanoseconds)
         body = client.request.with { head, bytes in
             let target = bytes.extracting(head.target.range).text
             if target.hasSuffix("/empty") { return [] }

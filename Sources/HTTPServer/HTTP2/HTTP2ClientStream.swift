@@ -13,19 +13,23 @@ final class HTTP2ClientStream: ClientStream {
     }
 
     let id: Int32
-    private let connection: HTTP2Connection
-    private let server: ServerLoop
+    let connection: HTTP2Connection
+    let server: ServerLoop
     let source: ClientSource
     let request = ReceivedRequest()
     private(set) var handler: (any ClientStreamHandler)?
     private(set) var phase = Phase.busy
-    private var body = HTTP2RequestBody()
-    private var waits = StreamWaits()
+    var body = HTTP2RequestBody()
+    var waits = StreamWaits()
     private(set) var deadline = ConnectionDeadline.off
     /// Unsent head of the final answer. It waits for the first piece of the body, or for the turn's end.
     private var head: HTTP2FieldList?
     /// Number of unsent bytes when the wait for the client began.
-    private var unsentAtWait = 0
+    var unsentAtWait = 0
+    /// The stream's part of the connection's allowance.
+    var share = HTTP2Allowance.Share()
+    /// Whether the request can't go on if its body is not kept.
+    var needsBody = false
 
     init(_ id: Int32, of connection: HTTP2Connection, server: ServerLoop, source: ClientSource) {
         self.id = id
@@ -34,7 +38,7 @@ final class HTTP2ClientStream: ClientStream {
         self.source = source
     }
 
-    private var session: HTTP2Session { connection.session }
+    var session: HTTP2Session { connection.session }
 
     // MARK: Events of the connection
 
@@ -50,6 +54,7 @@ final class HTTP2ClientStream: ClientStream {
             }
             let head = try HTTP2RequestHead(list, block.fields)
             try head.write(to: &request.content.bytes, isSecure: isSecure, isBodiless: isBodiless)
+            charge { $0.head = block.size }
             guard case .complete = try request.content.parse(server.settings.headLimits) else {
                 throw MessageError(detail: "The head of the request is incomplete.")
             }
@@ -62,7 +67,7 @@ final class HTTP2ClientStream: ClientStream {
 
     func received(_ piece: Span<UInt8>) {
         guard phase == .busy else { return }
-        body.append(piece)
+        body.append(piece, server.spares)
         tellBody()
     }
 
@@ -92,7 +97,8 @@ final class HTTP2ClientStream: ClientStream {
         if kind == .handler {
             handler?.deadlinePassed()
         } else if kind == .room {
-            if session.unsent(of: id) < unsentAtWait { return waitForClient() }
+            // With nothing unsent, the stream waits for the socket, which has a deadline itself.
+            if unsentAtWait == 0 || session.unsent(of: id) < unsentAtWait { return waitForClient() }
             session.reset(id, .cancel)
             connection.scheduleFlush()
             leave(.cutOff)
@@ -104,9 +110,10 @@ final class HTTP2ClientStream: ClientStream {
         let handler = handler
         guard end() else { return }
         handler?.clientLeft(leaving)
+        request.release()
     }
 
-    private func end() -> Bool {
+    func end() -> Bool {
         guard phase == .busy else { return false }
         phase = .closed
         release()
@@ -118,6 +125,8 @@ final class HTTP2ClientStream: ClientStream {
         head = nil
         deadline = .off
         body.release()
+        session.forfeit(id)
+        charge { $0 = HTTP2Allowance.Share() }
     }
 
     // MARK: The request
@@ -131,18 +140,19 @@ final class HTTP2ClientStream: ClientStream {
     func readBody(into room: inout MutableSpan<UInt8>) throws(MessageError) -> BodyReading {
         guard phase == .busy else { return .gone }
         waits.forBody = false
-        let (count, new) = body.take(into: &room)
+        let (count, new) = body.take(into: &room, server.spares)
         if count > 0 {
-            session.consume(id, new)
-            if new > 0 { connection.scheduleFlush() }
+            if new > 0 {
+                session.consume(id, new)
+                connection.scheduleFlush()
+                guard chargeBody() else { return .gone }
+            }
             return .bytes(count)
         }
         if body.hasEnded { return .end }
         waits.forBody = true
         return .wait
     }
-
-    func keepBody(upTo limit: Int) { body.keep(upTo: limit) }
 
     func rewindBody() -> Bool { body.rewind() }
 
@@ -172,6 +182,8 @@ final class HTTP2ClientStream: ClientStream {
         if head.status < 200 {
             connection.attempt { session throws(HTTP2Error) in try session.interim(id, list) }
         } else {
+            // An answer that has begun is not replaced by another.
+            if share.kept > 0 { stopKeeping() }
             self.head = consume list
             connection.awaitBody(of: self)
         }
@@ -188,19 +200,19 @@ final class HTTP2ClientStream: ClientStream {
     func write(_ piece: Span<UInt8>, _ taking: PieceTaking) -> Int? {
         guard phase == .busy else { return nil }
         sendHead(hasBody: true)
+        if share.behind > 0 { charge { $0.behind = 0 } }
+        var room = Int.max
+        if taking == .part { room = connection.room(for: self) }
         let isFull = session.unsent(of: id) > ServerConnection.highWater
-        let count = session.write(piece, to: id, takesAll: taking == .all || taking == .allOrNone && !isFull)
+        let count = session.write(
+            piece.extracting(first: room), to: id,
+            takesAll: taking == .all || taking == .allOrNone && !isFull)
         connection.scheduleFlush()
         if count < piece.count {
-            waits.forRoom = true
-            waitForClient()
+            charge { $0.behind = piece.count - count }
+            waitForRoom(count == min(room, piece.count))
         }
         return count
-    }
-
-    private func waitForClient() {
-        unsentAtWait = session.unsent(of: id)
-        setDeadline(.room, after: server.settings.outputTimeout)
     }
 
     func endOutput() {
@@ -216,6 +228,7 @@ final class HTTP2ClientStream: ClientStream {
         sendHead(hasBody: !isBodiless)
         phase = .finished
         release()
+        request.release()
         if !trailers.isEmpty {
             var list = HTTP2FieldList()
             for (name, value) in trailers { list.append(name.span, value.span) }
@@ -229,6 +242,7 @@ final class HTTP2ClientStream: ClientStream {
 
     func close(cut: Bool, code: HTTP2Code?) {
         guard end() else { return }
+        request.release()
         // With NO_ERROR, a truncated answer would look complete.
         let code = code == .noError ? nil : code
         session.reset(id, code ?? (cut ? .internalError : .cancel))
@@ -244,7 +258,7 @@ final class HTTP2ClientStream: ClientStream {
 
     func setDeadline(after timeout: Timeout) { if phase == .busy { setDeadline(.handler, after: timeout) } }
 
-    private func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
+    func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
         deadline = ConnectionDeadline(kind, after: timeout, since: server.loop.now)
         connection.noteDeadline(deadline.time)
     }

@@ -5,8 +5,10 @@ import Reactor
 /// An HTTP/2 connection of a client, with an `HTTP2ClientStream` for each request. Uses the byte stream and the buffers
 /// of its `ServerConnection`. Loop's thread only.
 final class HTTP2Connection {
-    /// Limit of bytes read, and of bytes written, in one turn, so that other connections get their turn.
-    private static let share = 256 * 1024
+    /// Limit of bytes written in one turn, and of the work for bytes read, so that other connections get their turn.
+    static let share = 256 * 1024
+    /// Work for the start of a request, beside the work for its head. The request may be answered at once.
+    private static let requestWork = 2 * 1024
     /// Time limit for the client's answer to the PING that follows the first GOAWAY.
     private static let noticeTimeout = Timeout(.seconds(1))
 
@@ -21,8 +23,8 @@ final class HTTP2Connection {
     }
 
     let session: HTTP2Session
-    private unowned let connection: ServerConnection
-    private let server: ServerLoop
+    unowned let connection: ServerConnection
+    let server: ServerLoop
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -34,17 +36,31 @@ final class HTTP2Connection {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private var life = Life.serving
+    private(set) var life = Life.serving
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private var hasFailed = false
+    private(set) var hasFailed = false
     /// Deadline of the connection itself: for the next request, or for a client that takes no output.
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
     private var ownDeadline = ConnectionDeadline.off
     private var unacknowledgedAtWait = 0
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    var allowance = HTTP2Allowance()
+    /// Streams whose answers wait for room in the allowance.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    var awaitingRoom: [HTTP2ClientStream] = []
+    /// Work for the bytes that are being handled, in bytes: received, decoded, and for requests.
+    #if !DEBUG
+        @safe @exclusivity(unchecked)
+    #endif
+    var work = 0
 
     init(_ connection: ServerConnection) throws(HTTP2Error) {
         self.connection = connection
@@ -52,6 +68,8 @@ final class HTTP2Connection {
         var settings = HTTP2Settings()
         settings.maxHeaderListBytes = server.settings.maxHeaderBytes
         settings.maxFields = server.settings.maxFields
+        settings.connectionWindow = HTTP2Allowance.bodies
+        settings.boundsBodies = true
         session = try HTTP2Session(.server, settings, spares: server.spares, at: server.loop.now)
     }
 
@@ -71,40 +89,7 @@ final class HTTP2Connection {
         receive()
     }
 
-    private func take(_ bytes: Span<UInt8>) {
-        attempt { session throws(HTTP2Error) in try session.receive(bytes, at: server.loop.now) }
-        handleEvents(bytes)
-        scheduleFlush()
-    }
-
-    func goOn() {
-        receive()
-        scheduleFlush()
-    }
-
-    func receive() {
-        var left = Self.share
-        while connection.phase == .multiplexed, !hasFailed, life != .hungUp {
-            var bytes = ByteBuffer()
-            swap(&bytes, &connection.reader.input.buffer)
-            left -= max(bytes.count, 1)
-            if !bytes.isEmpty { take(bytes.bytes) }
-            bytes.removeAll()
-            guard connection.phase == .multiplexed else { return }
-            swap(&bytes, &connection.reader.input.buffer)
-            connection.reader.input.settle()
-            // A client that has ended its side can't send the WINDOW_UPDATE frames that its answers need.
-            if connection.reader.input.hasEnded { return connection.leave() }
-            // Backpressure: reads nothing while much output waits for the client.
-            guard connection.reader.input.canRead, connection.output.count < ServerConnection.highWater else { return }
-            guard left > 0 else { return connection.goOnNextTurn() }
-            guard connection.reader.input.fill(from: connection.stream, limit: 64 * 1024) else {
-                return connection.leave()
-            }
-        }
-    }
-
-    private func handleEvents(_ bytes: Span<UInt8>) {
+    func handleEvents(_ bytes: Span<UInt8>) {
         var held: HTTP2Event?
         while connection.phase == .multiplexed, life != .hungUp, let event = held ?? session.next() {
             held = nil
@@ -127,6 +112,8 @@ final class HTTP2Connection {
     }
 
     private func begin(_ id: Int32, _ block: HTTP2Block, isBodiless: Bool) {
+        work += Self.requestWork
+        guard admits(block) else { return session.refuse(id) }
         let stream = HTTP2ClientStream(id, of: self, server: server, source: connection.source)
         guard let handler = connection.handler?.handler(for: stream) else { return session.reset(id, .refusedStream) }
         streams[id] = stream
@@ -153,9 +140,14 @@ final class HTTP2Connection {
 
     func scheduleFlush() { connection.scheduleFlush() }
 
-    /// Writes frames until all are sent or the socket is full.
+    /// Writes frames until all are sent or the socket is full. Then answers that waited for room go on.
     func flush() {
         if life == .hungUp { return endHungUp() }
+        writeFrames()
+        if connection.phase == .multiplexed { giveRoom() }
+    }
+
+    private func writeFrames() {
         let pending = streamsWithUnsentHead
         streamsWithUnsentHead.removeAll(keepingCapacity: true)
         for stream in pending { stream.sendHead(hasBody: true) }
@@ -185,7 +177,7 @@ final class HTTP2Connection {
             share -= count
         }
         // Reading may have paused because of unsent output.
-        if connection.phase == .multiplexed, connection.reader.input.canRead { connection.goOnNextTurn() }
+        if connection.phase == .multiplexed, hasInput { connection.goOnNextTurn() }
     }
 
     /// Ends the connection of a client that asks for too much, with all of its streams.
@@ -214,6 +206,7 @@ final class HTTP2Connection {
         let open = streams.values
         streams = [:]
         streamsWithUnsentHead = []
+        awaitingRoom = []
         for stream in open { stream.leave(leaving) }
     }
 

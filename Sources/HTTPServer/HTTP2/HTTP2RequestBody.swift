@@ -16,9 +16,25 @@ struct HTTP2RequestBody: ~Copyable {
 
     var isComplete: Bool { hasEnded && position == buffer.count }
 
-    mutating func append(_ bytes: Span<UInt8>) { buffer.append(bytes) }
+    /// Number of bytes that were read and are kept for a replay.
+    var kept: Int { used }
+
+    mutating func append(_ bytes: Span<UInt8>, _ spares: SpareBuffers) {
+        buffer.borrow(from: spares, makes: false)
+        buffer.append(bytes)
+    }
 
     mutating func keep(upTo limit: Int) { if !isSpent { keepLimit = limit } }
+
+    /// Drops the bytes that were read in this pass, and keeps no further ones.
+    mutating func stopKeeping(_ spares: SpareBuffers) {
+        isSpent = true
+        keepLimit = 0
+        buffer.consume(position)
+        used -= position
+        position = 0
+        if buffer.isEmpty { buffer.giveBack(to: spares) }
+    }
 
     /// Returns to the first byte.
     /// - Returns: `false`, without a change, if the first bytes were dropped.
@@ -30,7 +46,7 @@ struct HTTP2RequestBody: ~Copyable {
 
     /// Reads the next bytes.
     /// - Returns: the number of bytes, and how many of them are read for the first time.
-    mutating func take(into room: inout MutableSpan<UInt8>) -> (count: Int, new: Int) {
+    mutating func take(into room: inout MutableSpan<UInt8>, _ spares: SpareBuffers) -> (count: Int, new: Int) {
         let count = min(room.count, buffer.count - position)
         guard count > 0 else { return (0, 0) }
         buffer.copy(position..<(position + count), to: &room, at: 0)
@@ -38,13 +54,7 @@ struct HTTP2RequestBody: ~Copyable {
         taken += UInt64(count)
         let new = max(0, position - used)
         used += new
-        if position > keepLimit {
-            isSpent = true
-            keepLimit = 0
-            buffer.consume(position)
-            used -= position
-            position = 0
-        }
+        if position > keepLimit { stopKeeping(spares) }
         return (count, new)
     }
 

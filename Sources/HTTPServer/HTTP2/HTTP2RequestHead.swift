@@ -98,6 +98,8 @@ struct HTTP2RequestHead: ~Copyable {
             throw MessageError(detail: "The field ':scheme' is neither http nor https.")
         }
         let authority = authority ?? []
+        // Without growing step by step to twice the size.
+        output.reserve(lines.count + cookies.count + path.count + method.count + 2 * authority.count + 96)
         output.append(method)
         output.append(" ")
         // An absolute target keeps a scheme that differs from the connection's.

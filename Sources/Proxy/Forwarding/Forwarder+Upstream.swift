@@ -133,6 +133,12 @@ extension Forwarder: UpstreamStreamDelegate {
         return true
     }
 
+    func answerRoom() -> Int {
+        let room = stream.answerRoom()
+        if room == 0, context.exchange.pause == .none { context.exchange.pause = .room }
+        return room
+    }
+
     func upstreamSent(_ body: Span<UInt8>) -> BodyTaking {
         let taking = AnswerPhase.write(body, &context, &share)
         keepTime()

@@ -50,7 +50,12 @@ extension CarriedExchange {
                 goOnNextTurn()
                 return nil
             }
-            switch receive(into: &buffer, from: carrier) {
+            let room = delegate.answerRoom()
+            guard room > 0 else {
+                flow.isBodyPaused = true
+                return nil
+            }
+            switch receive(into: &buffer, from: carrier, limit: min(Self.readLimit, room)) {
             case .bytes(let count):
                 taken += count
                 hasBytes = true
@@ -64,12 +69,12 @@ extension CarriedExchange {
     }
 
     /// Reads once; over TLS, reads several records of content together, to pass on larger pieces.
-    private func receive(into buffer: inout ByteBuffer, from carrier: Carrier) -> CarrierReceived {
+    private func receive(into buffer: inout ByteBuffer, from carrier: Carrier, limit: Int) -> CarrierReceived {
         if let end = flow.unhandledEnd { return end }
-        let first = carrier.receive(into: &buffer, limit: Self.readLimit)
+        let first = carrier.receive(into: &buffer, limit: limit)
         guard carrier.isSecured, case .bytes(var count) = first else { return first }
-        while count < Self.readLimit, machine.isContent(buffer.count + 1) {
-            let next = carrier.receive(into: &buffer, limit: Self.readLimit - count)
+        while count < limit, machine.isContent(buffer.count + 1) {
+            let next = carrier.receive(into: &buffer, limit: limit - count)
             guard case .bytes(let more) = next else {
                 if next != .wouldBlock { flow.unhandledEnd = next }
                 break

@@ -28,6 +28,8 @@ extension CarriedExchange {
             case .failed: stopWriting()
             }
         }
+        // A request that waits for its answer or its body does not keep the memory of a large head or piece.
+        if output.capacity > Self.lowWater, output.isEmpty { output.release() }
         if flow.isUploadOver, output.isEmpty {
             if endsBySides { carrier.shutdownWriting() }
             if flow.end != nil { return Over() }

@@ -110,6 +110,8 @@ protocol UpstreamStreamDelegate: AnyObject {
     /// Receives the head of an interim answer, of 101, or of the final answer.
     /// - Returns: whether the stream continues.
     func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool
+    /// Returns the number of bytes of the answer that may be read now. After 0, nothing is read until `resumeBody`.
+    func answerRoom() -> Int
     /// Receives a piece of the answer's body, unframed; after 101, bytes of another protocol.
     func upstreamSent(_ body: Span<UInt8>) -> BodyTaking
     /// Takes the next piece of the request's body, unframed; after 101, bytes of another protocol.

@@ -40,6 +40,7 @@ struct HTTP2OriginTests {
             return step
         }
         func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool { true }
+        func answerRoom() -> Int { .max }
         func upstreamSent(_ body: Span<UInt8>) -> BodyTaking {
             let text = String(decoding: [UInt8](copying: body), as: UTF8.self)
             state.withLock { $0.body += text }

@@ -34,7 +34,7 @@ enum BodyDigest {
             return .fail(.bodyNotSignable)
         }
         do { context.signing?.digest = try PayloadDigest() } catch { return .fail(.internalError) }
-        context.stream.keepBody(upTo: limit)
+        context.stream.keepBody(upTo: limit, isNeeded: true)
         context.exchange.collect()
         if context.exchange.request.expectsContinue {
             // The proxy sends 100 itself: it contacts the upstream only after it has read the whole body.

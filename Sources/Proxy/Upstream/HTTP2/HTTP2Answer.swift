@@ -57,6 +57,9 @@ struct HTTP2Answer: ~Copyable {
         }
     }
 
+    /// Releases the memory of a head that has been passed on.
+    mutating func dropHead() { head = ResponseHead(reserving: 0, fields: 0) }
+
     /// Reads the trailers. Keeps trailers that may be forwarded.
     mutating func read(trailers fields: borrowing HTTP2FieldList, _ block: HTTP2Block) throws(MessageError) {
         guard isHeadComplete, !block.isTooLarge else {

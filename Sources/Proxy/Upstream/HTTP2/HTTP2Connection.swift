@@ -15,6 +15,10 @@ final class HTTP2Connection: CarrierOwner {
         var isDispatching = false
         /// Start of the turn in which the connection was read last.
         var lastRead = LoopTime(nanoseconds: 0)
+        /// Size of the heads decoded in this turn: a few bytes can stand for large fields.
+        var decoded = 0
+        /// Number of received bytes, at the end of `input`, that the session has not processed.
+        var unprocessed = 0
         /// Time of the last received bytes, or of the last PING sent.
         var heard = LoopTime(nanoseconds: 0)
         /// Time at which the connection became ready.
@@ -62,7 +66,7 @@ final class HTTP2Connection: CarrierOwner {
     /// Streams that want the next piece of their request's body.
     var uploads: [Int32] = []
     /// Received bytes, to which the session's events refer.
-    private var input = ByteBuffer()
+    var input = ByteBuffer()
     var output = ByteBuffer()
     /// Number of writes to the carrier.
     var writes: UInt64 = 0
@@ -99,7 +103,7 @@ final class HTTP2Connection: CarrierOwner {
         (marks.heard, marks.arrived) = (loop.now, loop.now)
         let early = carrier.takeEarly()
         input.append(early)
-        if !early.isEmpty, !feed(input.count) { return }
+        if !early.isEmpty, !feed() { return }
         origin.connectionArrived()
         restIfIdle()
         scheduleFlush()
@@ -169,8 +173,9 @@ final class HTTP2Connection: CarrierOwner {
         guard !marks.isDispatching else { return }
         dispatch()
         var taken = 0
+        marks.decoded = 0
         while let carrier {
-            guard taken < Self.share else { return goOnNextTurn() }
+            guard taken + marks.decoded < Self.share else { return goOnNextTurn() }
             let count = receive(carrier)
             guard count > 0 else { return }
             taken += count
@@ -184,7 +189,7 @@ final class HTTP2Connection: CarrierOwner {
         guard input.isEmpty else { return 0 }
         marks.lastRead = loop.now
         switch carrier.receive(into: &input, limit: Self.share) {
-        case .bytes(let count): return feed(count) ? count : 0
+        case .bytes(let count): return feed() ? count : 0
         case .wouldBlock: break
         case .end: lost(TransportError(.connectionLost, message: "the connection ended"))
         case .failed(let error): lost(error)
@@ -192,32 +197,7 @@ final class HTTP2Connection: CarrierOwner {
         return 0
     }
 
-    @discardableResult private func feed(_ count: Int) -> Bool {
-        marks.heard = loop.now
-        do throws(HTTP2Error) {
-            try input.withBytes { bytes throws(HTTP2Error) in try session?.receive(bytes, at: loop.now) }
-            return true
-        } catch {
-            lost(TransportError(.responseMalformed, message: "HTTP/2: \(error)"))
-            return false
-        }
-    }
-
-    /// Handles the session's pending events.
-    func dispatch() {
-        guard !marks.isDispatching, let session else { return }
-        marks.isDispatching = true
-        var bytes = ByteBuffer()
-        swap(&bytes, &input)
-        while let event = session.next() { handle(event, bytes.bytes, session) }
-        bytes.removeAll()
-        if bytes.capacity > Self.share / 4 { bytes.release() }
-        if input.isEmpty { swap(&bytes, &input) }
-        marks.isDispatching = false
-        if carrier != nil, session.isFinished { lost(TransportError(.responseMalformed, message: "HTTP/2 failed")) }
-    }
-
-    private func handle(_ event: HTTP2Event, _ bytes: Span<UInt8>, _ session: HTTP2Session) {
+    func handle(_ event: HTTP2Event, _ bytes: Span<UInt8>, _ session: HTTP2Session) {
         switch event {
         case .head(let stream, let block):
             marks.hasServed = true

@@ -100,6 +100,8 @@ final class HTTP2Exchange: UpstreamStream {
         return nil
     }
 
+    /// Size of a head whose memory is kept until the exchange ends, although the head has been passed on.
+    private static let keptHead = 8 << 10
     private static let noHead = TransportError(.responseMalformed, message: "the answer has no final head")
     private static let aborted = TransportError(.aborted, message: "the exchange was ended")
 
@@ -162,6 +164,7 @@ final class HTTP2Exchange: UpstreamStream {
             return tell(Self.malformed(error), code: .protocolError)
         }
         guard answer.withHead({ delegate.upstreamAnswered($0) }) else { return tell(Self.aborted) }
+        if block.size > Self.keptHead { answer.dropHead() }
     }
 
     func contentCame(_ bytes: Span<UInt8>) {
