@@ -32,12 +32,16 @@ struct AdminListeners: Sendable {
     /// - Throws: `AdministrationError`. If both addresses are in use, the error names the port.
     init(_ settings: AdministrationSettings, socketPath: String) throws(AdministrationError) {
         var passed = settings.passed
-        let port = try Self.claim(try Self.port(settings), &passed) { address throws(SystemError) in
-            try ListeningSocket.open(address, sharesPort: false, backlog: Self.backlog)
+        let port = try Self.first(of: try Self.ports(settings)) { target throws(SystemError) in
+            try Self.claim(target, &passed) { address throws(SystemError) in
+                try ListeningSocket.open(address, sharesPort: false, backlog: Self.backlog)
+            }
         }
         do throws(AdministrationError) {
-            command = try Self.claim(try Self.socket(socketPath, settings), &passed) { _ throws(SystemError) in
-                try ListeningSocket.open(path: socketPath, mode: 0o600)
+            command = try Self.first(of: [try Self.socket(socketPath, settings)]) { target throws(SystemError) in
+                try Self.claim(target, &passed) { _ throws(SystemError) in
+                    try ListeningSocket.open(path: socketPath, mode: 0o600)
+                }
             }
         } catch {
             port.close()
@@ -60,12 +64,27 @@ struct AdminListeners: Sendable {
     /// Checks whether the administration could listen, and changes nothing. An address in use is not an error.
     static func check(_ settings: AdministrationSettings) throws(AdministrationError) {
         var passed = settings.passed
-        func probe(_ target: Target) throws(AdministrationError) {
+        func probe(_ target: Target) throws(SystemError) {
             guard passed.claim(target.address, name: target.name) == nil else { return }
-            do throws(SystemError) { try ListeningSocket.probe(target.address) } catch { throw target.failure(error) }
+            try ListeningSocket.probe(target.address)
         }
-        try probe(try port(settings))
-        if let path = settings.socket { try probe(try socket(path, settings)) }
+        try first(of: try ports(settings), probe)
+        if let path = settings.socket { try first(of: [try socket(path, settings)], probe) }
+    }
+
+    /// Returns the result for the first target whose address this machine has.
+    /// - Throws: the error of that target; if the machine has none of the addresses, the error of the first target.
+    private static func first<Result>(
+        of targets: [Target], _ body: (Target) throws(SystemError) -> Result
+    ) throws(AdministrationError) -> Result {
+        var failure: AdministrationError?
+        for target in targets {
+            do throws(SystemError) { return try body(target) } catch {
+                failure = failure ?? target.failure(error)
+                guard error.isForeignAddress else { throw target.failure(error) }
+            }
+        }
+        throw failure ?? .listen(address: "", reason: "there is no address")
     }
 
     /// An address to listen on.
@@ -76,18 +95,20 @@ struct AdminListeners: Sendable {
         let failure: (SystemError) -> AdministrationError
     }
 
-    private static func port(_ settings: AdministrationSettings) throws(AdministrationError) -> Target {
-        Target(address: try address(settings), name: settings.passedNames.port) {
-            .listen(address: settings.shown, reason: reason($0))
+    private static func ports(_ settings: AdministrationSettings) throws(AdministrationError) -> [Target] {
+        try addresses(settings).map { address in
+            Target(address: address, name: settings.passedNames.port) {
+                .listen(address: settings.shown, reason: reason($0))
+            }
         }
     }
 
-    private static func address(_ settings: AdministrationSettings) throws(AdministrationError) -> SocketAddress {
-        if let address = SocketAddress(numericHost: settings.host, port: settings.port) { return address }
+    /// Addresses of the port's host, the preferred one first.
+    private static func addresses(_ settings: AdministrationSettings) throws(AdministrationError) -> [SocketAddress] {
+        if let address = SocketAddress(numericHost: settings.host, port: settings.port) { return [address] }
         do throws(ResolutionError) {
-            if let first = try SocketAddress.resolve(host: settings.host, port: settings.port).first { return first }
+            return try SocketAddress.resolve(host: settings.host, port: settings.port)
         } catch { throw .listen(address: settings.shown, reason: "\(error)") }
-        throw .listen(address: settings.shown, reason: "\(settings.host) has no address")
     }
 
     private static func socket(
@@ -109,7 +130,7 @@ struct AdminListeners: Sendable {
     private static func reason(_ error: SystemError) -> String {
         switch error.code {
         case EADDRINUSE: "the address is in use: end the process that listens there, or write another address"
-        case EADDRNOTAVAIL: "this machine has no such address"
+        case EADDRNOTAVAIL, EAFNOSUPPORT: "this machine has no such address"
         case EACCES, EPERM: "permission denied"
         case ENOENT: "its folder does not exist"
         case ENOTDIR: "a part of its path is not a folder"
@@ -121,10 +142,8 @@ struct AdminListeners: Sendable {
     private static func claim(
         _ target: Target, _ passed: inout PassedSockets,
         or open: (SocketAddress) throws(SystemError) -> ListeningSocket
-    ) throws(AdministrationError) -> ListeningSocket {
-        do throws(SystemError) {
-            guard let socket = passed.claim(target.address, name: target.name) else { return try open(target.address) }
-            return try socket.listeningSocket()
-        } catch { throw target.failure(error) }
+    ) throws(SystemError) -> ListeningSocket {
+        guard let socket = passed.claim(target.address, name: target.name) else { return try open(target.address) }
+        return try socket.listeningSocket()
     }
 }

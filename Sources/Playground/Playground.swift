@@ -8,7 +8,8 @@ import Synchronization
 /// Both listen on loopback, on ports that the kernel chooses, with new credentials in every process. `start()` starts
 /// their event loop and its thread. Safe to use from any thread.
 public final class Playground: Sendable {
-    /// Base URL of the authorization server, without a final slash: `http://127.0.0.1:PORT`. `/token` issues
+    /// Base URL of the authorization server, without a final slash: `http://127.0.0.1:PORT`, or with `[::1]` on a
+    /// machine without IPv4. `/token` issues
     /// tokens (RFC 6749), `/revoke` revokes them (RFC 7009).
     public let authorizationServer: String
     /// Authority of the API: `127.0.0.1:PORT`. Every path answers.
@@ -50,7 +51,13 @@ public final class Playground: Sendable {
     }
 
     private static func freePort() throws(SystemError) -> ListeningSocket {
-        try ListeningSocket.open(SocketAddress(.ipv4(address: 0x7F00_0001, port: 0)), sharesPort: false)
+        do throws(SystemError) {
+            return try ListeningSocket.open(SocketAddress(.ipv4(address: 0x7F00_0001, port: 0)), sharesPort: false)
+        } catch {
+            // A machine without IPv4.
+            guard error.isForeignAddress else { throw error }
+            return try ListeningSocket.open(SocketAddress(.ipv6(high: 0, low: 1, scope: 0, port: 0)), sharesPort: false)
+        }
     }
 
     /// Closes both listeners, lets requests finish for a second, and returns. May be called more than once.

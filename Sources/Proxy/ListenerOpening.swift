@@ -13,18 +13,20 @@ extension ProxyServer {
     /// Default mode of a Unix socket: only the proxy's user may connect.
     static let defaultMode: UInt16 = 0o600
 
-    /// Opens a listener for each address of an entry: takes over a passed socket that fits, or binds the address.
+    /// Opens a listener for each address of an entry: takes over a passed socket that fits, or binds the address. Of a
+    /// name's addresses, leaves out those that this machine does not have.
     /// - Parameters:
     ///   - name: name by which a passed socket is found if no address matches.
     ///   - passed: sockets not claimed yet.
     /// - Returns: one array for each resolved address, with one socket per loop.
-    /// - Throws: `ListenError`, after closing all sockets.
+    /// - Throws: `ListenError`, after closing all sockets. If the machine has none of a name's addresses, the error
+    ///   names the first.
     static func open(
         _ address: ListenAddress, name: String, _ passed: inout PassedSockets, _ input: ListenInput
     ) throws(ListenError) -> [[ListeningSocket]] {
         var opened: [[ListeningSocket]] = []
         do throws(ListenError) {
-            for resolved in try resolve(address) {
+            try forEachOwn(try resolve(address)) { resolved throws(ListenError) in
                 if let socket = passed.claim(resolved, name: name) {
                     opened.append(
                         try collect(input.loops, resolved) { _ throws(SystemError) in try socket.listeningSocket() })
@@ -41,16 +43,33 @@ extension ProxyServer {
         return opened
     }
 
+    /// Calls `body` for each address of a name, and skips the addresses that this machine does not have.
+    /// - Throws: the first error of an address that the machine has; if it has none, the first error.
+    private static func forEachOwn(
+        _ addresses: [SocketAddress], _ body: (SocketAddress) throws(ListenError) -> Void
+    ) throws(ListenError) {
+        var (first, isServed) = (ListenError?.none, false)
+        for address in addresses {
+            do throws(ListenError) {
+                try body(address)
+                isServed = true
+            } catch {
+                guard error.isForeign else { throw error }
+                first = first ?? error
+            }
+        }
+        if let first, !isServed { throw first }
+    }
+
     /// Returns reasons why this configuration can't listen. A used address is no reason: a running proxy may have it.
     public static func check(_ configuration: Configuration, passed: [PassedSocket]) -> [ListenError] {
         var passed = PassedSockets(passed)
         return configuration.listenAddresses.compactMap { address, upstream in
             do throws(ListenError) {
                 let name = configuration.passedName(upstream: upstream)
-                for resolved in try resolve(address) where passed.claim(resolved, name: name) == nil {
-                    do throws(SystemError) {
-                        try ListeningSocket.probe(resolved)
-                    } catch {
+                try forEachOwn(try resolve(address)) { resolved throws(ListenError) in
+                    guard passed.claim(resolved, name: name) == nil else { return }
+                    do throws(SystemError) { try ListeningSocket.probe(resolved) } catch {
                         throw failure(error, resolved)
                     }
                 }
@@ -96,6 +115,7 @@ extension ProxyServer {
 
     private static func failure(_ error: SystemError, _ address: SocketAddress) -> ListenError {
         var failure = ListenError(description: "can't listen on \(address): \(reason(error, address))")
+        failure.isForeign = error.isForeignAddress
         if case .unix = address.kind {} else { failure.isForbidden = error.code == EACCES }
         return failure
     }
@@ -103,7 +123,8 @@ extension ProxyServer {
     private static func reason(_ error: SystemError, _ address: SocketAddress) -> String {
         switch (error.code, address.kind) {
         case (EADDRINUSE, _): "the address is in use: end the process that listens there, or write another address"
-        case (EADDRNOTAVAIL, _): "this machine has no such address: write an address of this machine, such as 127.0.0.1"
+        case (EADDRNOTAVAIL, _), (EAFNOSUPPORT, _):
+            "this machine has no such address: write an address of this machine, such as 127.0.0.1"
         case (EEXIST, .unix): "there is a file that is no socket; move it away or write another path"
         case (ENOENT, .unix): "there is no such folder; make it, and let the proxy's user write to it"
         case (EACCES, .unix): "the proxy's user may not write to this folder"

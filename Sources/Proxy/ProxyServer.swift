@@ -42,6 +42,8 @@ public final class ProxyServer: Sendable {
         public let description: String
         /// Whether the proxy's user may not bind this port. Another user or a service manager can.
         public var isForbidden = false
+        /// Whether this machine does not have the address.
+        var isForeign = false
         /// Listener's address in the configuration.
         public var listener: ListenAddress?
     }

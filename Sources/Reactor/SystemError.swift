@@ -11,6 +11,9 @@ public struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
         self.code = code
     }
 
+    /// Whether this machine does not have the address, or not its address family (bind(2), socket(2)).
+    public var isForeignAddress: Bool { code == EADDRNOTAVAIL || code == EAFNOSUPPORT }
+
     public var description: String {
         var text = [CChar](repeating: 0, count: 128)
         // The GNU form of strerror_r(3) may return a constant string instead of filling the buffer.

@@ -206,7 +206,8 @@ struct AuditTests {
             "proxy: {listen: 127.0.0.1:0}\naudit: {file: /nowhere/audit}\nupstreams: [{host: a.test}]",
             to: "config.yaml")
         let run = try await RunningProxy.run(["serve", "--config", file])
-        #expect(run.ending == .exited(78), "\(run.transcript)")
+        // The folder may come later.
+        #expect(run.ending == .exited(1), "\(run.transcript)")
         #expect(
             run.errors.contains("audit.file: /nowhere/audit can't be opened: No such file or directory. Name a file"))
     }

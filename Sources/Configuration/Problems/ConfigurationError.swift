@@ -10,6 +10,8 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
         public var column: Int?
         /// The fault and its correction.
         public var message: String
+        /// Whether a later start may succeed without a change of the configuration, because a missing file may come.
+        public var mayPass = false
 
         public init(file: String, line: Int? = nil, column: Int? = nil, message: String) {
             self.file = file

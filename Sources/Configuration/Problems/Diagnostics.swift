@@ -16,7 +16,12 @@ final class Diagnostics {
         self.variables = variables
     }
 
-    func error(_ position: Position, _ message: String) { unsortedFaults.append(problem(position, message)) }
+    /// - Parameter awaited: path of a file that causes the fault, and may come later.
+    func error(_ position: Position, _ message: String, awaiting awaited: String? = nil) {
+        var fault = problem(position, message)
+        fault.mayPass = awaited.map(AwaitedFile.isAwaited) ?? false
+        unsortedFaults.append(fault)
+    }
 
     func warn(_ position: Position, _ message: String) { unsortedWarnings.append(problem(position, message)) }
 

@@ -143,7 +143,8 @@ extension Section {
             }
             return path
         } catch {
-            self.error(key, "can't use \(Self.shown(path)): \(error.message)")
+            diagnostics.error(
+                position(of: key), "\(label(key))can't use \(Self.shown(path)): \(error.message)", awaiting: path)
             return nil
         }
     }

@@ -133,7 +133,8 @@ extension Section {
             warnOfBlanks(
                 Self.withoutLineEnd(content), "the secret in \(Section.shown(path))", label: label, at: position)
         } catch {
-            diagnostics.error(position, "\(label)can't read the secret file \(Section.shown(path)): \(error.message)")
+            diagnostics.error(
+                position, "\(label)can't read the secret file \(Section.shown(path)): \(error.message)", awaiting: path)
             return nil
         }
         warnOfReaders(path, label: label, at: position)

@@ -16,6 +16,18 @@ public struct KeyUse: Sendable, Equatable {
         case server(certificate: String, key: String, host: String?)
         /// A PEM file of trust anchors.
         case trustAnchors(String)
+
+        /// Paths of the files with the key and the certificates.
+        public var files: [String] {
+            switch self {
+            case .signing(let source, _, let certificate): [source.path, certificate].compactMap(\.self)
+            case .account(let source, _), .shared(let source): [source.path].compactMap(\.self)
+            case .tls(let certificate, let key), .listener(let certificate, let key),
+                .server(let certificate, let key, _):
+                [certificate, key]
+            case .trustAnchors(let file): [file]
+            }
+        }
     }
 
     public var content: Content

@@ -7,6 +7,9 @@ public enum SecretSource: Sendable, Hashable, CustomStringConvertible, CustomDeb
     /// A program and its arguments, run without a shell. The program prints the secret, and runs again after `refresh`.
     case command([String], refresh: Duration)
 
+    /// Path of the file; `nil` for another source.
+    public var path: String? { if case .file(let path) = self { path } else { nil } }
+
     public var description: String {
         switch self {
         case .literal: "<redacted>"

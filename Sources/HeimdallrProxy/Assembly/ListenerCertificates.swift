@@ -57,6 +57,9 @@ final class ListenerCertificates: Sendable {
 
     var files: Set<String> { Set(readings.withLock { $0.keys.flatMap(\.files) }) }
 
+    /// Files that can't be used now, each with the reason.
+    var unused: [String] { faults.withLock { $0.map { "\($0.key.certFile): \($0.value)" } } }
+
     var ends: [CertificateEnd] { readings.withLock { $0.values.flatMap(\.ends) } }
 
     /// Reads each group of files with one of these paths again. After a fault, the last good content stays in use.
@@ -129,7 +132,10 @@ final class ListenerCertificates: Sendable {
 
 extension UnusableFile {
     fileprivate var problem: ConfigurationError.Problem {
-        .init(file: file, message: "this file can't be used for TLS with programs: \(reason)")
+        var problem = ConfigurationError.Problem(
+            file: file, message: "this file can't be used for TLS with programs: \(reason)")
+        problem.mayPass = AwaitedFile.isAwaited(file)
+        return problem
     }
 }
 

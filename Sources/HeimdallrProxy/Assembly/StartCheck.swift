@@ -21,31 +21,38 @@ struct StartCheck {
         var faults: Faults = ([], [])
         /// - Parameters:
         ///   - name: as in `KeyUses.opened`.
-        ///   - mayPass: whether a start may succeed: the systemd unit may have more rights, or the fault may end.
-        func note(_ error: any Error, _ name: String?, mayPass: Bool = false) {
+        ///   - isWarning: whether a start may succeed now: the systemd unit may have more rights, or the fault may end.
+        ///   - paths: paths whose lack causes this fault.
+        func note(_ error: any Error, _ name: String?, isWarning: Bool = false, of paths: [String?] = []) {
             var problem = name.flatMap { configuration.keyUses.opened[$0] } ?? Problem(file: file, message: "")
             problem.message = "\(error)"
-            if mayPass { faults.warnings.append(problem) } else { faults.problems.append(problem) }
+            problem.mayPass = paths.compactMap(\.self).contains(where: AwaitedFile.isAwaited)
+            if isWarning { faults.warnings.append(problem) } else { faults.problems.append(problem) }
         }
         do throws(TokenStoreError) {
             try await StoreAssembly(configuration: configuration, secrets: SecretCache(configuration)).check()
         } catch {
             let directory = if case .file(let directory, _) = configuration.store { directory } else { String?.none }
-            note(error, "store", mayPass: error.kind != .misconfigured || Self.isMadeByUnit(directory))
+            note(
+                error, "store", isWarning: error.kind != .misconfigured || Self.isMadeByUnit(directory),
+                of: configuration.storeSecrets.map(\.path) + [directory.map(AwaitedFile.folder)])
         }
         if case .file(let path) = configuration.audit {
-            do { try AppendedFile.check(path) } catch { note(error, "audit") }
+            do { try AppendedFile.check(path) } catch { note(error, "audit", of: [AwaitedFile.folder(of: path)]) }
         }
         do { try AuthorityStore.check(configuration) } catch {
-            note(error, "interception", mayPass: Self.isMadeByUnit(configuration.interception?.store?.directory))
+            let directory = configuration.interception?.store?.directory
+            note(
+                error, "interception", isWarning: Self.isMadeByUnit(directory),
+                of: [directory.map(AwaitedFile.folder)])
         }
         faults.problems += configuration.allServerTLS.compactMap(ListenerCertificates.fault)
         for error in ProxyServer.check(configuration, passed: passed) {
-            note(error, error.listener?.description, mayPass: error.isForbidden)
+            note(error, error.listener?.description, isWarning: error.isForbidden)
         }
         do {
             try AdministrationAssembly.addresses(configuration, passed).map(Administration.check)
-        } catch { note(error, "admin", mayPass: Self.isMadeByUnit(configuration.admin?.socket)) }
+        } catch { note(error, "admin", isWarning: Self.isMadeByUnit(configuration.admin?.socket)) }
         return faults
     }
 
@@ -56,5 +63,16 @@ struct StartCheck {
             let name = path.dropFirst(parent.count).split(separator: "/").first
         else { return false }
         return !FileSystem.exists(parent + name)
+    }
+}
+
+extension Configuration {
+    /// Sources of the store's secrets.
+    var storeSecrets: [SecretSource] {
+        switch store {
+        case .memory: []
+        case .file(_, let key): [key]
+        case .postgres(let settings): [settings.connection] + settings.keys
+        }
     }
 }

@@ -42,7 +42,8 @@ enum ConfigurationSource: Sendable, Equatable {
     /// - Parameters:
     ///   - passed: listening sockets that the process was started with.
     ///   - logs: whether a proxy is about to start. If the configuration can be read, the report has its log format.
-    /// - Throws: `ExitStatus.badConfiguration`, after printing the problems that `readAgain` would throw.
+    /// - Throws: `ExitStatus.badConfiguration`, after printing the problems that `readAgain` would throw. If a proxy is
+    ///   about to start, and all problems may pass, `ExitStatus.failure`.
     func load(environment: [String: String], passed: [PassedSocket] = [], logs: Bool = false) throws -> Configuration {
         var report = ConfigurationReport.plain
         do throws(ConfigurationError) {
@@ -55,7 +56,7 @@ enum ConfigurationSource: Sendable, Equatable {
         } catch {
             for warning in error.warnings { report.warn(warning) }
             report.fail(error.problems)
-            throw ExitStatus.badConfiguration.error
+            throw (logs && error.problems.allSatisfy(\.mayPass) ? ExitStatus.failure : .badConfiguration).error
         }
     }
 
@@ -92,10 +93,17 @@ enum ConfigurationSource: Sendable, Equatable {
             keys.problems
             + configuration.faults(ofPassed: passed).map { .init(file: ServiceManager.socketsVariable, message: $0) }
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
-        let fault =
-            StoreCheck.fault(configuration, environment: environment)
-            ?? AdminTokenRule.fault(configuration.admin?.token, environment: environment)
-        if let fault { throw ConfigurationError(problems: [.init(file: name, message: fault)]) }
+        let token = configuration.admin?.token
+        if let fault = StoreCheck.fault(configuration, environment: environment) {
+            throw self.fault(fault, of: configuration.storeSecrets)
+        }
+        if let fault = AdminTokenRule.fault(token, environment: environment) { throw self.fault(fault, of: [token]) }
+    }
+
+    private func fault(_ fault: String, of sources: [SecretSource?]) -> ConfigurationError {
+        var problem = ConfigurationError.Problem(file: name, message: fault)
+        problem.mayPass = sources.compactMap { $0?.path }.contains(where: AwaitedFile.isAwaited)
+        return ConfigurationError(problems: [problem])
     }
 
     /// Returns the settings of the admin section. In a file, checks nothing else, so the caller needs no secrets.

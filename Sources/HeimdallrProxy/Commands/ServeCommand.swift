@@ -79,7 +79,7 @@ extension ExitStatus {
         // These errors may not occur at the next start: an address or a socket's folder may be available then.
         let mayPass = error is ProxyServer.ListenError || error is AdministrationError
         let faults = await source.startFaults(settings, passed: passed).problems
-        self = mayPass || faults.isEmpty ? .failure : .badConfiguration
+        self = mayPass || faults.allSatisfy(\.mayPass) ? .failure : .badConfiguration
     }
 }
 
