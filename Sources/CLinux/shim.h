@@ -36,6 +36,8 @@ static const int heimdallr_inotify_flags = IN_CLOEXEC | IN_NONBLOCK;
 // Events after which a name in a folder, or the folder itself, may mean another file. inotify(7).
 static const uint32_t heimdallr_inotify_mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE |
     IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+// Events of a file itself. A file that is a mount is changed through another folder.
+static const uint32_t heimdallr_inotify_file_mask = IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_MASK_ADD;
 static const int heimdallr_epoll_cloexec = EPOLL_CLOEXEC;
 static const int heimdallr_eventfd_flags = EFD_CLOEXEC | EFD_NONBLOCK;
 // SOCK_STREAM, SOCK_CLOEXEC and SOCK_NONBLOCK of socket(2), whose header belongs to the Glibc module.

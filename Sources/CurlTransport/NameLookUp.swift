@@ -44,10 +44,17 @@ final class NameLookUp {
         guard !left.isEmpty else { return done(.success([])) }
         self.done = done
         timer = LoopTimer(on: loop) { [unowned self] in
-            finish(.failure(TransportError(.connectionTimedOut, message: "the look-up of a name took too long")))
+            finish(.failure(timedOut))
         }
         timer?.schedule(at: deadline)
         askNext()
+    }
+
+    private var timedOut: TransportError {
+        let name = left.first?.name ?? ""
+        return TransportError(
+            left.first?.isProxy == true ? .proxy : .nameTimedOut,
+            message: "could not resolve host \(name): no name server answered in time")
     }
 
     private func finish(_ result: Result<[String], TransportError>) {

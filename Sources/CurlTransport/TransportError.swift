@@ -5,6 +5,8 @@ import Glibc
 public struct TransportError: Error, Sendable, Equatable, CustomStringConvertible {
     public enum Kind: Sendable, Equatable {
         case nameNotResolved
+        /// No name server answered before the deadline.
+        case nameTimedOut
         case connectionRefused
         /// Another failure of the TCP connection, such as no route or a reset.
         case connectionFailed

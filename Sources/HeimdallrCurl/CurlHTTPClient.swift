@@ -91,7 +91,7 @@ extension HeimdallrHTTPClientError {
         case .invalidRequest: self = .other
         case .transport(let error):
             switch error.kind {
-            case .nameNotResolved: self = .dns
+            case .nameNotResolved, .nameTimedOut: self = .dns
             case .connectionTimedOut, .connectionLimit, .withheld: self = .timeout
             case .tlsHandshake, .tlsCertificate, .tlsConfiguration: self = .tls(error.message)
             case .connectionRefused, .connectionFailed, .proxy, .loop, .addressDenied: self = .connect

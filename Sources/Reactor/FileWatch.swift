@@ -3,8 +3,8 @@ import Glibc
 import Synchronization
 
 /// Reports changes of files that are rewritten, replaced by rename(2), or reached through another symbolic link, as
-/// when Kubernetes swaps a volume's `..data`. Uses inotify(7) on the folders along the paths, and also checks every 30
-/// seconds, for folders that are missing or can't be watched. Runs on its own thread, because file systems may block.
+/// when Kubernetes swaps a volume's `..data`. Uses inotify(7) on the folders along the paths, and on the files, which may
+/// be mounts. Also checks every 30 seconds, for folders that are missing or can't be watched. Runs on its own thread, because file systems may block.
 /// Safe on any thread; ends when its last reference is released.
 public final class FileWatch: Sendable {
     private let core: Core
@@ -31,20 +31,6 @@ private final class Core: Sendable {
     struct State {
         var paths: Set<String> = []
         var isStopped = false
-    }
-
-    /// Numbers of a file's status (stat(2)), none for a missing file. Each change of the file changes one of them.
-    private struct FileStamp: Equatable {
-        var numbers: [Int] = []
-
-        init(_ path: String) {
-            var status = stat()
-            guard unsafe stat(path, &status) == 0 else { return }
-            numbers = [
-                Int(bitPattern: UInt(status.st_dev)), Int(bitPattern: UInt(status.st_ino)), Int(status.st_size),
-                status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec,
-            ]
-        }
     }
 
     private let interval: Int32
@@ -147,6 +133,9 @@ private final class Core: Sendable {
                 guard number >= 0 else { continue }
                 next[number, default: []].insert(name)
             }
+            // Events of the file itself have no name.
+            let number = unsafe inotify_add_watch(inotify, path, heimdallr_inotify_file_mask)
+            if number >= 0 { next[number, default: []].insert("") }
         }
         for number in watched.keys where next[number] == nil { inotify_rm_watch(inotify, number) }
         watched = next

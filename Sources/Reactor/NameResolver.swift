@@ -7,13 +7,20 @@ public typealias NameAnswer = Result<[NumericAddress], NameError>
 
 public struct NameError: Error, Sendable, Equatable, CustomStringConvertible {
     public let description: String
-    public init(_ description: String) { self.description = description }
+    /// Whether a name server said that the name has no address. Otherwise the last good addresses may still be right.
+    public let isFinal: Bool
+
+    public init(_ description: String, isFinal: Bool = false) {
+        self.description = description
+        self.isFinal = isFinal
+    }
 }
 
 /// Resolves names on separate threads with getaddrinfo(3), which honours /etc/hosts, nsswitch.conf(5) and search
 /// domains. All loops of the process share the look-ups and the cached answers. An answer is cached for five seconds, a
-/// failure for one second. `NameTable` limits concurrent look-ups. A question has no deadline: the caller keeps time,
-/// and abandons the question.
+/// failure for one second. While no name server answers, or an answer takes long, the last good addresses serve for up to
+/// an hour. `NameTable` limits concurrent look-ups. A question has no deadline: the caller keeps time, and abandons the
+/// question.
 public final class NameResolver: Sendable, Equatable {
     public static let shared = NameResolver()
 
@@ -22,16 +29,32 @@ public final class NameResolver: Sendable, Equatable {
         var lastID: UInt64 = 0
     }
     private let state: Mutex<State>
-    private let lookUp: @Sendable (String) -> NameAnswer
+    private let patience: Duration
+    private let lookUp: @Sendable (String, NameAttempt.Family) -> NameAnswer
+    /// Files that decide how the system resolves names, and their watch, which the first look-up starts.
+    private let files: Set<String>
+    private let watch = Mutex<FileWatch?>(nil)
 
-    public convenience init() { self.init(limits: .init(), lookUp: NameResolver.system) }
+    public convenience init() { self.init(files: NameResolver.systemFiles, lookUp: NameResolver.system) }
 
-    /// - Parameter lookUp: resolves a name. It may block, because each call has a separate thread.
+    /// - Parameters:
+    ///   - files: files whose change makes all look-ups begin anew.
+    ///   - lookUp: resolves a name. It may block, because each call has a separate thread.
     init(
-        limits: NameTable<LoopBound<NameQuestion>>.Limits = .init(), lookUp: @escaping @Sendable (String) -> NameAnswer
+        limits: NameLimits = NameLimits(), files: Set<String> = [],
+        lookUp: @escaping @Sendable (String, NameAttempt.Family) -> NameAnswer
     ) {
         state = Mutex(State(table: NameTable(limits)))
+        patience = limits.patience
+        self.files = files
         self.lookUp = lookUp
+    }
+
+    /// Makes a resolver that asks once for each name, however long the answer takes.
+    convenience init(limits: NameLimits = NameLimits(), lookUp: @escaping @Sendable (String) -> NameAnswer) {
+        var limits = limits
+        limits.patience = .seconds(3600)
+        self.init(limits: limits) { name, _ in lookUp(name) }
     }
 
     public static func == (left: NameResolver, right: NameResolver) -> Bool { left === right }
@@ -64,11 +87,14 @@ public final class NameResolver: Sendable, Equatable {
                 name, isFromClient: isFromClient, id: state.lastID, asker: bound, now: .current())
         }
         switch reply {
-        case .known(let answer): question.answer(answer)
+        case .known(let answer, let starts):
+            question.answer(answer)
+            for attempt in starts { start(attempt) }
         case .refused:
             question.answer(.failure(NameError("\(name): too many look-ups wait; the name server does not answer")))
         case .pending(let starts):
-            if starts { start(name) }
+            question.wait(patience, on: loop)
+            for attempt in starts { start(attempt) }
             // If no thread could be started, `finish` has sent a failure to the loop as the answer.
             return question
         }
@@ -77,18 +103,48 @@ public final class NameResolver: Sendable, Equatable {
 
     fileprivate func leave(_ name: String, _ id: UInt64) { state.withLock { $0.table.leave(name, id: id) } }
 
-    private func start(_ name: String) {
+    fileprivate func waitedLong(_ name: String, _ id: UInt64) {
+        perform(state.withLock { $0.table.waitedLong(name, id: id, now: .current()) })
+    }
+
+    private func start(_ attempt: NameAttempt) {
+        watchFiles()
         do throws(SystemError) {
-            try startThread("names") { [self] in finish(name, lookUp(name)) }
+            try startThread("names") { [self] in finish(attempt, lookUp(attempt.name, attempt.family)) }
         } catch {
-            finish(name, .failure(NameError("\(name): \(error)")))
+            finish(attempt, .failure(NameError("\(attempt.name): \(error)")))
         }
     }
 
-    private func finish(_ name: String, _ answer: NameAnswer) {
-        let (askers, starts) = state.withLock { $0.table.finish(name, answer, now: .current()) }
-        for asker in askers { asker.loop.execute { asker.value.answer(answer) } }
-        for name in starts { start(name) }
+    private func finish(_ attempt: NameAttempt, _ answer: NameAnswer) {
+        let step = state.withLock { $0.table.finish(attempt, answer, now: .current()) }
+        perform(step)
+        guard step.delays else { return }
+        // This is the look-up's own thread.
+        usleep(UInt32(clamping: NameAttempt.resolutionDelay.wholeMilliseconds * 1000))
+        perform(state.withLock { $0.table.delayEnded(attempt, now: .current()) })
+    }
+
+    private func perform(_ step: NameTable<LoopBound<NameQuestion>>.Step) {
+        for (asker, answer) in step.answers { asker.loop.execute { asker.value.answer(answer) } }
+        for attempt in step.starts { start(attempt) }
+    }
+
+    // MARK: The system's resolver
+
+    private func watchFiles() {
+        guard !files.isEmpty else { return }
+        watch.withLock { watch in
+            guard watch == nil else { return }
+            let isFirst = Atomic(true)
+            // Without a watch, a look-up that takes long is still not shared with new questions.
+            watch = try? FileWatch { [weak self] _ in
+                // The first call reports the files as they are.
+                guard let self, !isFirst.exchange(false, ordering: .relaxed) else { return }
+                perform(state.withLock { $0.table.systemChanged(now: .current()) })
+            }
+            watch?.watch(files)
+        }
     }
 }
 
@@ -97,6 +153,7 @@ public final class NameQuestion {
     private let name: String
     private let resolver: NameResolver
     private var done: ((NameAnswer) -> Void)?
+    private var timer: LoopTimer?
     fileprivate var id: UInt64 = 0
 
     fileprivate init(_ name: String, _ resolver: NameResolver, _ done: @escaping (NameAnswer) -> Void) {
@@ -109,12 +166,19 @@ public final class NameQuestion {
     public func abandon() {
         guard done != nil else { return }
         done = nil
+        timer = nil
         resolver.leave(name, id)
+    }
+
+    fileprivate func wait(_ patience: Duration, on loop: EventLoop) {
+        timer = LoopTimer(on: loop) { [unowned self] in resolver.waitedLong(name, id) }
+        timer?.schedule(after: patience)
     }
 
     fileprivate func answer(_ answer: NameAnswer) {
         let done = done
         self.done = nil
+        timer = nil
         done?(answer)
     }
 }

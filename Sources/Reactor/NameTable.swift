@@ -1,138 +1,233 @@
-/// The look-ups under way, the questions that wait for them, and the cached answers. No I/O: `NameResolver` acts.
+/// The look-ups under way, and the questions that wait for them. No I/O: `NameResolver` acts.
 ///
-/// Concurrent questions for a name share one look-up. A look-up takes one slot, however many questions wait for it. The
-/// names of one zone can take only a part of the slots, and so can the names that clients choose. So some slots are
-/// always left for other names. A name without a slot waits in a queue of limited length.
+/// Concurrent questions for a name share one look-up. A look-up that takes long is not shared with new questions: they
+/// begin another one, because name servers may have changed meanwhile. Each look-up takes a slot. The names of one zone
+/// can take only a part of the slots, and so can the names that clients choose. So some slots are always left for other
+/// names. A name without a slot waits in a queue of limited length.
 struct NameTable<Asker> {
-    struct Limits: Sendable {
-        /// Concurrent look-ups. Each has a thread, which can't be stopped.
-        var slots = 128
-        /// Concurrent look-ups of names with the same last two labels.
-        var slotsOfZone = 32
-        /// Concurrent look-ups of names that clients choose.
-        var slotsOfClientNames = 96
-        /// Names that wait for a slot.
-        var queue = 256
-        /// Questions that wait for answers, in total.
-        var askers = 4096
-        var answers = 512
-        var answerLife = Duration.seconds(5)
-        var failureLife = Duration.seconds(1)
-    }
+    typealias Limits = NameLimits
 
     enum Reply {
-        case known(NameAnswer)
-        /// The answer comes later. If `starts` is `true`, the caller has to begin the look-up now.
-        case pending(starts: Bool)
+        /// The caller has to begin `starts` now.
+        case known(NameAnswer, starts: [NameAttempt])
+        /// The answer comes later. The caller has to begin `starts` now.
+        case pending(starts: [NameAttempt])
         case refused
     }
 
-    private struct Work {
-        var isRunning: Bool
-        var isFromClient: Bool
-        var askers: [UInt64: Asker] = [:]
+    /// Results of an event: the questions to answer, and the look-ups that the caller has to begin.
+    struct Step {
+        var answers: [(asker: Asker, answer: NameAnswer)] = []
+        var starts: [NameAttempt] = []
+        /// Whether the caller has to call `delayEnded` after `NameAttempt.resolutionDelay`.
+        var delays = false
     }
 
-    private let limits: Limits
+    private struct Running {
+        let family: NameAttempt.Family
+        let group: UInt64
+        let isFromClient: Bool
+    }
+
+    /// A name with questions, or with look-ups under way.
+    private struct Work {
+        var isFromClient: Bool
+        var askers: [UInt64: Asker] = [:]
+        var running: [UInt64: Running] = [:]
+        /// The newest look-ups of the name, which began together: their number, their time, and results so far.
+        var group: UInt64 = 0
+        var begun = LoopTime(nanoseconds: 0)
+        var parts = NameParts()
+
+        func runs(_ family: NameAttempt.Family) -> Bool {
+            running.values.contains { $0.group == group && $0.family == family }
+        }
+    }
+
+    private let limits: NameLimits
     private var work: [String: Work] = [:]
     /// Names that wait for a slot, oldest first.
     private var queue: [String] = []
-    private var known: [String: (answer: NameAnswer, until: LoopTime)] = [:]
-    private var running = 0
-    private var runningClientNames = 0
-    private var runningByZone: [Substring: Int] = [:]
+    private var known: KnownNames
+    private var slots = NameSlots()
     private var askers = 0
+    private var lastID: UInt64 = 0
 
-    init(_ limits: Limits = Limits()) { self.limits = limits }
+    init(_ limits: NameLimits = NameLimits()) {
+        self.limits = limits
+        known = KnownNames(limits)
+    }
 
     /// - Parameters:
     ///   - isFromClient: whether a client chose the name.
-    ///   - asker: returned by `finish`, unless `leave` was called with `id`.
+    ///   - asker: returned by an event, unless `leave` was called with `id`.
     mutating func ask(_ name: String, isFromClient: Bool, id: UInt64, asker: Asker, now: LoopTime) -> Reply {
-        if let found = known[name] {
-            if now < found.until { return .known(found.answer) }
-            known[name] = nil
+        if let answer = known.fresh(name, now) { return .known(answer, starts: []) }
+        let isOverdue = work[name].map { !$0.running.isEmpty && now >= $0.begun + limits.patience } ?? false
+        if isOverdue, let good = known.good(name, now), let begun = work[name]?.begun {
+            return .known(good, starts: now >= begun + limits.answerLife && hasSpare(name) ? begin(name, now) : [])
         }
         guard askers < limits.askers else { return .refused }
-        let isNew = work[name] == nil
-        if isNew {
-            guard work.count - running < limits.queue else { return .refused }
-            work[name] = Work(isRunning: false, isFromClient: isFromClient)
-        } else if !isFromClient, work[name]?.isRunning == false {
+        if work[name] == nil {
+            let hasRoom = slots.hasRoom(name, isFromClient: isFromClient, limits)
+            guard hasRoom || queue.count < limits.queue else { return .refused }
+            work[name] = Work(isFromClient: isFromClient)
+        } else if !isFromClient {
             // A name that the configuration chose may use slots that clients' names may not.
             work[name]?.isFromClient = false
         }
         work[name]?.askers[id] = asker
         askers += 1
-        guard work[name]?.isRunning == false, hasSlot(for: name) else {
-            if isNew { queue.append(name) }
-            return .pending(starts: false)
+        if work[name]?.running.isEmpty == false {
+            return .pending(starts: isOverdue && hasSpare(name) ? begin(name, now) : [])
         }
-        begin(name)
-        return .pending(starts: true)
+        if hasSlot(name) {
+            queue.removeAll { $0 == name }
+            return .pending(starts: begin(name, now))
+        }
+        if !queue.contains(name) { queue.append(name) }
+        return .pending(starts: [])
     }
 
     /// Removes a question. A look-up that has begun goes on; a waiting look-up is dropped with its last question.
     mutating func leave(_ name: String, id: UInt64) {
         guard work[name]?.askers.removeValue(forKey: id) != nil else { return }
         askers -= 1
-        guard let left = work[name], !left.isRunning, left.askers.isEmpty else { return }
+        dropIfIdle(name)
+    }
+
+    /// Called after a question has waited for `patience`. The last good addresses answer it. Without them, A and AAAA are
+    /// asked separately.
+    mutating func waitedLong(_ name: String, id: UInt64, now: LoopTime) -> Step {
+        var step = Step()
+        guard let found = work[name], let asker = found.askers[id] else { return step }
+        if let good = known.good(name, now) {
+            step.answers = [(asker, good)]
+            leave(name, id: id)
+        }
+        if found.runs(.both), !found.runs(.ipv4), !found.runs(.ipv6), found.parts.isEmpty, hasSpare(name) {
+            step.starts = [begin(name, .ipv4), begin(name, .ipv6)]
+        }
+        return step
+    }
+
+    /// Ends a look-up.
+    mutating func finish(_ attempt: NameAttempt, _ answer: NameAnswer, now: LoopTime) -> Step {
+        let name = attempt.name
+        guard var done = work[name], let ended = done.running.removeValue(forKey: attempt.id) else {
+            slots.endAbandoned()
+            return Step(starts: beginWaiting(now))
+        }
+        slots.end(name, isFromClient: ended.isFromClient)
+        let isNewest = ended.group == done.group
+        var step = Step()
+        switch answer {
+        case .success(let addresses) where attempt.family != .both && isNewest:
+            done.parts.set(addresses, of: attempt.family)
+            work[name] = done
+            if attempt.family == .ipv4, done.parts.ipv6 == nil, done.runs(.ipv6) {
+                step.delays = true
+            } else {
+                step.answers = complete(name, .success(done.parts.all), ended.group, now)
+            }
+        case .success:
+            work[name] = done
+            step.answers = complete(name, answer, ended.group, now)
+        case .failure(let error):
+            work[name] = done
+            let othersRun = done.running.values.contains { $0.group >= ended.group }
+            if error.isFinal && attempt.family == .both && isNewest || !othersRun {
+                let found = isNewest && !done.parts.isEmpty
+                if !found || !done.askers.isEmpty {
+                    step.answers = complete(name, found ? .success(done.parts.all) : answer, ended.group, now)
+                }
+            }
+        }
+        dropIfIdle(name)
+        step.starts = beginWaiting(now)
+        return step
+    }
+
+    /// Goes on with the A answer, because the AAAA answer did not come in time.
+    mutating func delayEnded(_ attempt: NameAttempt, now: LoopTime) -> Step {
+        guard let found = work[attempt.name], !found.parts.isEmpty, !found.askers.isEmpty else { return Step() }
+        return Step(answers: complete(attempt.name, .success(found.parts.all), found.group, now))
+    }
+
+    /// Begins all look-ups anew, because files of the system's resolver have changed. Look-ups under way no longer count.
+    mutating func systemChanged(now: LoopTime) -> Step {
+        known.expire(now)
+        slots.abandonAll()
+        for name in Array(work.keys) {
+            work[name]?.running = [:]
+            work[name]?.parts = NameParts()
+            dropIfIdle(name)
+        }
+        queue += work.keys.filter { !queue.contains($0) }
+        return Step(starts: beginWaiting(now))
+    }
+
+    // MARK: Answers
+
+    /// Returns the answers to all questions for the name.
+    private mutating func complete(
+        _ name: String, _ answer: NameAnswer, _ group: UInt64, _ now: LoopTime
+    ) -> [(asker: Asker, answer: NameAnswer)] {
+        guard let done = work[name] else { return [] }
+        var answer = answer
+        if case .failure(let error) = answer, !error.isFinal, let good = known.good(name, now) {
+            answer = good
+            known.renewGood(name, good, now)
+        } else {
+            let isSlow = now >= done.begun + limits.patience || done.runs(.ipv6) || done.runs(.ipv4)
+            known.keep(name, answer, group: group, isSlow: isSlow, now)
+        }
+        work[name]?.askers = [:]
+        askers -= done.askers.count
+        return done.askers.values.map { ($0, answer) }
+    }
+
+    private mutating func dropIfIdle(_ name: String) {
+        guard let found = work[name], found.running.isEmpty, found.askers.isEmpty else { return }
         work[name] = nil
         queue.removeAll { $0 == name }
     }
 
-    /// Ends a look-up. Returns the questions to answer, and the names whose look-ups the caller has to begin now.
-    mutating func finish(_ name: String, _ answer: NameAnswer, now: LoopTime) -> (askers: [Asker], starts: [String]) {
-        guard let done = work[name], done.isRunning else { return ([], []) }
-        work[name] = nil
-        running -= 1
-        if done.isFromClient { runningClientNames -= 1 }
-        let zone = Self.zone(of: name)
-        runningByZone[zone, default: 1] -= 1
-        if runningByZone[zone] == 0 { runningByZone[zone] = nil }
-        askers -= done.askers.count
-        remember(name, answer, now)
-        return (Array(done.askers.values), beginWaiting())
-    }
+    // MARK: Slots
 
-    private mutating func beginWaiting() -> [String] {
-        var starts: [String] = []
-        for name in queue where work[name]?.isRunning == false && hasSlot(for: name) {
-            begin(name)
-            starts.append(name)
-        }
-        queue.removeAll { work[$0]?.isRunning != false }
+    private mutating func beginWaiting(_ now: LoopTime) -> [NameAttempt] {
+        guard !queue.isEmpty else { return [] }
+        var starts: [NameAttempt] = []
+        for name in queue where work[name]?.running.isEmpty == true && hasSlot(name) { starts += begin(name, now) }
+        queue.removeAll { work[$0]?.running.isEmpty != true }
         return starts
     }
 
-    private func hasSlot(for name: String) -> Bool {
-        guard let asked = work[name], running < limits.slots else { return false }
-        if asked.isFromClient, runningClientNames >= limits.slotsOfClientNames { return false }
-        return runningByZone[Self.zone(of: name), default: 0] < limits.slotsOfZone
+    private func hasSlot(_ name: String) -> Bool {
+        work[name].map { slots.hasRoom(name, isFromClient: $0.isFromClient, limits) } ?? false
     }
 
-    private mutating func begin(_ name: String) {
-        work[name]?.isRunning = true
-        running += 1
-        if work[name]?.isFromClient == true { runningClientNames += 1 }
-        runningByZone[Self.zone(of: name), default: 0] += 1
+    /// Whether a name with look-ups may have further ones. They use only half of the slots.
+    private func hasSpare(_ name: String) -> Bool {
+        guard let found = work[name], found.running.count < limits.slotsOfName else { return false }
+        return slots.hasRoom(name, isFromClient: found.isFromClient, limits, share: 2)
     }
 
-    private mutating func remember(_ name: String, _ answer: NameAnswer, _ now: LoopTime) {
-        let life = if case .success = answer { limits.answerLife } else { limits.failureLife }
-        if known.count >= limits.answers {
-            known = known.filter { now < $0.value.until }
-            if known.count >= limits.answers, let first = known.min(by: { $0.value.until < $1.value.until }) {
-                known[first.key] = nil
-            }
-        }
-        known[name] = (answer, now + life)
+    /// Begins the look-ups of a new group.
+    private mutating func begin(_ name: String, _ now: LoopTime) -> [NameAttempt] {
+        lastID += 1
+        work[name]?.group = lastID
+        work[name]?.begun = now
+        work[name]?.parts = NameParts()
+        guard known.isSlow(name), hasSpare(name) else { return [begin(name, .both)] }
+        return [begin(name, .ipv4), begin(name, .ipv6)]
     }
 
-    /// The last two labels: `b.example` of `a.b.example.`
-    private static func zone(of name: String) -> Substring {
-        let labels = name.split(separator: ".")
-        guard labels.count > 2 else { return name.last == "." ? name.dropLast() : name[...] }
-        return name[labels[labels.count - 2].startIndex..<labels[labels.count - 1].endIndex]
+    private mutating func begin(_ name: String, _ family: NameAttempt.Family) -> NameAttempt {
+        lastID += 1
+        let (isFromClient, group) = work[name].map { ($0.isFromClient, $0.group) } ?? (true, 0)
+        work[name]?.running[lastID] = Running(family: family, group: group, isFromClient: isFromClient)
+        slots.begin(name, isFromClient: isFromClient)
+        return NameAttempt(name: name, family: family, id: lastID)
     }
 }

@@ -34,7 +34,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
             let message =
                 result == EAI_SYSTEM
                 ? SystemError("getaddrinfo").description : unsafe String(cString: gai_strerror(result))
-            throw ResolutionError(host: host, message: message)
+            throw ResolutionError(host: host, message: message, isFinal: result == EAI_NONAME || result == noData)
         }
         defer { unsafe freeaddrinfo(list) }
         var addresses: [SocketAddress] = []
@@ -47,6 +47,9 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
         return addresses
     }
+
+    /// EAI_NODATA: the name exists, and has no address of the family.
+    private static let noData: Int32 = -5
 
     /// Reads a kernel address; `nil` for other address families.
     public init?(_ pointer: UnsafePointer<sockaddr>?) {
@@ -193,6 +196,8 @@ func withKernelAddress<Address, Result>(
 public struct ResolutionError: Error, Sendable, CustomStringConvertible {
     public let host: String
     let message: String
+    /// Whether the name has no address. Otherwise a later look-up may find one.
+    var isFinal = false
     public var description: String { "\(host): \(message)" }
 }
 

@@ -36,7 +36,7 @@ struct NameTests {
         func statuses(_ key: String) -> [Int] { (results[key] ?? []).map(\.status) }
 
         #expect(statuses("waiting") == Array(repeating: 504, count: 25))
-        #expect(results["waiting"]?.allSatisfy { $0.error == "connection_timeout" && $0.time < 7 } == true)
+        #expect(results["waiting"]?.allSatisfy { $0.error == "dns_timeout" && $0.time < 7 } == true)
         for key in ["beside", "probes"] {
             #expect(statuses(key).count > 10)
             #expect(Set(statuses(key)) == [200], "\(key)")
@@ -52,5 +52,39 @@ struct NameTests {
         #expect(statuses("admin port") == Array(repeating: 508, count: 6))
         // No slot is lost although abandoned lookups still hang.
         #expect(results["admin port"]?.allSatisfy { $0.time < 1 } == true)
+    }
+
+    private struct LateAnswer: Decodable {
+        var status: Int
+        var detail: String?
+        /// In seconds.
+        var time: Double
+    }
+
+    @Test(.disabled(if: obstacle != nil, "\(obstacle ?? "")"))
+    func `a name server that falls silent, drops AAAA, or is replaced costs a moment`() async throws {
+        let folder = try TemporaryDirectory()
+        let output = try await ChildProcess.output(
+            of: [
+                "unshare", "--net", "--mount", "/usr/bin/python3", fixture("silent_names.py"),
+                try Repository.executable(), folder.path,
+            ], within: .seconds(100))
+        let results = try JSONDecoder().decode([String: [LateAnswer]].self, from: Data(output.utf8))
+        func all(_ key: String, _ status: Int, within limit: Double) {
+            let answers = results[key] ?? []
+            #expect(!answers.isEmpty, "\(key)")
+            #expect(answers.allSatisfy { $0.status == status && $0.time < limit }, "\(key): \(answers)")
+        }
+        all("silence", 504, within: 4)
+        #expect(
+            results["silence"]?.first?.detail?.hasPrefix(
+                "Could not resolve host early.example: no name server answered in time. ") == true)
+        // glibc itself would ask the old server for 10 s and more.
+        all("waiting", 200, within: 4)
+        all("after", 200, within: 4)
+        all("half", 200, within: 4)
+        all("missing", 502, within: 4)
+        #expect(results["missing"]?.first?.detail?.hasPrefix("Could not resolve host no-such.example: ") == true)
+        all("last good", 200, within: 4)
     }
 }

@@ -73,4 +73,18 @@ struct FileWatchTests {
         try await eventually("found") { told.count(path) >= 2 }
         withExtendedLifetime(watch) {}
     }
+
+    @Test func `a file that is changed through another path, as a mount is, is noticed at once`() async throws {
+        let (folder, elsewhere) = (try TemporaryDirectory(), try TemporaryDirectory())
+        let path = try folder.write("one", to: "file")
+        let other = elsewhere.path(of: "same")
+        try FileManager.default.linkItem(atPath: path, toPath: other)
+        let told = Told()
+        let watch = try FileWatch(interval: 600_000) { paths in told.paths.withLock { $0.append(paths) } }
+        watch.watch([path])
+        try await eventually("it is told of once") { told.count(path) == 1 }
+        try "two".write(toFile: other, atomically: false, encoding: .utf8)
+        try await eventually("the change") { told.count(path) > 1 }
+        withExtendedLifetime(watch) {}
+    }
 }

@@ -63,6 +63,7 @@ enum FailureCause {
     private static func words(_ kind: TransportError.Kind) -> String {
         switch kind {
         case .nameNotResolved: "the name can't be resolved"
+        case .nameTimedOut: "the name server does not answer"
         case .connectionRefused: "connection refused"
         case .connectionFailed: "no connection"
         case .connectionTimedOut, .withheld: "no connection in time"

@@ -76,7 +76,8 @@ extension ProblemWord {
             .permissionDenied
         case .userRequired, .loginNeeded, .tokensRefused, .clientRefused, .callerTokenNeeded, .callerTokenRefused:
             .unauthenticated
-        case .noCredential, .stopping, .noToken, .dns, .connectionRefused, .unreachable, .connectionTimeout, .tls,
+        case .noCredential, .stopping, .noToken, .dns, .dnsTimeout, .connectionRefused, .unreachable,
+            .connectionTimeout, .tls,
             .tlsCertificate, .tlsConfiguration, .nextProxy, .connectionLost, .responseCut:
             .unavailable
         }

@@ -1,6 +1,7 @@
 import CurlTransport
 import Heimdallr
 import Reports
+import WireText
 
 // Problems caused by token endpoints and upstreams.
 
@@ -51,7 +52,12 @@ extension Problem {
             self.init(
                 502, "dns_error", .dns, "The upstream's name can't be resolved",
                 phrase: "Check the upstream's host or url: the name can't be resolved",
-                "Check the upstream's host or url.")
+                Self.named(error, "Check the upstream's host or url."))
+        case .nameTimedOut:
+            self.init(
+                504, "dns_timeout", .dnsTimeout, "The name server does not answer",
+                phrase: "Check the proxy's name servers: they did not answer in time",
+                Self.named(error, "Check the name servers that the proxy uses (/etc/resolv.conf)."))
         case .connectionRefused:
             self.init(
                 502, "connection_refused", .connectionRefused, "The upstream refuses connections",
@@ -122,6 +128,12 @@ extension Problem {
     }
 
     /// Returns the remedy for the TLS error; `other` if the error is not recognized.
+    /// Puts the resolver's words, which name the host, in front of the advice.
+    private static func named(_ error: TransportError, _ advice: String) -> String {
+        guard let first = error.message.first else { return advice }
+        return ForeignText.printable(first.uppercased() + error.message.dropFirst(), most: 300) + ". " + advice
+    }
+
     private static func sentence(_ error: TransportError, _ other: String) -> String {
         let fault = TLSFault(words: error.message)
         guard fault != .other else { return other }
@@ -135,8 +147,8 @@ extension Problem {
         case .nameNotResolved:
             self.init(
                 502, "dns_error", .dns, "The host's name can't be resolved",
-                phrase: "Check the host that CONNECT names: it can't be resolved", "Check the host that CONNECT names.",
-                closes: true)
+                phrase: "Check the host that CONNECT names: it can't be resolved",
+                Self.named(error, "Check the host that CONNECT names."), closes: true)
         case .connectionRefused:
             self.init(
                 502, "connection_refused", .connectionRefused, "The other end refuses connections",

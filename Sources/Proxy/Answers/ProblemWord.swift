@@ -38,6 +38,7 @@ enum ProblemWord: String, Sendable, CaseIterable {
     case clientRefused = "client-refused"
     case noToken = "no-token"
     case dns
+    case dnsTimeout = "dns-timeout"
     case connectionRefused = "connection-refused"
     case unreachable
     case connectionTimeout = "connection-timeout"

@@ -57,7 +57,7 @@ struct ProblemWordTests {
     }
 
     private static let transport = [
-        TransportError.Kind.nameNotResolved, .connectionRefused, .connectionFailed, .connectionTimedOut,
+        TransportError.Kind.nameNotResolved, .nameTimedOut, .connectionRefused, .connectionFailed, .connectionTimedOut,
         .connectionLimit, .addressDenied, .tlsHandshake, .tlsCertificate, .tlsConfiguration, .proxy, .connectionLost,
         .responseTruncated, .responseMalformed,
     ].map { Problem(TransportError($0, message: "")) }
