@@ -102,6 +102,7 @@ final class AdminModel: Sendable {
             traffic: await sources.traffic(), rules: sources.rules, refusal: sources.reloads.refusal)
         page.untrusting = sources.untrusting()
         page.hasConfigurationChanged = await sources.hasConfigurationChanged()
+        page.unusedFiles = await sources.unusedFiles()
         return page
     }
 

@@ -108,6 +108,8 @@ public struct AdministrationSources: Sendable {
         ReloadAnswer(isGood: false, text: "The proxy has only just started: try again.\n")
     }
     public var hasConfigurationChanged: @Sendable () async -> Bool = { false }
+    /// Returns the files of certificates and keys whose newer content can't be used, each with the reason.
+    public var unusedFiles: @Sendable () async -> [String] = { [] }
     /// Stops the proxy, for `POST /quitquitquit`; `nil` if that path is off.
     public var quit: (@Sendable () -> Void)?
     /// Returns the known name that a misspelt name probably means.

@@ -14,6 +14,8 @@ struct StatusPage {
     /// The rejected configuration, while the last configuration read is not in use.
     var refusal: ReloadCounts.Refusal?
     var hasConfigurationChanged = false
+    /// Files whose newer content the proxy can't use, each with the reason.
+    var unusedFiles: [String] = []
     var untrusting: [UntrustingProgram] = []
 
     var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
@@ -32,6 +34,7 @@ struct StatusPage {
             .init("version", .string(version)), .init("uptime_seconds", JSON(uptime)),
             .init("ready", .bool(isReady)), .init("degraded", .bool(isDegraded)),
             .init("configuration", configuration),
+            .init("files_not_in_use", .array(unusedFiles.map { .string($0) })),
             .init("requests_in_flight", .number(traffic.inFlight)),
             .init("clients", .array(clients.map(Self.json))), .init("upstreams", .array(upstreams.map(json))),
             .init("untrusting_programs", .array(untrusting.map(\.json))),
@@ -156,6 +159,8 @@ struct StatusPage {
             text += "\nThe configuration file has changed since it was read.\n"
             text += "  what to do: run heimdallr-proxy reload\n"
         }
+        if !unusedFiles.isEmpty { text += "\nThe last good content of these files stays in use:\n" }
+        for file in unusedFiles { text += "  \(file)\n" }
         if clients.isEmpty { text += "\nThere are no clients.\n" }
         for client in clients { text += "\n" + Sentence.plain(Self.text(client)) }
         if !upstreams.isEmpty { text += "\nUpstreams:\n" }

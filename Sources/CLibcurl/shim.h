@@ -235,6 +235,15 @@ static inline long long heimdallr_easy_certificate_end(CURL *h) {
     return first;
 }
 
+// Whether OpenSSL can load this file of trusted certificates, as libcurl does (X509_STORE_load_locations(3)).
+static inline int heimdallr_loads_authorities(const char *path) {
+    X509_STORE *store = X509_STORE_new();
+    int loads = store && X509_STORE_load_locations(store, path, NULL) == 1;
+    X509_STORE_free(store);
+    ERR_clear_error();
+    return loads;
+}
+
 // Facts that a server reveals in a TLS handshake, even if the handshake fails.
 struct heimdallr_tls_witness {
     // PEM of the chain, the server's certificate first; NULL if none was received. Released by free(3).

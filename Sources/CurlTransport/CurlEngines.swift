@@ -11,8 +11,9 @@ final class CurlEngines {
     /// What the engine of several clients may remember for all of them: libcurl keeps the parsed system's anchors.
     private struct Trust: Hashable {
         let anchors: PoolOptions.TrustAnchors
-        /// Replaceable content of the files, and its version; `nil` for the system's anchors.
+        /// Replaceable content of the files; `nil` for the system's anchors.
         let material: ObjectIdentifier?
+        /// Version of the files and of the system's anchors.
         let generation: UInt64
     }
 
@@ -48,7 +49,7 @@ final class CurlEngines {
         let material = options.trustAnchors == .system ? nil : options.material
         let trust = Trust(
             anchors: options.trustAnchors, material: material.map { ObjectIdentifier($0) },
-            generation: material?.generation ?? 0)
+            generation: (material?.generation ?? 0) &+ SystemAuthorities.shared.generation)
         let engine: CurlEngine
         if let present = shared[trust]?.engine {
             engine = present
@@ -59,7 +60,7 @@ final class CurlEngines {
             shared[trust] = Shared(engine: engine, material: material)
         }
         return try add(
-            CurlScope(engine, options.material?.generation ?? 0, maxCalls: options.maxConnections, among: self))
+            CurlScope(engine, options.trustGeneration, maxCalls: options.maxConnections, among: self))
     }
 
     /// Makes the scope of one pool. Its engine is separate: libcurl searches all connections of an engine at each
@@ -67,7 +68,7 @@ final class CurlEngines {
     func scopeOfConnections(_ options: PoolOptions) throws(TransportError) -> CurlScope {
         // libcurl counts the connections of carriers, too. The reserve keeps libcurl from closing these connections.
         let engine = try CurlEngine(keeping: options.maxConnections + 16, on: loop)
-        return try add(CurlScope(engine, options.material?.generation ?? 0, maxCalls: 0, among: self))
+        return try add(CurlScope(engine, options.trustGeneration, maxCalls: 0, among: self))
     }
 
     private func add(_ scope: CurlScope) -> CurlScope {

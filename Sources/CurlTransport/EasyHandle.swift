@@ -9,6 +9,8 @@ import Reactor
     final let options: PoolOptions
     /// The TLS material at the time of dialling.
     final let tlsContent: TLSMaterial.Content?
+    /// Files of trust anchors that libcurl reads while it dials.
+    private final var anchorFiles: [MemoryFile] = []
     final let easy: OpaquePointerBox
     /// Scope of the connection; `nil` for a handle that is run without a loop.
     final let scope: CurlScope?
@@ -91,20 +93,40 @@ import Reactor
         try set(CURLOPT_SSL_VERIFYPEER, 1)
         try set(CURLOPT_SSL_VERIFYHOST, 2)
         try set(CURLOPT_SSLVERSION, heimdallr_tls_1_2)
-        switch options.trustAnchors {
-        case .system:
-            // libcurl caches the parsed bundle only if no directory is set. It parses a directory for every connection.
-            if SystemTrust.current.bundle != nil { try set(CURLOPT_CAPATH, nil) }
-        case .systemAnd(let file):
-            try set(CURLOPT_CAINFO, tlsContent?.anchors?.path ?? file)
-            try set(CURLOPT_CAPATH, SystemTrust.current.directory)
-        case .only(let file):
-            try set(CURLOPT_CAINFO, tlsContent?.anchors?.path ?? file)
-            try set(CURLOPT_CAPATH, nil)
-        }
+        if origin.scheme == .https || hop.isSecure { try setAnchors() }
         if let file = options.certificateFile {
             try set(CURLOPT_SSLCERT, tlsContent?.certificate?.path ?? file)
             try set(CURLOPT_SSLKEY, tlsContent?.key?.path ?? options.keyFile)
+        }
+    }
+
+    /// Sets files whose paths change with their content: libcurl caches parsed anchors and TLS sessions by path. libcurl
+    /// caches anchors only if no directory is set.
+    private final func setAnchors() throws(TransportError) {
+        let system = SystemAuthorities.shared.current
+        if let system {
+            anchorFiles.append(system)
+            // A next proxy is trusted by the system's authorities.
+            if hop.isSecure {
+                try set(CURLOPT_PROXY_CAINFO, system.path)
+                try set(CURLOPT_PROXY_CAPATH, nil)
+            }
+        }
+        switch options.trustAnchors {
+        case .system:
+            guard let system else { return }
+            try set(CURLOPT_CAINFO, system.path)
+            try set(CURLOPT_CAPATH, nil)
+        case .systemAnd(let file):
+            let whole = system.flatMap { tlsContent?.anchors(with: $0) ?? AnchorCopies.file(joining: [$0.path, file]) }
+            try set(CURLOPT_CAINFO, whole?.path ?? tlsContent?.anchors?.path ?? file)
+            try set(CURLOPT_CAPATH, whole == nil ? SystemTrust.current.directory : nil)
+            if let whole { anchorFiles.append(whole) }
+        case .only(let file):
+            let copy = tlsContent?.anchors ?? AnchorCopies.file(joining: [file])
+            try set(CURLOPT_CAINFO, copy?.path ?? file)
+            try set(CURLOPT_CAPATH, nil)
+            if let copy { anchorFiles.append(copy) }
         }
     }
 

@@ -25,17 +25,20 @@ package enum LibcurlGlobal {
 
 /// Paths at which libcurl looks for the system's trust anchors (curl_version_info(3)).
 package struct SystemTrust: Sendable {
-    /// File of all anchors; `nil` also if this process can't read it.
+    /// File of all anchors; `nil` also if this process could not read it at first.
     package let bundle: String?
+    /// The same, whether the file can be read or not.
+    package let path: String?
     let directory: String?
 
     package static let current: SystemTrust = {
         LibcurlGlobal.initialize()
         guard let info = unsafe curl_version_info(CURLVERSION_TENTH) else {
-            return SystemTrust(bundle: nil, directory: nil)
+            return SystemTrust(bundle: nil, path: nil, directory: nil)
         }
         let bundle = unsafe info.pointee.cainfo.map { unsafe String(cString: $0) }
         let directory = unsafe info.pointee.capath.map { unsafe String(cString: $0) }
-        return SystemTrust(bundle: bundle.flatMap { unsafe access($0, R_OK) == 0 ? $0 : nil }, directory: directory)
+        return SystemTrust(
+            bundle: bundle.flatMap { unsafe access($0, R_OK) == 0 ? $0 : nil }, path: bundle, directory: directory)
     }()
 }

@@ -36,6 +36,9 @@ public struct PoolOptions: Sendable, Equatable {
     public var names = NameResolver.shared
 
     public init() {}
+
+    /// Number of changes of all files that decide whom connections trust, and as whom they come.
+    var trustGeneration: UInt64 { (material?.generation ?? 0) &+ SystemAuthorities.shared.generation }
 }
 
 /// Target of an exchange: the address to dial and, for https, the name to check.

@@ -24,12 +24,24 @@ public final class TLSMaterial: Sendable, Equatable {
         let key: MemoryFile?
         let anchors: MemoryFile?
         let certificateID: UInt64
+        private let joined = Mutex<(system: MemoryFile, whole: MemoryFile)?>(nil)
 
         init(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?, certificateID: UInt64) {
             self.certificate = certificate
             self.key = key
             self.anchors = anchors
             self.certificateID = certificateID
+        }
+
+        /// Returns the system's authorities and the anchors in one file. Connections share the file.
+        func anchors(with system: MemoryFile) -> MemoryFile? {
+            guard let anchors else { return nil }
+            return joined.withLock { joined in
+                if let joined, joined.system === system { return joined.whole }
+                guard let whole = try? MemoryFile(joining: [system.path, anchors.path]) else { return nil }
+                joined = (system, whole)
+                return whole
+            }
         }
     }
 

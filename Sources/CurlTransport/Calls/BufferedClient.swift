@@ -101,7 +101,7 @@ public actor BufferedClient {
     }
 
     private func currentScope() throws(TransportError) -> CurlScope {
-        if let scope, scope.generation == options.material?.generation ?? 0 { return scope }
+        if let scope, scope.generation == options.trustGeneration { return scope }
         let scope = try CurlEngines.of(loop).scopeOfCalls(options)
         self.scope = scope
         return scope

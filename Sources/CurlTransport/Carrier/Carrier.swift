@@ -46,7 +46,7 @@ import WireText
         self.request = request
         unsafe silence = scope.engine.silence
         membership = Membership(
-            siblings: siblings, use: request.use, opened: now, generation: pool.options.material?.generation ?? 0)
+            siblings: siblings, use: request.use, opened: now, generation: pool.options.trustGeneration)
         isSecured = request.origin.scheme == .https || hop.isSecure
         try super.init(pool.options, to: request.origin, by: hop, on: scope)
         try setCarrier()

@@ -110,7 +110,7 @@ public final class CarrierPool {
 
     func isYoung(_ carrier: Carrier) -> Bool {
         loop.now < carrier.membership.opened.advanced(by: maxAge)
-            && carrier.membership.generation == options.material?.generation ?? 0
+            && carrier.membership.generation == options.trustGeneration
     }
 
     /// Keeps a connection as idle. Closes a connection that is too old, or whose TLS material was replaced.
@@ -177,7 +177,7 @@ public final class CarrierPool {
     }
 
     private func currentScope() throws(TransportError) -> CurlScope {
-        if let scope, scope.generation == options.material?.generation ?? 0 { return scope }
+        if let scope, scope.generation == options.trustGeneration { return scope }
         let scope = try CurlEngines.of(loop).scopeOfConnections(options)
         self.scope = scope
         return scope

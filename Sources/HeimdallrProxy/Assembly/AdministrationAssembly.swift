@@ -72,6 +72,7 @@ struct AdministrationAssembly {
         if let freshness = shared.app.freshness {
             sources.hasConfigurationChanged = { await BlockingWork.run { freshness.hasChanged() } }
         }
+        sources.unusedFiles = { [files = shared.files] in await BlockingWork.run { files.unused } }
         sources.untrusting = { [programs = shared.watch.untrusting] in programs.current }
         sources.log = { [writer = shared.app.log.writer] in writer.counts }
         sources.audit = { [audit = shared.audit] in audit.counts }

@@ -1,4 +1,5 @@
 import Configuration
+import CurlTransport
 import Logging
 import Reactor
 import Synchronization
@@ -24,6 +25,13 @@ final class FreshFiles: Sendable {
             if watch == nil, !files.isEmpty { watch = start() }
             watch?.watch(files)
         }
+    }
+
+    /// Files of TLS whose newer content can't be used, each with the reason. Blocks.
+    var unused: [String] {
+        let system = SystemAuthorities.shared
+        let bundle = system.isBehind ? system.bundle.map { "\($0): it can't be used" } : nil
+        return (tls.unused + listeners.unused + [bundle].compactMap(\.self)).sorted()
     }
 
     func end() { watch.withLock { $0 = nil } }

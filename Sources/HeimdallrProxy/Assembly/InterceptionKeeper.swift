@@ -1,6 +1,7 @@
 import Administration
 import Configuration
 import Cryptography
+import CurlTransport
 import FileSystem
 import Glibc
 import Heimdallr
@@ -95,6 +96,8 @@ final class InterceptionKeeper: Sendable {
             }
             if trust?.files.folder != path { await end() }
             state.withLock { $0.trust = made }
+            // Begins to watch them: the files hold them.
+            _ = SystemAuthorities.shared.current
             var fields: Logger.Metadata = [
                 "hosts": .stringConvertible(interception.certificates.leaves.count), "trust": "\(path)",
             ]
@@ -105,6 +108,14 @@ final class InterceptionKeeper: Sendable {
         } catch {
             logger.error(
                 "the trust files for intercepted programs can't be written", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// Writes the files that make programs trust our roots again, because they hold the system's authorities, too. Blocks.
+    func systemAuthoritiesChanged() {
+        guard let files else { return }
+        do { try files.writeDefaults() } catch {
+            logger.error("the trust files for intercepted programs can't be written", metadata: ["reason": "\(error)"])
         }
     }
 

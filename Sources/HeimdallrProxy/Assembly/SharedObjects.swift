@@ -1,5 +1,6 @@
 import Administration
 import Configuration
+import CurlTransport
 import Heimdallr
 import Logging
 import Proxy
@@ -38,8 +39,26 @@ struct SharedObjects: Sendable {
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)
         interception = InterceptionKeeper(isForOneProgram: app.isForOneProgram, secrets: secrets, logger: logger)
+        SystemAuthorities.shared.onChange { [reloads, interception] change in
+            Self.note(change, reloads, logger)
+            if change == .replaced { interception.systemAuthoritiesChanged() }
+        }
         // Only the admin port shows these metrics.
         tokens = configuration.admin.map { _ in TokenMetrics(clients: configuration.grantTypes) }
+    }
+
+    private static func note(_ change: SystemAuthorities.Change, _ reloads: ReloadCounts, _ logger: Logger) {
+        let bundle = SystemAuthorities.shared.bundle ?? ""
+        reloads.record(.file(bundle), isGood: change == .replaced)
+        switch change {
+        case .replaced:
+            logger.info(
+                "the system's authorities have changed; new connections use them", metadata: ["file": "\(bundle)"])
+        case .unusable(let reason):
+            logger.warning(
+                "the system's authorities can't be used; the last good ones stay in use",
+                metadata: ["file": "\(bundle)", "reason": "\(reason)"])
+        }
     }
 
     /// The objects of one configuration. They are not in use yet.

@@ -68,6 +68,9 @@ final class TLSFileCache: Sendable {
         }.sorted { ($0.kind.rawValue, $0.name) < ($1.kind.rawValue, $1.name) }
     }
 
+    /// Files that can't be used now, each with the reason.
+    var unused: [String] { faults.withLock { $0.map { "\($0.key): \($0.value)" } } }
+
     var files: Set<String> { Set(materials.withLock { $0.keys.flatMap(\.all) }) }
 
     /// Reads each group of files with one of these paths again. After a fault, the last good content stays in use.

@@ -126,17 +126,26 @@ struct SurroundingsCheck {
                 "environment", "\(name) is ignored: it would write the keys of all TLS connections to a file",
                 "unset \(name) where the proxy is started")
         }
-        if source.file != nil, let admin = configuration.admin, hasChanged(admin) {
+        let status = configuration.admin.flatMap(status)
+        if source.file != nil, status?["configuration"]?["changed_since_read"] == .bool(true) {
             let text = "the running proxy has read another version of the configuration file"
             findings.append(.warning("file", text, "run heimdallr-proxy reload"))
+        }
+        // The other checks read the files anew, but the proxy uses earlier contents of these.
+        guard case .array(let files) = status?["files_not_in_use"] else { return findings }
+        for file in files {
+            guard let text = file.string else { continue }
+            findings.append(
+                .warning(
+                    "file", "the running proxy uses an earlier content of \(ForeignText.printable(text))",
+                    "correct this file; the proxy reads it again by itself"))
         }
         return findings
     }
 
-    private func hasChanged(_ admin: AdminSettings) -> Bool {
+    private func status(_ admin: AdminSettings) -> JSONValue? {
         let paths = AdminOptions.sockets(of: admin, environment: ProcessEnvironment.all)
         let answer = AdminClient.first(of: paths, "GET", "/status", timeout: 2)
-        let status = answer.flatMap { try? JSONParser.parse($0.body) }
-        return status?["configuration"]?["changed_since_read"] == .bool(true)
+        return answer.flatMap { try? JSONParser.parse($0.body) }
     }
 }
