@@ -115,7 +115,10 @@ final class HTTP2Connection {
         work += Self.requestWork
         guard admits(block) else { return session.refuse(id) }
         let stream = HTTP2ClientStream(id, of: self, server: server, source: connection.source)
-        guard let handler = connection.handler?.handler(for: stream) else { return session.reset(id, .refusedStream) }
+        guard let handler = connection.handler?.handler(for: stream) else {
+            session.reset(id, .refusedStream)
+            return sendLastGoAway()
+        }
         streams[id] = stream
         if ownDeadline.kind == .idle || ownDeadline.kind == .head { ownDeadline = .off }
         stream.begin(
@@ -208,6 +211,15 @@ final class HTTP2Connection {
         streamsWithUnsentHead = []
         awaitingRoom = []
         for stream in open { stream.leave(leaving) }
+    }
+
+    /// Cuts all streams, and ends the connection by GOAWAY.
+    func cut() {
+        for (id, stream) in streams {
+            session.reset(id, .cancel)
+            stream.leave(.cutOff)
+        }
+        sendLastGoAway()
     }
 
     // MARK: Deadlines

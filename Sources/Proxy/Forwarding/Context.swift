@@ -170,7 +170,8 @@ extension Exchange.Request {
         version = head.version
         isIdempotent = head.methodKind.isIdempotent
         expectsContinue = head.expectsContinue
-        keepsAlive = head.keepAlive
+        // Over HTTP/2 a refused head, which is not parsed to its end, leaves the connection open.
+        keepsAlive = head.keepAlive || head.version == .http2
         framing = head.framing
         isGRPC = GRPCCall.isMade(by: head, bytes)
     }
