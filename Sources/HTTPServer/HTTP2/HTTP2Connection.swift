@@ -28,7 +28,7 @@ final class HTTP2Connection {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private var streams: [Int32: HTTP2ClientStream] = [:]
+    private(set) var streams: [Int32: HTTP2ClientStream] = [:]
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -211,15 +211,6 @@ final class HTTP2Connection {
         streamsWithUnsentHead = []
         awaitingRoom = []
         for stream in open { stream.leave(leaving) }
-    }
-
-    /// Cuts all streams, and ends the connection by GOAWAY.
-    func cut() {
-        for (id, stream) in streams {
-            session.reset(id, .cancel)
-            stream.leave(.cutOff)
-        }
-        sendLastGoAway()
     }
 
     // MARK: Deadlines
