@@ -46,6 +46,20 @@ static inline int heimdallr_add_chain_certificate(SSL_CTX *context, X509 *certif
 static inline int heimdallr_set_owner(SSL *ssl, void *owner) { return SSL_set_app_data(ssl, owner); }
 static inline void *heimdallr_owner(const SSL *ssl) { return SSL_get_app_data(ssl); }
 
+// Makes a connection neither take nor send tickets. TLS 1.3 would send tickets of another kind if only the option were
+// set. SSL_set_options(3), SSL_set_num_tickets(3).
+static inline int heimdallr_forgo_tickets(SSL *ssl) {
+    SSL_set_options(ssl, SSL_OP_NO_TICKET);
+    return SSL_set_num_tickets(ssl, 0);
+}
+
+// Returns a certificate of the peer's verified chain, the peer's own first; NULL after the last one.
+// SSL_get0_verified_chain(3).
+static inline const X509 *heimdallr_verified_certificate(const SSL *ssl, int index) {
+    const STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
+    return index < sk_X509_num(chain) ? sk_X509_value(chain, index) : NULL;
+}
+
 // BIO_set_retry_read(3).
 static inline void heimdallr_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
 static inline void heimdallr_retry_read(BIO *bio) { BIO_set_retry_read(bio); }

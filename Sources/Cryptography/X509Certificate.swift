@@ -136,7 +136,7 @@ import WireText
     }
 
     /// ASN1_TIME_to_tm(3), timegm(3).
-    static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+    package static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
         var parts = unsafe tm()
         guard unsafe ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
         return Int64(unsafe timegm(&parts))

@@ -60,7 +60,8 @@ public protocol ClientStream: AnyObject {
     func endOutput()
 
     /// Ends an answer whose head and body have been written.
-    /// - Parameter keepsOpen: whether another request may follow.
+    /// - Parameter keepsOpen: whether another request may follow. Over HTTP/2, `false` sends GOAWAY: other streams that
+    ///   have begun are still answered.
     func finish(trailers: [(name: [UInt8], value: [UInt8])], keepsOpen: Bool)
 
     /// Closes at once; unsent output is lost.

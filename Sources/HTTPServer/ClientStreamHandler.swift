@@ -24,7 +24,8 @@ public protocol ClientStreamHandler: AnyObject {
     func clientLeft(_ leaving: ClientLeaving)
     /// Called when the deadline that the handler set has passed.
     func deadlinePassed()
-    /// Returns a handler for another stream on the same connection; `nil` refuses the stream.
+    /// Returns a handler for another stream on the same connection; `nil` refuses the stream, and ends the connection
+    /// once its other streams have ended.
     func handler(for stream: any ClientStream) -> (any ClientStreamHandler)?
     /// Called when the byte stream is ready, only after `handOver`.
     func ready(_ readiness: Readiness)

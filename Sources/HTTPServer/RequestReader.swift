@@ -61,6 +61,7 @@ struct RequestReader: ~Copyable {
         request.content.bytes.removeAll()
         request.content.bytes.append(first: length, of: input.buffer)
         input.buffer.consume(length)
+        input.isAtStart = false
         input.settle()
         body.begin(request.content.head.framing)
         isComplete = body.isDone
@@ -123,6 +124,9 @@ struct RequestReader: ~Copyable {
         body.begin(.untilClose)
         isComplete = false
     }
+
+    /// Treats the bytes after the current request, a CONNECT, as those of another connection.
+    mutating func beginInside() { input.isAtStart = true }
 
     /// Reads the next piece of the body.
     /// - Returns: `.gone` when the connection has failed.

@@ -19,6 +19,7 @@ extension ServerConnection {
             output.append("\r\n")
         }
         if head.status == 101 { reader.beginRaw() }
+        if head.status == 200, reader.request.head.methodKind == .connect { reader.beginInside() }
         framing = head.framing
         scheduleFlush()
         return output.count - before

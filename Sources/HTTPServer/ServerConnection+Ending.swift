@@ -92,6 +92,16 @@ extension ServerConnection {
         if phase == .multiplexed, let multiplexed { multiplexed.sendLastGoAway() } else { close() }
     }
 
+    /// Ends the connection of a client that may send no more requests. A request or tunnel under way is cut.
+    public func expire() {
+        switch phase {
+        case .readingHead: reader.input.isEmpty && output.isEmpty ? closeIdle() : closeAfterOutput()
+        case .multiplexed: multiplexed?.cut()
+        case .busy, .handedOver: stop()
+        case .closing, .lingering, .closed: break
+        }
+    }
+
     /// Ends the connection at once, even in the middle of an answer.
     func stop() {
         if phase == .busy || phase == .multiplexed { stream.resetOnClose() }

@@ -10,6 +10,8 @@ struct StreamInput: ~Copyable {
     private(set) var hasEnded = false
     /// Whether the kernel has announced the client's end. Then even a short read must be followed by another.
     private(set) var isEnding = false
+    /// Whether no byte of the connection has been used, so that HTTP/2's preface may come.
+    var isAtStart = true
 
     /// - Parameter spares: lends memory while there is input.
     init(_ spares: SpareBuffers) { self.spares = spares }
@@ -18,14 +20,15 @@ struct StreamInput: ~Copyable {
     mutating func restart() {
         buffer.removeAll()
         settle()
-        (canRead, hasEnded, isEnding) = (true, false, false)
+        (canRead, hasEnded, isEnding, isAtStart) = (true, false, false, true)
     }
 
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
-    /// Whether the input begins with HTTP/2's connection preface, or 4 bytes or more of it (RFC 9113, section 3.4).
+    /// Whether the connection begins with HTTP/2's preface, or 4 bytes or more of it (RFC 9113, section 3.4). Behind a
+    /// request of HTTP/1.1 the preface has no meaning.
     var isHTTP2: Bool {
-        guard count >= 4 else { return false }
+        guard isAtStart, count >= 4 else { return false }
         let bytes = buffer.bytes
         for index in 0..<min(count, Self.preface.count) where bytes[index] != Self.preface[index] { return false }
         return true

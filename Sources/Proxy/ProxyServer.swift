@@ -33,6 +33,8 @@ struct ProxyPlan: Sendable {
     let certificate: ProxyServer.CertificateLookUp
     /// Listeners of `proxy.listen`, then those of upstreams, in the order of the configuration.
     let listeners: [Listener]
+    /// Number of reloads so far.
+    var generation = 0
 }
 
 /// The proxy: its listeners on its loops. Any thread.
@@ -146,7 +148,8 @@ public final class ProxyServer: Sendable {
             configuration: configuration, clients: clients, observer: observer,
             routes: RouteTable(configuration.upstreams), layout: MetricsLayout(configuration), own: own,
             users: directory, fixed: fixed, material: former.plan.material, interception: interception,
-            certificate: former.plan.certificate, listeners: change.listeners)
+            certificate: former.plan.certificate, listeners: change.listeners,
+            generation: former.plan.generation + 1)
         var prepared: [LoopBound<RuleSet>] = []
         do {
             for shard in former.shards {

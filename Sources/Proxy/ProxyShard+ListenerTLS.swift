@@ -15,13 +15,22 @@ extension ProxyShard {
 
     private func handshakeEnded(_ end: HandshakeEnd, listener: Int) {
         if case .done = end { return }
-        guard let others = listenerFailures.count(at: loop.now), let address = rules.listeners[listener]?.address else {
+        guard let others = listenerTLS.failures.count(at: loop.now), let address = rules.listeners[listener]?.address
+        else {
             return
         }
         var failure = FailedHandshake(target: "\(address)", end: end)
         failure.others = others
         observer.handshakeFailed(failure)
     }
+}
+
+/// State of the listeners' TLS on one loop.
+final class ListenerTLSState {
+    var failures = ListenerFailures()
+    let certificateEnds: CertificateEnds
+
+    init(loop: EventLoop) { certificateEnds = CertificateEnds(loop: loop) }
 }
 
 /// Failed handshakes at listeners. Any client can cause them, so the log gets at most one in ten seconds.

@@ -28,7 +28,7 @@ final class ProxyShard {
     /// Prefix of this loop's request IDs.
     private let requestPrefix = UInt32.random(in: .min ... .max).bigEndianBytes.hexadecimal + [UInt8(ascii: "-")]
     private var requestCount: UInt64 = 0
-    var listenerFailures = ListenerFailures()
+    private(set) lazy var listenerTLS = ListenerTLSState(loop: loop)
 
     /// - Parameter sockets: this loop's sockets, one per listener of the plan.
     init(_ plan: ProxyPlan, sockets: [ListeningSocket], loop: EventLoop) throws {
@@ -42,7 +42,7 @@ final class ProxyShard {
             ServerSettings(plan.configuration.proxy), on: loop,
             wrapStream: { [unowned self] in secure($0, listener: $1) },
             acceptFailed: { [unowned self] in observer.acceptFailed($0) },
-            makeHandler: { [unowned self] in Forwarder($0, shard: self) })
+            makeHandler: { [unowned self] in Forwarder(Context($0, shard: self)) })
         for (listener, socket) in zip(plan.listeners, sockets) {
             try server.listen(socket, listener: listener.number)
         }

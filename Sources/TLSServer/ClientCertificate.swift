@@ -1,16 +1,23 @@
 import CLibssl
 import Cryptography
+import Synchronization
 
-/// Verification of client certificates by a server.
-public struct ClientVerification: Sendable {
+/// Verification of client certificates by a server. Any thread.
+public final class ClientVerification: Sendable {
     /// DER of the authorities whose client certificates are accepted.
-    public var anchors: [[UInt8]]
-    public var isRequired: Bool
+    public let anchors: [[UInt8]]
+    public let isRequired: Bool
+    private let withdrawn = Atomic(false)
 
     public init(anchors: [[UInt8]], isRequired: Bool) {
         self.anchors = anchors
         self.isRequired = isRequired
     }
+
+    /// Whether the authorities have changed since, so that a client verified by them has to be verified again.
+    public var isWithdrawn: Bool { withdrawn.load(ordering: .relaxed) }
+
+    public func withdraw() { withdrawn.store(true, ordering: .relaxed) }
 }
 
 /// A client's verified certificate.
@@ -20,6 +27,8 @@ public struct ClientCertificate: Sendable, Equatable {
     /// Alternative names: `DNS:worker.example`, `URI:spiffe://example/worker`, `email:a@example`. Names of other kinds
     /// and names with bytes outside visible ASCII are left out.
     public let names: [String]
+    /// First end of validity in the verified chain, in seconds since 1970. The certificate is good in this second too.
+    public let end: Int64
 
     /// The subject, or the first alternative name if the subject is empty; at most 256 characters.
     public var name: String? { (subject.isEmpty ? names.first : subject).map { String($0.prefix(256)) } }
@@ -33,7 +42,21 @@ public struct ClientCertificate: Sendable, Equatable {
         else { return nil }
         subject = unsafe Self.subject(of: certificate)
         names = unsafe Self.names(of: certificate)
+        guard let end = unsafe Self.end(of: tls) else { return nil }
+        self.end = end
         ERR_clear_error()
+    }
+
+    /// X509_get0_notAfter(3)
+    private static func end(of tls: OpaquePointer) -> Int64? {
+        var first: Int64?
+        var index: Int32 = 0
+        while let certificate = unsafe heimdallr_verified_certificate(tls, index) {
+            guard let end = unsafe X509Certificate.seconds(X509_get0_notAfter(certificate)) else { return nil }
+            first = min(first ?? end, end)
+            index += 1
+        }
+        return first
     }
 
     /// X509_NAME_print_ex(3)

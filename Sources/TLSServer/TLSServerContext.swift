@@ -7,24 +7,21 @@ import Cryptography
     /// SSL_CTX, released in `deinit`. Connections hold their own references.
     nonisolated(unsafe) private let context: OpaquePointer
     private let session: [UInt8]
+    /// Verification of client certificates; `nil` requests none.
+    public let clients: ClientVerification?
 
     /// - Parameters:
     ///   - certificates: DER of the server's own certificate, then of its chain of issuers.
     ///   - key: key of the first certificate.
     ///   - session: identifies the authority, host and listener. A session is resumed only in a context with the same
-    ///     `session` and `clients`.
-    ///   - clients: verification of client certificates; `nil` requests none.
+    ///     `session`.
+    ///   - clients: verification of client certificates; `nil` requests none. With it, no session is resumed.
     /// - Throws: `CryptographyError`, also when the key does not fit the certificate.
     public init(
         certificates: [[UInt8]], key: SigningKey, session: [UInt8], clients: ClientVerification? = nil
     ) throws(CryptographyError) {
-        // A resumed session does not verify the client again, so `clients` is a part of the session ID context.
-        var identity = try Digest.sha256(session)
-        if let clients {
-            identity.append(clients.isRequired ? 1 : 0)
-            for anchor in clients.anchors { identity += try Digest.sha256(anchor) }
-        }
-        self.session = try Digest.sha256(identity)
+        self.session = try Digest.sha256(session)
+        self.clients = clients
         unsafe context = try Self.make(certificates, key, clients)
     }
 
@@ -83,6 +80,8 @@ import Cryptography
     /// but not the session ID context and the verification.
     func serve(_ tls: OpaquePointer) -> Bool {
         guard unsafe SSL_set_SSL_CTX(tls, context) != nil else { return false }
+        // A resumed session does not verify the client again: it would outlive the client's certificate.
+        if clients != nil, unsafe heimdallr_forgo_tickets(tls) != 1 { return false }
         unsafe SSL_set_verify(tls, SSL_CTX_get_verify_mode(context), nil)
         return unsafe SSL_set_session_id_context(tls, session, UInt32(session.count)) == 1
     }

@@ -5,6 +5,7 @@ import Reactor
 public final class TLSServerLoop {
     let loop: EventLoop
     let spares = SpareBuffers()
+    let front: TLSFront
     private let limit: Int
     private let patience: Duration
     /// Connections that have a deadline, the next deadline first.
@@ -14,8 +15,13 @@ public final class TLSServerLoop {
     /// - Parameters:
     ///   - limit: limit of connections; at least 1. Beyond the limit, a new connection ends the oldest.
     ///   - patience: time for a handshake, or for the client to read some of the last bytes.
-    public init(on loop: EventLoop, limit: Int = 256, patience: Duration = .seconds(10)) {
+    public convenience init(on loop: EventLoop, limit: Int = 256, patience: Duration = .seconds(10)) {
+        self.init(on: loop, limit: limit, patience: patience, front: .shared)
+    }
+
+    init(on loop: EventLoop, limit: Int, patience: Duration, front: TLSFront) {
         self.loop = loop
+        self.front = front
         self.limit = limit
         self.patience = patience
         timer = LoopTimer(on: loop) { [unowned self] in deadlinePassed() }

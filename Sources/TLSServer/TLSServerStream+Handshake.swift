@@ -39,6 +39,11 @@ extension TLSServerStream {
         return unsafe ClientCertificate(of: tls)
     }
 
+    /// Verification that accepted the client; `nil` if none was asked for.
+    public var clientVerification: ClientVerification? {
+        if case .decided(let context) = hello { context?.clients } else { nil }
+    }
+
     /// SSL_get0_alpn_selected(3)
     private var applicationProtocol: String? {
         var name: UnsafePointer<UInt8>?

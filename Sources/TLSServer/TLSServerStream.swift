@@ -71,7 +71,7 @@ import Reactor
         self.server = server
         hello = .awaited(choose)
         self.report = report
-        unsafe tls = try TLSFront.newConnection(on: wire)
+        unsafe tls = try server.front.newConnection(on: wire, at: server.loop.now)
         unsafe TLSFront.set(owner: self, of: tls)
     }
 

@@ -71,6 +71,9 @@ final class HTTP2Client: Sendable {
         try await onLoop { hasRoom ? $0.stream.giveRoom() : $0.stream.takeRoom() }
     }
 
+    /// Has the server refuse further streams.
+    func refuseStreams() async throws { try await onLoop { $0.root?.refusesStreams = true } }
+
     func drain() async throws { try await onLoop { $0.server.drain {} } }
 
     /// Lets the held requests be answered.
@@ -121,6 +124,8 @@ private final class Serving {
     let session: HTTP2Session
     private(set) var server: ServerLoop!
     private(set) var echoes: [HTTP2Echo] = []
+    /// Handler of the connection.
+    private(set) var root: HTTP2Echo?
     private(set) var answers: [Int32: HTTP2Client.Answer] = [:]
     private(set) var goAway: UInt32?
     private var received = 0
@@ -138,7 +143,9 @@ private final class Serving {
         server = ServerLoop(
             settings, on: loop, acceptFailed: { _ in },
             makeHandler: { [unowned self] client in
-                HTTP2Echo(client, turn: { loop.now }) { [unowned self] in echoes.append($0) }
+                let root = HTTP2Echo(client, turn: { loop.now }) { [unowned self] in echoes.append($0) }
+                self.root = root
+                return root
             })
         server.serve(stream, listener: 0)
     }
@@ -234,6 +241,8 @@ private final class HTTP2Echo: ClientStreamHandler {
     private var isHeld = false
     private var isEarly = false
     private var isCut = false
+    private var isLast = false
+    var refusesStreams = false
 
     init(
         _ client: any ClientStream, turn: @escaping () -> LoopTime, made: @escaping (HTTP2Echo) -> Void
@@ -244,6 +253,7 @@ private final class HTTP2Echo: ClientStreamHandler {
     }
 
     func handler(for stream: any ClientStream) -> (any ClientStreamHandler)? {
+        guard !refusesStreams else { return nil }
         let echo = HTTP2Echo(stream, turn: turn, made: made)
         made(echo)
         return echo
@@ -259,6 +269,7 @@ private final class HTTP2Echo: ClientStreamHandler {
             isHeld = target.hasSuffix("/held")
             isEarly = target.hasSuffix("/early")
             isCut = target.hasSuffix("/cut")
+            isLast = target.hasSuffix("/last")
             if target.hasSuffix("/fields") {
                 return Array(
                     head.fields.map {
@@ -320,7 +331,7 @@ private final class HTTP2Echo: ClientStreamHandler {
         }
         let trailers =
             client.request.trailers.isEmpty ? [] : [(name: Array("trailer-of".utf8), value: [UInt8(ascii: "a")])]
-        client.finish(trailers: trailers, keepsOpen: true)
+        client.finish(trailers: trailers, keepsOpen: !isLast)
     }
 
     func clientLeft(_ leaving: ClientLeaving) { left += 1 }

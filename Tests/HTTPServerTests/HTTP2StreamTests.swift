@@ -86,6 +86,35 @@ struct HTTP2StreamTests {
         #expect(try await client.isClosed)
     }
 
+    @Test func `an answer that is the connection's last sends GOAWAY, and the connection ends behind its streams`()
+        async throws
+    {
+        let client = try await HTTP2Client()
+        let held = try await client.send(.get("/held"))
+        let last = try await client.send(.get("/last"))
+        #expect(try await client.answers()[last]?.isWhole == true)
+        #expect(try await client.goAway == 0)
+        #expect(try await !client.isClosed)
+        try await client.release()
+        #expect(try await client.answers()[held]?.isWhole == true)
+        #expect(try await client.isClosed)
+    }
+
+    @Test func `a stream without a handler is refused with GOAWAY, and those that have begun are answered`()
+        async throws
+    {
+        let client = try await HTTP2Client()
+        let held = try await client.send(.get("/held"))
+        _ = try await client.answers()
+        try await client.refuseStreams()
+        let refused = try await client.send(.get("/b"))
+        #expect(try await client.answers()[refused]?.events == ["closed 7"])
+        #expect(try await client.goAway == 0)
+        try await client.release()
+        #expect(try await client.answers()[held]?.isWhole == true)
+        #expect(try await client.isClosed)
+    }
+
     @Test func `a stream that the client resets leaves its handler, and others go on`() async throws {
         let client = try await HTTP2Client()
         let held = try await client.send(.get("/held"))

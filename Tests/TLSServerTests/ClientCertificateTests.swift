@@ -1,4 +1,5 @@
 import CLibssl
+import Cryptography
 import TLSServer
 import TestSupport
 import Testing
@@ -6,9 +7,9 @@ import Testing
 @Suite("A client's certificate is verified and read", .timeLimit(.minutes(1)))
 struct ClientCertificateTests {
     @Test(arguments: [TLS1_2_VERSION, TLS1_3_VERSION])
-    func `subject and names of a verified certificate, also of a resumed session`(version: Int32) async throws {
+    func `a verified certificate is read, and its session is never resumed`(version: Int32) async throws {
         let authority = try await PrivateCA()
-        let context = try await context(for: authority, isRequired: false)
+        let context = try await context(for: authority, isRequired: true)
         let worker = try await authority.client("worker")
         let first = try await talk(context) {
             try MemoryClient(version: version, identity: (worker.certificateFile, worker.keyFile))
@@ -19,19 +20,46 @@ struct ClientCertificateTests {
             talk.client.end()
             return try #require(talk.client.session)
         }
-        let resumed = try await talk(context) { try MemoryClient(version: version, session: session) }
-        try await resumed.go("the handshake") { $0.ends.count == 1 && $0.client.isDone }
-        #expect(try await resumed.now { $0.client.isResumed })
-        for talk in [first, resumed] {
+        #expect(!session.isResumable)
+        let again = try await talk(context) {
+            try MemoryClient(version: version, session: session, identity: (worker.certificateFile, worker.keyFile))
+        }
+        try await again.go("the handshake") { $0.ends.count == 1 && $0.client.isDone }
+        #expect(try await again.now { !$0.client.isResumed })
+        for talk in [first, again] {
             let shown = try await talk.now { $0.stream.clientCertificate }
             #expect(shown?.subject == "CN=worker" && shown?.names == ["DNS:worker"])
         }
+    }
 
-        // Other anchors: the session is not good there.
-        let other = try await self.context(for: PrivateCA(), isRequired: false)
-        let stranger = try await talk(other) { try MemoryClient(version: version, session: session) }
-        try await stranger.go("the handshake") { $0.ends.count == 1 && $0.client.isDone }
-        #expect(try await stranger.now { !$0.client.isResumed && $0.stream.clientCertificate == nil })
+    @Test(arguments: [TLS1_2_VERSION, TLS1_3_VERSION])
+    func `a session of an unverified client is not resumed where clients are verified`(version: Int32) async throws {
+        let open = try Hosts.context(try await PrivateCA().server(), session: "one.test")
+        let first = try await talk(open) { try MemoryClient(version: version) }
+        try await first.go("the handshake") { $0.ends.count == 1 && $0.client.isDone }
+        let session = try await first.now { talk in
+            for _ in 0..<3 { talk.step() }
+            talk.client.end()
+            return try #require(talk.client.session)
+        }
+        #expect(session.isResumable)
+        let verifying = try await context(for: PrivateCA(), isRequired: false)
+        let again = try await talk(verifying) { try MemoryClient(version: version, session: session) }
+        try await again.go("the handshake") { $0.ends.count == 1 && $0.client.isDone }
+        #expect(try await again.now { !$0.client.isResumed && $0.stream.clientCertificate == nil })
+    }
+
+    @Test(arguments: [90, 9]) func `a certificate ends with the first end in its chain`(days: Int) async throws {
+        let authority = try await PrivateCA(days: 30)
+        let context = try await context(for: authority, isRequired: true)
+        let worker = try await authority.client("worker", days: days)
+        let first = try await talk(context) {
+            try MemoryClient(identity: (worker.certificateFile, worker.keyFile))
+        }
+        try await first.go("the handshake") { $0.ends.count == 1 && $0.client.isDone }
+        let file = days > 30 ? authority.certificateFile : worker.certificateFile
+        let end = try X509Certificate(der: try Hosts.der(file)).notAfter
+        #expect(try await first.now { $0.stream.clientCertificate?.end } == end)
     }
 
     @Test func `no certificate, and one of another authority`() async throws {

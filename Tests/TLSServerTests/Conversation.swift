@@ -21,7 +21,7 @@ final class Conversation {
 
     init(
         _ client: MemoryClient, _ carrier: MemoryStream = MemoryStream(), on loop: EventLoop, limit: Int = 65536,
-        patience: Duration = .seconds(60), received: [UInt8] = [], isEnding: Bool = false,
+        patience: Duration = .seconds(60), server: TLSServerLoop? = nil, received: [UInt8] = [], isEnding: Bool = false,
         contexts: @escaping (String?) -> TLSServerContext? = { _ in nil },
         choose: ((String?) -> ContextChoice)? = nil
     ) throws {
@@ -30,7 +30,8 @@ final class Conversation {
         var first = ByteBuffer()
         first.append(received)
         stream = try TLSServerStream(
-            on: carrier, received: first, isEnding: isEnding, server: TLSServerLoop(on: loop, patience: patience),
+            on: carrier, received: first, isEnding: isEnding,
+            server: server ?? TLSServerLoop(on: loop, patience: patience),
             choose: choose ?? { ContextChoice(contexts($0)) },
             report: { [heard] in heard.ends.append($0) })
         peer = EchoPeer(stream, limit: limit)

@@ -142,6 +142,8 @@ import TestSupport
     init(_ session: OpaquePointer) { unsafe self.session = unsafe session }
     deinit { unsafe SSL_SESSION_free(session) }
 
+    var isResumable: Bool { unsafe SSL_SESSION_is_resumable(session) == 1 }
+
     /// Has a client send early data, though the server has permitted none.
     func permitEarlyData() { unsafe SSL_SESSION_set_max_early_data(session, 1000) }
 }

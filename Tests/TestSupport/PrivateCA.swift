@@ -49,24 +49,57 @@ public struct PrivateCA: Sendable {
     }
 
     /// Issues a certificate for a client.
-    public func client(_ name: String = "client") async throws -> Certificate {
-        try await issue(name, usage: "clientAuth", names: ["DNS:\(name)"], days: 90)
+    public func client(_ name: String = "client", days: Int = 90) async throws -> Certificate {
+        try await issue(name, usage: "clientAuth", names: ["DNS:\(name)"], days: days)
     }
 
-    private func issue(_ subject: String, usage: String, names: [String], days: Int) async throws -> Certificate {
+    /// Issues a certificate for a client that is good for so many seconds from now on.
+    public func client(_ name: String = "client", seconds: Int) async throws -> Certificate {
+        let (certificate, request, extensions) = try await request(name, usage: "clientAuth", names: ["DNS:\(name)"])
+        let database = try directory.write("", to: "\(name).index")
+        let settings = try directory.write(
+            """
+            [ca]
+            default_ca = short
+            [short]
+            database = \(database)
+            new_certs_dir = \(directory.path)
+            rand_serial = yes
+            default_md = sha256
+            policy = any
+            [any]
+            commonName = supplied
+            """, to: "\(name).cnf")
+        let command = #"openssl ca -batch -notext -enddate $(date -u -d "+$0 seconds" +%Y%m%d%H%M%SZ) "$@""#
+        try await ChildProcess.output(of: [
+            "sh", "-c", command, "\(seconds)", "-config", settings, "-cert", certificateFile, "-keyfile", keyFile,
+            "-in", request,
+            "-extfile", extensions, "-out", certificate.certificateFile,
+        ])
+        return certificate
+    }
+
+    private func request(
+        _ subject: String, usage: String, names: [String]
+    ) async throws -> (Certificate, request: String, extensions: String) {
         let file = "\(subject)-\(UInt32.random(in: .min ... .max))"
         let certificate = Certificate(
             certificateFile: directory.path(of: "\(file).pem"), keyFile: directory.path(of: "\(file).key"),
             authority: self)
+        let request = directory.path(of: "\(file).csr")
         try await ChildProcess.output(of: [
             "openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
-            "/CN=\(subject)", "-keyout", certificate.keyFile, "-out", directory.path(of: "\(file).csr"),
+            "/CN=\(subject)", "-keyout", certificate.keyFile, "-out", request,
         ])
         let extensions = try directory.write(
             "subjectAltName=\(names.joined(separator: ","))\nextendedKeyUsage=\(usage)\n", to: "\(file).ext")
+        return (certificate, request, extensions)
+    }
+
+    private func issue(_ subject: String, usage: String, names: [String], days: Int) async throws -> Certificate {
+        let (certificate, request, extensions) = try await request(subject, usage: usage, names: names)
         try await ChildProcess.output(of: [
-            "openssl", "x509", "-req", "-in", directory.path(of: "\(file).csr"), "-CA", certificateFile, "-CAkey",
-            keyFile,
+            "openssl", "x509", "-req", "-in", request, "-CA", certificateFile, "-CAkey", keyFile,
             "-set_serial", "\(UInt32.random(in: 1 ... .max))", "-days", "\(days)", "-extfile", extensions, "-out",
             certificate.certificateFile,
         ])

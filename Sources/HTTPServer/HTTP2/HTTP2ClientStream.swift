@@ -60,6 +60,7 @@ final class HTTP2ClientStream: ClientStream {
             }
             request.content.head.version = .http2
         } catch {
+            request.content.head.version = .http2
             return handler.requestRefused(error)
         }
         handler.requestBegan()
@@ -237,6 +238,7 @@ final class HTTP2ClientStream: ClientStream {
             session.end(id)
         }
         if session.unsent(of: id) > 0 { waitForClient() }
+        if !keepsOpen { connection.drain() }
         connection.scheduleFlush()
     }
 

@@ -28,7 +28,7 @@ final class HTTP2Connection {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private var streams: [Int32: HTTP2ClientStream] = [:]
+    private(set) var streams: [Int32: HTTP2ClientStream] = [:]
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
@@ -115,7 +115,10 @@ final class HTTP2Connection {
         work += Self.requestWork
         guard admits(block) else { return session.refuse(id) }
         let stream = HTTP2ClientStream(id, of: self, server: server, source: connection.source)
-        guard let handler = connection.handler?.handler(for: stream) else { return session.reset(id, .refusedStream) }
+        guard let handler = connection.handler?.handler(for: stream) else {
+            session.reset(id, .refusedStream)
+            return sendLastGoAway()
+        }
         streams[id] = stream
         if ownDeadline.kind == .idle || ownDeadline.kind == .head { ownDeadline = .off }
         stream.begin(

@@ -49,7 +49,11 @@ final class ListenerCertificates: Sendable {
     /// Forgets the files that this configuration does not use.
     func keep(_ configuration: Configuration) {
         let wanted = configuration.allServerTLS
-        readings.withLock { readings in readings = readings.filter { wanted.contains($0.key) } }
+        readings.withLock { readings in
+            // The files may have other content when a later configuration uses them again.
+            for (tls, reading) in readings where !wanted.contains(tls) { reading.context.clients?.withdraw() }
+            readings = readings.filter { wanted.contains($0.key) }
+        }
         faults.withLock { faults in faults = faults.filter { wanted.contains($0.key) } }
     }
 
@@ -64,12 +68,13 @@ final class ListenerCertificates: Sendable {
 
     /// Reads each group of files with one of these paths again. After a fault, the last good content stays in use.
     func readAgain(_ paths: Set<String>) {
-        for tls in readings.withLock({ Array($0.keys) }) where !paths.isDisjoint(with: tls.files) {
+        for (tls, former) in readings.withLock({ $0 }) where !paths.isDisjoint(with: tls.files) {
             do throws(UnusableFile) {
-                let next = try Self.read(tls)
+                let next = try Self.read(tls, former: former.context.clients)
                 let isKnown = readings.withLock { readings in
                     guard let former = readings[tls] else { return true }
                     readings[tls] = next
+                    if former.context.clients !== next.context.clients { former.context.clients?.withdraw() }
                     return former.content == next.content
                 }
                 let wasFaulty = faults.withLock { $0.removeValue(forKey: tls) != nil }
@@ -94,7 +99,10 @@ final class ListenerCertificates: Sendable {
         return nil
     }
 
-    private static func read(_ tls: ListenerTLS) throws(UnusableFile) -> Reading {
+    /// - Parameter former: stays in use if the authorities for client certificates are unchanged.
+    private static func read(
+        _ tls: ListenerTLS, former: ClientVerification? = nil
+    ) throws(UnusableFile) -> Reading {
         let chainText = try UnusableFile.read(tls.certFile)
         let keyText = try UnusableFile.read(tls.keyFile)
         let chain = try certificates(chainText, tls.certFile)
@@ -110,7 +118,8 @@ final class ListenerCertificates: Sendable {
         var anchorText: SecretBytes?
         if let file = tls.clientCAFile {
             let anchors = try UnusableFile.read(file)
-            clients = ClientVerification(anchors: try certificates(anchors, file), isRequired: true)
+            let all = try certificates(anchors, file)
+            clients = former?.anchors == all ? former : ClientVerification(anchors: all, isRequired: true)
             if let end = TLSFileCheck.ends(of: anchors).min() { ends.append(.init(.trustAnchors, file, at: end)) }
             anchorText = anchors
         }

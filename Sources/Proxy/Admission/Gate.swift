@@ -167,8 +167,6 @@ struct Gate {
         _ rules: RouteTable.Rules, _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation,
         _ admitted: inout Admitted
     ) throws(Problem) -> UpstreamRules {
-        // A reload ended the interception of this host, so the connection has to close.
-        if situation.inside?.scheme == .https, !rules.intercepts { admitted.isLast = true }
         let match = situation.assumed ?? Self.match(rules, head, bytes, admitted.target, admitted.caller)
         switch match {
         case .upstream(let index):

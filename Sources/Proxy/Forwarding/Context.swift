@@ -12,11 +12,9 @@ struct Context {
     let stream: any ClientStream
     /// The rules that the request began with.
     private(set) var rules: RuleSet
-    /// Role of the client's listener. `nil` refuses requests: the listener closed, a reload changed its TLS, or the
-    /// client's certificate is missing.
+    /// Role of the client's listener. `nil` refuses requests: the listener closed, or the connection lost its grant.
     private(set) var role: ListenerRole?
-    /// TLS settings of the client's listener; `nil` for plain HTTP.
-    private(set) var listenerTLS: ListenerTLS?
+    let grant: ConnectionGrant
     var sender: Sender
     var admitted = Admitted()
     var exchange = Exchange()
@@ -31,21 +29,35 @@ struct Context {
     var mark: SpanContext?
     var tunnel: Tunnel?
 
-    init(_ stream: any ClientStream, shard: ProxyShard) {
-        self.stream = stream
+    /// Makes the context of a new connection.
+    init(_ connection: ServerConnection, shard: ProxyShard) {
+        stream = connection
         self.shard = shard
         rules = shard.rules
-        let source = stream.source
+        grant = ConnectionGrant(connection, shard)
+        let source = connection.source
         let isLogged = (shard.observer.accessLog != nil || shard.observer.audit != nil) && source.peer == nil
         sender = Sender(address: isLogged ? source.address : nil)
         sender.caller.uid = source.peer?.user
         takeRole()
     }
 
-    /// Sets role, TLS and the caller's listener from the rules.
+    /// Makes the context of another stream on the same connection.
+    init(_ stream: any ClientStream, of connection: Context) {
+        self.stream = stream
+        shard = connection.shard
+        rules = shard.rules
+        grant = connection.grant
+        sender = connection.sender
+        takeRole()
+    }
+
+    /// Whether another stream may begin on this connection, under the current rules.
+    var admitsStream: Bool { grant.standing(under: shard.rules, inside: sender.inside) == .good }
+
+    /// Sets role and the caller's listener from the rules.
     private mutating func takeRole() {
-        let listener = rules.listeners[stream.source.listener]
-        (role, listenerTLS) = (listener?.role, listener?.tls)
+        role = rules.listeners[stream.source.listener]?.role
         sender.caller.listener = if case .forward(let address) = role { address } else { nil }
     }
 
@@ -53,17 +65,13 @@ struct Context {
     mutating func begin() {
         if rules !== shard.rules {
             rules = shard.rules
-            let former = listenerTLS
             takeRole()
-            // This connection has the TLS settings from before the reload, so its requests are refused.
-            if listenerTLS != former { role = nil }
         }
-        if listenerTLS?.clientCAFile != nil, sender.caller.certificate == nil {
-            // A request has come, so the TLS handshake is complete.
-            sender.caller.certificate = (stream.source.stream as? TLSServerStream)?.clientCertificate
-            if sender.caller.certificate == nil { role = nil }
-        }
+        let standing = grant.standing(under: rules, inside: sender.inside)
+        if standing == .over { role = nil }
+        if grant.certificate != nil, sender.caller.certificate == nil { sender.caller.certificate = grant.certificate }
         admitted = Admitted(caller: sender.caller)
+        admitted.isLast = standing == .ending
         exchange = Exchange()
         exchange.request = stream.request.with { Exchange.Request($0, $1) }
         ledger = Ledger(started: shard.loop.now)
@@ -135,23 +143,26 @@ final class Inside: Sendable {
     let program: Program
     /// Whether the proxy made the CONNECT. The program then does not know of the proxy.
     let isRedirected: Bool
+    /// The operator's certificate that the client saw; `nil` for a certificate made by the proxy, and without TLS.
+    let certificate: ListenerTLS?
 
     init(
         authority: Authority, scheme: Scheme, credentials: BasicCredentials?, program: Program = Program(),
-        isRedirected: Bool = false
+        isRedirected: Bool = false, certificate: ListenerTLS? = nil
     ) {
         self.authority = authority
         self.scheme = scheme
         self.credentials = credentials
         self.program = program
         self.isRedirected = isRedirected
+        self.certificate = certificate
     }
 
-    /// Returns a copy for another host.
-    func to(_ authority: Authority) -> Inside {
+    /// Returns a copy for the host of the certificate that the client sees.
+    func to(_ authority: Authority, _ certificate: ListenerTLS?) -> Inside {
         Inside(
-            authority: authority, scheme: scheme, credentials: credentials, program: program, isRedirected: isRedirected
-        )
+            authority: authority, scheme: scheme, credentials: credentials, program: program,
+            isRedirected: isRedirected, certificate: certificate)
     }
 
     /// Whether a request inside may name this authority. Scheme and port must be those of the CONNECT. If the CONNECT
@@ -170,7 +181,8 @@ extension Exchange.Request {
         version = head.version
         isIdempotent = head.methodKind.isIdempotent
         expectsContinue = head.expectsContinue
-        keepsAlive = head.keepAlive
+        // Over HTTP/2 a refused head, which is not parsed to its end, leaves the connection open.
+        keepsAlive = head.keepAlive || head.version == .http2
         framing = head.framing
         isGRPC = GRPCCall.isMade(by: head, bytes)
     }

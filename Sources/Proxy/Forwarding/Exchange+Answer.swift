@@ -92,7 +92,7 @@ extension Exchange {
         // may still wait for 100.
         var hasBegun = !request.expectsContinue
         if case .asked(let asked) = state, asked.has100 || asked.hasBody { hasBegun = true }
-        if !isRequestComplete, status >= 400 || !hasBegun { request.keepsAlive = false }
+        if !isRequestComplete, !request.isHTTP2, status >= 400 || !hasBegun { request.keepsAlive = false }
         if mustClose { request.keepsAlive = false }
         var framing = framing
         if framing == .chunked || framing == .untilClose {
@@ -198,12 +198,15 @@ extension Exchange {
 
     /// Whether the client's connection can carry another request after this answer.
     @inline(__always)
-    func keepsConnection(isRequestComplete: Bool) -> Bool { request.keepsAlive && isRequestComplete }
+    func keepsConnection(isRequestComplete: Bool) -> Bool {
+        request.keepsAlive && (isRequestComplete || request.isHTTP2)
+    }
 
     /// Whether the client's connection can carry another request after an answer of the proxy. Not over HTTP/1.0, and
-    /// not after an unread body, which would be read as the next request.
+    /// not after an unread body, which would be read as the next request. Over HTTP/2, a fault ends its own stream only.
     /// - Parameter closes: whether the answer itself closes the connection.
     func keepsConnection(behindOwn closes: Bool, isRequestComplete: Bool, mustClose: Bool) -> Bool {
-        !closes && !mustClose && keepsConnection(isRequestComplete: isRequestComplete) && !request.isHTTP10
+        let endsByAnswer = closes && !request.isHTTP2 || mustClose || request.isHTTP10
+        return !endsByAnswer && keepsConnection(isRequestComplete: isRequestComplete)
     }
 }

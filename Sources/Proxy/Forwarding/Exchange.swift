@@ -10,6 +10,7 @@ struct Exchange {
         var isHead = false
         var version = HTTPVersion.http11
         var isHTTP10: Bool { version == .http10 }
+        var isHTTP2: Bool { version == .http2 }
         var isIdempotent = false
         var framing = BodyFraming.none
         var expectsContinue = false

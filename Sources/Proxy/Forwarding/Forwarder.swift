@@ -28,9 +28,9 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     var share = TurnShare()
     private var isTurnScheduled = false
 
-    init(_ stream: any ClientStream, shard: ProxyShard) {
-        self.stream = stream
-        context = Context(stream, shard: shard)
+    init(_ context: Context) {
+        stream = context.stream
+        self.context = context
     }
 
     var shard: ProxyShard { context.shard }
@@ -54,11 +54,10 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     }
 
     func handler(for stream: any ClientStream) -> (any ClientStreamHandler)? {
+        guard context.admitsStream else { return nil }
         // Made once for all streams of the connection.
-        if context.rules.users != nil { _ = context.loginSource }
-        let other = Forwarder(stream, shard: shard)
-        other.context.sender = context.sender
-        return other
+        if shard.rules.users != nil { _ = context.loginSource }
+        return Forwarder(Context(stream, of: context))
     }
 
     func bodyArrived() { perform(context.exchange.bodyArrived()) }

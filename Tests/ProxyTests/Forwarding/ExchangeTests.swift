@@ -194,6 +194,16 @@ struct ExchangeTests {
         #expect(text(exchange.turnCame()) == "resumeAnswer")
     }
 
+    @Test func `over HTTP 2 a fault ends its own stream, not the connection`() {
+        for isEnding in [false, true] {
+            var exchange = exchange { $0.version = .http2 }
+            #expect(
+                exchange.keepsConnection(behindOwn: true, isRequestComplete: false, mustClose: isEnding) == !isEnding)
+            _ = exchange.answer(status: 413, framing: .length(0), isRequestComplete: false, mustClose: isEnding)
+            #expect(exchange.keepsConnection(isRequestComplete: false) == !isEnding)
+        }
+    }
+
     @Test func `behind which of our own answers the connection stays`() {
         let rows: [(closes: Bool, complete: Bool, old: Bool, ending: Bool, keeps: Bool)] = [
             (false, true, false, false, true), (false, false, false, false, false), (false, true, true, false, false),

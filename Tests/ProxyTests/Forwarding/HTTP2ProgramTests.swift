@@ -59,6 +59,31 @@ struct HTTP2ProgramTests {
         #expect(proxy.origin.requests.isEmpty)
     }
 
+    @Test(arguments: [false, true])
+    func `the preface counts as a connection's first bytes only`(inside: Bool) async throws {
+        let proxy = try await ProxyInProcess()
+        let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        let connect = inside ? connectRequest("api.test:80") : ""
+        func begin(_ rest: String) async throws -> RawClient {
+            let client = try await proxy.connect(sending: connect + rest)
+            if inside { #expect(try await client.response(to: "CONNECT").status == 200) }
+            return client
+        }
+        let first = try await begin(preface)
+        // The server's SETTINGS.
+        #expect(try await first.read(count: 9)[3] == 4)
+        let request = "GET / HTTP/1.1\r\nHost: api.test\r\n\r\n"
+        let pipelined = try await begin(request + preface)
+        let later = try await begin(request)
+        for client in [pipelined, later] {
+            #expect(try await client.response().status == 200)
+            if client === later { try await client.send(preface) }
+            #expect(try await client.response().status == 400)
+            #expect(try await client.readToEnd().isEmpty)
+        }
+        #expect(proxy.origin.requests.count == 2)
+    }
+
     @Test func `bytes behind the preface that are no frames end the connection, and nobody else's`() async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect(

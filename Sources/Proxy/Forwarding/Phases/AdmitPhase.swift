@@ -7,7 +7,7 @@ enum AdmitPhase {
         guard let role = context.role else { return .fail(.draining) }
         let (rules, stream) = (context.rules, context.stream)
         let situation = Gate.Situation(
-            role: role, listenerScheme: context.listenerTLS == nil ? .http : .https,
+            role: role, listenerScheme: context.grant.tls == nil ? .http : .https,
             hasBytesAfterHead: stream.hasInput(reading: false) == true,
             inside: context.sender.inside)
         let admission: Admission
