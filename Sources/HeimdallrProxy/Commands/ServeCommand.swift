@@ -13,7 +13,7 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the proxy (this is the default).",
         discussion: """
             Runs in the foreground and logs to standard error. On SIGTERM or SIGINT it stops accepting, finishes the \
-            requests in flight and exits with 0. On SIGHUP it reads its configuration again, as reload does. Other \
+            requests in flight and exits with 0, or with 1 if a refresh token could not be saved. On SIGHUP it reads its configuration again, as reload does. Other \
             signals, such as SIGUSR1, only write a log line.
             """)
 
@@ -44,6 +44,7 @@ struct ServeCommand: AsyncParsableCommand {
         let signals = Signals(logger: log.logger)
         defer { signals.end() }
 
+        let hasSavedAll: Bool
         do {
             let app = App(
                 configuration: settings, log: log,
@@ -51,7 +52,7 @@ struct ServeCommand: AsyncParsableCommand {
                     freshness.note()
                     return try source.readAgain(environment: environment, passed: manager.passed)
                 }, quit: signals.stop, manager: manager, freshness: freshness)
-            try await app.run(until: signals.stops, reloading: signals.reloads) { running in
+            hasSavedAll = try await app.run(until: signals.stops, reloading: signals.reloads) { running in
                 guard let playground, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }),
                     PlaygroundHint.leadsThere(settings, api: playground.apiAuthority)
                 else { return }
@@ -67,6 +68,7 @@ struct ServeCommand: AsyncParsableCommand {
             throw await ExitStatus(ofStart: error, settings, from: source, passed: manager.passed).error
         }
         await playground?.stop()
+        if !hasSavedAll { throw ExitStatus.failure.error }
     }
 }
 
