@@ -41,6 +41,7 @@ struct App {
             administration = try await AdministrationAssembly(
                 shared: shared, configuration: configuration, clients: assembled.clients, server: server
             ).start(passed: manager.passed)
+            try DescriptorShortage.check()
             // Comes last: a start that fails must not replace the stored authorities.
             try await assembled.authorities.save()
         } catch {

@@ -6,6 +6,7 @@ import Playground
 import Proxy
 import Reactor
 import Reports
+import WireText
 
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -32,6 +33,9 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     static func serve(_ options: ConfigurationOptions) async throws {
+        do throws(DescriptorShortage) { try DescriptorShortage.checkStart() } catch {
+            throw ExitStatus.failure.error("\(error)")
+        }
         // This comes first, because a file opened earlier could get the descriptor number of a passed socket.
         let manager = try ServiceManager.take()
         Signals.catchUnusedSignals()
@@ -63,7 +67,11 @@ struct ServeCommand: AsyncParsableCommand {
                 }
             }
         } catch {
-            log.logger.error("the proxy stopped", metadata: ["reason": "\(error)"])
+            var fields: Logger.Metadata = ["reason": "\(error)"]
+            if let shortage = (error as? SystemError).flatMap({ MachineShortage(errno: $0.code) }) {
+                fields["what_to_do"] = "\(shortage.remedy)"
+            }
+            log.logger.error("the proxy stopped", metadata: fields)
             await playground?.stop()
             throw await ExitStatus(ofStart: error, settings, from: source, passed: manager.passed).error
         }

@@ -77,7 +77,7 @@ extension ProblemWord {
         case .userRequired, .loginNeeded, .tokensRefused, .clientRefused, .callerTokenNeeded, .callerTokenRefused:
             .unauthenticated
         case .noCredential, .stopping, .noToken, .dns, .connectionRefused, .unreachable, .connectionTimeout, .tls,
-            .tlsCertificate, .tlsConfiguration, .nextProxy, .connectionLost, .responseCut:
+            .tlsCertificate, .tlsConfiguration, .nextProxy, .connectionLost, .responseCut, .machineShortage:
             .unavailable
         }
     }

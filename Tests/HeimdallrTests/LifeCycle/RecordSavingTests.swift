@@ -52,7 +52,7 @@ import Testing
         var saving = RecordSaving()
         saving.takeUp(1, refreshToken: Secret("R1"))
         #expect(saving.faultOfRefreshToken == nil)
-        for (token, isLost) in [("R1", false), ("R2", true), (nil, false)] {
+        for (token, isLost) in [("R1", false), ("R2", true), (nil, false)] as [(String?, Bool)] {
             let new = record(saving.nextRevision(), token)
             saving.ended(new, fault: "disk full", moment)
             #expect((saving.faultOfRefreshToken == "disk full") == isLost, "\(token ?? "none")")
