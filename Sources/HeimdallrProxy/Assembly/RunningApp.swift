@@ -4,6 +4,7 @@ import Heimdallr
 import Logging
 import Proxy
 import Reactor
+import Reports
 import Synchronization
 
 final class RunningApp: Sendable {

@@ -86,8 +86,10 @@ extension ExitStatus {
         ofStart error: any Error, _ settings: Configuration, from source: ConfigurationSource,
         passed: [PassedSocket] = []
     ) async {
-        // These errors may not occur at the next start: an address or a socket's folder may be available then.
-        let mayPass = error is ProxyServer.ListenError || error is AdministrationError
+        // These errors may not occur at the next start: an address, a socket's folder, a descriptor may be available then.
+        let mayPass =
+            error is ProxyServer.ListenError || error is AdministrationError || error is DescriptorShortage
+            || error is SystemError
         let faults = await source.startFaults(settings, passed: passed).problems
         self = mayPass || faults.isEmpty ? .failure : .badConfiguration
     }
