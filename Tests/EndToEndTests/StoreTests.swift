@@ -161,10 +161,11 @@ struct StoreTests {
     @Test func `a stop says last which refresh token it loses, and what to do`() async throws {
         let folder = try TemporaryDirectory()
         _ = try await keygen(folder)
+        let origin = try RecordingOrigin()
         let endpoint = try TokenEndpoint { _, number in .token("T\(number)", refreshToken: "R\(number + 1)") }
         let configuration = ProxyConfiguration(
             tokenEndpoint: endpoint.url, client: Self.seeded, admin: "",
-            upstreams: ProxyConfiguration.upstream(url: try RecordingOrigin().url), more: Self.store(in: folder),
+            upstreams: ProxyConfiguration.upstream(url: origin.url), more: Self.store(in: folder),
             files: ["seed": "R0"])
         let proxy = try await RunningProxy(configuration)
         #expect(try await proxy.get("http://api.test/").status == 200)
@@ -186,10 +187,11 @@ struct StoreTests {
     func `no start after a full disk presents a refresh token that is used up`() async throws {
         let folder = try TemporaryDirectory()
         _ = try await keygen(folder)
+        let origin = try RecordingOrigin()
         let endpoint = try TokenEndpoint { _, number in .token("T\(number)", refreshToken: "R\(number + 1)") }
         let configuration = ProxyConfiguration(
             tokenEndpoint: endpoint.url, client: Self.seeded, admin: "",
-            upstreams: ProxyConfiguration.upstream(url: try RecordingOrigin().url), more: Self.store(in: folder),
+            upstreams: ProxyConfiguration.upstream(url: origin.url), more: Self.store(in: folder),
             files: ["seed": "R0"])
         let state = folder.path(of: "state")
         try FileManager.default.createDirectory(

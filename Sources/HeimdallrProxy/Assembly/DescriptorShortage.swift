@@ -13,23 +13,21 @@ struct DescriptorShortage: Error, CustomStringConvertible {
 
     /// Descriptors of a request: its connection, that to the upstream, and two for the look-up of a name.
     private static let ofRequest = 4
-    /// No proxy has fewer descriptors open when it listens.
+    /// Descriptors that the smallest proxy opens before it listens.
     private static let ofSmallestProxy = 12
 
-    /// Called before the start opens anything.
-    static func checkStart() throws(DescriptorShortage) {
-        let limit = DescriptorLimit.current
-        guard limit >= ofSmallestProxy + ofRequest else { throw DescriptorShortage(limit: limit) }
-    }
+    /// Called before the start opens anything. The process may have inherited descriptors.
+    static func checkStart() throws(DescriptorShortage) { try check(for: ofSmallestProxy + ofRequest) }
 
     /// Called when everything is open that stays open.
-    static func check() throws(DescriptorShortage) {
+    static func check() throws(DescriptorShortage) { try check(for: ofRequest) }
+
+    private static func check(for needed: Int) throws(DescriptorShortage) {
         let limit = DescriptorLimit.current
-        // Reading the folder opens a descriptor. Without /proc, the number is unknown.
+        // A greater limit needs no look at all descriptors, which takes time.
         guard limit < 1024 else { return }
-        let open = max(0, FileSystem.names(in: "/proc/self/fd").count - 1)
-        guard MachineShortage.ofSockets == nil, limit - open >= ofRequest else {
-            throw DescriptorShortage(limit: limit)
-        }
+        // The folder is itself open while it is read. Without /proc, the number is unknown.
+        let open = max(0, FileSystem.names(in: "/proc/self/fd").count { Int($0).map { $0 < limit } ?? false } - 1)
+        guard MachineShortage.ofSockets == nil, limit - open >= needed else { throw DescriptorShortage(limit: limit) }
     }
 }
