@@ -49,7 +49,8 @@ let package = Package(
             dependencies: ["Heimdallr", .product(name: "HTTPTypes", package: "swift-http-types")], swiftSettings: strict
         ),
         .target(name: "HeimdallrFoundation", dependencies: ["Heimdallr"], swiftSettings: strict),
-        .target(name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport"], swiftSettings: strict),
+        .target(
+            name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport", "WireText"], swiftSettings: strict),
         .systemLibrary(name: "CLinux"),
         .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor", "WireText"], swiftSettings: strict),
@@ -152,7 +153,8 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "CurlTransportTests", dependencies: ["CurlTransport", "Reactor", "TestSupport"], swiftSettings: strict
+            name: "CurlTransportTests",
+            dependencies: ["CLibcurl", "CurlTransport", "Reactor", "TestSupport", "WireText"], swiftSettings: strict
         ),
         .testTarget(
             name: "ProxyTests",

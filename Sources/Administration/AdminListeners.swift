@@ -1,6 +1,7 @@
 import Glibc
 import HTTPServer
 import Reactor
+import WireText
 
 extension ServerSettings {
     static let administration: ServerSettings = {
@@ -134,7 +135,7 @@ struct AdminListeners: Sendable {
         case EACCES, EPERM: "permission denied"
         case ENOENT: "its folder does not exist"
         case ENOTDIR: "a part of its path is not a folder"
-        default: "system error \(error.code)"
+        default: MachineShortage(errno: error.code).map { "\($0.fault): \($0.remedy)" } ?? "system error \(error.code)"
         }
     }
 

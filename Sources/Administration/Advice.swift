@@ -81,6 +81,7 @@ public struct Advice {
     private func sentence(for error: HeimdallrHTTPClientError, of server: String) -> String {
         switch error {
         case .dns: "check \(server), and name resolution"
+        case .shortage(_, let remedy): remedy
         case .tls(let words): "\(TLSFault(words: words).advice(.authorizationServer)) (\(server))"
         case .connect, .cut: "check that the server runs and can be reached from here: \(server)"
         case .timeout: "check that the server answers in time (\(server)); `timeout` is its limit"

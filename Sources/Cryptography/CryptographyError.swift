@@ -29,6 +29,11 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
         }
     }
 
+    /// Whether a disk is full, or nothing may be made in a directory, although existing files may be written.
+    public var isLackOfSpace: Bool {
+        if case .system(_, _, let number) = self { [ENOSPC, EDQUOT, EACCES, EPERM].contains(number) } else { false }
+    }
+
     public var description: String {
         switch self {
         case .libcrypto(let operation, let messages): "\(operation) failed: \(messages.joined(separator: "; "))"

@@ -3,7 +3,10 @@ import Glibc
 /// Writes bytes to open files.
 enum FileBytes {
     /// Sets mode 0600, writes all bytes and closes the file. Returns when a power cut can't lose the bytes. fsync(2).
-    static func writeDurably(_ bytes: [UInt8], closing descriptor: Int32, path: String) throws(CryptographyError) {
+    /// - Parameter isWhole: whether the file ends after the bytes, even if it was longer.
+    static func writeDurably(
+        _ bytes: [UInt8], closing descriptor: Int32, path: String, isWhole: Bool = false
+    ) throws(CryptographyError) {
         var isOpen = true
         defer { if isOpen { close(descriptor) } }
         // The umask may have removed the owner's permissions.
@@ -18,6 +21,9 @@ enum FileBytes {
             if written < 0, errno == EINTR { continue }
             guard written >= 0 else { throw .system(operation: "write", path: path, errno: errno) }
             start += written
+        }
+        guard !isWhole || ftruncate(descriptor, bytes.count) == 0 else {
+            throw .system(operation: "cut", path: path, errno: errno)
         }
         while fsync(descriptor) != 0 {
             guard errno == EINTR else { throw .system(operation: "write", path: path, errno: errno) }

@@ -137,6 +137,28 @@ public final class PrivateDirectory: Sendable {
         try flush()
     }
 
+    /// Writes over the content of an existing file, for a full disk and for a directory that can't be changed. Only the
+    /// space that the file has already is used. A power cut may leave a mixture of both contents.
+    /// - Throws: `CryptographyError`. The old content is unchanged if it was too short.
+    public func overwrite(_ name: String, with bytes: [UInt8]) throws(CryptographyError) {
+        let path = self.path(of: name)
+        guard let file = try openFile(name, O_WRONLY | O_NONBLOCK) else {
+            throw .system(operation: "open", path: path, errno: ENOENT)
+        }
+        var status = stat()
+        guard unsafe fstat(file, &status) == 0, bytes.count <= Int(status.st_blocks) * 512 else {
+            close(file)
+            throw .system(operation: "write over", path: path, errno: ENOSPC)
+        }
+        do throws(CryptographyError) {
+            try FileTrust.check(file, path: path, isDirectory: false)
+        } catch {
+            close(file)
+            throw error
+        }
+        try FileBytes.writeDurably(bytes, closing: file, path: path, isWhole: true)
+    }
+
     /// Removes a file durably. No-op for a missing file.
     public func remove(_ name: String) throws(CryptographyError) {
         if try unlink(name) { try flush() }

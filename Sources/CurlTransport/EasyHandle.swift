@@ -1,5 +1,7 @@
 import CLibcurl
+import Glibc
 import Reactor
+import WireText
 
 /// An easy handle of libcurl for one connection to an origin, with the memory that the handle refers to
 /// (libcurl-easy(3)). Loop's thread only.
@@ -17,6 +19,8 @@ import Reactor
     final var isRunning = false
     final var names: NameLookUp?
     final var verdict = AddressPolicy.Verdict.allowed
+    /// errno(3) of the last socket that a shortage kept from opening; 0 if there is none. libcurl does not know it.
+    private final var openFailure: Int32 = 0
     /// Number of libcurl's progress calls while it talks to a next proxy; `nil` once the request may be sent.
     final var proxySteps: Int? = 0
     /// libcurl's message for the last error; `nil` when no message is needed any more.
@@ -191,7 +195,14 @@ import Reactor
         let verdict = options.addressPolicy.judge(address)
         // `own` has precedence over the verdicts on the name's other addresses.
         if self.verdict != .own { self.verdict = verdict }
-        return verdict == .allowed ? engine.sockets.open(family: family) : heimdallr_socket_bad
+        guard verdict == .allowed else { return heimdallr_socket_bad }
+        let descriptor = engine.sockets.open(family: family)
+        if descriptor != heimdallr_socket_bad {
+            openFailure = 0
+        } else if MachineShortage(errno: errno) != nil {
+            openFailure = errno
+        }
+        return descriptor
     }
 
     /// Counts a progress call, and returns whether libcurl may continue to talk to a next proxy. libcurl reads the
@@ -223,6 +234,7 @@ import Reactor
     final func error(for code: CURLcode, sawResponse: Bool = false) -> TransportError {
         var systemError = 0
         _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
+        if openFailure != 0 { systemError = Int(openFailure) }
         return TransportError(
             code, message: words(for: code), systemError: systemError, sawResponse: sawResponse, verdict: verdict)
     }

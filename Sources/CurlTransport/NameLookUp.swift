@@ -1,4 +1,5 @@
 import Reactor
+import WireText
 
 /// A host whose addresses a connection needs.
 public struct DialledHost: Sendable, Hashable {
@@ -88,6 +89,9 @@ final class NameLookUp {
         do throws(NameError) {
             addresses = try answer.get()
         } catch {
+            if let shortage = MachineShortage.ofSockets {
+                throw TransportError(.shortage(shortage), message: error.description)
+            }
             throw TransportError(host.isProxy ? .proxy : .nameNotResolved, message: error.description)
         }
         lines.append(Self.line(host.name, host.port, host.isDialled ? try allowed(addresses, host) : addresses))

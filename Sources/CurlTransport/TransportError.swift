@@ -1,5 +1,6 @@
 import CLibcurl
 import Glibc
+public import WireText
 
 /// Failure of a connection or exchange. The kind tells its stage and cause.
 public struct TransportError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -11,6 +12,8 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         /// Another failure of the TCP connection, such as no route or a reset.
         case connectionFailed
         case connectionTimedOut
+        /// This machine lacks what a connection needs, or forbids it. Neither the network nor the peer is at fault.
+        case shortage(MachineShortage)
         /// All connections of the pool stayed in use until the deadline.
         case connectionLimit
         /// The address policy forbids the address that the name resolved to.
@@ -57,7 +60,12 @@ extension TransportError {
                 switch verdict {
                 case .denied: .addressDenied
                 case .own: .loop
-                case .allowed: systemError == Int(ECONNREFUSED) ? .connectionRefused : .connectionFailed
+                case .allowed:
+                    if let shortage = MachineShortage(errno: Int32(truncatingIfNeeded: systemError)) {
+                        .shortage(shortage)
+                    } else {
+                        systemError == Int(ECONNREFUSED) ? .connectionRefused : .connectionFailed
+                    }
                 }
             case CURLE_OPERATION_TIMEDOUT: .connectionTimedOut
             case CURLE_PEER_FAILED_VERIFICATION: .tlsCertificate

@@ -17,6 +17,11 @@ extension Heimdallr {
 
     package var hasUnsavedRecord: Bool { unsavedRecord != nil }
 
+    /// The store's fault, if a stop now loses a refresh token that the client can't replace by itself; otherwise `nil`.
+    package var faultAtStop: TokenStoreError? {
+        look { $0.settings.needs == .nobody ? nil : $0.saving.faultOfRefreshToken }
+    }
+
     /// Starts this object as the successor of another object of the same client.
     /// - Parameter record: the record that the other object could not save; `nil`: it has saved everything.
     package func start(inheriting record: TokenRecord?) {

@@ -1,5 +1,6 @@
 import CurlTransport
 import Heimdallr
+import WireText
 
 /// Sends requests with libcurl, on an event loop. Never follows redirects, and always checks certificates. Uses the
 /// environment's proxies only if the settings say so. Safe on any thread. The first client removes `SSLKEYLOGFILE` from
@@ -92,6 +93,7 @@ extension HeimdallrHTTPClientError {
         case .transport(let error):
             switch error.kind {
             case .nameNotResolved, .nameTimedOut: self = .dns
+            case .shortage(let shortage): self = .shortage(fault: shortage.fault, remedy: shortage.remedy)
             case .connectionTimedOut, .connectionLimit, .withheld: self = .timeout
             case .tlsHandshake, .tlsCertificate, .tlsConfiguration: self = .tls(error.message)
             case .connectionRefused, .connectionFailed, .proxy, .loop, .addressDenied: self = .connect

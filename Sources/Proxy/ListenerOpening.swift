@@ -1,6 +1,7 @@
 import Configuration
 import Glibc
 import Reactor
+import WireText
 
 /// Input of all functions that open listeners.
 struct ListenInput {
@@ -128,7 +129,7 @@ extension ProxyServer {
         case (EEXIST, .unix): "there is a file that is no socket; move it away or write another path"
         case (ENOENT, .unix): "there is no such folder; make it, and let the proxy's user write to it"
         case (EACCES, .unix): "the proxy's user may not write to this folder"
-        default: error.description
+        default: MachineShortage(errno: error.code).map { "\(error): \($0.remedy)" } ?? error.description
         }
     }
 

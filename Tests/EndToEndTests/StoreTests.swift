@@ -142,6 +142,82 @@ struct StoreTests {
         #expect(failure?.description.contains("exited(78)") == true)
     }
 
+    private static let seeded = "grant_type: refresh_token\nrefresh_token: {file: FOLDER/seed}"
+
+    /// Has the running proxy get a new token, and so a new refresh token.
+    private func refresh(_ proxy: RunningProxy) async throws {
+        let run = try await RunningProxy.run(["refresh", "api", "--socket", proxy.directory.path + "/admin.sock"])
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+    }
+
+    private func expectLoss(_ proxy: RunningProxy) async throws {
+        #expect(try await proxy.terminate() == .exited(1), "\(proxy.log)")
+        let last = try #require(proxy.log.split(separator: "\n").last)
+        #expect(last.contains(" error the newest refresh token is lost: it could not be saved client=api "), "\(last)")
+        #expect(last.contains(" what_to_do=") && last.contains("write a new refresh token to the source of"), "\(last)")
+        #expect(last.contains(" reason="), "\(last)")
+    }
+
+    @Test func `a stop says last which refresh token it loses, and what to do`() async throws {
+        let folder = try TemporaryDirectory()
+        _ = try await keygen(folder)
+        let origin = try RecordingOrigin()
+        let endpoint = try TokenEndpoint { _, number in .token("T\(number)", refreshToken: "R\(number + 1)") }
+        let configuration = ProxyConfiguration(
+            tokenEndpoint: endpoint.url, client: Self.seeded, admin: "",
+            upstreams: ProxyConfiguration.upstream(url: origin.url), more: Self.store(in: folder),
+            files: ["seed": "R0"])
+        let proxy = try await RunningProxy(configuration)
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        let state = folder.path(of: "state")
+        // The new record would be written to where a directory is.
+        let obstacle = "\(state)/\(try Self.record(in: state)).new"
+        try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: false)
+        try await refresh(proxy)
+        try await expectLoss(proxy)
+        // A proxy that can save loses nothing, and says nothing.
+        try FileManager.default.removeItem(atPath: obstacle)
+        let next = try await RunningProxy(configuration)
+        try await refresh(next)
+        #expect(try await next.terminate() == .exited(0))
+        #expect(next.log.hasSuffix(" info stopped\n"), "\(next.log)")
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root"))
+    func `no start after a full disk presents a refresh token that is used up`() async throws {
+        let folder = try TemporaryDirectory()
+        _ = try await keygen(folder)
+        let origin = try RecordingOrigin()
+        let endpoint = try TokenEndpoint { _, number in .token("T\(number)", refreshToken: "R\(number + 1)") }
+        let configuration = ProxyConfiguration(
+            tokenEndpoint: endpoint.url, client: Self.seeded, admin: "",
+            upstreams: ProxyConfiguration.upstream(url: origin.url), more: Self.store(in: folder),
+            files: ["seed": "R0"])
+        let state = folder.path(of: "state")
+        try FileManager.default.createDirectory(
+            atPath: state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        try await ChildProcess.output(of: ["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", state])
+        defer { unmount(state) }
+        let proxy = try await RunningProxy(configuration)
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        _ = try await ChildProcess.run(["dd", "if=/dev/zero", "of=\(state)/filler", "bs=4096"])
+        try await refresh(proxy)
+        try await expectLoss(proxy)
+        let next = try await RunningProxy(configuration)
+        try await refresh(next)
+        next.process.kill()
+        let sent = endpoint.requests.map { $0["refresh_token"] }
+        #expect(sent == ["R0", "R1", "R2"])
+    }
+
+    private func unmount(_ path: String) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/umount")
+        process.arguments = ["--lazy", path]
+        try? process.run()
+        process.waitUntilExit()
+    }
+
     @Test func `keygen makes keys of 32 bytes, each another, and replaces none`() async throws {
         let folder = try TemporaryDirectory()
         var keys: Set<String> = []

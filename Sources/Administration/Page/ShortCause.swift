@@ -43,6 +43,7 @@ enum ShortCause {
         switch error {
         case .connect: "No connection to the server"
         case .cut: "The server closed the connection"
+        case .shortage: "The proxy’s machine can’t make the connection"
         case .dns: "The server’s name can’t be resolved"
         case .tls: "TLS with the server failed"
         case .timeout: "No answer in time"

@@ -26,6 +26,8 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
     case timeout
     /// The response's body is longer than `HeimdallrHTTPRequest.maxBodyBytes`.
     case bodyTooLarge
+    /// This machine lacks what a connection needs. Nothing was sent. Values: two sentences without a capital letter.
+    case shortage(fault: String, remedy: String)
     /// The response is not HTTP, or the fault has no other case.
     case other
 
@@ -38,6 +40,7 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
         case .tls(let reason): "the TLS handshake failed: \(ForeignText.printable(reason))"
         case .timeout: "no complete answer came in time"
         case .bodyTooLarge: "the answer is larger than the limit"
+        case .shortage(let fault, _): fault
         case .other: "the exchange failed"
         }
     }

@@ -21,6 +21,8 @@ struct RecordSaving: Sendable {
     /// Revision of the newest record.
     private(set) var revision: UInt64 = 0
     private(set) var fault: TokenStoreError?
+    /// Refresh token of the record in the store, as far as this object knows.
+    private var storedRefreshToken: Secret?
     /// Whether the store's only record of this client's name is for another server or account.
     private(set) var hasForeignRecord = false
     /// Whether other processes use the store.
@@ -37,6 +39,12 @@ struct RecordSaving: Sendable {
             .queued(let record, _, _):
             record
         }
+    }
+
+    /// The fault, if only this object has the newest refresh token; otherwise `nil`.
+    var faultOfRefreshToken: TokenStoreError? {
+        guard let token = unsaved?.refreshToken, token != storedRefreshToken else { return nil }
+        return fault ?? TokenStoreError("the newest record is not saved yet")
     }
 
     /// The fault if the store is unreachable; otherwise `nil`.
@@ -56,8 +64,11 @@ struct RecordSaving: Sendable {
         return revision
     }
 
-    /// Takes over the revision of the store's record.
-    mutating func takeUp(_ revision: UInt64) { self.revision = revision }
+    /// Takes over the store's record.
+    mutating func takeUp(_ revision: UInt64, refreshToken: Secret? = nil) {
+        self.revision = revision
+        storedRefreshToken = refreshToken
+    }
 
     mutating func noteForeignRecord() { hasForeignRecord = true }
 
@@ -101,6 +112,7 @@ struct RecordSaving: Sendable {
     /// Plans to save the record of the client's previous object.
     mutating func saveInherited(_ record: TokenRecord, now: Instant) {
         save = .planned(record, at: now)
+        storedRefreshToken = nil
         fault = fault ?? TokenStoreError("the newest record is not saved yet")
     }
 
@@ -118,6 +130,7 @@ struct RecordSaving: Sendable {
         self.fault = fault
         guard fault != nil else {
             hasForeignRecord = false
+            storedRefreshToken = record.refreshToken
             save = .done
             failuresInARow = 0
             return

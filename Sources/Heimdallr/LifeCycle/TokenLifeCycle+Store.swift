@@ -64,7 +64,7 @@ extension TokenLifeCycle {
     }
 
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
-        saving.takeUp(record.revision)
+        saving.takeUp(record.revision, refreshToken: record.refreshToken)
         let isEnrolled = grant.enrolment != nil
         grant.takeUp(record, moment)
         if isEnrolled || grant.enrolment != nil { act(.enrol(grant.enrolment)) }

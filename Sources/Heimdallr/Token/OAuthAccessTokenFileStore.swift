@@ -1,4 +1,4 @@
-package import Cryptography
+internal import Cryptography
 internal import FileSystem
 import Synchronization
 
@@ -178,7 +178,8 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     ) async throws {
         try await onDisk(client) { [self] folder in
             var new = new
-            if let old = try read(client, in: folder), old.record.revision > new.record.revision {
+            let old = try read(client, in: folder)
+            if let old, old.record.revision > new.record.revision {
                 // With a lease, the new record is the later one whatever its revision. Otherwise `issuedAt` decides.
                 guard underLease || old.record.issuedAt < new.record.issuedAt else { return }
                 new.record.revision = old.record.revision + 1
@@ -187,9 +188,27 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
             guard sealed.count <= Self.maxRecordBytes else {
                 throw TokenStoreError("the record of \(client.name) is larger than \(Self.maxRecordBytes) bytes")
             }
-            try folder.replace(client.recordName, with: sealed)
+            do throws(CryptographyError) { try folder.replace(client.recordName, with: sealed) } catch {
+                if let old, error.isLackOfSpace { try? retire(old, for: new, sealed, client, in: folder) }
+                throw error
+            }
             // The work may outlive its caller. Until the work ends, the lock keeps other processes from writing.
             withExtendedLifetime(lock) {}
+        }
+    }
+
+    /// Removes a refresh token that is used up from the record of a full disk, so that no later process presents it. If
+    /// the new record fits into the old file, it takes its place, but the save still counts as failed and is repeated:
+    /// writing over a file is not safe from power cuts. Otherwise the old record loses its tokens.
+    private func retire(
+        _ old: StoredRecord, for new: StoredRecord, _ sealed: [UInt8], _ client: FileStoreClient,
+        in folder: PrivateDirectory
+    ) throws {
+        guard let spent = old.record.refreshToken, spent != new.record.refreshToken else { return }
+        do { try folder.overwrite(client.recordName, with: sealed) } catch {
+            var rest = old
+            (rest.record.accessToken, rest.record.refreshToken) = (nil, nil)
+            try folder.overwrite(client.recordName, with: rest.seal(client: client.name, key: key))
         }
     }
 
@@ -250,37 +269,5 @@ extension OAuthAccessTokenFileStore: MovableTokenStore {
 
     private static func newLocation(in folder: PrivateDirectory) throws(CryptographyError) -> String? {
         try folder.read(noteName, limit: MovedStore.longestNote).map { String(decoding: $0, as: UTF8.self) }
-    }
-}
-
-/// The AES-256-GCM key that seals records. Prints as `<redacted>`.
-public struct TokenStoreKey: Sendable, Redacted {
-    /// Wiped from memory with its last copy.
-    package let sealing: SealingKey
-
-    /// - Parameter text: 32 bytes, or base64 of 32 bytes. `heimdallr-proxy keygen` makes a key.
-    /// - Throws: `TokenStoreError` of the kind `.misconfigured` if `text` has another form.
-    public init(_ text: Secret) throws(TokenStoreError) { try self.init(text.bytes, from: "the key") }
-
-    /// Reads the key from a file. Blocks the thread until the disk answers.
-    /// - Parameter path: a file that holds 32 bytes, or base64 of 32 bytes.
-    /// - Throws: `TokenStoreError` of the kind `.misconfigured` if the file can't be read or has another form.
-    public init(file path: String) throws(TokenStoreError) {
-        let bytes: SecretBytes
-        do throws(CryptographyError) {
-            bytes = try SecretFile.read(path: path, trimsLineEnd: false)
-        } catch { throw TokenStoreError("the token store's key: \(error)", kind: .misconfigured) }
-        try self.init(bytes, from: path)
-    }
-
-    private init(_ bytes: SecretBytes, from location: String) throws(TokenStoreError) {
-        do throws(CryptographyError) {
-            sealing = try SealingKey(text: bytes)
-        } catch {
-            throw TokenStoreError(
-                "the token store's key in \(location) can't be used: \(error); write 32 bytes, raw or base64, as "
-                    + "`heimdallr-proxy keygen` makes them",
-                kind: .misconfigured)
-        }
     }
 }

@@ -86,7 +86,13 @@ final class FileStoreClient: Sendable {
 
 extension TokenStoreError {
     init(_ error: CryptographyError) {
-        self.init("the token store: \(error)", kind: error.isLasting ? .misconfigured : .fault)
+        if case .system(_, _, let number) = error, let shortage = MachineShortage(errno: number),
+            shortage != .permission
+        {
+            self.init("the token store: \(error)", advice: shortage.remedy, kind: .fault)
+        } else {
+            self.init("the token store: \(error)", kind: error.isLasting ? .misconfigured : .fault)
+        }
     }
 }
 

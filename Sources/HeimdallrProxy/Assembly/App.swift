@@ -41,6 +41,7 @@ struct App {
             administration = try await AdministrationAssembly(
                 shared: shared, configuration: configuration, clients: assembled.clients, server: server
             ).start(passed: manager.passed)
+            try DescriptorShortage.check()
             // Comes last: a start that fails must not replace the stored authorities.
             try await assembled.authorities.save()
         } catch {
@@ -84,9 +85,11 @@ struct App {
     private static let settleTime = Duration.seconds(2)
 
     /// Runs until `stops` has an element, then lets requests finish. A second element ends the requests at once.
+    /// - Returns: `false` if a refresh token could not be saved. The last lines of the log then name its client.
+    @discardableResult
     func run(
         until stops: AsyncStream<Void>, reloading reloads: AsyncStream<Void>, onListening: (RunningApp) throws -> Void
-    ) async throws {
+    ) async throws -> Bool {
         let running = try await start()
         do { try onListening(running) } catch {
             await running.stop()
@@ -112,9 +115,11 @@ struct App {
             }
         }
         let proxy = running.configuration.proxy
-        await running.stop(drainTimeout: proxy.drainTimeout, delay: proxy.drainDelay)
+        let losses = await running.stop(drainTimeout: proxy.drainTimeout, delay: proxy.drainDelay)
         again.cancel()
         watchdog?.cancel()
         logger.info("stopped")
+        for loss in losses { logger.error("the newest refresh token is lost: it could not be saved", metadata: loss) }
+        return losses.isEmpty
     }
 }

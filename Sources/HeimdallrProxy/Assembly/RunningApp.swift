@@ -4,6 +4,7 @@ import Heimdallr
 import Logging
 import Proxy
 import Reactor
+import Reports
 import Synchronization
 
 final class RunningApp: Sendable {
@@ -41,8 +42,13 @@ final class RunningApp: Sendable {
     /// Maximum time to export the remaining spans at the end.
     private static let lastSpans = Duration.seconds(3)
 
+    /// A refresh token that was not saved before the stop. The fields of its log line.
+    typealias Loss = Logger.Metadata
+
     /// Reports not ready, serves for `delay`, lets requests finish for `drainTimeout`, and then stops everything.
-    func stop(drainTimeout: Duration = .seconds(1), delay: Duration = .zero) async {
+    /// - Returns: the refresh tokens that are lost.
+    @discardableResult
+    func stop(drainTimeout: Duration = .seconds(1), delay: Duration = .zero) async -> [Loss] {
         let begin = ContinuousClock.now
         administration?.beginDraining()
         await shared.reloadQueue.close()
@@ -59,6 +65,7 @@ final class RunningApp: Sendable {
                 }
             }
         }
+        let losses = clients.compactMap(loss)
         let rest = drainTimeout + delay - (ContinuousClock.now - begin)
         await shared.traces.end(within: min(Self.lastSpans, max(.seconds(1), rest)))
         await administration?.stop()
@@ -67,6 +74,20 @@ final class RunningApp: Sendable {
         await shared.interception.end()
         await BlockingWork.run { [audit = shared.audit] in audit.close() }
         for loop in shared.loops { loop.stop() }
+        return losses
+    }
+
+    private func loss(of client: RunningClient) -> Loss? {
+        // A retired client has handed its record to a successor.
+        guard !client.store.isRetired, let fault = client.heimdallr.faultAtStop else { return nil }
+        let hint = shared.watch.signIns.hint(for: client.settings.name)
+        var fields: Loss = [
+            "client": "\(client.settings.name)", "reason": "\(fault.fault)",
+            "what_to_do":
+                "\(Advice.sentence(for: fault)); if the client has no token after the next start, \(hint.advice)",
+        ]
+        if let url = hint.url { fields["login_url"] = "\(url)" }
+        return fields
     }
 }
 

@@ -66,6 +66,7 @@ enum FailureCause {
         case .nameTimedOut: "the name server does not answer"
         case .connectionRefused: "connection refused"
         case .connectionFailed: "no connection"
+        case .shortage(let shortage): shortage.fault
         case .connectionTimedOut, .withheld: "no connection in time"
         case .connectionLimit: "too many requests at once"
         case .addressDenied: "the address is not allowed"

@@ -6,6 +6,9 @@ import Playground
 extension ExecCommand {
     /// Starts a proxy in this process, runs the program as a child, and exits with the program's exit code.
     func runServed(_ start: StartState) async throws {
+        do throws(DescriptorShortage) { try DescriptorShortage.checkStart() } catch {
+            throw ExitStatus.failure.error("\(error)")
+        }
         let (source, environment, playground) = try await options.chooseWithPlayground()
         let freshness = ConfigurationFreshness(source)
         freshness.note()

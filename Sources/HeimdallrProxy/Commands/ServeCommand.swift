@@ -6,6 +6,7 @@ import Playground
 import Proxy
 import Reactor
 import Reports
+import WireText
 
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,7 +14,7 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the proxy (this is the default).",
         discussion: """
             Runs in the foreground and logs to standard error. On SIGTERM or SIGINT it stops accepting, finishes the \
-            requests in flight and exits with 0. On SIGHUP it reads its configuration again, as reload does. Other \
+            requests in flight and exits with 0, or with 1 if a refresh token could not be saved. On SIGHUP it reads its configuration again, as reload does. Other \
             signals, such as SIGUSR1, only write a log line.
             """)
 
@@ -32,6 +33,9 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     static func serve(_ options: ConfigurationOptions) async throws {
+        do throws(DescriptorShortage) { try DescriptorShortage.checkStart() } catch {
+            throw ExitStatus.failure.error("\(error)")
+        }
         // This comes first, because a file opened earlier could get the descriptor number of a passed socket.
         let manager = try ServiceManager.take()
         Signals.catchUnusedSignals()
@@ -44,6 +48,7 @@ struct ServeCommand: AsyncParsableCommand {
         let signals = Signals(logger: log.logger)
         defer { signals.end() }
 
+        let hasSavedAll: Bool
         do {
             let app = App(
                 configuration: settings, log: log,
@@ -51,7 +56,7 @@ struct ServeCommand: AsyncParsableCommand {
                     freshness.note()
                     return try source.readAgain(environment: environment, passed: manager.passed)
                 }, quit: signals.stop, manager: manager, freshness: freshness)
-            try await app.run(until: signals.stops, reloading: signals.reloads) { running in
+            hasSavedAll = try await app.run(until: signals.stops, reloading: signals.reloads) { running in
                 guard let playground, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }),
                     PlaygroundHint.leadsThere(settings, api: playground.apiAuthority)
                 else { return }
@@ -62,11 +67,16 @@ struct ServeCommand: AsyncParsableCommand {
                 }
             }
         } catch {
-            log.logger.error("the proxy stopped", metadata: ["reason": "\(error)"])
+            var fields: Logger.Metadata = ["reason": "\(error)"]
+            if let shortage = (error as? SystemError).flatMap({ MachineShortage(errno: $0.code) }) {
+                fields["what_to_do"] = "\(shortage.remedy)"
+            }
+            log.logger.error("the proxy stopped", metadata: fields)
             await playground?.stop()
             throw await ExitStatus(ofStart: error, settings, from: source, passed: manager.passed).error
         }
         await playground?.stop()
+        if !hasSavedAll { throw ExitStatus.failure.error }
     }
 }
 
@@ -76,8 +86,10 @@ extension ExitStatus {
         ofStart error: any Error, _ settings: Configuration, from source: ConfigurationSource,
         passed: [PassedSocket] = []
     ) async {
-        // These errors may not occur at the next start: an address or a socket's folder may be available then.
-        let mayPass = error is ProxyServer.ListenError || error is AdministrationError
+        // These errors may not occur at the next start: an address, a socket's folder, a descriptor may be available then.
+        let mayPass =
+            error is ProxyServer.ListenError || error is AdministrationError || error is DescriptorShortage
+            || error is SystemError
         let faults = await source.startFaults(settings, passed: passed).problems
         self = mayPass || faults.allSatisfy(\.mayPass) ? .failure : .badConfiguration
     }

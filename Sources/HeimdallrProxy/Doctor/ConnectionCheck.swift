@@ -119,7 +119,8 @@ struct ConnectionCheck: Sendable {
             case .connectionTimedOut: "\(address) is silent: no connection within \(limit.components.seconds) s"
             default: "\(address): " + (facts.failure.map(FailureCause.text) ?? "no connection")
             }
-        let advice = "check the address and the port, that the server runs, and what firewalls in between drop"
+        var advice = "check the address and the port, that the server runs, and what firewalls in between drop"
+        if case .shortage(let shortage)? = facts.failure?.kind { advice = shortage.remedy }
         // If another address is reached, the proxy uses that address.
         return reachesOther ? .warning("TCP", text, advice) : .failed("TCP", text, advice)
     }

@@ -69,7 +69,7 @@ struct SecretCommand: Sendable {
     }
 
     private func couldNotBeRun(_ error: SystemCallError) -> SecretProviderError {
-        SecretProviderError("\(name) could not be run: \(error.sentence)")
+        SecretProviderError("\(name) could not be run: \(error.advice)")
     }
 
     /// Interval between two checks for the command's end while its output stays open, in milliseconds.

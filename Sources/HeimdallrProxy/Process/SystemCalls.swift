@@ -3,6 +3,7 @@ import CLinux
 import Glibc
 import Reactor
 import Synchronization
+import WireText
 
 /// Settings of the whole process, applied once, before anything else.
 enum ProcessHygiene {
@@ -233,6 +234,10 @@ struct SystemCallError: Error {
     /// Whether the other end of a pipe or socket is closed.
     var meansNoReader: Bool { number == EPIPE || number == ECONNRESET }
     var sentence: String { unsafe String(cString: strerror(number)) }
+    /// The sentence, with the remedy if this machine lacks something.
+    var advice: String { shortage.map { "\(sentence): \($0.remedy)" } ?? sentence }
+
+    private var shortage: MachineShortage? { number == EPERM ? nil : MachineShortage(errno: number) }
 }
 
 /// Replaces this process by another program. execvp(3).

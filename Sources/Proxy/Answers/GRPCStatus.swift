@@ -77,8 +77,8 @@ extension ProblemWord {
         case .userRequired, .loginNeeded, .tokensRefused, .clientRefused, .callerTokenNeeded, .callerTokenRefused:
             .unauthenticated
         case .noCredential, .stopping, .noToken, .dns, .dnsTimeout, .connectionRefused, .unreachable,
-            .connectionTimeout, .tls,
-            .tlsCertificate, .tlsConfiguration, .nextProxy, .connectionLost, .responseCut:
+            .connectionTimeout, .tls, .tlsCertificate, .tlsConfiguration, .nextProxy, .connectionLost, .responseCut,
+            .machineShortage:
             .unavailable
         }
     }

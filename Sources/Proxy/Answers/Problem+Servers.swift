@@ -68,6 +68,7 @@ extension Problem {
                 502, "destination_ip_unroutable", .unreachable, "The upstream can't be reached",
                 phrase: "Check the network between the proxy and the upstream",
                 "Check the network between the proxy and the upstream.")
+        case .shortage(let shortage): self = .shortage(shortage)
         case .connectionTimedOut, .withheld:
             self.init(
                 504, "connection_timeout", .connectionTimeout, "The upstream did not accept the connection in time",
@@ -163,6 +164,14 @@ extension Problem {
         default:
             self.init(error)
         }
+    }
+
+    private static func shortage(_ shortage: MachineShortage) -> Problem {
+        let fault = shortage.fault
+        return Problem(
+            503, "proxy_internal_error", .machineShortage, "The proxy's machine can't make the connection",
+            phrase: "Check the proxy's own machine: its limits of files, ports and memory",
+            "\(fault.prefix(1).uppercased())\(fault.dropFirst()): \(shortage.remedy).", retryAfter: .seconds(1))
     }
 
     static let malformedResponse = Problem(

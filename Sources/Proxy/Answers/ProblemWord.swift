@@ -43,6 +43,7 @@ enum ProblemWord: String, Sendable, CaseIterable {
     case unreachable
     case connectionTimeout = "connection-timeout"
     case connectionLimit = "connection-limit"
+    case machineShortage = "machine-shortage"
     case addressDenied = "address-denied"
     case tls
     case tlsCertificate = "tls-certificate"

@@ -42,6 +42,30 @@ import Testing
         #expect(saving.fault == nil)
     }
 
+    @Test func `a stop loses a refresh token only if the store does not have it`() {
+        func record(_ revision: UInt64, _ refreshToken: String?) -> TokenRecord {
+            TokenRecord(
+                revision: revision, accessToken: Secret("T"), issuedAt: 0, expiresAt: 1,
+                refreshToken: refreshToken.map { Secret($0) })
+        }
+        let moment = Moment(now: begin, wallClock: 0) { 1 }
+        var saving = RecordSaving()
+        saving.takeUp(1, refreshToken: Secret("R1"))
+        #expect(saving.faultOfRefreshToken == nil)
+        for (token, isLost) in [("R1", false), ("R2", true), (nil, false)] as [(String?, Bool)] {
+            let new = record(saving.nextRevision(), token)
+            saving.ended(new, fault: "disk full", moment)
+            #expect((saving.faultOfRefreshToken == "disk full") == isLost, "\(token ?? "none")")
+        }
+        let last = record(saving.nextRevision(), "R3")
+        saving.ended(last, fault: nil, moment)
+        saving.ended(record(saving.nextRevision(), "R3"), fault: "disk full", moment)
+        #expect(saving.faultOfRefreshToken == nil)
+        // Only the former object knows what the store has.
+        saving.saveInherited(last, now: begin)
+        #expect(saving.faultOfRefreshToken != nil)
+    }
+
     @Test("what fails is tried again, ever later, until it works; the fault is there meanwhile")
     func again() {
         var saving = RecordSaving()

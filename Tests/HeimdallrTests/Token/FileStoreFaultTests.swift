@@ -233,6 +233,27 @@ import Testing
     }
 
     @Test(
+        "a used refresh token does not stay on a full disk, whether its successor fits or not",
+        .enabled(SmallDisk.unavailable, SmallDisk.isAvailable), arguments: [0, 8000])
+    func rotatedOnFullDisk(size: Int) async throws {
+        try await SmallDisk.use { folder in
+            let store = folder.store()
+            try await store.save(FileStoreFolder.record(), client: "billing")
+            let filler = try SmallDisk.fill(folder)
+            var record = FileStoreFolder.record(2, refreshToken: "R2")
+            record.extra = ["x": .string(String(repeating: "x", count: size))]
+            let fault = await storeFault { try await store.save(record, client: "billing") }
+            #expect(fault?.description.contains("No space left on device") == true, "it counts as failed")
+            let next = try await folder.store().load(client: "billing")
+            #expect(next != nil && next?.refreshToken == (size == 0 ? Secret("R2") : nil))
+            #expect(await storeFault { try await store.save(record, client: "billing") } != nil)
+            try SmallDisk.clear(filler)
+            try await store.save(record, client: "billing")
+            #expect(try await folder.store().load(client: "billing")?.refreshToken == Secret("R2"))
+        }
+    }
+
+    @Test(
         "a disk that can only be read: records are used, and saving is a clear error",
         .enabled(SmallDisk.unavailable, SmallDisk.isAvailable))
     func readOnly() async throws {

@@ -58,7 +58,8 @@ struct ProblemWordTests {
 
     private static let transport = [
         TransportError.Kind.nameNotResolved, .nameTimedOut, .connectionRefused, .connectionFailed, .connectionTimedOut,
-        .connectionLimit, .addressDenied, .tlsHandshake, .tlsCertificate, .tlsConfiguration, .proxy, .connectionLost,
+        .shortage(.descriptors), .connectionLimit, .addressDenied, .tlsHandshake, .tlsCertificate, .tlsConfiguration,
+        .proxy, .connectionLost,
         .responseTruncated, .responseMalformed,
     ].map { Problem(TransportError($0, message: "")) }
 
