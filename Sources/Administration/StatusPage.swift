@@ -14,13 +14,19 @@ struct StatusPage {
     /// The rejected configuration, while the last configuration read is not in use.
     var refusal: ReloadCounts.Refusal?
     var hasConfigurationChanged = false
+    /// See `AdministrationSources`.
+    var storeFault: TokenStoreError?
     var untrusting: [UntrustingProgram] = []
 
     var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
-    var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isReady }
+    var isDegraded: Bool { !strict.isReady }
 
     /// Like `isDegraded`, but first token requests under way do not count.
-    var isUnwell: Bool { Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isUnwell }
+    var isUnwell: Bool { strict.isUnwell }
+
+    private var strict: Readiness {
+        Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal, storeFault: storeFault)
+    }
 
     /// Traffic of all upstreams, and of each `TrafficGroup` that has had requests.
     var upstreams: [UpstreamTraffic] {
@@ -31,7 +37,8 @@ struct StatusPage {
         .object([
             .init("version", .string(version)), .init("uptime_seconds", JSON(uptime)),
             .init("ready", .bool(isReady)), .init("degraded", .bool(isDegraded)),
-            .init("configuration", configuration),
+            .init("configuration", configuration), .init("store_fault", JSON(storeFault?.fault)),
+            .init("store_advice", JSON(storeFault.map { Sentence.plain(Advice.sentence(for: $0)) })),
             .init("requests_in_flight", .number(traffic.inFlight)),
             .init("clients", .array(clients.map(Self.json))), .init("upstreams", .array(upstreams.map(json))),
             .init("untrusting_programs", .array(untrusting.map(\.json))),
@@ -155,6 +162,10 @@ struct StatusPage {
         if hasConfigurationChanged {
             text += "\nThe configuration file has changed since it was read.\n"
             text += "  what to do: run heimdallr-proxy reload\n"
+        }
+        if let storeFault {
+            text += "\nStore: \(Sentence.plain(storeFault.fault))\n"
+            text += "  what to do: \(Sentence.plain(Advice.sentence(for: storeFault)))\n"
         }
         if clients.isEmpty { text += "\nThere are no clients.\n" }
         for client in clients { text += "\n" + Sentence.plain(Self.text(client)) }

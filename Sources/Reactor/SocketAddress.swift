@@ -193,6 +193,8 @@ func withKernelAddress<Address, Result>(
 public struct ResolutionError: Error, Sendable, CustomStringConvertible {
     public let host: String
     let message: String
+    /// The resolver's words, without the name.
+    public var reason: String { message }
     public var description: String { "\(host): \(message)" }
 }
 

@@ -88,7 +88,9 @@ struct FileCheck: Sendable {
         }
     }
 
-    private var assembly: StoreAssembly { StoreAssembly(configuration: configuration, secrets: secrets) }
+    private var assembly: StoreAssembly {
+        StoreAssembly(configuration: configuration, secrets: secrets, waitsForAllServers: true)
+    }
 
     private static func failed(_ error: TokenStoreError) -> Finding {
         .failed("store", ForeignText.printable(error.fault), Advice.sentence(for: error))
@@ -115,7 +117,7 @@ struct FileCheck: Sendable {
     }
 }
 
-/// Checks the environment, and whether the configuration file has changed since the running proxy read it.
+/// Checks the environment, and asks the running proxy whether it has read the configuration file and can use its store.
 struct SurroundingsCheck {
     let source: ConfigurationSource
     let configuration: Configuration
@@ -126,17 +128,24 @@ struct SurroundingsCheck {
                 "environment", "\(name) is ignored: it would write the keys of all TLS connections to a file",
                 "unset \(name) where the proxy is started")
         }
-        if source.file != nil, let admin = configuration.admin, hasChanged(admin) {
+        guard let status else { return findings }
+        if source.file != nil, status["configuration"]?["changed_since_read"] == .bool(true) {
             let text = "the running proxy has read another version of the configuration file"
             findings.append(.warning("file", text, "run heimdallr-proxy reload"))
+        }
+        // The proxy may use other credentials, another server or another network than this process.
+        if case .string(let fault)? = status["store_fault"] {
+            var advice = "check what the proxy can reach, as its user"
+            if case .string(let text)? = status["store_advice"] { advice = ForeignText.printable(text) }
+            findings.append(.failed("store", "the running proxy says: \(ForeignText.printable(fault))", advice))
         }
         return findings
     }
 
-    private func hasChanged(_ admin: AdminSettings) -> Bool {
+    /// The running proxy's answer; `nil` without one.
+    private var status: JSONValue? {
+        guard let admin = configuration.admin else { return nil }
         let paths = AdminOptions.sockets(of: admin, environment: ProcessEnvironment.all)
-        let answer = AdminClient.first(of: paths, "GET", "/status", timeout: 2)
-        let status = answer.flatMap { try? JSONParser.parse($0.body) }
-        return status?["configuration"]?["changed_since_read"] == .bool(true)
+        return AdminClient.first(of: paths, "GET", "/status", timeout: 2).flatMap { try? JSONParser.parse($0.body) }
     }
 }
