@@ -91,7 +91,9 @@ final class AdminModel: Sendable {
     }
 
     func readiness(isStrict: Bool) -> Readiness {
-        Readiness(clients, isDraining: isDraining, isStrict: isStrict, refusal: sources.reloads.refusal)
+        Readiness(
+            clients, isDraining: isDraining, isStrict: isStrict, refusal: sources.reloads.refusal,
+            storeFault: sources.storeFault())
     }
 
     private var isDraining: Bool { draining.load(ordering: .relaxed) }
@@ -101,6 +103,7 @@ final class AdminModel: Sendable {
             version: sources.version, uptime: begin.duration(to: .now), isDraining: isDraining, clients: clients,
             traffic: await sources.traffic(), rules: sources.rules, refusal: sources.reloads.refusal)
         page.untrusting = sources.untrusting()
+        page.storeFault = sources.storeFault()
         page.hasConfigurationChanged = await sources.hasConfigurationChanged()
         page.unusedFiles = await sources.unusedFiles()
         return page

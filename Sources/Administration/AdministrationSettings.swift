@@ -126,6 +126,8 @@ public struct AdministrationSources: Sendable {
     public var audit: @Sendable () -> LineCounts? = { nil }
     /// Counts of the log.
     public var log: @Sendable () -> LineCounts = { LineCounts() }
+    /// Returns the fault of the store that all clients share, with its remedy; `nil` without a fault.
+    public var storeFault: @Sendable () -> TokenStoreError? = { nil }
     public var reloads = ReloadCounts()
     /// Counts of spans; `nil` without tracing.
     public var spans: @Sendable () -> SpanReport? = { nil }

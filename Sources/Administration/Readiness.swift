@@ -24,13 +24,17 @@ struct Readiness {
 
     /// - Parameter isStrict: whether a refused configuration, a client without a token and a store fault also count as
     ///   reasons. A token that expired unused does not count: the next request gets a new token.
-    init(_ clients: [Client], isDraining: Bool, isStrict: Bool, refusal: ReloadCounts.Refusal? = nil) {
+    init(
+        _ clients: [Client], isDraining: Bool, isStrict: Bool, refusal: ReloadCounts.Refusal? = nil,
+        storeFault: TokenStoreError? = nil
+    ) {
         var objections: [String] = []
         var pending = 0
         if isDraining { objections.append("the proxy is stopping") }
         if isStrict, refusal != nil {
             objections.append("the last configuration read has errors; the former one is in use")
         }
+        if isStrict, storeFault != nil { objections.append("the store can't be read or written") }
         for client in clients {
             let name = client.status.client
             if client.isUnattended, !client.status.hasSettled {

@@ -16,13 +16,19 @@ struct StatusPage {
     var hasConfigurationChanged = false
     /// Files whose newer content the proxy can't use, each with the reason.
     var unusedFiles: [String] = []
+    /// See `AdministrationSources`.
+    var storeFault: TokenStoreError?
     var untrusting: [UntrustingProgram] = []
 
     var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
-    var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isReady }
+    var isDegraded: Bool { !strict.isReady }
 
     /// Like `isDegraded`, but first token requests under way do not count.
-    var isUnwell: Bool { Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isUnwell }
+    var isUnwell: Bool { strict.isUnwell }
+
+    private var strict: Readiness {
+        Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal, storeFault: storeFault)
+    }
 
     /// Traffic of all upstreams, and of each `TrafficGroup` that has had requests.
     var upstreams: [UpstreamTraffic] {
@@ -35,6 +41,8 @@ struct StatusPage {
             .init("ready", .bool(isReady)), .init("degraded", .bool(isDegraded)),
             .init("configuration", configuration),
             .init("files_not_in_use", .array(unusedFiles.map { .string($0) })),
+            .init("store_fault", JSON(storeFault?.fault)),
+            .init("store_advice", JSON(storeFault.map { Sentence.plain(Advice.sentence(for: $0)) })),
             .init("requests_in_flight", .number(traffic.inFlight)),
             .init("clients", .array(clients.map(Self.json))), .init("upstreams", .array(upstreams.map(json))),
             .init("untrusting_programs", .array(untrusting.map(\.json))),
@@ -161,6 +169,10 @@ struct StatusPage {
         }
         if !unusedFiles.isEmpty { text += "\nThe last good content of these files stays in use:\n" }
         for file in unusedFiles { text += "  \(file)\n" }
+        if let storeFault {
+            text += "\nStore: \(Sentence.plain(storeFault.fault))\n"
+            text += "  what to do: \(Sentence.plain(Advice.sentence(for: storeFault)))\n"
+        }
         if clients.isEmpty { text += "\nThere are no clients.\n" }
         for client in clients { text += "\n" + Sentence.plain(Self.text(client)) }
         if !upstreams.isEmpty { text += "\nUpstreams:\n" }

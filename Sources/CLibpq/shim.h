@@ -10,6 +10,9 @@
 #define HEIMDALLR_LIBPQ(each)                                                                                          \
     each(PQconninfoParse) each(PQconndefaults) each(PQconninfoFree) each(PQfreemem)                                    \
     each(PQconnectStart) each(PQconnectPoll) each(PQfinish) each(PQstatus) each(PQsocket) each(PQerrorMessage)         \
+    each(PQsetErrorVerbosity) each(PQconnectionNeedsPassword) each(PQconnectionUsedPassword)                           \
+    each(PQenterPipelineMode) each(PQpipelineSync) each(PQexitPipelineMode) each(PQpipelineStatus)                     \
+    each(PQgetCancel) each(PQcancel) each(PQfreeCancel)                                                                \
     each(PQbackendPID) each(PQserverVersion) each(PQlibVersion) each(PQsetnonblocking) each(PQsetNoticeReceiver)       \
     each(PQsendQuery) each(PQsendQueryParams) each(PQflush) each(PQconsumeInput) each(PQisBusy) each(PQgetResult)      \
     each(PQresultStatus) each(PQresultErrorField) each(PQntuples) each(PQnfields) each(PQgetisnull)                    \

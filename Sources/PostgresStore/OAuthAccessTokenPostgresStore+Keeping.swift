@@ -10,7 +10,8 @@ extension OAuthAccessTokenPostgresStore {
     /// - Parameter role: database role that will use the tables, if it is not the user of the connection string.
     /// - Throws: `TokenStoreError`
     public func makeSchema(role: String? = nil) async throws {
-        try target.checkFiles()
+        try fresh.target.checkFiles()
+        try await connect()
         let sql = PostgresSchema.sql(role: role)
         let limit = settings.answerTime * 4
         try await convertingFaults(isStart: true) {

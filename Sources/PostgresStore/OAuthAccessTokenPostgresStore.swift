@@ -8,7 +8,7 @@ import SharedStore
 /// The connection has its own thread, so that it blocks no thread of Swift's pool. Safe on any thread.
 public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     let settings: PostgresStoreSettings
-    let target: ConnectionTarget
+    let fresh: FreshTarget
     let sealing: RowSealing
     let names: ChangeNames
     let session: PostgresSession
@@ -28,13 +28,16 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     ) throws(TokenStoreError) {
         self.settings = settings
         let libpq = try Libpq.load()
-        target = try ConnectionTarget(settings.connection, anchors: settings.trustAnchorsFile, libpq)
+        let anchors = settings.trustAnchorsFile
+        fresh = try FreshTarget(settings.connection, settings.connectionSource) { text throws(TokenStoreError) in
+            try ConnectionTarget(text, anchors: anchors, libpq)
+        }
         guard (1...80).contains(settings.space.utf8.count), !settings.space.utf8.contains(0) else {
             throw TokenStoreError("store.space: write a name of 1 to 80 characters", kind: .misconfigured)
         }
         sealing = RowSealing(space: settings.space, keys: settings.keys.map(\.sealing))
         names = ChangeNames(space: settings.space)
-        session = try PostgresSession(target, libpq, space: settings.space, names: names)
+        session = try PostgresSession(fresh, libpq, space: settings.space, names: names)
         engine = PostgresEngine(settings, sealing, names, clock, session)
         records = MarkedTokenStore(
             wrap(engine), leaseTime: settings.leaseTime,
@@ -73,8 +76,9 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
 
     /// Does the same as `prepare()`, but accepts a store whose records were moved away.
     func open() async throws {
-        try target.checkFiles()
+        try fresh.target.checkFiles()
         session.listen()
+        try await connect()
         try await convertingFaults(isStart: true) {
             guard let found = try await run(Statements.schema).integer(0, 0) else {
                 throw PostgresFault(kind: .refused("42P01"), text: "heimdallr.version is empty")
@@ -89,6 +93,17 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
             }
         }
     }
+
+    /// Waits for the connection, if the settings say so.
+    func connect() async throws {
+        guard settings.waitsForAllServers else { return }
+        try await convertingFaults(isStart: true) {
+            try await session.perform(within: fresh.target.longestAttempt + settings.answerTime) { _, _ in }
+        }
+    }
+
+    /// Fault of the database and its remedy, as the last use found it; `nil` while records can be read and written.
+    public var fault: TokenStoreError? { session.fault?.runtimeError }
 
     /// Ends the connection. Later calls fail.
     public func close() { session.stop() }
@@ -127,6 +142,8 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
 public struct PostgresStoreSettings: Sendable {
     /// Connection string of libpq: keywords or a URI. The store ignores the environment, and files not named here.
     public var connection: Secret
+    /// Source of the connection string, read again before each attempt to connect; `nil`: the string never changes.
+    public var connectionSource: ConnectionSource?
     /// Name of this installation in the database.
     public var space: String
     /// Keys, at least one. The first seals records; each of them opens records.
@@ -142,8 +159,14 @@ public struct PostgresStoreSettings: Sendable {
     /// Time in which other processes announce that they take over a mark that has ended. Writes succeed during all of
     /// it, so the owner could save.
     package var takeoverTime = Duration.seconds(8)
+    /// Whether the first use waits until each server of the connection string was tried. A proxy does not wait so long.
+    public var waitsForAllServers = false
     /// Name of the store in messages.
     var location: String { "space \(space) in PostgreSQL" }
+
+    /// Returns the current connection string. `wasRefused`: the server has just refused the last one, so a cached value
+    /// does not help.
+    public typealias ConnectionSource = @Sendable (_ wasRefused: Bool) async throws -> Secret
 
     /// - Parameter space: 1 to 80 bytes.
     public init(connection: Secret, space: String = "default", keys: [TokenStoreKey]) {

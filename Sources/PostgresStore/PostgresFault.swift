@@ -22,6 +22,8 @@ struct PostgresFault: Error, Sendable, Equatable {
         /// TLS failed: mostly a certificate that is not trusted, or that has another name.
         case untrusted
         case olderTables, newerTables
+        /// TLS failed because of the proxy's own certificate or key.
+        case ownCertificate
         /// The role may not make the tables.
         case mayNotMake
         /// Another session's lock keeps `store init` from changing the tables.
@@ -30,6 +32,8 @@ struct PostgresFault: Error, Sendable, Equatable {
 
     var kind: Kind
     var text: String
+    /// Whether the server had asked for a password when it refused the connection.
+    var usedPassword = false
 
     /// Whether the server undid the transaction because of a concurrent one, so that the statement can be repeated:
     /// `serialization_failure` and `deadlock_detected`.
@@ -79,6 +83,45 @@ struct PostgresFault: Error, Sendable, Equatable {
         var error = storeError
         error.kind = .unreachable
         return error
+    }
+}
+
+extension PostgresFault {
+    /// Reads libpq's message about a connection attempt, in the form of PQERRORS_VERBOSE: `FATAL:  28P01: …`. The SQLSTATE
+    /// decides, because the server's words are in its own language. Of libpq's own words, which this program never
+    /// translates (it calls no setlocale(3)), those about TLS count, because libpq has no code for them.
+    init(connecting message: String) {
+        var (state, lines): (String?, [String]) = (nil, [])
+        for line in message.split(separator: "\n") where !line.hasPrefix("LOCATION:") {
+            guard let code = Self.state(in: line) else {
+                lines.append(String(line))
+                continue
+            }
+            state = state ?? String(line[code])
+            lines.append(String(line[..<code.lowerBound] + line[code.upperBound...].dropFirst(2)))
+        }
+        text = lines.joined(separator: "\n")
+        kind = state.map { .refused($0) } ?? Self.tlsFinding(text).map { .found($0) } ?? .lost
+        if let state { text += " [\(state)]" }
+    }
+
+    /// Finds five digits or capital letters between `:  ` and `: `.
+    private static func state(in line: Substring) -> Range<Substring.Index>? {
+        guard let mark = line.firstRange(of: ":  ") else { return nil }
+        let code = line[mark.upperBound...].prefix(5)
+        let isCode = code.utf8.count == 5 && code.utf8.allSatisfy { (0x30...0x39) ~= $0 || (0x41...0x5A) ~= $0 }
+        return isCode && line[code.endIndex...].hasPrefix(": ") ? code.startIndex..<code.endIndex : nil
+    }
+
+    private static func tlsFinding(_ text: String) -> Finding? {
+        if text.contains("server does not support SSL") { return .noTLS }
+        let own = ["private key", "certificate present", "could not read certificate", "alert"]
+        if own.contains(where: text.contains),
+            text.contains("SSL") || text.contains("key") || text.contains("certificate")
+        {
+            return .ownCertificate
+        }
+        return text.contains("certificate") ? .untrusted : nil
     }
 }
 
@@ -155,6 +198,11 @@ private struct Remedy {
             conditions: ["noTLS"], isLasting: false,
             advice: "switch TLS on at the database (`ssl = on`), or set `sslmode=…` in `store.connection`; without "
                 + "TLS the network can read the password"),
+        Remedy(
+            conditions: ["ownCertificate"], isLasting: false,
+            advice:
+                "correct `sslcert` and `sslkey` in `store.connection`: files that the proxy's user can read, the key "
+                + "of mode 0600, and a certificate that the server accepts"),
         Remedy(
             conditions: ["untrusted"], isLasting: false,
             advice: "name the file with the authority of the server's certificate in `sslrootcert`, and in `host` "

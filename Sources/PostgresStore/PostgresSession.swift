@@ -21,7 +21,15 @@ final class PostgresSession: Sendable {
         var isStopped = false
         var isPolling = false
         var pollAt: Instant?
+        /// Time at which a read-only connection ends, so that a server that writes is looked for.
+        var lookAt: Instant?
+        /// Fault of a database that only reads.
+        var readOnly: PostgresFault?
     }
+
+    private static let readOnly = PostgresFault(kind: .refused("25006"), text: "no server of the database writes")
+    /// Interval between readings of a secret that the server refused.
+    private static let secretInterval = Duration.seconds(1)
 
     /// Longest interval between polls behind a pooler.
     private static let pollInterval = Duration.milliseconds(950)
@@ -31,6 +39,7 @@ final class PostgresSession: Sendable {
     let changes = ChangeStreams()
     private let space: String
     private let names: ChangeNames
+    private let fresh: FreshTarget
     private let state = Mutex(State())
     private let reach = Mutex(Reachability())
     private let wakeUp: WakeUp
@@ -38,14 +47,15 @@ final class PostgresSession: Sendable {
     /// Starts the thread, which keeps this object until `stop`. Connects to nothing yet.
     /// - Throws: `TokenStoreError` without a free thread or descriptor.
     init(
-        _ target: ConnectionTarget, _ libpq: Libpq.Table, space: String, names: ChangeNames
+        _ fresh: FreshTarget, _ libpq: Libpq.Table, space: String, names: ChangeNames
     ) throws(TokenStoreError) {
+        self.fresh = fresh
         self.space = space
         self.names = names
         do throws(SystemError) {
             wakeUp = try WakeUp()
             try startThread("token store") { [self] in
-                work(PostgresLink(target, libpq) { [weak self] in self?.reach.withLock { $0.broke() } })
+                work(PostgresLink(fresh.target, libpq) { [weak self] in self?.reach.withLock { $0.broke() } })
             }
         } catch {
             throw TokenStoreError("the token store got no thread from the system", kind: .unreachable)
@@ -73,6 +83,9 @@ final class PostgresSession: Sendable {
     /// Marks that this process leaves alone, as in `Statements.mark`. The row decides about a takeover. This restraint
     /// only gives other processes time to save, or to restore records that a promoted server lacks.
     var restraint: Int64 { reach.withLock { $0.isSettling(now: .now) ? 2 : $0.isInGrace(now: .now) ? 1 : 0 } }
+
+    /// Fault of the database, as far as known: it can't be reached, or not be written.
+    var fault: PostgresFault? { reach.withLock { $0.fault } ?? state.withLock { $0.readOnly } }
 
     /// Runs one statement, which is one transaction. Repeats it if the server undid it because of a concurrent one.
     /// - Throws: `PostgresFault`. While the database is known to be unreachable, throws the last fault at once.
@@ -130,6 +143,7 @@ final class PostgresSession: Sendable {
 
     private func work(_ link: PostgresLink) {
         while true {
+            link.abandoned.look()
             while let job = state.withLock({ $0.jobs.isEmpty ? nil : $0.jobs.removeFirst() }) { job(link) }
             if state.withLock({ $0.isStopped && $0.jobs.isEmpty }) { break }
             // This read also detects that the server has ended the connection.
@@ -143,7 +157,8 @@ final class PostgresSession: Sendable {
     /// Waits for a job, for bytes of the server, or until the limit. poll(2).
     private func wait(_ link: PostgresLink, _ limit: Duration) {
         var entries = [pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0)]
-        if link.isOpen { entries.append(pollfd(fd: link.descriptor, events: Int16(POLLIN), revents: 0)) }
+        let others = link.abandoned.descriptors + (link.isOpen ? [link.descriptor] : [])
+        entries += others.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         let count = nfds_t(entries.count)
         _ = unsafe entries.withUnsafeMutableBufferPointer {
             unsafe poll($0.baseAddress, count, Int32(limit.wholeMilliseconds))
@@ -155,12 +170,21 @@ final class PostgresSession: Sendable {
     /// - Returns: the limit of the next wait.
     private func reconnectAndPoll(_ link: PostgresLink) -> Duration {
         guard state.withLock({ $0.isListening }) else { return .seconds(3600) }
-        do { try open(link, by: .now + .seconds(20)) } catch {
+        // Another server may write by now.
+        if link.isReadOnly, state.withLock({ $0.lookAt.map { $0 <= .now } ?? true }) { link.close() }
+        do { try open(link, by: .now + link.target.longestAttempt) } catch {
             let now = Instant.now
-            return max(.milliseconds(20), now.duration(to: reach.withLock { $0.nextTry(now: now) }))
+            let pause = max(.milliseconds(20), now.duration(to: reach.withLock { $0.nextTry(now: now) }))
+            guard reach.withLock({ $0.fault?.isCredentialRefusal ?? false }) else { return pause }
+            // A changed secret ends the pause.
+            if fresh.read(wasRefused: false, by: now + .seconds(1)) { reach.withLock { $0.retry(now: .now) } }
+            return min(pause, Self.secretInterval)
         }
         if state.withLock({ $0.pollAt.map { $0 <= .now } ?? true }) { pollRevisions(link, changes.clients) }
-        return state.withLock { max(.zero, Instant.now.duration(to: $0.pollAt ?? .now)) }
+        return state.withLock { state in
+            let next = min(state.pollAt ?? .now, state.lookAt ?? .now + .seconds(3600))
+            return max(.zero, Instant.now.duration(to: next))
+        }
     }
 
     /// Opens the connection, unless it is open. If an attempt failed a moment ago, throws its fault instead.
@@ -170,14 +194,15 @@ final class PostgresSession: Sendable {
             throw reach.withLock { $0.fault } ?? .lost("another attempt to reach it is under way")
         }
         var isPooled = false
+        let began = Instant.now
         do throws(PostgresFault) {
-            try link.open(by: deadline)
+            try openFresh(link, by: deadline)
             // Behind a pooler, the announced process is not the one that runs the statement.
-            let process = try link.run(Statements.process, by: deadline)
-            isPooled = process.integer(0, 0) != Int64(link.announcedProcess)
-            reach.withLock { $0.reached(server: process.integer(0, 1) ?? 0, now: .now) }
-            if !isPooled {
-                try link.run(script: "LISTEN \(names.channel)", by: deadline)
+            isPooled = link.process != Int64(link.announcedProcess)
+            reach.withLock { $0.reached(server: link.serverStart ?? 0, now: .now) }
+            // A standby has no notifications, and no lock of it concerns the primary.
+            if !isPooled, !link.isReadOnly {
+                _ = try link.run("LISTEN \(names.channel)", by: deadline)
                 // The lock belongs to the connection, which a pooler would give to others.
                 _ = try link.run(Statements.use, [.text(space)], by: deadline)
             }
@@ -187,12 +212,34 @@ final class PostgresSession: Sendable {
             throw error
         }
         reach.withLock { $0.succeeded(now: .now) }
-        state.withLock { state in
-            state.isPolling = isPooled
+        let wasReadOnly = state.withLock { state in
+            defer { state.readOnly = link.isReadOnly ? Self.readOnly : nil }
+            state.isPolling = isPooled || link.isReadOnly
             state.pollAt = nil
+            // A search may take long, and reads wait for it.
+            let pause = max(Self.pollInterval, began.duration(to: .now) * 2)
+            state.lookAt = link.isReadOnly ? .now + pause : nil
+            return state.readOnly != nil
         }
-        // Notifications may have been lost while there was no connection.
-        changes.tell()
+        // Notifications may have been lost while there was no connection. Where no server writes, polls tell of changes.
+        if !wasReadOnly || !link.isReadOnly { changes.tell() }
+    }
+
+    /// Opens the connection with the current secret. If the server refuses it, reads the secret again, from its command
+    /// too, and tries once more if it has changed.
+    private func openFresh(_ link: PostgresLink, by deadline: Instant) throws(PostgresFault) {
+        let wasRefused = reach.withLock { $0.fault?.isCredentialRefusal ?? false }
+        fresh.read(wasRefused: wasRefused, by: deadline)
+        do throws(PostgresFault) {
+            link.target = fresh.target
+            try link.open(by: deadline)
+        } catch {
+            guard error.isCredentialRefusal, !wasRefused, fresh.read(wasRefused: true, by: deadline) else {
+                throw fresh.explained(error)
+            }
+            link.target = fresh.target
+            do throws(PostgresFault) { try link.open(by: deadline) } catch { throw fresh.explained(error) }
+        }
     }
 
     private func pollRevisions(_ link: PostgresLink, _ clients: Set<String>) {
@@ -201,9 +248,7 @@ final class PostgresSession: Sendable {
         state.withLock { $0.pollAt = .now + interval }
         guard !isPolling || !clients.isEmpty else { return }
         let values: [PostgresLink.Value] = [.text(space), .text(Self.array(clients.sorted()))]
-        guard let rows = try? link.run(Statements.revisions, values, by: .now + .seconds(5)) else {
-            return link.close()
-        }
+        guard let rows = try? link.run(Statements.revisions, values, by: .now + .seconds(5)) else { return }
         for row in 0..<rows.count {
             guard let client = rows.text(row, 0), let revision = rows.integer(row, 1) else { continue }
             changes.saw(UInt64(bitPattern: revision), isMarked: rows.flag(row, 2), of: client)

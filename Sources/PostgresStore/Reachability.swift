@@ -18,6 +18,8 @@ struct Reachability: Sendable {
 
     static let firstPause = Duration.milliseconds(200)
     static let longestPause = Duration.seconds(1)
+    /// Longest pause after refused credentials, because servers lock accounts.
+    static let longestPauseAfterRefusal = Duration.seconds(30)
     /// Grace period after the database returns. In this time a replica with an unsaved record saves it, and other
     /// replicas replace no mark, not even one that has ended.
     static let grace = Duration.seconds(5)
@@ -46,12 +48,21 @@ struct Reachability: Sendable {
     }
 
     mutating func failed(_ fault: PostgresFault, now: Instant, random: Double) {
+        // The next refusal may be one of other credentials, after outages that do not count.
+        if fault.isCredentialRefusal, self.fault?.isCredentialRefusal != true { failures = 0 }
         self.fault = fault
-        var pause = Self.firstPause
-        for _ in 0..<min(failures, 8) { pause = min(pause * 2, Self.longestPause) }
+        var pause = fault.isCredentialRefusal ? Self.longestPause : Self.firstPause
+        let longest = fault.isCredentialRefusal ? Self.longestPauseAfterRefusal : Self.longestPause
+        for _ in 0..<min(failures, 8) { pause = min(pause * 2, longest) }
         failures += 1
         retryAt = now + pause * (0.5 + random / 2)
         triedUntil = nil
+    }
+
+    /// Lets the next caller try at once: the credentials have changed.
+    mutating func retry(now: Instant) {
+        guard retryAt != nil else { return }
+        (retryAt, failures) = (now, 0)
     }
 
     /// Notes that the server or the network ended a connection.

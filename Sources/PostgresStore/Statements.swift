@@ -171,8 +171,6 @@ enum Statements {
     static let use = "SELECT pg_try_advisory_lock_shared(hashtextextended('heimdallr ' || $1::text, 0))"
     static let useAlone = "SELECT pg_try_advisory_lock(hashtextextended('heimdallr ' || $1::text, 0))"
 
-    /// - Returns: the server's process of this connection, and the time at which the server was started.
-    static let process = "SELECT pg_backend_pid(), (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
     static let schema = "SELECT max(version)::bigint FROM heimdallr.version"
 
     static let privileges =

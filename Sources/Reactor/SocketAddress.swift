@@ -198,6 +198,8 @@ public struct ResolutionError: Error, Sendable, CustomStringConvertible {
     let message: String
     /// Whether the name has no address. Otherwise a later look-up may find one.
     var isFinal = false
+    /// The resolver's words, without the name.
+    public var reason: String { message }
     public var description: String { "\(host): \(message)" }
 }
 

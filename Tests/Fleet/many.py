@@ -108,7 +108,8 @@ upstreams:{upstreams}
         counts = collections.Counter()
         rows = self.database.sql(
             0, "SELECT calls, regexp_replace(query, '\\s+', ' ', 'g') FROM pg_stat_statements"
-            " WHERE userid = 'proxy'::regrole")
+            # The time limit is a part of each statement's round trip.
+            " WHERE userid = 'proxy'::regrole AND query NOT LIKE '%statement_timeout%'")
         for row in rows.splitlines():
             calls, _, query = row.partition("|")
             counts[next((name for words, name in STATEMENTS.items() if words in query), "other")] += int(calls)

@@ -75,6 +75,7 @@ struct AdministrationAssembly {
         sources.unusedFiles = { [files = shared.files] in await BlockingWork.run { files.unused } }
         sources.untrusting = { [programs = shared.watch.untrusting] in programs.current }
         sources.log = { [writer = shared.app.log.writer] in writer.counts }
+        sources.storeFault = shared.stores.fault
         sources.audit = { [audit = shared.audit] in audit.counts }
         sources.quit = configuration.admin?.quits == true ? shared.app.quit : nil
         sources.logLevel = { [log = shared.app.log] in log.level.answer($0, log.logger) }

@@ -11,11 +11,15 @@ struct StoreAssembly {
     let secrets: SecretCache
     /// By default it logs nothing, for callers that report faults themselves.
     var logger = Logger(label: "store") { _ in SwiftLogNoOpLogHandler() }
+    /// Whether the first use of a database waits until each of its servers was tried, as a command does.
+    var waitsForAllServers = false
 
     struct Assembled {
         var tokens: any OAuthAccessTokenStore
         /// Logins under way; `nil` if they are not shared with other processes.
         var pendingLogins: (any PendingLoginStore)?
+        /// Returns the fault of the database, if there is one.
+        var fault: @Sendable () -> TokenStoreError? = { nil }
     }
 
     /// - Throws: `TokenStoreError` for a lasting fault. A disk or a database with a temporary fault does not prevent
@@ -30,7 +34,7 @@ struct StoreAssembly {
         case .postgres(let settings):
             let store = try await postgresStore(settings)
             try await prepare { try await store.prepare() }
-            return Assembled(tokens: LoggedTokenStore(store, logger: logger), pendingLogins: store)
+            return Assembled(tokens: LoggedTokenStore(store, logger: logger), pendingLogins: store) { store.fault }
         }
     }
 
@@ -69,11 +73,26 @@ struct StoreAssembly {
         for source in settings.keys { keys.append(try await key(from: source)) }
         var prepared = PostgresStoreSettings(
             connection: try await secret(settings.connection, "store.connection"), space: settings.space, keys: keys)
+        prepared.connectionSource = connectionSource(settings.connection)
+        prepared.waitsForAllServers = waitsForAllServers
         prepared.trustAnchorsFile = configuration.trustAnchorsFile
         // The lease covers two token requests: its holder may repeat a request at once if the answer is lost.
         let timeout = configuration.clients.map(\.timeout).max() ?? .zero
         prepared.leaseTime = max(.seconds(30), timeout * 2 + .seconds(10))
         return try OAuthAccessTokenPostgresStore(prepared)
+    }
+
+    /// Passwords of databases rotate: files are read for each connection, and commands run again after a refusal.
+    private func connectionSource(_ source: SecretSource) -> PostgresStoreSettings.ConnectionSource? {
+        switch source {
+        case .literal, .environment: return nil
+        case .file, .command:
+            let secret = secrets.secret(source)
+            return { wasRefused in
+                if wasRefused { await secret.refresh() }
+                return try await secret.secret()
+            }
+        }
     }
 
     private func key(from source: SecretSource) async throws(TokenStoreError) -> TokenStoreKey {

@@ -112,7 +112,9 @@ struct ConfiguredStore {
     init(_ options: ConfigurationOptions) throws {
         settings = try options.load().settings
         secrets = SecretCache(settings)
-        assembly = StoreAssembly(configuration: settings, secrets: secrets, logger: Logger(label: "heimdallr-proxy"))
+        assembly = StoreAssembly(
+            configuration: settings, secrets: secrets, logger: Logger(label: "heimdallr-proxy"),
+            waitsForAllServers: true)
     }
 
     func recordName(of client: ClientSettings) -> String {

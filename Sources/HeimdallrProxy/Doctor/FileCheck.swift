@@ -88,7 +88,9 @@ struct FileCheck: Sendable {
         }
     }
 
-    private var assembly: StoreAssembly { StoreAssembly(configuration: configuration, secrets: secrets) }
+    private var assembly: StoreAssembly {
+        StoreAssembly(configuration: configuration, secrets: secrets, waitsForAllServers: true)
+    }
 
     private static func failed(_ error: TokenStoreError) -> Finding {
         .failed("store", ForeignText.printable(error.fault), Advice.sentence(for: error))
@@ -115,7 +117,7 @@ struct FileCheck: Sendable {
     }
 }
 
-/// Checks the environment, and whether the configuration file has changed since the running proxy read it.
+/// Checks the environment, and asks the running proxy whether it has read the configuration file and can use its store.
 struct SurroundingsCheck {
     let source: ConfigurationSource
     let configuration: Configuration
@@ -126,13 +128,19 @@ struct SurroundingsCheck {
                 "environment", "\(name) is ignored: it would write the keys of all TLS connections to a file",
                 "unset \(name) where the proxy is started")
         }
-        let status = configuration.admin.flatMap(status)
-        if source.file != nil, status?["configuration"]?["changed_since_read"] == .bool(true) {
+        guard let status else { return findings }
+        if source.file != nil, status["configuration"]?["changed_since_read"] == .bool(true) {
             let text = "the running proxy has read another version of the configuration file"
             findings.append(.warning("file", text, "run heimdallr-proxy reload"))
         }
+        // The proxy may use other credentials, another server or another network than this process.
+        if case .string(let fault)? = status["store_fault"] {
+            var advice = "check what the proxy can reach, as its user"
+            if case .string(let text)? = status["store_advice"] { advice = ForeignText.printable(text) }
+            findings.append(.failed("store", "the running proxy says: \(ForeignText.printable(fault))", advice))
+        }
         // The other checks read the files anew, but the proxy uses earlier contents of these.
-        guard case .array(let files) = status?["files_not_in_use"] else { return findings }
+        guard case .array(let files) = status["files_not_in_use"] else { return findings }
         for file in files {
             guard let text = file.string else { continue }
             findings.append(
@@ -143,9 +151,10 @@ struct SurroundingsCheck {
         return findings
     }
 
-    private func status(_ admin: AdminSettings) -> JSONValue? {
+    /// The running proxy's answer; `nil` without one.
+    private var status: JSONValue? {
+        guard let admin = configuration.admin else { return nil }
         let paths = AdminOptions.sockets(of: admin, environment: ProcessEnvironment.all)
-        let answer = AdminClient.first(of: paths, "GET", "/status", timeout: 2)
-        return answer.flatMap { try? JSONParser.parse($0.body) }
+        return AdminClient.first(of: paths, "GET", "/status", timeout: 2).flatMap { try? JSONParser.parse($0.body) }
     }
 }
