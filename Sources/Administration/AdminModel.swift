@@ -90,24 +90,31 @@ final class AdminModel: Sendable {
         sources.client(named: name).map { signIn(of: $0) } ?? SignIn(client: name, method: nil, url: nil)
     }
 
-    func readiness(isStrict: Bool) -> Readiness {
-        Readiness(
-            clients, isDraining: isDraining, isStrict: isStrict, refusal: sources.reloads.refusal,
-            storeFault: sources.storeFault())
+    func readiness(isStrict: Bool) async -> Readiness {
+        await BlockingWork.run { [self] in
+            Readiness(
+                clients, isDraining: isDraining, isStrict: isStrict, refusal: sources.reloads.refusal,
+                storeFault: sources.storeFault())
+        }
     }
 
     private var isDraining: Bool { draining.load(ordering: .relaxed) }
 
     func status() async -> StatusPage {
+        let clients = await BlockingWork.run { [self] in self.clients }
+        let sources = sources
         var page = StatusPage(
             version: sources.version, uptime: begin.duration(to: .now), isDraining: isDraining, clients: clients,
-            traffic: await sources.traffic(), rules: sources.rules, refusal: sources.reloads.refusal)
+            traffic: await sources.traffic(), rules: sources.ruleTable, refusal: sources.reloads.refusal)
         page.untrusting = sources.untrusting()
         page.storeFault = sources.storeFault()
         page.hasConfigurationChanged = await sources.hasConfigurationChanged()
         page.unusedFiles = await sources.unusedFiles()
         return page
     }
+
+    // Thousands of clients take a while: what is said of all of them is written outside the loops and the threads that
+    // `async` code shares.
 
     /// Both forms of the answer of `/status`.
     struct StatusTexts: Sendable {
@@ -119,7 +126,9 @@ final class AdminModel: Sendable {
     func statusTexts() async -> StatusTexts {
         await statusRendering.page { [self] in
             let page = await status()
-            return StatusTexts(json: page.json.document, plain: page.text, isUnwell: page.isUnwell)
+            return await BlockingWork.run {
+                StatusTexts(json: page.json.document, plain: page.text, isUnwell: page.isUnwell)
+            }
         }
     }
 
@@ -135,16 +144,18 @@ final class AdminModel: Sendable {
             let sources = sources
             var traffic = await sources.traffic()
             if let own = await ownLoop { traffic.loops.append(own) }
-            var page = MetricsPage(
-                traffic: traffic, clients: clients.map(\.status), tokens: tokens, now: WallClock.now(),
-                reloads: sources.reloads)
-            page.version = sources.version
-            page.process = .current
-            page.certificates = sources.certificates()
-            page.audit = sources.audit()
-            page.log = sources.log()
-            page.spans = sources.spans()
-            return page.text
+            return await BlockingWork.run { [self, traffic] in
+                var page = MetricsPage(
+                    traffic: traffic, clients: sources.clients.map { $0.heimdallr.status() }, tokens: tokens,
+                    now: WallClock.now(), reloads: sources.reloads)
+                page.version = sources.version
+                page.process = .current
+                page.certificates = sources.certificates()
+                page.audit = sources.audit()
+                page.log = sources.log()
+                page.spans = sources.spans()
+                return page.text
+            }
         }
     }
 }

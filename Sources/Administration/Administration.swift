@@ -119,7 +119,7 @@ public final class Administration: Sendable {
 
     /// Changes to another configuration. Call this before its new clients start, so that no event is missed.
     public func change(to sources: AdministrationSources) {
-        let known = model.sources.clients.map { ObjectIdentifier($0.heimdallr) }
+        let known = Set(model.sources.clients.map { ObjectIdentifier($0.heimdallr) })
         let streams = sources.clients.filter { !known.contains(ObjectIdentifier($0.heimdallr)) }
             .map { $0.heimdallr.events() }
         model.replace(sources)

@@ -90,8 +90,11 @@ public struct AdministrationSources: Sendable {
 
     public var version: String
     /// In the order of the configuration.
-    public var clients: [Client]
-    public var rules: [Rule] = []
+    public var clients: [Client] { didSet { places = Self.places(clients) } }
+    public var rules: [Rule] = [] { didSet { ruleTable = RuleTable(rules) } }
+    /// Places of the clients by their names.
+    private var places: [String: Int]
+    private(set) var ruleTable = RuleTable()
     /// Returns when every event loop of the proxy has responded.
     public var pulse: @Sendable () async -> Void
     public var traffic: @Sendable () async -> TrafficReport
@@ -139,10 +142,15 @@ public struct AdministrationSources: Sendable {
     ) {
         self.version = version
         self.clients = clients
+        places = Self.places(clients)
         self.pulse = pulse
         self.traffic = traffic
         self.route = route
     }
 
-    func client(named name: String) -> Client? { clients.first { $0.heimdallr.name == name } }
+    func client(named name: String) -> Client? { places[name].map { clients[$0] } }
+
+    private static func places(_ clients: [Client]) -> [String: Int] {
+        Dictionary(clients.enumerated().map { ($1.heimdallr.name, $0) }) { first, _ in first }
+    }
 }

@@ -1,7 +1,8 @@
 import Heimdallr
 import Reports
 
-/// The page `/metrics`. All label values come from the configuration or from fixed lists.
+/// The page `/metrics`. All label values come from the configuration or from fixed lists. An upstream or client has
+/// series of counters from its first use on. Then it has all of them, since Prometheus sees no rise from nothing to 1.
 struct MetricsPage {
     let traffic: TrafficReport
     let clients: [HeimdallrStatus]
@@ -21,34 +22,36 @@ struct MetricsPage {
     var text: String {
         var output = PrometheusText()
         writeProcess(&output)
-        writeTraffic(&output)
-        writeConnections(&output)
+        let upstreams = Self.merged(traffic.upstreams).filter(\.isUsed)
+        writeTraffic(upstreams, &output)
+        writeConnections(upstreams, &output)
         writeTokens(&output)
-        writeCertificates(&output)
+        writeCertificates(upstreams, &output)
         writeReloads(&output)
         writeRecords(&output)
         return output.text
     }
 
     /// Traffic merged by name, because upstreams of the same host may have different clients.
-    var upstreams: [UpstreamTraffic] {
+    private static func merged(_ traffic: [UpstreamTraffic]) -> [UpstreamTraffic] {
         var merged: [UpstreamTraffic] = []
-        for upstream in traffic.upstreams {
-            if let index = merged.firstIndex(where: { $0.name == upstream.name }) {
-                merged[index].add(upstream)
+        var places: [String: Int] = [:]
+        for upstream in traffic {
+            if let place = places[upstream.name] {
+                merged[place].add(upstream)
             } else {
+                places[upstream.name] = merged.count
                 merged.append(upstream)
             }
         }
         return merged
     }
 
-    private func writeTraffic(_ output: inout PrometheusText) {
+    private func writeTraffic(_ upstreams: [UpstreamTraffic], _ output: inout PrometheusText) {
         output.begin(
             "heimdallr_loop_lag_seconds", .histogram,
             "Delay of an event loop behind its timers, measured ten times a second while it is busy.")
         for loop in traffic.loops { output.histogram(label: "loop", loop.name, loop.lag) }
-        let upstreams = upstreams
         output.family(
             "heimdallr_requests_total", .counter, "Requests that were answered, by status code.",
             upstreams.flatMap { upstream in
@@ -75,21 +78,22 @@ struct MetricsPage {
                     .init(["upstream": $0.name, "direction": "received"], $0.bytesReceived),
                 ]
             })
-        let injections = clients.map(\.client).flatMap { client -> [PrometheusText.Sample] in
-            let upstreams = traffic.upstreams.filter { $0.client == client }
-            guard !upstreams.isEmpty else { return [] }
-            return InjectionResult.allCases.map { result in
-                .init(
-                    ["client": client, "result": result.name],
-                    upstreams.compactMap { $0.injections[result] }.reduce(0, +))
+        var injected: [String: [InjectionResult: UInt64]] = [:]
+        for upstream in traffic.upstreams where !upstream.injections.isEmpty {
+            if let client = upstream.client {
+                injected[client, default: [:]].merge(upstream.injections, uniquingKeysWith: &+)
             }
+        }
+        let injections = clients.map(\.client).flatMap { client -> [PrometheusText.Sample] in
+            guard let counts = injected[client] else { return [] }
+            return InjectionResult.allCases.map { .init(["client": client, "result": $0.name], counts[$0] ?? 0) }
         }
         output.family(
             "heimdallr_injections_total", .counter,
             "Requests for upstreams with a client, by the outcome of the token injection.", injections)
     }
 
-    private func writeConnections(_ output: inout PrometheusText) {
+    private func writeConnections(_ upstreams: [UpstreamTraffic], _ output: inout PrometheusText) {
         let uses = upstreams.compactMap { upstream in upstream.connections.map { (name: upstream.name, use: $0) } }
         func add<Count: Numeric>(
             _ name: String, _ kind: PrometheusText.Kind, _ help: String, _ count: (ConnectionUse) -> Count
@@ -123,7 +127,7 @@ struct MetricsPage {
             "Limit of connections of programs; further connections wait to be accepted.", traffic.clients.limit)
     }
 
-    private func writeCertificates(_ output: inout PrometheusText) {
+    private func writeCertificates(_ upstreams: [UpstreamTraffic], _ output: inout PrometheusText) {
         let shown = upstreams.compactMap { upstream in
             upstream.connections?.certificateEnd.map { CertificateEnd(.upstream, upstream.name, at: $0) }
         }
@@ -157,6 +161,7 @@ struct MetricsPage {
 
     private func writeTokens(_ output: inout PrometheusText) {
         let counted = clients.compactMap { status in tokens.snapshot(of: status.client).map { (status.client, $0) } }
+            .filter { $0.1.isUsed }
         let requests = counted.flatMap { name, client in
             client.requests.flatMap { grantType, results in
                 TokenRequestReport.Result.allCases.map { result -> PrometheusText.Sample in
@@ -205,4 +210,18 @@ struct MetricsPage {
             "heimdallr_callers", .gauge, "Remembered callers whose own tokens are exchanged.",
             callers)
     }
+}
+
+extension UpstreamTraffic {
+    /// Whether anything was counted.
+    fileprivate var isUsed: Bool {
+        let use = connections ?? ConnectionUse()
+        return requests.total > 0 || bytesSent > 0 || bytesReceived > 0 || use.opened > 0 || use.open > 0
+            || use.waiting > 0
+    }
+}
+
+extension TokenMetrics.Client {
+    /// Whether anything was counted.
+    fileprivate var isUsed: Bool { !events.isEmpty || requests.contains { !$0.results.isEmpty } }
 }

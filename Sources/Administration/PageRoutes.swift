@@ -23,7 +23,7 @@ enum PageRoutes {
             }
         }
         router.on("GET", "/readyz", .probe) { request, _ in
-            let readiness = model.readiness(isStrict: request.asksFor("strict"))
+            let readiness = await model.readiness(isStrict: request.asksFor("strict"))
             return .plain(readiness.isReady ? 200 : 503, readiness.text)
         }
         router.on("GET", "/metrics", .probe) { _, _ in

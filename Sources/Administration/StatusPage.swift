@@ -10,7 +10,7 @@ struct StatusPage {
     let isDraining: Bool
     let clients: [Readiness.Client]
     let traffic: TrafficReport
-    var rules: [AdministrationSources.Rule] = []
+    var rules = RuleTable()
     /// The rejected configuration, while the last configuration read is not in use.
     var refusal: ReloadCounts.Refusal?
     var hasConfigurationChanged = false
@@ -130,7 +130,7 @@ struct StatusPage {
         of upstream: UpstreamTraffic, most: Int = .max, _ text: (AdministrationSources.Rule) -> String?
     ) -> [String] {
         var found: [String] = []
-        for rule in rules where rule.upstream == upstream.name && rule.client == upstream.client {
+        for rule in rules.rules(of: upstream.name, upstream.client) {
             if let text = text(rule), !found.contains(text), found.count < most { found.append(text) }
         }
         return found

@@ -5,11 +5,13 @@ import WireText
 /// Answers requests with an `async` function: reads each whole request, runs the function in a task, and sends the
 /// result. Loop's thread only.
 ///
-/// If the client leaves, the task is cancelled. The next piece of a streamed answer is requested once the client has
-/// taken most of the previous piece.
+/// If the client leaves, the task is cancelled. The next piece of an answer is written, or requested from a stream, once
+/// the client has taken most of the previous piece.
 public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     /// Limit of body bytes read in one turn, so that a fast client does not occupy the loop.
     private static let share = 256 * 1024
+    /// Size of the pieces in which an answer is written.
+    private static let piece = 64 * 1024
 
     public typealias Handler = @Sendable (ServerRequest) async -> ServerResponse
 
@@ -21,6 +23,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         /// `number` identifies the request. A late answer to an earlier request is dropped.
         case answering(number: UInt64, task: Task<Void, Never>)
         case streaming(number: UInt64, task: Task<Void, Never>)
+        case writing([UInt8], sent: Int)
     }
 
     private let respond: Handler
@@ -49,7 +52,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     public var awaitsRequest: Bool {
         switch state {
         case .pausing, .gathering: true
-        case .idle, .answering, .streaming: false
+        case .idle, .answering, .streaming, .writing: false
         }
     }
 
@@ -98,9 +101,9 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         refuse(error)
     }
 
-    public func bodyArrived() { nextTurn() }
+    public func bodyArrived() { do throws(MessageError) { try gather() } catch { refuse(error) } }
 
-    public func nextTurn() { do throws(MessageError) { try gather() } catch { refuse(error) } }
+    public func nextTurn() { if case .writing = state { writeRest() } else { bodyArrived() } }
 
     private static let tooLarge = MessageError(status: 413, detail: "The body is too large.")
 
@@ -146,7 +149,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
             began = connection.now
             nextTurn()
         case .gathering: refuse(MessageError(status: 408, detail: "The body of the request did not arrive in time."))
-        case .idle, .answering, .streaming: return
+        case .idle, .answering, .streaming, .writing: return
         }
     }
 
@@ -167,15 +170,30 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
         switch response.body {
         case .whole(let bytes):
             writeHead(response, length: bytes.count)
-            // The buffered output is at most the handler's answer. `outputTimeout` ends a client that reads nothing.
-            if !requestWasHead, connection.write(bytes.span, .all) == nil { return clientLeft(.gone) }
-            finish()
+            guard !requestWasHead else { return finish() }
+            state = .writing(bytes, sent: 0)
+            writeRest()
         case .pieces(let pieces):
             if isHTTP10 { keepsOpen = false }
             writeHead(response, length: nil)
             guard !requestWasHead else { return finish() }
             stream(pieces, number)
         }
+    }
+
+    /// Writes the next pieces of a whole answer. `outputTimeout` ends a client that reads nothing.
+    private func writeRest() {
+        guard case .writing(let bytes, var sent) = state else { return }
+        let limit = sent + Self.share
+        while sent < bytes.count {
+            guard sent < limit else { return connection.server.loop.atNextTurn(self) }
+            let end = min(bytes.count, sent + Self.piece)
+            guard connection.write(bytes.span.extracting(sent..<end), .all) != nil else { return clientLeft(.gone) }
+            sent = end
+            state = .writing(bytes, sent: sent)
+            if sent < bytes.count, connection.isFull { return connection.waitForRoom() }
+        }
+        finish()
     }
 
     private func stream(_ pieces: AsyncStream<[UInt8]>, _ number: UInt64) {
@@ -206,6 +224,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     }
 
     public func roomCame() {
+        writeRest()
         roomWaiter?.resume(returning: true)
         roomWaiter = nil
     }
@@ -224,7 +243,7 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     public func clientLeft(_ leaving: ClientLeaving) {
         switch state {
         case .answering(_, let task), .streaming(_, let task): task.cancel()
-        case .idle, .pausing, .gathering: break
+        case .idle, .pausing, .gathering, .writing: break
         }
         state = .idle
         roomWaiter?.resume(returning: false)

@@ -1,8 +1,8 @@
 import Configuration
 import Reactor
-public import Reports
+import Reports
 
-/// Request counters of one loop. Loop's thread only. The arrays have a fixed size, and counting takes no lock.
+/// Request counters of one loop, by slot. Loop's thread only. Counting takes no lock.
 struct ProxyMetrics {
     static let codes = 100...599
     /// Upper bounds of the duration buckets, in nanoseconds.
@@ -11,41 +11,22 @@ struct ProxyMetrics {
     ].map { $0 * 1_000_000 }
     static let boundsInSeconds = bounds.map { Double($0) / 1e9 }
 
-    private static let stride = codes.count
-    private static let buckets = bounds.count + 1
-    private static let statuses = UpstreamTraffic.otherCall + 1
-
     /// Returns the index of a gRPC call's counter.
     static func index(of status: GRPCStatus?) -> Int {
         status.map { min(Int($0.code), UpstreamTraffic.otherCall) } ?? UpstreamTraffic.otherCall
     }
 
     private(set) var inFlight = 0
-    private(set) var requests: [UInt64]
-    private(set) var durations: [UInt64]
-    private(set) var nanoseconds: [UInt64]
-    private(set) var sent: [UInt64]
-    private(set) var received: [UInt64]
-    private(set) var injections: [UInt64]
-    /// gRPC calls by status.
-    private(set) var calls: [UInt64]
-    /// Counters of requests that the proxy answered without the upstream. The counters above include these requests.
-    private(set) var answeredByProxy: [UInt64]
-    private(set) var durationsByProxy: [UInt64]
-    private(set) var ownNanoseconds: [UInt64]
+    /// Counters of the slots that were used; `nil` for the others.
+    private var counters: [TrafficCounters?]
+    private let find: (Int) -> TrafficCounters
 
-    /// - Parameter slots: number of slots, from the layout.
-    init(slots: Int) {
-        requests = Array(repeating: 0, count: slots * Self.stride)
-        durations = Array(repeating: 0, count: slots * Self.buckets)
-        nanoseconds = Array(repeating: 0, count: slots)
-        sent = Array(repeating: 0, count: slots)
-        received = Array(repeating: 0, count: slots)
-        injections = Array(repeating: 0, count: slots * InjectionResult.allCases.count)
-        calls = Array(repeating: 0, count: slots * Self.statuses)
-        answeredByProxy = requests
-        durationsByProxy = durations
-        ownNanoseconds = nanoseconds
+    /// - Parameters:
+    ///   - slots: number of slots, from the layout.
+    ///   - find: returns the counters of a slot, for its first request.
+    init(slots: Int, find: @escaping (Int) -> TrafficCounters = { _ in TrafficCounters() }) {
+        counters = Array(repeating: nil, count: slots)
+        self.find = find
     }
 
     mutating func requestStarted() { inFlight += 1 }
@@ -66,54 +47,25 @@ struct ProxyMetrics {
     }
 
     mutating func requestEnded(_ result: Result, slot: Int) {
-        let (status, duration) = (result.status, result.duration)
         inFlight -= 1
-        let code = status == 0 ? 499 : min(max(status, Self.codes.lowerBound), Self.codes.upperBound)
-        requests[slot * Self.stride + code - Self.codes.lowerBound] &+= 1
-        var bucket = 0
-        while bucket < Self.bounds.count, duration > Self.bounds[bucket] { bucket += 1 }
-        durations[slot * Self.buckets + bucket] &+= 1
-        nanoseconds[slot] &+= duration
-        if result.isOwn {
-            answeredByProxy[slot * Self.stride + code - Self.codes.lowerBound] &+= 1
-            durationsByProxy[slot * Self.buckets + bucket] &+= 1
-            ownNanoseconds[slot] &+= duration
-        }
-        sent[slot] &+= result.sent
-        received[slot] &+= result.received
-        if let injection = result.injection {
-            injections[slot * InjectionResult.allCases.count + injection.rawValue] &+= 1
-        }
-        if let call = result.call { calls[slot * Self.statuses + call] &+= 1 }
+        of(slot).counts.add(result)
     }
 
     /// Counts bytes of a request that continues.
     mutating func moved(slot: Int, sent: UInt64, received: UInt64) {
-        self.sent[slot] &+= sent
-        self.received[slot] &+= received
+        of(slot).counts.sent &+= sent
+        of(slot).counts.received &+= received
     }
 
-    func add(_ slot: Int, to traffic: inout UpstreamTraffic) {
-        for index in 0..<Self.stride {
-            let code = Self.codes.lowerBound + index
-            traffic.requests[code] &+= requests[slot * Self.stride + index]
-            traffic.answeredByProxy[code] &+= answeredByProxy[slot * Self.stride + index]
-        }
-        for bucket in 0..<Self.buckets {
-            traffic.durations.add(durations[slot * Self.buckets + bucket], bucket: bucket)
-            traffic.durationsByProxy.add(durationsByProxy[slot * Self.buckets + bucket], bucket: bucket)
-        }
-        traffic.durations.add(seconds: Double(nanoseconds[slot]) / 1e9)
-        traffic.durationsByProxy.add(seconds: Double(ownNanoseconds[slot]) / 1e9)
-        traffic.bytesSent &+= sent[slot]
-        traffic.bytesReceived &+= received[slot]
-        for status in 0..<Self.statuses { traffic.calls[status] &+= calls[slot * Self.statuses + status] }
-        guard traffic.client != nil else { return }
-        for result in InjectionResult.allCases {
-            traffic.injections[result, default: 0] &+=
-                injections[slot * InjectionResult.allCases.count + result.rawValue]
-        }
+    /// Returns the counters of a slot.
+    mutating func of(_ slot: Int) -> TrafficCounters {
+        if let known = counters[slot] { return known }
+        let found = find(slot)
+        counters[slot] = found
+        return found
     }
+
+    func add(_ slot: Int, to traffic: inout UpstreamTraffic) { counters[slot]?.add(to: &traffic) }
 }
 
 /// Maps upstreams to counters. A slot is an upstream of the configuration, or a group of requests without an upstream.
@@ -121,68 +73,50 @@ struct MetricsLayout: Sendable {
     /// Row of each slot: an index into `zeroTraffic`. Upstreams with the same host and client share a row.
     let rows: [Int]
     let zeroTraffic: [UpstreamTraffic]
+    /// Row of each upstream and client.
+    let rowOf: [TrafficKey: Int]
+    /// Limit of connections of each row on one loop; `nil` for a row without connections.
+    let limits: [Int?]
     let unmatched: Int
     let noUpstream: Int
     let tunnels: Int
 
     init(_ configuration: Configuration) {
         var zeroTraffic: [UpstreamTraffic] = []
-        var rows: [Int] = []
-        for upstream in configuration.upstreams {
-            let name = upstream.host.description
-            let row = zeroTraffic.firstIndex { $0.name == name && $0.client == upstream.client }
-            rows.append(row ?? zeroTraffic.count)
-            if row == nil { zeroTraffic.append(Self.traffic(name, upstream.client)) }
+        var rowOf: [TrafficKey: Int] = [:]
+        var limits: [Int?] = []
+        func row(_ name: String, _ client: String?, limit: Int?) -> Int {
+            let key = TrafficKey(name: name, client: client)
+            if let row = rowOf[key] {
+                if let limit { limits[row] = (limits[row] ?? 0) + limit }
+                return row
+            }
+            rowOf[key] = zeroTraffic.count
+            limits.append(limit)
+            zeroTraffic.append(
+                UpstreamTraffic(name: name, client: client, bounds: ProxyMetrics.boundsInSeconds))
+            return zeroTraffic.count - 1
+        }
+        var rows = configuration.upstreams.map {
+            row($0.host.description, $0.client, limit: $0.maxConnections)
         }
         unmatched = rows.count
         noUpstream = rows.count + 1
         tunnels = rows.count + 2
-        let tunnelled: [TrafficGroup] = configuration.proxy.connect == .tunnel ? [.tunnels] : []
-        for group in [.unmatched, .noUpstream] + tunnelled {
-            rows.append(zeroTraffic.count)
-            zeroTraffic.append(Self.traffic(group.rawValue, nil))
-        }
+        let isForwarding = configuration.proxy.unmatched == .forward
+        rows.append(
+            row(
+                TrafficGroup.unmatched.rawValue, nil,
+                limit: isForwarding ? UpstreamRules.unmatched.settings.maxConnections : nil))
+        rows.append(row(TrafficGroup.noUpstream.rawValue, nil, limit: nil))
+        if configuration.proxy.connect == .tunnel { rows.append(row(TrafficGroup.tunnels.rawValue, nil, limit: nil)) }
         self.rows = rows
         self.zeroTraffic = zeroTraffic
+        self.rowOf = rowOf
+        self.limits = limits
     }
 
     var slots: Int { rows.count }
 
-    private static func traffic(_ name: String, _ client: String?) -> UpstreamTraffic {
-        UpstreamTraffic(name: name, client: client, bounds: ProxyMetrics.boundsInSeconds)
-    }
-}
-
-extension ProxyServer {
-    /// Returns after every loop has run a task.
-    public func pulse() async {
-        for shard in current.shards {
-            await withCheckedContinuation { continuation in shard.loop.execute { continuation.resume() } }
-        }
-    }
-
-    /// Returns the sum of all loops' counters. Must not be called after the loops stopped.
-    public func traffic() async -> TrafficReport {
-        var traffic = TrafficReport(upstreams: current.plan.layout.zeroTraffic)
-        for shard in current.shards {
-            let part = await withCheckedContinuation { continuation in
-                shard.loop.execute { continuation.resume(returning: shard.value.traffic) }
-            }
-            traffic.inFlight += part.inFlight
-            traffic.clients.open += part.clients.open
-            traffic.clients.limit += part.clients.limit
-            traffic.loops += part.loops
-            for upstream in part.upstreams {
-                // During a reload, another loop may already have the new configuration.
-                guard let index = traffic.upstreams.firstIndex(where: { $0.isOf(upstream) }) else { continue }
-                traffic.upstreams[index].add(upstream)
-            }
-        }
-        return traffic
-    }
-}
-
-extension UpstreamTraffic {
-    /// Whether both count the same upstream and client.
-    func isOf(_ other: UpstreamTraffic) -> Bool { name == other.name && client == other.client }
+    func key(ofRow row: Int) -> TrafficKey { TrafficKey(name: zeroTraffic[row].name, client: zeroTraffic[row].client) }
 }

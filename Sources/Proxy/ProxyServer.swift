@@ -5,38 +5,6 @@ import Reactor
 import Synchronization
 public import TLSServer
 
-/// The configuration and the objects that all loops share.
-struct ProxyPlan: Sendable {
-    struct Listener: Sendable {
-        /// Number that no other listener of this process ever has.
-        let number: Int
-        let address: ListenAddress
-        /// Address with the actual port.
-        let bound: SocketAddress
-        /// Index of the upstream that has this `listen`; `nil` for `proxy.listen`.
-        var upstream: Int?
-
-        /// Returns the listener's TLS settings; `nil` for plain HTTP.
-        func tls(_ configuration: Configuration) -> ListenerTLS? { configuration.tls(of: address, upstream: upstream) }
-    }
-    let configuration: Configuration
-    let clients: [String: Heimdallr]
-    let observer: ProxyObserver
-    let routes: RouteTable
-    let layout: MetricsLayout
-    let own: OwnListeners
-    let users: UserDirectory?
-    /// Injected values other than tokens, by upstream and entry of `inject`.
-    let fixed: [[FixedCredential?]]
-    let material: ProxyServer.TLSLookUp
-    let interception: Interception?
-    let certificate: ProxyServer.CertificateLookUp
-    /// Listeners of `proxy.listen`, then those of upstreams, in the order of the configuration.
-    let listeners: [Listener]
-    /// Number of reloads so far.
-    var generation = 0
-}
-
 /// The proxy: its listeners on its loops. Any thread.
 public final class ProxyServer: Sendable {
     /// Failure to listen at an address.
@@ -108,10 +76,9 @@ public final class ProxyServer: Sendable {
         // Reads the machine's addresses before the first request.
         _ = InterfaceAddresses.shared
         let plan = ProxyPlan(
-            configuration: configuration, clients: clients, observer: observer,
-            routes: RouteTable(configuration.upstreams), layout: MetricsLayout(configuration), own: own,
-            users: directory, fixed: fixed, material: material, interception: interception, certificate: certificate,
-            listeners: change.listeners)
+            configuration, ProxyPlan.Shared(own: own, material: material, certificate: certificate),
+            observer: observer, users: directory, fixed: fixed, interception: interception,
+            listeners: change.listeners, upstreams: UpstreamPlan(configuration, clients: clients))
         state = Mutex(Current(plan: plan, lastNumber: change.lastNumber))
         for (index, loop) in loops.enumerated() {
             let mine = change.opened.map { $0.sockets[index] }
@@ -136,7 +103,8 @@ public final class ProxyServer: Sendable {
         ready: () async throws -> Void = {}
     ) async throws -> Task<Void, Never> {
         let former = current
-        let fixed = await Self.fixed(configuration, credentials, observer, on: loops, former: former.plan)
+        let same = UpstreamPlan.matches(of: configuration.upstreams, in: former.plan.configuration.upstreams)
+        let fixed = await Self.fixed(configuration, credentials, observer, on: loops, former: former.plan, same: same)
         let hasSameUsers = former.plan.configuration.proxy.users == configuration.proxy.users
         let directory =
             hasSameUsers ? former.plan.users : try await Self.directory(configuration, users, observer)
@@ -145,11 +113,9 @@ public final class ProxyServer: Sendable {
             lastNumber: former.lastNumber,
             ListenInput(loops: loops.count, passed: passed))
         let plan = ProxyPlan(
-            configuration: configuration, clients: clients, observer: observer,
-            routes: RouteTable(configuration.upstreams), layout: MetricsLayout(configuration), own: own,
-            users: directory, fixed: fixed, material: former.plan.material, interception: interception,
-            certificate: former.plan.certificate, listeners: change.listeners,
-            generation: former.plan.generation + 1)
+            configuration, former.plan.shared, observer: observer, users: directory, fixed: fixed,
+            interception: interception, listeners: change.listeners, generation: former.plan.generation + 1,
+            upstreams: UpstreamPlan(configuration, clients: clients, former: former.plan.upstreams, same: same))
         var prepared: [LoopBound<RuleSet>] = []
         do {
             for shard in former.shards {
@@ -184,26 +150,27 @@ public final class ProxyServer: Sendable {
         for listener in change.closed where !change.listeners.contains(where: { $0.bound == listener.bound }) {
             own.remove(listener.bound)
         }
-        let known = former.plan.clients.values.map { ObjectIdentifier($0) }
+        let known = Set(former.plan.upstreams.named.values.map { ObjectIdentifier($0) })
         for client in clients.values where !known.contains(ObjectIdentifier(client)) { watch(client) }
         return Task { [ends] in for end in ends { for await _ in end {} } }
     }
 
-    /// Wipes the copies of all tokens whenever this client loses or replaces its token.
+    /// Wipes the copies of this client's token whenever it loses or replaces the token.
     private func watch(_ client: Heimdallr) {
         let events = client.events()
-        Task { [weak self] in
+        Task { [weak self, weak client] in
             for await event in events {
                 switch event.kind {
-                case .tokenLost, .tokenRefreshed, .tokenAcquired: self?.forgetCredentials()
+                case .tokenLost, .tokenRefreshed, .tokenAcquired:
+                    if let client { self?.forgetCredentials(of: client) }
                 default: break
                 }
             }
         }
     }
 
-    private func forgetCredentials() {
-        for shard in current.shards { shard.loop.execute { shard.value.forgetCredentials() } }
+    private func forgetCredentials(of client: Heimdallr) {
+        for shard in current.shards { shard.loop.execute { shard.value.forgetCredentials(of: client) } }
     }
 
     /// - Throws: `ListenError` when a user's secret is missing, unreadable or no valid password.
@@ -218,17 +185,16 @@ public final class ProxyServer: Sendable {
     }
 
     /// Returns the injected values other than tokens. Waits at most a second for the first reading of new values.
+    /// - Parameter same: result of `UpstreamPlan.matches` in the former configuration.
     private static func fixed(
         _ configuration: Configuration, _ sources: CredentialSources, _ observer: ProxyObserver, on loops: [EventLoop],
-        former: ProxyPlan? = nil
+        former: ProxyPlan? = nil, same: [Int?] = []
     ) async -> [[FixedCredential?]] {
         guard let loop = loops.first else { return [] }
         var new: [FixedCredential] = []
         let values = configuration.upstreams.enumerated().map { number, upstream -> [FixedCredential?] in
             // An unchanged upstream keeps its values, with their last good reading.
-            if let former, let same = former.configuration.upstreams.firstIndex(of: upstream) {
-                return former.fixed[same]
-            }
+            if let former, let place = same[number] { return former.fixed[place] }
             let made = upstream.injections.enumerated().map { index, injection in
                 sources.credential(
                     injection, entry: "upstreams[\(number)].inject[\(index)] (\(injection))", on: loop,

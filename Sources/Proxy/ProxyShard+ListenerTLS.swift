@@ -7,7 +7,7 @@ extension ProxyShard {
     /// - Returns: `nil` if no certificate is available or memory is lacking.
     func secure(_ carrier: any ByteStream, listener: Int) -> (any ByteStream)? {
         guard let tls = rules.listeners[listener]?.tls else { return carrier }
-        guard let certificate = rules.plan.certificate(tls) else { return nil }
+        guard let certificate = rules.plan.shared.certificate(tls) else { return nil }
         return try? TLSServerStream(
             on: carrier, server: self.tls, choose: { _ in .serve(certificate) },
             report: { [weak self] in self?.handshakeEnded($0, listener: listener) })

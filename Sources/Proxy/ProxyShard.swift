@@ -21,8 +21,7 @@ final class ProxyShard {
     let endedClients: EndedClients
     /// Former rules that are still in use.
     private var retiring: [RuleSet] = []
-    /// Counters of former rules that are no longer in use, by upstream and OAuth client.
-    private var retired: [UpstreamTraffic] = []
+    let counters = CounterTable()
     private var server: ServerLoop?
     private(set) lazy var tls = TLSServerLoop(on: loop)
     /// Prefix of this loop's request IDs.
@@ -37,7 +36,7 @@ final class ProxyShard {
         sampler = plan.observer.spans?.sampler
         exchanges = ExchangePool(loop: loop)
         endedClients = EndedClients(loop: loop)
-        rules = RuleSet(plan, former: nil, exchanges: exchanges, loop: loop)
+        rules = RuleSet(plan, former: nil, counters: counters, exchanges: exchanges, loop: loop)
         let server = ServerLoop(
             ServerSettings(plan.configuration.proxy), on: loop,
             wrapStream: { [unowned self] in secure($0, listener: $1) },
@@ -53,7 +52,7 @@ final class ProxyShard {
 
     /// Prepares the rules of another configuration. Nothing changes yet.
     func prepare(_ plan: ProxyPlan) -> RuleSet {
-        RuleSet(plan, former: rules, exchanges: exchanges, loop: loop)
+        RuleSet(plan, former: rules, counters: counters, exchanges: exchanges, loop: loop)
     }
 
     /// Makes `next` the rules of new requests. Requests under way keep their rules.
@@ -63,6 +62,7 @@ final class ProxyShard {
         done: @escaping () -> Void
     ) {
         let former = rules
+        next.takeOver(former)
         rules = next
         observer = plan.observer
         sampler = plan.observer.spans?.sampler
@@ -73,30 +73,27 @@ final class ProxyShard {
             }
         }
         for number in closed { server?.stopListening(number) }
-        retired = retired.filter { old in next.layout.zeroTraffic.contains { $0.isOf(old) } }
+        counters.keep(next.layout)
         retiring.append(former)
         former.retire { [unowned self] in
             retiring.removeAll { $0 === former }
-            keep(former.traffic)
             done()
         }
     }
 
-    private func keep(_ traffic: [UpstreamTraffic]) {
-        for part in traffic {
-            if let index = retired.firstIndex(where: { $0.isOf(part) }) {
-                retired[index].add(part)
-            } else {
-                retired.append(part)
-            }
-        }
-    }
+    /// Wipes the copies of a client's token.
+    func forgetCredentials(of client: Heimdallr) { for rules in allRules { rules.forgetCredentials(of: client) } }
 
-    /// Wipes the copies of tokens.
-    func forgetCredentials() {
-        for rules in [rules] + retiring {
-            for upstream in rules.upstreams { upstream.injected.forgetToken() }
-        }
+    // MARK: The report
+
+    /// The current rules, and former rules that are still in use.
+    var allRules: [RuleSet] { [rules] + retiring }
+
+    /// Connections of programs.
+    var clients: (open: Int, limit: Int) { server.map { ($0.count, $0.settings.maxConnections) } ?? (0, 0) }
+
+    var lag: (name: String, lag: Histogram) {
+        (loop.name, Histogram(nanoseconds: LoopLag.bounds, counts: loop.lag.counts, sum: loop.lag.nanoseconds))
     }
 
     // MARK: Requests
@@ -104,23 +101,6 @@ final class ProxyShard {
     func nextRequestID() -> [UInt8] {
         requestCount &+= 1
         return requestPrefix + String(requestCount, radix: 16).utf8
-    }
-
-    /// Counters of the current upstreams since the start, current connections, and the loop's lag.
-    var traffic: TrafficReport {
-        var report = TrafficReport(upstreams: rules.layout.zeroTraffic)
-        for part in retired + ([rules] + retiring).flatMap(\.traffic) {
-            guard let index = report.upstreams.firstIndex(where: { $0.isOf(part) }) else { continue }
-            report.upstreams[index].add(part)
-        }
-        report.inFlight = ([rules] + retiring).reduce(0) { $0 + $1.metrics.inFlight }
-        rules.addCounts(to: &report)
-        var counted: Set<ObjectIdentifier> = []
-        for rules in [rules] + retiring { rules.addConnections(to: &report, counted: &counted) }
-        if let server { report.clients = (server.count, server.settings.maxConnections) }
-        let lag = Histogram(nanoseconds: LoopLag.bounds, counts: loop.lag.counts, sum: loop.lag.nanoseconds)
-        report.loops = [(loop.name, lag)]
-        return report
     }
 
     // MARK: Stopping

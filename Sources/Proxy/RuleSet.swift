@@ -21,90 +21,130 @@ final class RuleSet {
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
-    private(set) var upstreams: [Upstream] = []
-    private var unmatched: Upstream?
+    /// The upstreams that have had a request, by place: the index in the configuration, and behind these the place of
+    /// hosts that the configuration does not name.
+    private var used: [Upstream?]
+    /// Upstreams of former rules, whose connections the upstream at this place takes over for its first request.
+    private var former: [Upstream?]
     /// `nil`: CONNECT is refused.
     private(set) var tunnels: Tunnels?
     #if !DEBUG
         @safe @exclusivity(unchecked)
     #endif
     var metrics: ProxyMetrics
-    let layout: MetricsLayout
-    /// Open listeners by number. `address` has the actual port; `tls` is `nil` for plain HTTP.
-    let listeners: [Int: (role: ListenerRole, address: SocketAddress, tls: ListenerTLS?)]
     let plan: ProxyPlan
-    /// Counters of connections, by the layout's rows. The next rules continue the same counters.
-    private let connections: [ConnectionCounts]
+    private let counters: CounterTable
+    private let exchanges: ExchangePool
     private var underWay = 0
     /// Set when the next rules take over. Called when these rules are no longer used.
     private var whenOver: (() -> Void)?
     private var timer: LoopTimer?
+    /// Number of places whose upstreams were released.
+    private var released = 0
 
     /// Delay from the last request to the check for busy connections, and between two checks.
     private static let quietInterval = Duration.seconds(1)
+    /// Number of upstreams that are released in one turn. Each may have connections that are closed.
+    static let releaseStride = 16
 
-    /// - Parameter former: earlier rules. Connections and dialers with unchanged settings are taken over.
-    init(_ plan: ProxyPlan, former: RuleSet?, exchanges: ExchangePool, loop: EventLoop) {
+    /// Makes the rules. Their work on the loop does not grow with the number of upstreams.
+    /// - Parameter former: rules that `install` replaces. Dialers with unchanged settings are taken over.
+    init(_ plan: ProxyPlan, former: RuleSet?, counters: CounterTable, exchanges: ExchangePool, loop: EventLoop) {
         let configuration = plan.configuration
         settings = configuration.proxy
         idleTimeout = Timeout(settings.idleTimeout)
         users = plan.users
-        layout = plan.layout
-        metrics = ProxyMetrics(slots: plan.layout.slots)
+        let layout = plan.layout
+        metrics = ProxyMetrics(slots: layout.slots) { counters.counters(of: layout.key(ofRow: layout.rows[$0])) }
         self.plan = plan
-        connections = plan.layout.zeroTraffic.map { part in
-            let index = former?.layout.zeroTraffic.firstIndex { $0.isOf(part) }
-            return index.flatMap { former?.connections[$0] } ?? ConnectionCounts()
-        }
-        let listeners = plan.listeners.map { listener in
-            let role = ListenerRole(listener, configuration)
-            return (listener.number, (role: role, address: listener.bound, tls: listener.tls(configuration)))
-        }
-        self.listeners = Dictionary(uniqueKeysWithValues: listeners)
+        self.counters = counters
+        self.exchanges = exchanges
+        used = Array(repeating: nil, count: plan.upstreams.rules.count + 1)
+        self.former = used
         gate = Gate(
-            configuration, routes: plan.routes,
-            baseURLs: listeners.compactMap { $0.1.role.upstreamListener })
-        let trustAnchors = configuration.trustAnchorsFile
-        let keepsAnchors = former.map { $0.plan.configuration.trustAnchorsFile == trustAnchors } ?? false
-        let own = plan.own
-        let hasSameNetworks = former?.settings.privateNetworks == settings.privateNetworks
-        if let former, hasSameNetworks, former.settings.connect == settings.connect,
-            former.settings.tunnels == settings.tunnels
+            configuration, routes: plan.routes, upstreams: plan.upstreams.rules,
+            baseURLs: plan.listeners.compactMap { plan.roles[$0.number]?.role.upstreamListener })
+        if let former, former.settings.privateNetworks == settings.privateNetworks,
+            former.settings.connect == settings.connect, former.settings.tunnels == settings.tunnels
         {
             tunnels = former.tunnels
         } else {
-            tunnels = Tunnels(settings, own: own, loop: loop)
-        }
-        func poolOptions(_ rules: UpstreamRules, _ slot: Int) -> PoolOptions {
-            var options = PoolOptions(upstream: rules.settings, trustAnchors: trustAnchors)
-            options.material = plan.material(rules.settings.tls, trustAnchors)
-            options.addressPolicy.own = own
-            options.counts = connections[layout.rows[slot]]
-            return options
-        }
-        if settings.unmatched == .forward {
-            var options = poolOptions(.unmatched, layout.unmatched)
-            options.addressPolicy.publicOnly = true
-            options.addressPolicy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
-            unmatched = Upstream(
-                .unmatched, options: options, exchanges: exchanges,
-                former: keepsAnchors && hasSameNetworks ? former?.unmatched : nil)
-        }
-        for rules in gate.upstreams {
-            let client = rules.settings.client.flatMap { plan.clients[$0] }
-            let kept =
-                keepsAnchors
-                ? former?.upstreams.first { $0.rules.settings == rules.settings && $0.client === client } : nil
-            upstreams.append(
-                Upstream(
-                    rules, client: client, fixed: plan.fixed[upstreams.count],
-                    options: poolOptions(rules, upstreams.count),
-                    exchanges: exchanges, former: kept))
+            tunnels = Tunnels(settings, own: plan.shared.own, loop: loop)
         }
         timer = LoopTimer(on: loop) { [unowned self] in endIfQuiet() }
     }
 
-    deinit { whenOver?() }
+    var layout: MetricsLayout { plan.layout }
+    /// Open listeners by number.
+    var listeners: [Int: (role: ListenerRole, address: SocketAddress, tls: ListenerTLS?)] { plan.roles }
+
+    // MARK: Upstreams
+
+    /// The upstreams whose connections these rules use.
+    var upstreams: [Upstream] { (0..<places).compactMap { present(at: $0) } }
+    /// Number of places of upstreams.
+    var places: Int { used.count }
+
+    /// Returns the upstream of a request; `nil` if requests for its host are not forwarded.
+    func upstream(for rules: UpstreamRules) -> Upstream? {
+        let place = rules.index ?? used.count - 1
+        return used[place] ?? make(at: place)
+    }
+
+    /// Returns the upstream whose connections are used at this place; `nil` if it has had no request.
+    func present(at place: Int) -> Upstream? { used[place] ?? former[place] }
+
+    private func make(at place: Int) -> Upstream? {
+        let isUnmatched = place == used.count - 1
+        guard !isUnmatched || settings.unmatched == .forward else { return nil }
+        let rules = isUnmatched ? .unmatched : plan.upstreams.rules[place]
+        let trustAnchors = plan.configuration.trustAnchorsFile
+        var options = PoolOptions(upstream: rules.settings, trustAnchors: trustAnchors)
+        options.addressPolicy.own = plan.shared.own
+        options.counts = metrics.of(place).connections
+        options.material = plan.shared.material(rules.settings.tls, trustAnchors)
+        if isUnmatched {
+            options.addressPolicy.publicOnly = true
+            options.addressPolicy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
+        }
+        let upstream = Upstream(
+            rules, client: isUnmatched ? nil : plan.upstreams.clients[place],
+            fixed: isUnmatched ? [] : plan.fixed[place], options: options, exchanges: exchanges, former: former[place])
+        former[place] = nil
+        used[place] = upstream
+        return upstream
+    }
+
+    /// Takes the connections of unchanged upstreams over.
+    func takeOver(_ rules: RuleSet) {
+        guard rules.plan.configuration.trustAnchorsFile == plan.configuration.trustAnchorsFile else { return }
+        for (place, old) in plan.upstreams.former.enumerated() {
+            if let old { former[place] = rules.present(at: old) }
+        }
+        for case .some(let old) in plan.upstreams.former { rules.former[old] = nil }
+        if rules.settings.privateNetworks == settings.privateNetworks, settings.unmatched == .forward {
+            former[used.count - 1] = rules.present(at: rules.used.count - 1)
+            rules.former[rules.used.count - 1] = nil
+        }
+        for upstream in former { upstream?.hasSuccessor = true }
+    }
+
+    /// Wipes the copies of a client's token.
+    func forgetCredentials(of client: Heimdallr) {
+        for place in plan.upstreams.places(of: client) {
+            used[place]?.injected.forgetToken()
+            former[place]?.injected.forgetToken()
+        }
+    }
+
+    deinit {
+        whenOver?()
+        // The plan has thousands of objects, and these rules may be the last that use them.
+        Task.detached { [plan] in
+            try? await Task.sleep(for: .seconds(1))
+            withExtendedLifetime(plan) {}
+        }
+    }
 
     /// Returns the routes of an intercepted host; `nil` for any other host.
     func intercepted(_ authority: Authority) -> RouteTable.Rules? {
@@ -112,8 +152,6 @@ final class RuleSet {
     }
 
     var headerTimeout: Timeout { Timeout(settings.headerTimeout) }
-
-    func upstream(for rules: UpstreamRules) -> Upstream? { rules.index.map { upstreams[$0] } ?? unmatched }
 
     // MARK: Requests
 
@@ -133,43 +171,6 @@ final class RuleSet {
         return isConnect && tunnels != nil ? layout.tunnels : layout.noUpstream
     }
 
-    var traffic: [UpstreamTraffic] {
-        var traffic = layout.zeroTraffic
-        for (slot, row) in layout.rows.enumerated() { metrics.add(slot, to: &traffic[row]) }
-        return traffic
-    }
-
-    /// Adds the current connections.
-    /// - Parameter counted: connection pools already added.
-    func addConnections(to report: inout TrafficReport, counted: inout Set<ObjectIdentifier>) {
-        for (upstream, slot) in upstreamSlots {
-            let part = layout.zeroTraffic[layout.rows[slot]]
-            guard let index = report.upstreams.firstIndex(where: { $0.isOf(part) }) else { continue }
-            var use = report.upstreams[index].connections ?? ConnectionUse()
-            upstream.addConnections(to: &use, counted: &counted)
-            report.upstreams[index].connections = use
-        }
-    }
-
-    /// Adds the counters and limits of connections. Called for the current rules only.
-    func addCounts(to report: inout TrafficReport) {
-        for (upstream, slot) in upstreamSlots {
-            let row = layout.rows[slot]
-            var use = report.upstreams[row].connections ?? ConnectionUse()
-            use.limit += upstream.rules.settings.maxConnections
-            // Upstreams of the same row share these counters, so they are set, not added.
-            use.opened = connections[row].opened
-            use.reused = connections[row].reused
-            use.certificateEnd = connections[row].certificateEnd
-            report.upstreams[row].connections = use
-        }
-    }
-
-    private var upstreamSlots: [(upstream: Upstream, slot: Int)] {
-        let named = upstreams.enumerated().map { (upstream: $1, slot: $0) }
-        return named + [unmatched].compactMap { $0.map { (upstream: $0, slot: layout.unmatched) } }
-    }
-
     // MARK: The end
 
     /// Begins the end of these rules, after the next rules took over.
@@ -181,15 +182,32 @@ final class RuleSet {
 
     /// Ends these rules, or tries again later if a connection is busy: it may stay busy after the last request ended.
     private func endIfQuiet() {
-        guard underWay == 0, let done = whenOver else { return }
-        guard (upstreams + [unmatched].compactMap(\.self)).allSatisfy(\.isQuiet) else {
+        guard underWay == 0, whenOver != nil else { return }
+        guard released == 0 else { return release() }
+        guard used.allSatisfy({ $0?.isQuiet ?? true }), former.allSatisfy({ $0?.hasQuietConnections ?? true })
+        else {
             timer?.schedule(after: Self.quietInterval)
             return
         }
+        release()
+    }
+
+    /// Releases some upstreams in each turn, then ends.
+    private func release() {
+        var left = Self.releaseStride
+        while released < used.count, left > 0 {
+            if present(at: released) != nil { left -= 1 }
+            used[released] = nil
+            former[released] = nil
+            released += 1
+        }
+        guard released == used.count else {
+            timer?.schedule(after: .zero)
+            return
+        }
+        let done = whenOver
         whenOver = nil
-        upstreams = []
-        unmatched = nil
         tunnels = nil
-        done()
+        done?()
     }
 }

@@ -51,6 +51,28 @@ struct MetricsTests {
         #expect(!answer.text.contains("SEKRET"))
     }
 
+    @Test func `an upstream and a client have series of counters from their first use on`() async throws {
+        let admin = try await AdministeredProxy(
+            TokenEndpoint([.token(accessToken)]),
+            more: (0..<20).map { "  - {host: many-\($0).test, url: \"http://127.0.0.1:1\", allow_plaintext: true}" }
+                .joined(separator: "\n"))
+        try await admin.ready()
+        func names(with label: String, _ value: String) async throws -> Set<String> {
+            let page = PrometheusReader(try await admin.get("/metrics").text)
+            #expect(page.problems == [])
+            return Set(page.samples.keys.filter { $0.labels[label] == value }.map(\.name))
+        }
+        #expect(try await names(with: "upstream", "api.test") == [])
+        #expect(try await names(with: "upstream", "many-3.test") == [])
+        #expect(try await names(with: "upstream", "(none)") == [])
+        #expect(try await names(with: "client", "api").contains("heimdallr_token_requests_total"))
+        #expect(try await !names(with: "client", "api").contains("heimdallr_injections_total"))
+        #expect(try await admin.proxy.get("http://api.test/a").status == 200)
+        #expect(try await names(with: "upstream", "api.test").contains("heimdallr_request_duration_seconds_bucket"))
+        #expect(try await names(with: "client", "api").contains("heimdallr_injections_total"))
+        #expect(try await names(with: "upstream", "many-3.test") == [])
+    }
+
     @Test func `a replayed request is counted as one`() async throws {
         let origin = try RecordingOrigin { exchange in
             let isNew = exchange.head.field("Authorization") == "Bearer second"

@@ -1,12 +1,14 @@
 import HTTPServer
 import HTML
 import Heimdallr
+import Reactor
 
 /// The page at `/`, its updates, and its buttons.
 struct OverviewRoutes: Sendable {
     let model: AdminModel
     let forms: FormTokens
-    let pages = PageQueue()
+    /// Renders pages one at a time.
+    let pages = BlockingQueue()
 
     func add(to router: inout AdminRouter) {
         router.on("GET", "/", .page) { request, _ in await show(request) { $0.html } }
@@ -40,10 +42,12 @@ struct OverviewRoutes: Sendable {
         var forgets: String?
     }
 
-    private func show(_ request: ServerRequest, _ part: @Sendable (OverviewPage) -> HTML) async -> ServerResponse {
+    private func show(
+        _ request: ServerRequest, _ part: @escaping @Sendable (OverviewPage) -> HTML
+    ) async -> ServerResponse {
         let status = await model.status()
         return await forms.page(200, for: request) { token in
-            await pages.make { part(OverviewPage(status: status, formToken: token)) }
+            await pages.run { part(OverviewPage(status: status, formToken: token)) }
         }
     }
 
@@ -68,11 +72,6 @@ struct OverviewRoutes: Sendable {
         }
         return .page(status, page.html, sendsForms: true)
     }
-}
-
-/// Renders pages one at a time, so that a probe waits for at most one page.
-actor PageQueue {
-    func make(_ page: @Sendable () -> HTML) -> HTML { page() }
 }
 
 extension AdminModel {

@@ -1,5 +1,6 @@
 extension Configuration {
-    private static let sizeLimit = 1024 * 1024
+    /// Some 30,000 clients, each with an upstream.
+    private static let sizeLimit = 8 << 20
 
     /// Reads and checks a configuration file. Also reads and checks the files and variables of secrets, but keeps
     /// no contents of them.

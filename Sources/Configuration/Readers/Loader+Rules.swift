@@ -73,7 +73,8 @@ extension Loader {
         checkLogins(section)
         // After an error, an upstream that could not be read may use a client that seems unused.
         guard !diagnostics.hasErrors else { return }
-        for name in names where !upstreams.contains(where: { $0.settings.client == name }) {
+        let used = Set(upstreams.compactMap(\.settings.client))
+        for name in names where !used.contains(name) {
             diagnostics.warn(clientPositions[name] ?? .whole, "clients.\(name): no upstream uses this client")
         }
     }
@@ -177,9 +178,11 @@ extension Loader {
 
     /// Gives upstreams the client certificate to which their tokens are bound (RFC 8705 section 3). Reports conflicts.
     private mutating func bindCertificates() {
+        let clients = configuration.clients.filter(\.certificateBound).map { ($0.name, $0) }
+        let bound = Dictionary(clients) { first, _ in first }
         for (index, upstream) in upstreams.enumerated() {
-            let client = configuration.clients.first { $0.name == upstream.settings.client }
-            guard let client, client.certificateBound, let certificate = client.tls.certFile else { continue }
+            guard let client = upstream.settings.client.flatMap({ bound[$0] }), let certificate = client.tls.certFile
+            else { continue }
             if upstream.settings.url?.scheme == .http {
                 error(
                     upstream, at: \.urlPosition,
@@ -201,14 +204,19 @@ extension Loader {
     }
 
     private func checkTies() {
+        // Upstreams by each of their paths: only those with a common path can tie.
+        var places: [String: [Int]] = [:]
         for (index, upstream) in upstreams.enumerated() {
-            guard let earlier = upstreams[..<index].first(where: { $0.settings.ties(with: upstream.settings) }) else {
+            let keys = upstream.settings.paths(of: upstream.settings.host)
+            let earlier = Set(keys.flatMap { places[$0] ?? [] }).sorted()
+            for key in keys { places[key, default: []].append(index) }
+            guard let place = earlier.first(where: { upstreams[$0].settings.ties(with: upstream.settings) }) else {
                 continue
             }
             error(
                 upstream,
                 ": \(upstream.settings.host) matches the same requests as the upstream in "
-                    + "\(earlier.position.inWords): make `host`, `paths`, `methods` or `callers` differ")
+                    + "\(upstreams[place].position.inWords): make `host`, `paths`, `methods` or `callers` differ")
         }
     }
 

@@ -8,6 +8,11 @@ extension UpstreamSettings {
         return !Set(prefixes).isDisjoint(with: other.prefixes)
     }
 
+    /// Texts of the path prefixes at a host. Upstreams that tie have one in common.
+    func paths(of host: HostPattern) -> Set<String> {
+        Set(prefixes.map { "\(host)/" + $0.joined(separator: "/") })
+    }
+
     /// Segments of each path prefix. Without paths, the prefix is `/`.
     private var prefixes: [[Substring]] { paths.isEmpty ? [[]] : paths.map { $0.split(separator: "/") } }
 }

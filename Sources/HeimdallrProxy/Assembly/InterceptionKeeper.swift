@@ -7,6 +7,7 @@ import Glibc
 import Heimdallr
 import Logging
 import Proxy
+import Reactor
 import Synchronization
 import WireText
 

@@ -2,6 +2,7 @@ import Administration
 import Configuration
 import Cryptography
 import Logging
+import Reactor
 import Reports
 import Synchronization
 import TLSServer

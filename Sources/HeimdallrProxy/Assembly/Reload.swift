@@ -106,8 +106,8 @@ extension RunningApp {
         // From here on the new configuration is in use.
         await shared.use(assembled)
         await shared.interception.use(assembled.authorities.interception, next)
-        let made = clients.filter { client in !before.clients.contains { $0.heimdallr === client.heimdallr } }
-        let gone = before.clients.filter { client in !clients.contains { $0.heimdallr === client.heimdallr } }
+        let made = clients.without(before.clients)
+        let gone = before.clients.without(clients)
         current.withLock { current in
             current.configuration = next
             current.clients = clients
@@ -118,9 +118,10 @@ extension RunningApp {
         administration?.change(
             to: AdministrationAssembly(shared: shared, configuration: next, clients: clients, server: server).sources)
         for client in made { shared.watch.add(client) }
+        let formerByName = Dictionary(grouping: gone + before.leaving) { $0.settings.name }
         for client in made {
             let name = client.settings.name
-            let former = (gone + before.leaving).filter { $0.settings.name == name }
+            let former = formerByName[name] ?? []
             let earlier = before.removedSettings[name] ?? former.first?.settings
             client.beginning.start { await Self.begin(client, after: former, earlier) }
         }
@@ -184,6 +185,14 @@ extension RunningApp {
         client.heimdallr.shutdown()
         shared.watch.remove(client)
         current.withLock { $0.leaving.removeAll { $0.heimdallr === client.heimdallr } }
+    }
+}
+
+extension [RunningClient] {
+    /// The clients that are not among `others`.
+    fileprivate func without(_ others: [RunningClient]) -> [RunningClient] {
+        let others = Set(others.map { ObjectIdentifier($0.heimdallr) })
+        return filter { !others.contains(ObjectIdentifier($0.heimdallr)) }
     }
 }
 

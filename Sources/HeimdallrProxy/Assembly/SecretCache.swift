@@ -14,7 +14,13 @@ final class SecretCache: Sendable {
     private let environment: Mutex<[String: String]>
     private let counts: ReloadCounts
     private let logger: Logger?
-    private let sources = Mutex<[SecretSource: WeakSecret]>([:])
+    private struct Sources {
+        var all: [SecretSource: WeakSecret] = [:]
+        /// Number of sources at which those without a user are removed.
+        var limit = 64
+    }
+
+    private let sources = Mutex(Sources())
 
     /// - Parameters:
     ///   - configuration: names the environment variables that commands may not see.
@@ -32,10 +38,13 @@ final class SecretCache: Sendable {
     /// Returns the secret of a source. The secret keeps its last good value when a new value is unavailable.
     func secret(_ source: SecretSource) -> LiveSecret {
         sources.withLock { sources in
-            if let secret = sources[source]?.secret { return secret }
+            if let secret = sources.all[source]?.secret { return secret }
             let secret = make(source)
-            sources = sources.filter { $0.value.secret != nil }
-            sources[source] = WeakSecret(secret: secret)
+            if sources.all.count >= sources.limit {
+                sources.all = sources.all.filter { $0.value.secret != nil }
+                sources.limit = max(64, 2 * sources.all.count)
+            }
+            sources.all[source] = WeakSecret(secret: secret)
             return secret
         }
     }
@@ -52,7 +61,7 @@ final class SecretCache: Sendable {
 
     /// Secrets that are in use now.
     var all: [(source: SecretSource, secret: LiveSecret)] {
-        sources.withLock { $0.compactMap { source, weak in weak.secret.map { (source, $0) } } }
+        sources.withLock { $0.all.compactMap { source, weak in weak.secret.map { (source, $0) } } }
     }
 
     var files: Set<String> {

@@ -78,16 +78,7 @@ struct SharedObjects: Sendable {
         secrets.change(to: configuration)
         await files.tls.add(configuration)
         try await files.listeners.add(configuration)
-        let clients = try configuration.clients.map { settings in
-            let namesake = former?.clients.first { $0.settings.name == settings.name }
-            if let namesake, namesake.isGood(for: settings, configuration) { return namesake }
-            let isHeld = namesake != nil || former?.removedSettings[settings.name] != nil
-            do throws(HeimdallrConfigurationError) {
-                return try RunningClient(settings, configuration, self, isHeld: isHeld)
-            } catch {
-                throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
-            }
-        }
+        let clients = try await clients(configuration, former)
         // The wait is short, because a slow secret must not delay other clients' requests or a probe.
         await waitBriefly(atMost: .seconds(1)) { [secrets] in await secrets.prime() }
         let tracing = try traces.prepare(configuration)
@@ -108,6 +99,30 @@ struct SharedObjects: Sendable {
         return Assembled(
             configuration: configuration, clients: clients, observer: observer, users: users,
             authorities: authorities, audit: stream, tracing: tracing)
+    }
+
+    /// Number of clients after which other tasks get their turn.
+    private static let clientStride = 32
+
+    private func clients(_ configuration: Configuration, _ former: RunningApp.Current?) async throws -> [RunningClient]
+    {
+        let named = Dictionary((former?.clients ?? []).map { ($0.settings.name, $0) }) { first, _ in first }
+        var clients: [RunningClient] = []
+        for settings in configuration.clients {
+            if clients.count % Self.clientStride == 0 { await Task.yield() }
+            let namesake = named[settings.name]
+            if let namesake, namesake.isGood(for: settings, configuration) {
+                clients.append(namesake)
+                continue
+            }
+            let isHeld = namesake != nil || former?.removedSettings[settings.name] != nil
+            do throws(HeimdallrConfigurationError) {
+                clients.append(try RunningClient(settings, configuration, self, isHeld: isHeld))
+            } catch {
+                throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
+            }
+        }
+        return clients
     }
 
     func discard(_ assembled: Assembled) async {

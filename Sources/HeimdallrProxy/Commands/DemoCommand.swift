@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Logging
 import Playground
+import Reactor
 import WireText
 
 struct DemoCommand: AsyncParsableCommand {

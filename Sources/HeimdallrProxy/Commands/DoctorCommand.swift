@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Playground
+import Reactor
 import WireText
 
 struct DoctorCommand: AsyncParsableCommand {

@@ -1,5 +1,6 @@
 import Glibc
 import Heimdallr
+import Reactor
 
 /// A program that prints a secret: `{command: [program, argument, …]}`. It runs without a shell. No output is shown.
 struct SecretCommand: Sendable {

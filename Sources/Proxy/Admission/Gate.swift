@@ -15,10 +15,11 @@ struct Gate {
     private var memory = AuthorityMemory()
 
     init(
-        _ configuration: Configuration, routes: RouteTable, baseURLs: [UpstreamListener] = []
+        _ configuration: Configuration, routes: RouteTable, upstreams: [UpstreamRules]? = nil,
+        baseURLs: [UpstreamListener] = []
     ) {
         settings = configuration.proxy
-        upstreams = configuration.upstreams.enumerated().map { UpstreamRules($1, index: $0) }
+        self.upstreams = upstreams ?? configuration.upstreams.enumerated().map { UpstreamRules($1, index: $0) }
         self.routes = routes
         self.baseURLs = baseURLs
         tunnels = TunnelRules(configuration.proxy)

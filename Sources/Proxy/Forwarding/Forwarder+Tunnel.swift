@@ -67,7 +67,7 @@ extension Forwarder {
         let authority = Authority(host: host, port: inside.authority.port)
         guard let routes = shard.rules.intercepted(authority) else { return .refuse }
         context.sender.inside = inside.to(authority, routes.serverCertificate)
-        if let own = routes.serverCertificate { return ContextChoice(shard.rules.plan.certificate(own)) }
+        if let own = routes.serverCertificate { return ContextChoice(shard.rules.plan.shared.certificate(own)) }
         return interception.choice(for: host, listener: stream.source.listener)
     }
 

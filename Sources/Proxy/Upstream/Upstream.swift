@@ -25,7 +25,7 @@ final class Upstream {
     /// Generation of the token accepted last on this loop.
     private var acceptedGeneration: UInt64 = 0
     /// Whether a successor has taken over the connections.
-    private var hasSuccessor = false
+    var hasSuccessor = false
 
     /// - Parameters:
     ///   - client: OAuth client that `settings.client` names.
@@ -53,7 +53,8 @@ final class Upstream {
     func timeouts(isGRPC: Bool) -> (response: Timeout, idle: Timeout) { isGRPC ? callTimeouts : timeouts }
 
     /// Whether no connection is busy and no request waits, or a successor has taken the connections over.
-    var isQuiet: Bool { hasSuccessor || carriers.isQuiet && http2.waiting == 0 }
+    var isQuiet: Bool { hasSuccessor || hasQuietConnections }
+    var hasQuietConnections: Bool { carriers.isQuiet && http2.waiting == 0 }
 
     /// Returns the number of requests with a present client that wait until other requests end.
     func shortage(http2: Bool) -> Int { http2 ? self.http2.shortage : carriers.shortage }

@@ -24,8 +24,8 @@ struct FileTests {
         #expect(problems(latin) == ["\(latin):2:3: not valid UTF-8: save the file as UTF-8"])
         let utf16 = try folder.write("utf16.yaml", [0xFF, 0xFE, 0x6C, 0x00])
         #expect(problems(utf16) == ["\(utf16):1:1: not valid UTF-8: save the file as UTF-8"])
-        let large = try folder.write("large.yaml", String(repeating: "#", count: 2 << 20))
-        #expect(problems(large) == ["\(large): the file is larger than 1024 KiB"])
+        let large = try folder.write("large.yaml", String(repeating: "#", count: 9 << 20))
+        #expect(problems(large) == ["\(large): the file is larger than 8192 KiB"])
         let empty = try folder.write("empty.yaml", "")
         #expect(problems(empty) == ["\(empty): the file is empty: write at least `upstreams:`; see the documentation"])
     }
