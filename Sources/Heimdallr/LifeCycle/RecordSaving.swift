@@ -147,7 +147,11 @@ struct RecordSaving: Sendable {
         }
     }
 
-    mutating func giveUp() { save = .done }
+    /// Forgets the record, which the caller removes from the store, too.
+    mutating func giveUp() {
+        save = .done
+        storedRefreshToken = nil
+    }
 
     mutating func begin(now: Instant) -> TokenRecord? {
         guard case .planned(let record, let due) = save, due <= now else { return nil }
