@@ -45,10 +45,11 @@ struct TokenFault: Sendable {
                 fields: [
                     ("Date", "Sun, 06 Nov 1994 08:49:37 GMT"), ("Retry-After", "Sun, 06 Nov 1994 08:49:38 GMT"),
                 ]), .status(503)),
-        TokenFault("429", .status(429, fields: [("Retry-After", "1")]), .status(429)),
+        TokenFault("429", .status(429, fields: [("Retry-After", "1")]), .limited(429, nil)),
         TokenFault("400, empty", .status(400), .status(400)),
         TokenFault("401, empty", .status(401), .status(401)),
-        TokenFault("403, empty", .status(403), .status(403)),
+        // The server has answered with JSON before, so something in between answers.
+        TokenFault("403, empty", .status(403), .webPage(403)),
         TokenFault("404 with HTML", .html(404), .status(404)),
         TokenFault("302", .redirect(302, to: "/elsewhere"), .redirect(302)),
         TokenFault("307", .redirect(307, to: "/elsewhere"), .redirect(307)),
@@ -65,7 +66,7 @@ struct TokenFault: Sendable {
     private static let badAnswers: [TokenFault] = [
         TokenFault(
             "200, empty", .status(200), .answer(.emptyBody)),
-        TokenFault("200 with HTML", .html(200), .answer(.notJSON)),
+        TokenFault("200 with HTML", .html(200), .answer(.foreign(.webPage))),
         TokenFault("200, cut JSON", .json(#"{"access_token":"T3","tok"#), .answer(.notJSON)),
         TokenFault("200, an array", .json(#"["access_token","T3"]"#), .answer(.notAnObject)),
         TokenFault("200, a token that is an object", .json(#"{"access_token":{"a":1}}"#), .answer(.noAccessToken)),
