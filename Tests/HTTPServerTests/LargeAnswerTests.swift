@@ -42,8 +42,9 @@ struct LargeAnswerTests {
         try await loop.run { serving.value.stream.deliver("GET / HTTP/1.1\r\nHost: h\r\n\r\n".utf8) }
         Self.recordEachTurn(serving, counts)
         try await eventually("all is written") { counts.all.last ?? 0 >= Self.size }
-        for (before, after) in zip(counts.all, counts.all.dropFirst()) { #expect(after - before <= 300 * 1024) }
-        #expect(counts.all.count > 12)
+        // Between two looks, the end of one turn and the beginning of the next may write.
+        for (before, after) in zip(counts.all, counts.all.dropFirst()) { #expect(after - before <= 600 * 1024) }
+        #expect(counts.all.count > 6)
     }
 
     @Test func `a client that takes little gets all of it, and no more than a piece waits`() async throws {
