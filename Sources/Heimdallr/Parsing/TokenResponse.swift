@@ -78,8 +78,11 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
 
     /// A format that servers or machines in between send instead of JSON. The raw value names it in a sentence.
     public enum Format: String, Sendable, Hashable {
+        /// HTML or XML, from a firewall, a gateway or a login page.
         case webPage = "a web page (HTML or XML)"
+        /// Text in UTF-16 with or without a byte order mark; JSON is in UTF-8 (RFC 8259 section 8.1).
         case utf16 = "UTF-16 text"
+        /// Bytes of gzip that no field announces (RFC 9110 section 8.4).
         case compressed = "compressed (gzip), without a Content-Encoding field"
     }
 

@@ -48,16 +48,7 @@ extension Problem {
 extension Problem {
     init(_ error: TransportError) {
         switch error.kind {
-        case .nameNotResolved:
-            self.init(
-                502, "dns_error", .dns, "The upstream's name can't be resolved",
-                phrase: "Check the upstream's host or url: the name can't be resolved",
-                Self.named(error, "Check the upstream's host or url."))
-        case .nameTimedOut:
-            self.init(
-                504, "dns_timeout", .dnsTimeout, "The name server does not answer",
-                phrase: "Check the proxy's name servers: they did not answer in time",
-                Self.named(error, "Check the name servers that the proxy uses (/etc/resolv.conf)."))
+        case .nameNotResolved, .nameTimedOut: self = .name(error)
         case .connectionRefused:
             self.init(
                 502, "connection_refused", .connectionRefused, "The upstream refuses connections",
@@ -106,6 +97,19 @@ extension Problem {
             self = .malformedResponse
         case .http2Missing, .internal: self = .internalError
         }
+    }
+
+    /// The problem of a failed look-up.
+    private static func name(_ error: TransportError) -> Problem {
+        error.kind == .nameTimedOut
+            ? Problem(
+                504, "dns_timeout", .dnsTimeout, "The name server does not answer",
+                phrase: "Check the proxy's name servers: they did not answer in time",
+                named(error, "Check the name servers that the proxy uses (/etc/resolv.conf)."))
+            : Problem(
+                502, "dns_error", .dns, "The upstream's name can't be resolved",
+                phrase: "Check the upstream's host or url: the name can't be resolved",
+                named(error, "Check the upstream's host or url."))
     }
 
     private static func tls(_ error: TransportError) -> Problem {
