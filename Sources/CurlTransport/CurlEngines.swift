@@ -84,6 +84,11 @@ final class CurlEngines {
         if recent.count == 1 { timer?.schedule(at: loop.now + restTime) }
     }
 
+    func forget(_ scope: CurlScope) {
+        recent.removeAll { $0.scope === scope }
+        leave(scope)
+    }
+
     private func leave(_ scope: CurlScope) {
         leaving.append(scope)
         if leaving.count == 1 { loop.atTurnEnd(self) }

@@ -12,6 +12,8 @@ import Reactor
     let calls: RunningCalls
     private let share: OpaquePointerBox
     private weak var engines: CurlEngines?
+    /// Whether its client or pool is gone, so that nobody needs it after the connections under way.
+    private var isLeft = false
 
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(
@@ -39,11 +41,38 @@ import Reactor
     func begin(_ handle: EasyHandle) throws(TransportError) {
         try unsafe handle.set(CURLOPT_SHARE, pointer: share.pointer)
         try engine.begin(handle)
-        engines?.used(self)
+        noteUse()
     }
 
     func end(_ handle: EasyHandle) {
         engine.remove(handle)
-        engines?.used(self)
+        noteUse()
+    }
+
+    private func noteUse() { if !isLeft { engines?.used(self) } }
+
+    /// Lets the scope go with its last connection.
+    func leave() {
+        isLeft = true
+        engines?.forget(self)
+    }
+}
+
+/// The scope of one client or pool while it lasts, and a new one when one is needed. The scope goes with this object.
+/// Loop's thread only.
+final class CurrentScope {
+    private weak var last: CurlScope?
+
+    deinit { last?.leave() }
+
+    /// Returns the scope, unless it has gone or its TLS files were replaced. `make` makes another one.
+    func scope(
+        _ options: PoolOptions, _ make: () throws(TransportError) -> CurlScope
+    ) throws(TransportError) -> CurlScope {
+        if let last, last.generation == options.trustGeneration { return last }
+        last?.leave()
+        let scope = try make()
+        last = scope
+        return scope
     }
 }

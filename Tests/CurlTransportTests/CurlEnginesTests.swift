@@ -1,5 +1,6 @@
 @testable import CurlTransport
 import Reactor
+import Synchronization
 import TestSupport
 import Testing
 
@@ -95,6 +96,38 @@ struct CurlEnginesTests {
         #expect(try await send(calls.client, origin) == "resumed: .\n")
         try await eventually("nothing is left") { try await counts(loop) == [0, 0] }
         #expect(try await send(calls.client, origin) == "resumed: .\n")
+    }
+
+    @Test func `a client and a pool that have gone leave no engine`() async throws {
+        let origin = try RecordingOrigin()
+        let loop = try EventLoop.start(name: "engines")
+        defer { loop.stop() }
+        for _ in 0..<3 {
+            let client = BufferedClient(options: PoolOptions(), loop: loop)
+            #expect(try await client.send(Request(origin)).status == 200)
+        }
+        try await eventually("nothing is left of the clients") { try await counts(loop) == [0, 0] }
+        let port = origin.port
+        let user = CarrierUser(on: loop, releasesAtOnce: false)
+        let pool = try await loop.run {
+            let pool = CarrierPool(options: PoolOptions(), loop: loop)
+            _ = try pool.connect(to: .plain(port), for: user, user.request)
+            return Held(LoopBound(pool, on: loop))
+        }
+        try await user.arrived()
+        #expect(try await counts(loop) == [0, 1])
+        try await user.release()
+        pool.release()
+        try await eventually("nothing is left of the pool") { try await counts(loop) == [0, 0] }
+    }
+
+    /// A value until its release.
+    private final class Held<Value: Sendable>: Sendable {
+        private let value: Mutex<Value?>
+
+        init(_ value: Value) { self.value = Mutex(value) }
+
+        func release() { value.withLock { $0 = nil } }
     }
 
     @Test func `a pool's engine stays as long as a connection, and goes after it`() async throws {

@@ -50,7 +50,7 @@ public actor BufferedClient {
     private nonisolated let loop: EventLoop
     private let options: PoolOptions
     /// Scope of the calls, made when a call begins. It goes when no call has come for a time.
-    private weak var scope: CurlScope?
+    private var current: LoopBound<CurrentScope>?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
@@ -101,10 +101,11 @@ public actor BufferedClient {
     }
 
     private func currentScope() throws(TransportError) -> CurlScope {
-        if let scope, scope.generation == options.trustGeneration { return scope }
-        let scope = try CurlEngines.of(loop).scopeOfCalls(options)
-        self.scope = scope
-        return scope
+        let current = current ?? LoopBound(CurrentScope(), on: loop)
+        self.current = current
+        return try current.value.scope(options) { () throws(TransportError) in
+            try CurlEngines.of(loop).scopeOfCalls(options)
+        }
     }
 }
 

@@ -8,7 +8,7 @@ public final class CarrierPool {
     private let loop: EventLoop
     private let maxAge: UInt64
     /// Scope of the connections, made for a dial. It goes when there has been no connection for a time.
-    private weak var scope: CurlScope?
+    private let current = CurrentScope()
     private var groups: [Origin: OriginCarriers] = [:]
     /// The group used last. It saves most look-ups, because most upstreams have one origin.
     #if !DEBUG
@@ -177,10 +177,9 @@ public final class CarrierPool {
     }
 
     private func currentScope() throws(TransportError) -> CurlScope {
-        if let scope, scope.generation == options.trustGeneration { return scope }
-        let scope = try CurlEngines.of(loop).scopeOfConnections(options)
-        self.scope = scope
-        return scope
+        try current.scope(options) { () throws(TransportError) in
+            try CurlEngines.of(loop).scopeOfConnections(options)
+        }
     }
 
     /// Ends a dial, and tells the request's owner its outcome. `failure` is `nil` for success.
