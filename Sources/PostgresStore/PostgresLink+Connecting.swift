@@ -13,7 +13,10 @@ extension PostgresLink {
     func open(by deadline: Instant) throws(PostgresFault) {
         guard !isOpen else { return }
         var fault: PostgresFault?
-        var reader: (connection: OpaquePointer, process: Int64?, start: Int64?, clock: ServerReading?)?
+        var reader:
+            (
+                connection: OpaquePointer, server: String, process: Int64?, start: Int64?, clock: ServerReading?
+            )?
         defer { if let reader = unsafe reader { unsafe libpq.call.PQfinish(reader.connection) } }
         /// Keeps the first fault with advice: a refusal says more than an unreachable server.
         func note(_ new: PostgresFault) { if fault == nil || fault?.advice == nil && new.advice != nil { fault = new } }
@@ -43,7 +46,7 @@ extension PostgresLink {
                     }
                     note(PostgresFault(kind: .refused("25006"), text: "\(host.name) is read-only"))
                     if unsafe reader == nil, let found = unsafe connection {
-                        unsafe reader = (found, process, serverStart, clock)
+                        unsafe reader = (found, server, process, serverStart, clock)
                         unsafe connection = nil
                     }
                     close()
@@ -57,6 +60,7 @@ extension PostgresLink {
         guard let found = unsafe reader else { throw fault ?? .lost("there was no time left to try a server") }
         unsafe reader = nil
         unsafe connection = unsafe found.connection
+        server = unsafe found.server
         process = unsafe found.process
         serverStart = unsafe found.start
         clock = unsafe found.clock

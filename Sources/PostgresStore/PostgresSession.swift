@@ -211,15 +211,19 @@ final class PostgresSession: Sendable {
             reach.withLock { $0.failed(error, now: .now, random: .random(in: 0..<1)) }
             throw error
         }
-        reach.withLock { $0.succeeded(now: .now) }
-        let wasReadOnly = state.withLock { state in
-            defer { state.readOnly = link.isReadOnly ? Self.readOnly : nil }
+        let wasReadOnly = state.withLock { $0.readOnly != nil }
+        reach.withLock { reach in
+            // Other processes could not save either while no server wrote.
+            if wasReadOnly, !link.isReadOnly { reach.broke() }
+            reach.succeeded(now: .now)
+        }
+        state.withLock { state in
+            state.readOnly = link.isReadOnly ? Self.readOnly : nil
             state.isPolling = isPooled || link.isReadOnly
             state.pollAt = nil
             // A search may take long, and reads wait for it.
             let pause = max(Self.pollInterval, began.duration(to: .now) * 2)
             state.lookAt = link.isReadOnly ? .now + pause : nil
-            return state.readOnly != nil
         }
         // Notifications may have been lost while there was no connection. Where no server writes, polls tell of changes.
         if !wasReadOnly || !link.isReadOnly { changes.tell() }
