@@ -11,10 +11,10 @@ private final class Visit {
     private(set) var seen: [String] = []
     /// Ends of streams. A GOAWAY frame ends several, in any order.
     private(set) var ends: Set<String> = []
-    /// Own streams that have not ended.
+    /// Streams that have not ended: a client's own, a server's from their heads on.
     private var open = 0
-    /// Whether a GOAWAY has ended all streams. libnghttp2 then reads the rest of the same piece, and no further one.
-    private var isOver: Bool { open == 0 && seen.contains { $0.hasPrefix("goAway") } }
+    /// Whether no stream was open at or after a GOAWAY. libnghttp2 then reads the rest of the same piece, and no further one.
+    private var isOver = false
 
     init(_ role: HTTP2Role) {
         self.role = role
@@ -55,6 +55,8 @@ private final class Visit {
 
     private func take(_ bytes: [UInt8]) {
         while let event = session.next() {
+            if isOver { continue }
+            defer { isOver = open == 0 && seen.contains { $0.hasPrefix("goAway") } }
             switch event {
             case .data(let stream, let range):
                 require(range.lowerBound >= 0 && range.upperBound <= bytes.count, "a body is a part of the input")
@@ -66,6 +68,7 @@ private final class Visit {
                 }
                 session.consume(stream, range.count)
             case .head(_, let block), .interim(_, let block), .trailers(_, let block):
+                if case .head = event, role == .server { open += 1 }
                 var text = ""
                 session.received.forEach(block.fields) { name, value in
                     for index in value.indices {
@@ -78,7 +81,6 @@ private final class Visit {
             case .closed:
                 ends.insert("\(event)")
                 open -= 1
-            case _ where isOver && role == .client: break
             default: seen.append("\(event)")
             }
         }

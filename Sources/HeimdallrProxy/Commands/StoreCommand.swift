@@ -21,7 +21,7 @@ struct StoreInitCommand: AsyncParsableCommand {
         commandName: "init",
         abstract: "Make the tables of a store in PostgreSQL.",
         discussion: """
-            Makes the missing tables and changes none that exist. It needs the right to create a schema. With --sql it \
+            Makes the missing tables and columns, and changes nothing else. It needs the right to create a schema. With --sql it \
             prints the statements for a database administrator instead, and needs no configuration.
 
             The proxy itself needs fewer rights. With --role NAME that role may read, add and change rows.
