@@ -102,14 +102,6 @@ extension RawClient {
         }
     }
 
-    /// Number of bytes that the other side has sent and that are not read here.
-    public var arriving: Int {
-        get throws {
-            let connection = try connection()
-            return (connection.near?.unread ?? 0) + (connection.far?.unsent ?? 0)
-        }
-    }
-
     /// Waits until so many bytes have arrived at the other side, which reads none. A busy kernel may deliver later than
     /// send(2) returns.
     public func hasArrived(_ count: Int) async throws {

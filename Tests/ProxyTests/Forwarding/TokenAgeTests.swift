@@ -1,3 +1,4 @@
+import Foundation
 import Heimdallr
 import Synchronization
 import TestSupport
@@ -18,6 +19,8 @@ struct TokenAgeTests {
                 return .token("T\(number + 1)", expiresIn: "\(TokenAgeTests.life)")
             }
         }
+
+        var count: Int { times.withLock { $0.count } }
 
         func age(of authorization: String) -> Duration? { times.withLock { $0[authorization] }.map { .now - $0 } }
     }
@@ -51,6 +54,73 @@ struct TokenAgeTests {
         #expect(seen.count == 2)
         for age in seen { #expect(try #require(age) < .seconds(Self.life)) }
         #expect(proxy.origin.requests.last?.text == "the body")
+    }
+
+    // MARK: Behind a full socket
+
+    /// A server of HTTP/2, and the proxy in front of it as `two.test`.
+    private func two(
+        _ issue: Issue, _ arguments: String...
+    ) async throws -> (server: ChildProcess, port: UInt16, proxy: ProxyInProcess) {
+        let server = try ChildProcess([try Repository.python(), Repository.fixture("h2_server.py")] + arguments)
+        let port = try await server.printedPort()
+        let proxy = try await ProxyInProcess(
+            more: """
+                - host: two.test
+                  url: http://127.0.0.1:\(port)
+                  client: api
+                  allow_plaintext: true
+                  http2: prior-knowledge
+                  max_connections: 1
+                  connect_timeout: 20s
+                """,
+            endpoint: try issue.endpoint(), keeping: .init(change: { $0.refreshBefore = .zero }), peer: server)
+        return (server, port, proxy)
+    }
+
+    /// Waits until all tokens so far are over.
+    /// - Returns: their number.
+    private func isOver(_ issue: Issue) async throws -> Int {
+        let count = issue.count
+        try await eventually("the tokens are over") {
+            // The proxy counts from its own clock's reading of the answer, a little later.
+            issue.age(of: "Bearer T\(count)").map { $0 > .milliseconds(Self.life * 1000 + 300) } == true
+        }
+        return count
+    }
+
+    /// The number N in an answer `1 Bearer TN`.
+    private func token(in response: RawResponse) throws -> Int {
+        try #require(response.text.hasPrefix("1 Bearer T"), "\(response.text)")
+        return try #require(Int(response.text.dropFirst(10)))
+    }
+
+    private func tell(_ port: UInt16, _ word: String) async throws {
+        let client = try await RawClient.connect(port: port)
+        try await client.send(word)
+        _ = try await client.read(until: "released")
+    }
+
+    @Test func `on an HTTP 2 connection, behind another program's upload that the server does not read`() async throws {
+        let issue = Issue()
+        let (server, port, proxy) = try await two(issue, "--window", "\(128 << 20)")
+        let upload = try await proxy.connect()
+        try await upload.send(
+            "POST http://two.test/stall HTTP/1.1\r\nHost: two.test\r\nContent-Length: \(1 << 30)\r\n\r\n")
+        try await eventually("the server reads nothing more") { server.output.contains("1 POST /stall") }
+        let sending = Task {
+            try await upload.send([UInt8](repeating: 0x61, count: 1 << 20), times: 64, within: .seconds(60))
+        }
+        try await upload.isStuck()
+        let waiting = try await proxy.connect(
+            sending: "POST http://two.test/aged HTTP/1.1\r\nHost: two.test\r\nContent-Length: 4\r\n\r\nbody")
+        try await waiting.isRead()
+        let former = try await isOver(issue)
+        try await tell(port, "release")
+        // The same connection: there may be no other.
+        #expect(try token(in: try await waiting.response()) > former)
+        upload.resetOnClose()
+        sending.cancel()
     }
 
     /// Takes its time for the handshakes; answers with what the request carried.
