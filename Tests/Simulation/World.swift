@@ -119,7 +119,9 @@ final class World: @unchecked Sendable {
         for authority in authorities {
             if let record {
                 authority.wasSaved(record)
-            } else {
+            } else if !isMoving {
+                // During a move, a proxy that is left on the former store removes a record there once more, if that store
+                // forgot the move.
                 removed(former.flatMap { authority.family(of: $0) }, by: process)
             }
             guard let new else { continue }
