@@ -68,9 +68,18 @@ import SharedStore
         clock = nil
     }
 
+    /// Whether an answer, or a part of one, was read from the connection and not taken.
+    private var hasAnswer: Bool {
+        guard let connection = unsafe connection, unsafe libpq.call.PQstatus(connection) == CONNECTION_OK else {
+            return false
+        }
+        return unsafe libpq.call.PQisBusy(connection) == 0
+    }
+
     /// Closes the connection, or leaves it aside while the server may still work for it.
     func giveUp() {
-        if let given = unsafe connection { unsafe abandoned.add(given, to: server) }
+        // An answer of the last moment may be read already. The socket would then never tell that the server has ended.
+        if let given = unsafe connection, !hasAnswer { unsafe abandoned.add(given, to: server) } else { return close() }
         unsafe connection = nil
         close()
     }
