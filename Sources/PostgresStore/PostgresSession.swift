@@ -111,8 +111,10 @@ final class PostgresSession: Sendable {
     func perform<Value: Sendable>(
         within limit: Duration, _ work: @escaping @Sendable (PostgresLink, _ deadline: Instant) throws -> Value
     ) async throws -> Value {
-        try await FirstOutcome.wait {
-            try? await Task.sleep(for: limit)
+        // The wait for the thread counts, too: the server would carry out a late statement that its caller gave up.
+        let deadline = Instant.now + limit
+        return try await FirstOutcome.wait {
+            try? await Task.sleep(until: deadline, clock: .continuous)
             return .failure(PostgresFault.lost("no answer within \(limit)"))
         } begin: { outcome in
             let isTaken = post { [self] link in
@@ -120,7 +122,6 @@ final class PostgresSession: Sendable {
                 guard !outcome.hasEnded else { return }
                 outcome.end(
                     Result {
-                        let deadline = Instant.now + limit
                         try open(link, by: deadline)
                         return try work(link, deadline)
                     })

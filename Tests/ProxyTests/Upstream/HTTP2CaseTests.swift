@@ -1,3 +1,5 @@
+import Proxy
+import Reports
 import TestSupport
 import Testing
 
@@ -73,14 +75,23 @@ struct HTTP2CaseTests {
     @Test func `requests that came before the server's limit was known are answered by further connections`()
         async throws
     {
-        let running = try await ServerAndProxy(Self.fixture, ["refuses"], upstream: Self.upstream)
+        let gate = Gate()
+        defer { gate.open() }
+        let endpoint = try TokenEndpoint { _, _ in
+            gate.wait()
+            return .token("T1")
+        }
+        let running = try await ServerAndProxy(
+            Self.fixture, ["refuses"], upstream: Self.upstream, endpoint: endpoint)
         let proxy = running.proxy
         // All wait for the token, and go out together.
         let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<20 { group.addTask { try await proxy.request("POST", "http://two.test/ok", body: "").status } }
+            try await eventually("all requests wait") { await proxy.server.traffic().inFlight == 20 }
+            gate.open()
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        // Whether the server refuses some depends on the moment in which its SETTINGS come.
         #expect(statuses == Array(repeating: 200, count: 20))
+        #expect(running.server.output.contains("refused"))
     }
 }

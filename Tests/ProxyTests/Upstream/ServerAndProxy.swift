@@ -6,10 +6,12 @@ struct ServerAndProxy {
     let port: UInt16
     let proxy: ProxyInProcess
 
-    /// - Parameter upstream: further lines of the upstream.
+    /// - Parameters:
+    ///   - upstream: further lines of the upstream.
+    ///   - endpoint: the client's token endpoint; `nil`: one that answers at once.
     init(
         _ fixture: String, _ arguments: [String] = [], upstream: String = "http2: prior-knowledge",
-        authority: PrivateCA? = nil
+        authority: PrivateCA? = nil, endpoint: TokenEndpoint? = nil
     ) async throws {
         let certificate = try await authority?.server()
         let files = certificate.map { [$0.certificateFile, $0.keyFile] } ?? []
@@ -19,7 +21,7 @@ struct ServerAndProxy {
         let tls = authority.map { "tls: {ca_file: \($0.certificateFile)}" } ?? ""
         proxy = try await ProxyInProcess(
             more: "- host: two.test\n  url: \(url)\n  client: api\n  allow_plaintext: true\n"
-                + "\(upstream)\n\(tls)".indented(2), peer: [server, certificate] as [(any Sendable)?])
+                + "\(upstream)\n\(tls)".indented(2), endpoint: endpoint, peer: [server, certificate] as [(any Sendable)?])
     }
 
     /// Number of lines that the server has printed.

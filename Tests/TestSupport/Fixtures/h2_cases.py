@@ -4,6 +4,7 @@ Each case is the bytes of an answer, by section of RFC 9113. "/ok" and "/waiting
 refuses the others that came before the client acknowledged it.
 """
 
+import select
 import socket
 import struct
 import sys
@@ -194,6 +195,8 @@ def serve(connection):
             fields = dict(decoder.decode(payload))
             stream = int.from_bytes(start[5:], "big")
             if refuses and stream == 1:
+                # Another request is on its way, if any other is; it is refused then.
+                select.select([connection], [], [], 0.2)
                 connection.sendall(setting(3, 1) + frame(SETTINGS, ACK))
             elif refuses:
                 print("refused", flush=True)
