@@ -113,8 +113,8 @@ final class AdminModel: Sendable {
         return page
     }
 
-    // Thousands of clients take a while: what is said of all of them is written outside the loops and the threads that
-    // `async` code shares.
+    // Reports on thousands of clients take long. They are written outside the loops and the threads that `async` code
+    // shares.
 
     /// Both forms of the answer of `/status`.
     struct StatusTexts: Sendable {

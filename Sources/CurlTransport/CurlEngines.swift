@@ -8,7 +8,7 @@ final class CurlEngines {
     /// Number of scopes that stay without a connection. Those used last stay.
     static let mostResting = 32
 
-    /// What the engine of several clients may remember for all of them: libcurl keeps the parsed system's anchors.
+    /// Trust anchors that clients have in common, and so may share an engine: libcurl keeps the parsed anchors.
     private struct Trust: Hashable {
         let anchors: PoolOptions.TrustAnchors
         /// Replaceable content of the files; `nil` for the system's anchors.

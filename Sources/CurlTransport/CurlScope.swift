@@ -12,7 +12,7 @@ import Reactor
     let calls: RunningCalls
     private let share: OpaquePointerBox
     private weak var engines: CurlEngines?
-    /// Whether its client or pool is gone, so that nobody needs it after the connections under way.
+    /// Whether the client or pool is gone. The scope then goes with its last connection.
     private var isLeft = false
 
     /// - Throws: `TransportError` when libcurl lacks memory.

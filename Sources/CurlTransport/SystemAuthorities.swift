@@ -8,7 +8,7 @@ import Synchronization
 package final class SystemAuthorities: Sendable {
     package static let shared = SystemAuthorities(bundle: SystemTrust.current.path)
 
-    /// What became of a changed bundle.
+    /// Outcome of reading a changed bundle.
     package enum Change: Sendable, Equatable {
         case replaced
         /// The last good version stays in use.

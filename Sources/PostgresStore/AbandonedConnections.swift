@@ -34,7 +34,7 @@ import Synchronization
     init(_ libpq: Libpq.Table) { self.libpq = libpq }
 
     var count: Int { entries.count }
-    /// Sockets for poll(2). They become readable when the server has ended what was given up.
+    /// Sockets for poll(2). They become readable when the server has ended the work that was given up.
     var descriptors: [Int32] { entries.map { unsafe libpq.call.PQsocket($0.connection) }.filter { $0 >= 0 } }
 
     func hasRoom(for server: String) -> Bool { entries.count { $0.server == server } < Self.most }

@@ -68,7 +68,7 @@ import SharedStore
         clock = nil
     }
 
-    /// Whether an answer, or a part of one, was read from the connection and not taken.
+    /// Whether the server has answered everything, as far as was read from the connection.
     private var hasAnswer: Bool {
         guard let connection = unsafe connection, unsafe libpq.call.PQstatus(connection) == CONNECTION_OK else {
             return false

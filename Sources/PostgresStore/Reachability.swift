@@ -72,7 +72,7 @@ struct Reachability: Sendable {
     func isInGrace(now: Instant) -> Bool { isBroken || backSince.map { now < $0 + Self.grace } ?? false }
 
     /// Whether the database returned a moment ago, perhaps another server without the last commits. Other processes
-    /// reconnect in this time, and write what it lacks.
+    /// reconnect in this time, and write the records that it lacks.
     func isSettling(now: Instant) -> Bool {
         isBroken || fault != nil || returnedAt.map { now < $0 + Self.settlingTime } ?? false
     }

@@ -46,7 +46,7 @@ extension HTTP2Connection {
         scheduleFlush()
     }
 
-    /// Handles what has arrived, unless the turn has been long for the others.
+    /// Reads the bytes that have arrived, or leaves them to the next turn if this turn is full.
     func ready() { server.turnWork.isFull(in: server.loop.now) ? connection.goOnNextTurn() : receive() }
 
     func receive() {

@@ -242,8 +242,8 @@ extension Enroller {
         guard (200..<300).contains(response.status) else {
             let answer = response.content.withSpan { try? JSONParser.parse($0) }
             let words = ServerWords(answer ?? .null)
-            let said = [words.code, words.detail].compactMap { $0 }.map { ServerText.sanitize($0, hiding: []) }.joined(
-                separator: ": ")
+            let said = [words.code, words.detail].compactMap { $0 }
+                .map { ServerText.sanitize($0, hiding: []) }.joined(separator: ": ")
             throw .registration(said.isEmpty ? "it answered \(response.status)" : "\(response.status) \(said)")
         }
         return try ClientRegistration.client(

@@ -15,9 +15,6 @@ final class TokenRequestTrace: Sendable {
 
     var facts: Facts { state.withLock { $0 } }
 
-    /// Whether the server has answered with JSON before.
-    var hasAnsweredJSON: Bool { facts.hasAnsweredJSON }
-
     func noteJSON() { state.withLock { $0.hasAnsweredJSON = true } }
 
     func note(address url: String) {

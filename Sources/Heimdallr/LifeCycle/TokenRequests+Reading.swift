@@ -56,7 +56,7 @@ extension TokenRequests {
             return false
         }
         let isPage = response.content.withSpan { AnswerBody.foreignFormat(of: $0) == .webPage }
-        return isPage || response.status == 403 && trace.hasAnsweredJSON
+        return isPage || response.status == 403 && trace.facts.hasAnsweredJSON
     }
 
     /// Sends a request to an endpoint other than the token endpoint.

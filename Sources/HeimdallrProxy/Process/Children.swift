@@ -48,7 +48,7 @@ enum Children {
         }
     }
 
-    /// Notes that nobody waits for a program any more, so its end needs no entry.
+    /// Notes that no caller waits for the program any more, so its end needs no entry.
     static func abandon(_ process: Int32) { known.withLock { $0[process] = nil } }
 
     /// Reaps the children that have ended. waitpid(2).

@@ -21,7 +21,8 @@ struct ServerAndProxy {
         let tls = authority.map { "tls: {ca_file: \($0.certificateFile)}" } ?? ""
         proxy = try await ProxyInProcess(
             more: "- host: two.test\n  url: \(url)\n  client: api\n  allow_plaintext: true\n"
-                + "\(upstream)\n\(tls)".indented(2), endpoint: endpoint, peer: [server, certificate] as [(any Sendable)?])
+                + "\(upstream)\n\(tls)".indented(2), endpoint: endpoint,
+            peer: [server, certificate] as [(any Sendable)?])
     }
 
     /// Number of lines that the server has printed.
