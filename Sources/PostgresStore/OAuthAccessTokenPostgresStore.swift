@@ -37,7 +37,8 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         }
         sealing = RowSealing(space: settings.space, keys: settings.keys.map(\.sealing))
         names = ChangeNames(space: settings.space)
-        session = try PostgresSession(fresh, libpq, space: settings.space, names: names)
+        session = try PostgresSession(
+            fresh, libpq, space: settings.space, names: names, youth: settings.youth)
         engine = PostgresEngine(settings, sealing, names, clock, session)
         records = MarkedTokenStore(
             wrap(engine), leaseTime: settings.leaseTime,
@@ -159,6 +160,8 @@ public struct PostgresStoreSettings: Sendable {
     /// Time in which other processes announce that they take over a mark that has ended. Writes succeed during all of
     /// it, so the owner could save.
     package var takeoverTime = Duration.seconds(8)
+    /// Time after the start or promotion of a server in which a new process lets others restore records first.
+    package var youth = Duration.seconds(15)
     /// Whether the first use waits until each server of the connection string was tried. A proxy does not wait so long.
     public var waitsForAllServers = false
     /// Name of the store in messages.

@@ -40,6 +40,7 @@ final class PostgresSession: Sendable {
     private let space: String
     private let names: ChangeNames
     private let fresh: FreshTarget
+    private let youth: Duration
     private let state = Mutex(State())
     private let reach = Mutex(Reachability())
     private let wakeUp: WakeUp
@@ -47,9 +48,9 @@ final class PostgresSession: Sendable {
     /// Starts the thread, which keeps this object until `stop`. Connects to nothing yet.
     /// - Throws: `TokenStoreError` without a free thread or descriptor.
     init(
-        _ fresh: FreshTarget, _ libpq: Libpq.Table, space: String, names: ChangeNames
+        _ fresh: FreshTarget, _ libpq: Libpq.Table, space: String, names: ChangeNames, youth: Duration
     ) throws(TokenStoreError) {
-        self.fresh = fresh
+        (self.fresh, self.youth) = (fresh, youth)
         self.space = space
         self.names = names
         do throws(SystemError) {
@@ -82,7 +83,12 @@ final class PostgresSession: Sendable {
 
     /// Marks that this process leaves alone, as in `Statements.mark`. The row decides about a takeover. This restraint
     /// only gives other processes time to save, or to restore records that a promoted server lacks.
-    var restraint: Int64 { reach.withLock { $0.isSettling(now: .now) ? 2 : $0.isInGrace(now: .now) ? 1 : 0 } }
+    var restraint: Int64 {
+        reach.withLock { reach in
+            if reach.isSettling(now: .now) { return 2 }
+            return reach.isNewcomer(now: .now) ? 3 : reach.isInGrace(now: .now) ? 1 : 0
+        }
+    }
 
     /// Fault of the database, as far as known: it can't be reached, or not be written.
     var fault: PostgresFault? { reach.withLock { $0.fault } ?? state.withLock { $0.readOnly } }
@@ -200,7 +206,9 @@ final class PostgresSession: Sendable {
             try openFresh(link, by: deadline)
             // Behind a pooler, the announced process is not the one that runs the statement.
             isPooled = link.process != Int64(link.announcedProcess)
-            reach.withLock { $0.reached(server: link.serverStart ?? 0, now: .now) }
+            let isFirst = reach.withLock { $0.isFirst }
+            let isYoung = isFirst ? try isYoung(link, by: deadline) : false
+            reach.withLock { $0.reached(server: link.serverStart ?? 0, isYoung: isYoung, now: .now) }
             // A standby has no notifications, and no lock of it concerns the primary.
             if !isPooled, !link.isReadOnly {
                 _ = try link.run("LISTEN \(names.channel)", by: deadline)
@@ -215,7 +223,7 @@ final class PostgresSession: Sendable {
         let wasReadOnly = state.withLock { $0.readOnly != nil }
         reach.withLock { reach in
             // Other processes could not save either while no server wrote.
-            if wasReadOnly, !link.isReadOnly { reach.broke() }
+            if wasReadOnly, !link.isReadOnly { reach.writesAgain(now: .now) }
             reach.succeeded(now: .now)
         }
         state.withLock { state in
@@ -228,6 +236,16 @@ final class PostgresSession: Sendable {
         }
         // Notifications may have been lost while there was no connection. Where no server writes, polls tell of changes.
         if !wasReadOnly || !link.isReadOnly { changes.tell() }
+    }
+
+    /// Returns whether the server was started or promoted a moment ago; `false` at a server that does not tell.
+    private func isYoung(_ link: PostgresLink, by deadline: Instant) throws(PostgresFault) -> Bool {
+        do throws(PostgresFault) {
+            return try link.run(Statements.isYoung, [.integer(youth.microseconds)], by: deadline).flag(0, 0)
+        } catch {
+            guard link.isOpen else { throw error }
+            return false
+        }
     }
 
     /// Opens the connection with the current secret. If the server refuses it, reads the secret again, from its command

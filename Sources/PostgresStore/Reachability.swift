@@ -9,6 +9,8 @@ struct Reachability: Sendable {
     private(set) var backSince: Instant?
     /// Time of the first success after failed attempts, or of the first connection to another server.
     private var returnedAt: Instant?
+    /// Time of the process's first connection, if the server had been started or promoted a moment before.
+    private var metYoungServerAt: Instant?
     /// Start of the server that was reached last, which distinguishes servers.
     private var server: Int64?
     private var failures = 0
@@ -42,9 +44,10 @@ struct Reachability: Sendable {
     }
 
     mutating func succeeded(now: Instant) {
-        let (returnedAt, server) = (fault == nil ? returnedAt : now, server)
+        let former = self
         self = Reachability(backSince: isBroken ? now : backSince)
-        (self.returnedAt, self.server) = (returnedAt, server)
+        (metYoungServerAt, server) = (former.metYoungServerAt, former.server)
+        returnedAt = former.fault == nil ? former.returnedAt : now
     }
 
     mutating func failed(_ fault: PostgresFault, now: Instant, random: Double) {
@@ -68,6 +71,9 @@ struct Reachability: Sendable {
     /// Notes that the server or the network ended a connection.
     mutating func broke() { isBroken = true }
 
+    /// Notes that a server writes after a time without one.
+    mutating func writesAgain(now: Instant) { (isBroken, returnedAt) = (true, now) }
+
     /// Whether marks that have ended are still valid, because their owners may not have reached the database either.
     func isInGrace(now: Instant) -> Bool { isBroken || backSince.map { now < $0 + Self.grace } ?? false }
 
@@ -77,8 +83,18 @@ struct Reachability: Sendable {
         isBroken || fault != nil || returnedAt.map { now < $0 + Self.settlingTime } ?? false
     }
 
-    /// Notes the server of a new connection, by the time of its start.
-    mutating func reached(server: Int64, now: Instant) {
+    /// Whether this process, which has no memory of former records, met a server that may lack the last commits.
+    func isNewcomer(now: Instant) -> Bool { metYoungServerAt.map { now < $0 + Self.settlingTime } ?? false }
+
+    /// Whether the next connection is the first one.
+    var isFirst: Bool { server == nil }
+
+    /// Notes the server of a new connection.
+    /// - Parameters:
+    ///   - server: the time of its start.
+    ///   - isYoung: whether it was started or promoted a moment ago; only the first connection's counts.
+    mutating func reached(server: Int64, isYoung: Bool, now: Instant) {
+        if isFirst, isYoung { metYoungServerAt = now }
         if let last = self.server, last != server { returnedAt = now }
         self.server = server
     }

@@ -24,8 +24,8 @@ enum Statements {
     /// for a lock reads the clock after it, and does nothing after its deadline.
     ///
     /// $1 space, $2 client, $3 its revision or null, $4 the owner, $5 the time of a mark, $6 rows that are left alone:
-    /// none (0), those with a mark that has ended (1), also those without a mark (2); for a renewal (-1), those with
-    /// another owner's mark; $7 whether to ignore a note of a move (1 or 0),
+    /// none (0), those with a mark that has ended (1), also those without a mark (2), or with content and without a mark
+    /// (3); for a renewal (-1), those with another owner's mark; $7 whether to ignore a note of a move (1 or 0),
     /// $8 the deadline, $9 the shortest time of a contest, $10 channel, $11 the notification. Times are microseconds.
     /// - Returns: the columns of `read`, the new location of moved records, and the step that was done.
     static let mark = """
@@ -48,10 +48,11 @@ enum Statements {
         ), judged AS MATERIALIZED (
             SELECT timed.*, CASE
                 WHEN now > $8::bigint THEN 'late'
-                WHEN holder IS NULL THEN CASE WHEN $6::bigint = 2 THEN 'wait' ELSE 'mark' END
+                WHEN holder IS NULL THEN CASE
+                    WHEN $6::bigint = 2 OR $6::bigint = 3 AND sealed IS NOT NULL THEN 'wait' ELSE 'mark' END
                 WHEN owner = $4::text AND state = 'taken' AND $6::bigint <> -1 AND now - since <= \(longestGap) THEN 'seen'
                 WHEN owner = $4::text AND (state <> 'taken' OR $6::bigint = -1) THEN 'mark'
-                WHEN $6::bigint <> 0 THEN 'wait'
+                WHEN $6::bigint IN (-1, 1, 2) THEN 'wait'
                 WHEN state = 'contested' AND until > now THEN CASE
                     WHEN now - since >= $9::bigint THEN 'take'
                     WHEN until - now <= \(longestGap - announcementInterval) THEN 'announce again'

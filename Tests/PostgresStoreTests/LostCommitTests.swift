@@ -1,4 +1,5 @@
 import Heimdallr
+import SharedStore
 import TestSupport
 import Testing
 
@@ -109,5 +110,39 @@ import Testing
         #expect(await lease.isHeld())
         await lease.release()
         #expect(try await server.sql("SELECT count(holder) FROM heimdallr.token") == "0\n")
+    }
+
+    @Test func `a server tells that it was started or promoted a moment ago`() async throws {
+        let libpq = try Libpq.load()
+        let link = PostgresLink(try ConnectionTarget(Secret(database.server.connection), anchors: nil, libpq), libpq)
+        try link.open(by: .now + .seconds(20))
+        for (age, isYoung) in [(Duration.seconds(86400), true), (.zero, false)] {
+            let answer = try link.run(Statements.isYoung, [.integer(age.microseconds)], by: .now + .seconds(20))
+            #expect(answer.flag(0, 0) == isYoung)
+        }
+    }
+}
+
+@Suite struct `A process that starts at a server without the last commits` {
+    @Test func `takes no lease before the others have restored what they know`() async throws {
+        let server = try await PostgresServer()
+        let database = try await Postgres(server)
+        let one = try await database.store()
+        try await one.save(record(1, "R1"), client: "billing")
+        try await server.sql("CREATE TABLE copy AS SELECT * FROM heimdallr.token")
+        try await one.save(record(2, "R2"), client: "billing")
+        try await server.sql("UPDATE heimdallr.token AS row SET revision = copy.revision, sealed = copy.sealed FROM copy")
+        let other = try await database.store { $0.youth = .seconds(600) }
+        async let lease = other.lease(client: "billing")
+        try await eventually("it asks for the lease") {
+            try await server.sql(
+                "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%locked AS MATERI%' AND pid <> pg_backend_pid()")
+                != "0\n"
+        }
+        #expect(try await server.sql("SELECT holder IS NULL FROM heimdallr.token") == "t\n")
+        #expect(try await one.load(client: "billing")?.refreshToken == Secret("R2"))
+        let held = try await lease
+        #expect(try await other.load(client: "billing")?.refreshToken == Secret("R2"))
+        await held?.release()
     }
 }

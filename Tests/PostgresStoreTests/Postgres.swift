@@ -10,7 +10,8 @@ struct Postgres: Sendable {
     let server: PostgresServer
     let space = "space \(UInt32.random(in: .min ... .max))"
 
-    static let patience = Duration.milliseconds(700)
+    /// Longer than the restraint after an outage, which may come of a busy machine.
+    static let patience = Duration.seconds(4)
 
     private static let tables = Task {
         try await PostgresServer.shared().sql(PostgresSchema.sql(role: "limited"))
@@ -36,6 +37,7 @@ struct Postgres: Sendable {
             connection: Secret(connection ?? server.connection), space: space, keys: try keys.map(Self.key))
         settings.patience = Self.patience
         settings.leaseTime = .seconds(20)
+        settings.youth = .zero
         return settings
     }
 

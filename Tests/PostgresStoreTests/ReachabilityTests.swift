@@ -58,7 +58,7 @@ import Testing
     @Test func `after an outage, or at another server, rows are left alone for a moment, and at no other time`() {
         var reach = Reachability()
         func connect(_ server: Int64, _ now: ContinuousClock.Instant) {
-            reach.reached(server: server, now: now)
+            reach.reached(server: server, isYoung: true, now: now)
             reach.succeeded(now: now)
         }
         connect(1, start)
@@ -74,5 +74,29 @@ import Testing
             #expect(reach.isSettling(now: start + .milliseconds(2999)))
             #expect(!reach.isSettling(now: start + .seconds(3)))
         }
+    }
+
+    @Test func `the first connection to a young server lets others restore records for a moment, a later one does not`() {
+        for isYoung in [false, true] {
+            var reach = Reachability()
+            #expect(reach.isFirst)
+            reach.reached(server: 1, isYoung: isYoung, now: start)
+            reach.succeeded(now: start)
+            #expect(!reach.isFirst)
+            #expect(reach.isNewcomer(now: start + .milliseconds(2999)) == isYoung)
+            #expect(!reach.isNewcomer(now: start + .seconds(3)))
+            reach.reached(server: 1, isYoung: true, now: start + .seconds(60))
+            #expect(!reach.isNewcomer(now: start + .seconds(60)))
+        }
+    }
+
+    @Test func `a server that writes again, perhaps promoted, counts as one that returned`() {
+        var reach = Reachability()
+        reach.reached(server: 1, isYoung: false, now: start)
+        reach.succeeded(now: start)
+        reach.writesAgain(now: start + .seconds(60))
+        reach.succeeded(now: start + .seconds(60))
+        #expect(reach.isSettling(now: start + .milliseconds(62_999)))
+        #expect(!reach.isSettling(now: start + .seconds(63)))
     }
 }
