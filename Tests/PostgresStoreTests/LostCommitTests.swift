@@ -131,14 +131,13 @@ import Testing
         try await one.save(record(1, "R1"), client: "billing")
         try await server.sql("CREATE TABLE copy AS SELECT * FROM heimdallr.token")
         try await one.save(record(2, "R2"), client: "billing")
-        try await server.sql("UPDATE heimdallr.token AS row SET revision = copy.revision, sealed = copy.sealed FROM copy")
+        try await server.sql(
+            "UPDATE heimdallr.token AS row SET revision = copy.revision, sealed = copy.sealed FROM copy")
         let other = try await database.store { $0.youth = .seconds(600) }
         async let lease = other.lease(client: "billing")
-        try await eventually("it asks for the lease") {
-            try await server.sql(
-                "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%locked AS MATERI%' AND pid <> pg_backend_pid()")
-                != "0\n"
-        }
+        let asks =
+            "SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%locked AS MAT%' AND pid <> pg_backend_pid()"
+        try await eventually("it asks for the lease") { try await server.sql(asks) == "t\n" }
         #expect(try await server.sql("SELECT holder IS NULL FROM heimdallr.token") == "t\n")
         #expect(try await one.load(client: "billing")?.refreshToken == Secret("R2"))
         let held = try await lease

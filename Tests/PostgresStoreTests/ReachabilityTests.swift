@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `the first connection to a young server lets others restore records for a moment, a later one does not`() {
+    @Test func `a first connection to a young server, and no later one, lets others restore records for a moment`() {
         for isYoung in [false, true] {
             var reach = Reachability()
             #expect(reach.isFirst)
