@@ -11,8 +11,9 @@ struct DescriptorShortage: Error, CustomStringConvertible {
             + "\(MachineShortage.descriptors.remedy)"
     }
 
-    /// Descriptors of a request: its connection, that to the upstream, and two for the look-up of a name.
-    private static let ofRequest = 4
+    /// Descriptors of a request: its connection, and for the upstream and the token endpoint each a connection, libcurl's
+    /// pair to wake up, and two for the look-up of the name.
+    private static let ofRequest = 11
     /// Descriptors that the smallest proxy opens before it listens.
     private static let ofSmallestProxy = 12
 
