@@ -44,17 +44,16 @@ public final class Administration: Sendable {
         let model = AdminModel(
             sources: sources, tokens: tokens, addresses: addresses, pendingLogins: settings.pendingLogins)
         let forms = FormTokens()
-        let streams = sources.clients.map { $0.heimdallr.events() }
         let listeners = try AdminListeners(settings, socketPath: path)
         let port = listeners.port.address.port
         addresses.setPort(Int(port))
+        watch(sources.clients, model)
         let gate = AdminGate(
             origins: origins, token: TokenGate(token: settings.token, forms: forms, logger: logger))
         let portRoutes = PortRoutes { PageRoutes.router(model, gate, logger) }
         let (servers, loop) = try await serve(
             listeners, port: portRoutes, command: CommandRoutes.router(model), shown: settings.shown, logger)
         model.watch(loop)
-        watch(streams, model)
         return Administration(
             address: settings.shown(port: port), socketPath: listeners.command.address.host, model: model,
             servers: servers, loop: loop, heartbeat: heartbeat(model), portRoutes: portRoutes)
@@ -120,11 +119,9 @@ public final class Administration: Sendable {
     /// Changes to another configuration. Call this before its new clients start, so that no event is missed.
     public func change(to sources: AdministrationSources) {
         let known = Set(model.sources.clients.map { ObjectIdentifier($0.heimdallr) })
-        let streams = sources.clients.filter { !known.contains(ObjectIdentifier($0.heimdallr)) }
-            .map { $0.heimdallr.events() }
         model.replace(sources)
         portRoutes.makeAgain()
-        Self.watch(streams, model)
+        Self.watch(sources.clients.filter { !known.contains(ObjectIdentifier($0.heimdallr)) }, model)
     }
 
     /// Makes the readiness probe fail from now on.
@@ -150,14 +147,13 @@ public final class Administration: Sendable {
         await work.value
     }
 
-    /// Counts the clients' events and sends them to `/events`. The task for a client ends with that client.
-    private static func watch(_ streams: [AsyncStream<HeimdallrEvent>], _ model: AdminModel) {
-        for stream in streams {
-            Task {
-                for await event in stream {
-                    model.tokens.record(event)
-                    model.feed.send(event, model.signIn(of: event.client))
-                }
+    /// Counts the clients' events and sends them to `/events`.
+    private static func watch(_ clients: [AdministrationSources.Client], _ model: AdminModel) {
+        for client in clients {
+            client.heimdallr.observe { [weak model] event in
+                guard let model else { return }
+                model.tokens.record(event)
+                model.feed.send(event, model.signIn(of: event.client))
             }
         }
     }

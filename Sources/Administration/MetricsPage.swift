@@ -160,8 +160,9 @@ struct MetricsPage {
     }
 
     private func writeTokens(_ output: inout PrometheusText) {
-        let counted = clients.compactMap { status in tokens.snapshot(of: status.client).map { (status.client, $0) } }
-            .filter { $0.1.isUsed }
+        let counted = clients.compactMap { status in
+            tokens.snapshot(of: status.client, refreshes: status.hasRefreshToken).map { (status.client, $0) }
+        }.filter { $0.1.isUsed }
         let requests = counted.flatMap { name, client in
             client.requests.flatMap { grantType, results in
                 TokenRequestReport.Result.allCases.map { result -> PrometheusText.Sample in

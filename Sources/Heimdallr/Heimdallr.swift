@@ -214,6 +214,14 @@ public final class Heimdallr: Sendable {
     /// Returns a new stream of events from now until `shutdown()`. A stream keeps the newest 256 unread events.
     public func events() -> AsyncStream<HeimdallrEvent> { broadcast.stream() }
 
+    /// Calls `observe` for each event from now until `shutdown()`, one after the other. Needs no task while there is none.
+    @discardableResult
+    package func observe(_ observe: @escaping @Sendable (HeimdallrEvent) async -> Void) -> EventObserver {
+        let observer = EventObserver(observe)
+        broadcast.add(observer)
+        return observer
+    }
+
     // MARK: Performing the life cycle's actions
 
     /// Returns the answer of `body` about the state.

@@ -157,14 +157,10 @@ public final class ProxyServer: Sendable {
 
     /// Wipes the copies of this client's token whenever it loses or replaces the token.
     private func watch(_ client: Heimdallr) {
-        let events = client.events()
-        Task { [weak self, weak client] in
-            for await event in events {
-                switch event.kind {
-                case .tokenLost, .tokenRefreshed, .tokenAcquired:
-                    if let client { self?.forgetCredentials(of: client) }
-                default: break
-                }
+        client.observe { [weak self, weak client] event in
+            switch event.kind {
+            case .tokenLost, .tokenRefreshed, .tokenAcquired: if let client { self?.forgetCredentials(of: client) }
+            default: break
             }
         }
     }

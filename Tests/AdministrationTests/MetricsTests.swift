@@ -155,4 +155,30 @@ struct MetricsTests {
         #expect(metrics.snapshot(of: "b")?.requests.map { $0.results[.success] } == [1])
         #expect(metrics.snapshot(of: "c") == nil)
     }
+
+    @Test func `a client has few series, and those of refreshes from its first refresh token on`() async throws {
+        func series(_ answer: TokenEndpointAnswer) async throws -> [Sample] {
+            let admin = try await AdministeredProxy(TokenEndpoint([answer]))
+            try await admin.ready()
+            let page = PrometheusReader(try await admin.get("/metrics").text)
+            #expect(page.problems == [])
+            return page.samples.keys.filter { $0.labels["client"] == "api" }
+        }
+        let plain = try await series(.token(accessToken))
+        let refreshing = try await series(.token(accessToken, refreshToken: refreshToken))
+        #expect(Set(plain.compactMap { $0.labels["grant_type"] }) == ["client_credentials"])
+        #expect(Set(refreshing.compactMap { $0.labels["grant_type"] }) == ["client_credentials", "refresh_token"])
+        // A failure has a series before it happens, since Prometheus sees no rise from nothing to 1.
+        #expect(refreshing.count { $0.name == "heimdallr_token_requests_total" } == 12)
+        #expect(plain.count <= 30, "\(plain.map(\.name).sorted())")
+    }
+
+    @Test func `a refresh counts although the client has no refresh token any more`() {
+        let metrics = TokenMetrics(clients: [("a", "password"), ("b", "refresh_token")])
+        #expect(metrics.snapshot(of: "a", refreshes: false)?.requests.map(\.grantType) == ["password"])
+        #expect(metrics.snapshot(of: "b", refreshes: false)?.requests.map(\.grantType) == ["refresh_token"])
+        metrics.record(
+            TokenRequestReport(client: "a", grantType: "refresh_token", result: .refused, duration: .milliseconds(5)))
+        #expect(metrics.snapshot(of: "a", refreshes: false)?.requests.last?.results == [.refused: 1])
+    }
 }

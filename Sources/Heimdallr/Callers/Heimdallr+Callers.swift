@@ -1,5 +1,8 @@
 // Callers whose tokens are exchanged.
 extension Heimdallr {
+    /// Whether there was a first outcome: a token, an error, or the need for a login. Clients of callers need none.
+    package var hasSettled: Bool { exchangesCallers || look { $0.hasSettled } }
+
     /// Whether callers' tokens are exchanged, because the grant has `Token.caller`. Use `client(of:)` for their tokens.
     public var exchangesCallers: Bool { callers != nil }
 

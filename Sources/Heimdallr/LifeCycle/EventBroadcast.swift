@@ -1,17 +1,20 @@
 import Synchronization
 
-/// Sends each event to every stream. A slow reader loses its own oldest events.
+/// Sends each event to every stream and every observer. A slow reader loses its own oldest events.
 final class EventBroadcast: Sendable {
     private struct State {
         var lastID: UInt64 = 0
         var readers: [UInt64: AsyncStream<HeimdallrEvent>.Continuation] = [:]
+        var observers: [EventObserver] = []
         var isFinished = false
     }
 
     private let state = Mutex(State())
 
+    func add(_ observer: EventObserver) { state.withLock { if !$0.isFinished { $0.observers.append(observer) } } }
+
     func stream() -> AsyncStream<HeimdallrEvent> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(256)) { reader in
+        AsyncStream(bufferingPolicy: .bufferingNewest(EventObserver.backlog)) { reader in
             let id = state.withLock { state -> UInt64? in
                 guard !state.isFinished else { return nil }
                 state.lastID += 1
@@ -24,13 +27,15 @@ final class EventBroadcast: Sendable {
     }
 
     func send(_ event: HeimdallrEvent) {
-        let readers = state.withLock { Array($0.readers.values) }
+        let (readers, observers) = state.withLock { (Array($0.readers.values), $0.observers) }
         for reader in readers { reader.yield(event) }
+        for observer in observers { observer.tell(event) }
     }
 
     func finish() {
         let readers = state.withLock { state in
             state.isFinished = true
+            state.observers = []
             return Array(state.readers.values)
         }
         for reader in readers { reader.finish() }

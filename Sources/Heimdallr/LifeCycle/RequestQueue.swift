@@ -44,6 +44,8 @@ struct RequestQueue: Sendable {
         guard let requester = waiting.removeValue(forKey: id)?.requester else { return false }
         lines[requester]?.removeAll { $0 == id }
         if lines[requester]?.isEmpty == true { lines[requester] = nil }
+        // An empty dictionary keeps its memory, and each client has a queue.
+        if waiting.isEmpty { (waiting, lines) = ([:], [:]) }
         return true
     }
 
@@ -51,6 +53,7 @@ struct RequestQueue: Sendable {
         guard let requester = underWay.removeValue(forKey: id)?.requester else { return }
         Self.decrement(&atEndpoint, requester.endpoint)
         Self.decrement(&ofClient, requester.client)
+        if underWay.isEmpty { (underWay, atEndpoint, ofClient) = ([:], [:], [:]) }
     }
 
     private static func decrement<Key>(_ counts: inout [Key: Int], _ key: Key) {

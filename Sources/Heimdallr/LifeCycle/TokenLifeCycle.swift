@@ -203,6 +203,7 @@ struct TokenLifeCycle: Sendable {
 
     /// Begins to keep a valid token, from the store or else from the server.
     mutating func start(_ moment: Moment) {
+        guard !isYielding, stage != .stopped else { return }
         isWarm = true
         load()
         if token == nil { wantToken(now: moment.now) }

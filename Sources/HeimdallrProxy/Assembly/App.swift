@@ -54,7 +54,14 @@ struct App {
         shared.watch.signIns.set(administration)
         // Observers are added before the clients start, so that they see the first event.
         for client in assembled.clients { shared.watch.add(client) }
-        for client in assembled.clients { client.heimdallr.start() }
+        Task { [queue = shared.reloadQueue] in
+            await StartInSteps.run(assembled.clients) { client in
+                client.heimdallr.start()
+                return !queue.isClosed
+            } hasSettled: {
+                $0.heimdallr.hasSettled
+            }
+        }
         logStart(server, administration)
         let running = RunningApp(
             shared: shared, server: server, administration: administration,

@@ -12,8 +12,8 @@ final class Watch: Sendable {
     private struct State {
         var hooks: Hooks?
         var source: (settings: HooksSettings?, trustAnchors: String?)
-        /// Tasks by client.
-        var tasks: [ObjectIdentifier: [Task<Void, Never>]] = [:]
+        /// Observers by client.
+        var observers: [ObjectIdentifier: [EventObserver]] = [:]
     }
 
     let signIns = SignInDirectory()
@@ -83,35 +83,28 @@ final class Watch: Sendable {
     /// Observes a client. Called before the client is started.
     func add(_ client: RunningClient) {
         let (heimdallr, notes) = (client.heimdallr, client.notes)
-        let forLog = heimdallr.events()
-        let forHooks = heimdallr.events()
-        let tasks = [
-            Task { [logger, signIns] in
-                for await event in forLog {
-                    EventLog.write(event, of: heimdallr, last: notes.current, to: logger) { signIns.hint(for: $0) }
-                }
+        let observers = [
+            heimdallr.observe { [logger, signIns] event in
+                EventLog.write(event, of: heimdallr, last: notes.current, to: logger) { signIns.hint(for: $0) }
             },
-            Task { [weak self] in
-                for await event in forHooks {
-                    guard let hooks = self?.state.withLock({ $0.hooks }) else { continue }
-                    await hooks.tell(event, of: heimdallr)
-                }
+            heimdallr.observe { [weak self] event in
+                guard let hooks = self?.state.withLock({ $0.hooks }) else { return }
+                await hooks.tell(event, of: heimdallr)
             },
         ]
-        state.withLock { $0.tasks[ObjectIdentifier(heimdallr)] = tasks }
+        state.withLock { $0.observers[ObjectIdentifier(heimdallr)] = observers }
     }
 
-    /// Stops tracking a client that was shut down.
+    /// Stops tracking a client that was shut down. Its last events are still told.
     func remove(_ client: RunningClient) {
-        // The tasks end by themselves, after the last event.
-        state.withLock { $0.tasks[ObjectIdentifier(client.heimdallr)] = nil }
+        state.withLock { $0.observers[ObjectIdentifier(client.heimdallr)] = nil }
     }
 
-    /// Cancels all tasks and waits until running hook commands have ended.
+    /// Cancels all observers and waits until running hook commands have ended.
     func end() async {
-        let tasks = state.withLock { $0.tasks.values.flatMap(\.self) }
-        for task in tasks { task.cancel() }
-        for task in tasks { await task.value }
+        let observers = state.withLock { $0.observers.values.flatMap(\.self) }
+        for observer in observers { observer.cancel() }
+        for observer in observers { await observer.ended() }
     }
 }
 
