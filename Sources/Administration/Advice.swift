@@ -116,8 +116,11 @@ public struct Advice {
     }
 
     private var betweenMachine: String {
-        "\(wrongAddress); or have the firewall or gateway in front of the server let requests with "
-            + "`User-Agent: heimdallr-proxy` pass"
+        "\(wrongAddress); or \(passage)"
+    }
+
+    private var passage: String {
+        "have the firewall or gateway in front of the server let requests with `User-Agent: heimdallr-proxy` pass"
     }
 
     private var wrongSecret: String {
@@ -166,6 +169,7 @@ public struct Advice {
         case .network(let error): sentence(for: error, of: "`issuer`, \(issuer)")
         case .unreachable(_, let address, let error): sentence(for: error, at: address)
         case .server(let issuer, .network(let error)): sentence(for: error, at: issuer)
+        case .webPage, .server(_, .webPage): "write `issuer` without a typing error; or \(passage)"
         case .unusableLink, .server: "ask the operator of the API or of its server"
         case .status, .malformed:
             "check `issuer`, \(issuer): its metadata should be under /.well-known/; or write the endpoints themselves"

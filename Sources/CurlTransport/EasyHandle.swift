@@ -80,6 +80,9 @@ import WireText
         // has connected to a SOCKS proxy. libcurl counts whole seconds, so one second is added.
         try set(CURLOPT_DNS_CACHE_TIMEOUT, Int(options.connectTimeout.components.seconds) + 1)
         try set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1)
+        // The product's name on requests of its own, CONNECT among them, without which firewalls answer 403. A field of
+        // the request replaces it, and requests of programs are not libcurl's.
+        try set(CURLOPT_USERAGENT, Product.userAgent)
         try set(CURLOPT_PROXY, hop.proxy)
         try set(CURLOPT_NOPROXY, "")
         if hop.address != nil { try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1) }

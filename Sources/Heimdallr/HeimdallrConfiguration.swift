@@ -28,7 +28,7 @@ public struct HeimdallrConfiguration: Sendable {
     public var authorizationDetails: [JSONValue] = []
     /// Further form parameters of every token request. `reservedParameters` are not allowed.
     public var parameters: [FormParameter] = []
-    /// Further header fields of every token request. `reservedHeaders` are not allowed.
+    /// Further header fields of every request to the server. `reservedHeaders` are not allowed.
     public var headers: [HeimdallrHTTPField] = []
     /// Lifetime of a token if its response has no `expires_in`.
     public var defaultExpiresIn = Duration.seconds(300)
@@ -101,6 +101,12 @@ public struct HeimdallrConfiguration: Sendable {
 }
 
 extension HeimdallrConfiguration {
+    /// Returns the operator's header fields for a server. A configured issuer's fields are for no other server.
+    func headers(for issuer: String?) -> [HeimdallrHTTPField] {
+        guard let pinned = enrolment?.issuer else { return headers }
+        return issuer == pinned ? headers : []
+    }
+
     /// `authorizationDetails` as it is sent; `nil`: there are none.
     var authorizationDetailsText: String? {
         authorizationDetails.isEmpty ? nil : JSON(.array(authorizationDetails)).text(.compact, escaping: .required)

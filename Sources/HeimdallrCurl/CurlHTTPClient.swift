@@ -42,7 +42,7 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
                 exchange.fields.append((field.name, field.value))
             }
         }
-        exchange.identify()
+        exchange.decodesAnswer = true
         exchange.body = request.content.isEmpty ? nil : request.content
         if request.content.isEmpty, request.method == "POST" { exchange.fields.append(("Content-Length", "0")) }
         exchange.timeout = request.timeout

@@ -33,7 +33,7 @@ struct BufferedClientTests {
         #expect(String(decoding: response.body, as: UTF8.self) == "hello")
         let received = try #require(origin.requests.first)
         #expect(received.line == "POST /x?y HTTP/1.1")
-        #expect(Set(received.fields.map(\.name)) == ["Host", "X-Mine", "X-Empty", "Content-Length"])
+        #expect(Set(received.fields.map(\.name)) == ["Host", "User-Agent", "X-Mine", "X-Empty", "Content-Length"])
     }
 
     @Test func `fifty at once, on one loop`() async throws {

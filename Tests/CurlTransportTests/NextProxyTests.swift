@@ -1,6 +1,7 @@
 import CurlTransport
 import TestSupport
 import Testing
+import WireText
 
 @Suite("the proxy in between, when one is wanted", .timeLimit(.minutes(1)))
 struct NextProxyTests {
@@ -13,7 +14,8 @@ struct NextProxyTests {
             #expect(record.text == "by the way")
         }
         #expect(next.requests.map(\.target) == (0..<3).map { "http://far.example/x/../\($0)?y" })
-        #expect(next.requests.allSatisfy { $0.fields.map(\.description) == ["Host: far.example"] })
+        let fields = ["Host: far.example", "User-Agent: \(Product.userAgent)"]
+        #expect(next.requests.allSatisfy { $0.fields.map(\.description) == fields })
     }
 
     @Test func `https goes through a tunnel, checked end to end`() async throws {
@@ -37,7 +39,7 @@ struct NextProxyTests {
         #expect(heads.first?.hasPrefix("CONNECT far.example:\(nginx.httpsPort) HTTP/1.1\r\n") == true)
         // The upstream's fields don't reach the next proxy.
         #expect(heads.first?.contains("secret") == false)
-        #expect(heads.first?.contains("User-Agent") == false)
+        #expect(heads.first?.contains("\r\nUser-Agent: \(Product.userAgent)\r\n") == true)
         let wrong = try await pool.send(Request(.secure(nginx.httpsPort, host: "near.example")))
         #expect(wrong.error?.kind == .tlsCertificate)
     }

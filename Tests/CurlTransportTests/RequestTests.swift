@@ -2,17 +2,18 @@ import CurlTransport
 import Foundation
 import TestSupport
 import Testing
+import WireText
 
 @Suite("a request goes out as it was given, and nothing else", .timeLimit(.minutes(1)))
 struct RequestTests {
     @Test(arguments: ["GET", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "patch", "!#$%&'*+-.^_`|~"])
-    func `no field that was not given, with any method`(method: String) async throws {
+    func `no field that was not given but the product's name, with any method`(method: String) async throws {
         let origin = try RecordingOrigin()
         let pool = try Calls()
         #expect(try await pool.send(Request(origin, method)).error == nil)
         let request = try #require(origin.requests.first)
         #expect(request.method == method)
-        #expect(request.fields.map(\.description) == ["Host: \(origin.authority)"])
+        #expect(request.fields.map(\.description) == ["Host: \(origin.authority)", "User-Agent: \(Product.userAgent)"])
     }
 
     @Test func `nor with a body`() async throws {
@@ -21,7 +22,7 @@ struct RequestTests {
         var request = Request(origin, "POST")
         request.body = Array("hello".utf8)
         #expect(try await pool.send(request).error == nil)
-        #expect(origin.requests.map { $0.fields.map(\.name) } == [["Host", "Content-Length"]])
+        #expect(origin.requests.map { $0.fields.map(\.name) } == [["Host", "User-Agent", "Content-Length"]])
         #expect(origin.requests.map(\.text) == ["hello"])
     }
 
@@ -51,7 +52,7 @@ struct RequestTests {
             }
             #expect(try await pool.send(request).error == nil)
         }
-        #expect(origin.requests.map(\.fields.count) == [53, 1, 53, 1, 53])
+        #expect(origin.requests.map(\.fields.count) == [54, 2, 54, 2, 54])
     }
 
     @Test(arguments: [
@@ -78,6 +79,6 @@ struct RequestTests {
         }
         let pool = try Calls()
         for _ in 0..<2 { #expect(try await pool.send(Request(origin)).text == "not gzip at all") }
-        #expect(origin.requests.allSatisfy { $0.fields.count == 1 })
+        #expect(origin.requests.allSatisfy { $0.fields.count == 2 })
     }
 }

@@ -9,7 +9,8 @@ extension RunningProxy {
     ///   - networks: `private_networks`, where the documents of the API may lead.
     ///   - more: further lines; further upstreams first.
     static func auto(
-        _ url: String, auto: String = "", adminPort: UInt16 = 0, networks: String = "[127.0.0.0/8]", more: String = ""
+        _ url: String, auto: String = "", adminPort: UInt16 = 0, networks: String = "[127.0.0.0/8]", more: String = "",
+        environment: [String: String?] = [:]
     ) async throws -> RunningProxy {
         let auto = auto.isEmpty ? "" : ", auto: {\(auto)}"
         return try await RunningProxy(
@@ -23,7 +24,7 @@ extension RunningProxy {
             upstreams:
               - {host: mcp.test, url: "\(url)", client: auto, allow_plaintext: true\(auto)}
             \(more)
-            """, files: ["key": Data(repeating: 7, count: 32).base64EncodedString()])
+            """, files: ["key": Data(repeating: 7, count: 32).base64EncodedString()], environment: environment)
     }
 }
 

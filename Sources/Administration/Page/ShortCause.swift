@@ -25,7 +25,7 @@ enum ShortCause {
         switch fault {
         case .network(let error): text(error)
         case .status(let status, _), .redirect(let status): "The server answers \(status)"
-        case .webPage: "A firewall or a web page answers"
+        case .webPage, .discovery(.webPage): "A firewall or a web page answers"
         case .limited: "The server limits requests"
         case .answer: "The server’s answer is unusable"
         case .refused(let error): "Refused: \(error.code.rawValue)"

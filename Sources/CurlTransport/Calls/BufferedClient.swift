@@ -21,15 +21,6 @@ public actor BufferedClient {
         public var decodesAnswer = false
 
         public init(origin: Origin) { self.origin = origin }
-
-        /// Adds what each request of the product says: its name, which firewalls require, unless a field has another one.
-        public mutating func identify() {
-            decodesAnswer = true
-            guard !fields.contains(where: { ASCII.equalIgnoringCase($0.name, "User-Agent") }),
-                !secretFields.contains(where: { ASCII.equalIgnoringCase($0.name, "User-Agent") })
-            else { return }
-            fields.append(("User-Agent", Product.userAgent))
-        }
     }
 
     public struct Answer<Body: Sendable>: Sendable {

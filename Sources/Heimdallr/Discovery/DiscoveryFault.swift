@@ -6,6 +6,8 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     case network(HeimdallrHTTPClientError)
     /// The well-known addresses or `jwks_uri` answered without a document. Value: the first address's HTTP status.
     case status(Int)
+    /// A web page answered with this error status: a firewall, a gateway or a login page in between.
+    case webPage(Int)
     /// The metadata is not JSON with an `issuer`, or the document at `jwks_uri` is not JSON with `keys`.
     case malformed
     /// The document does not name the configured issuer. Value: the named issuer, printable.
@@ -66,6 +68,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .network(let error): "the server's metadata is unavailable: \(error)"
         case .status(let status):
             "the server's metadata is unavailable (\(status)): check `issuer`, or write the endpoints themselves"
+        case .webPage(let status): "a firewall or a web page in between answered \(status), not the server"
         case .malformed: "the server's metadata is not a JSON object of endpoints: check `issuer`"
         case .otherIssuer(let named):
             "the server's metadata belongs to another issuer, \(named): write `issuer` exactly as the server does"

@@ -127,8 +127,10 @@ final class EndpointDirectory: Sendable {
                 // If one address is unreachable, the others are too, because all are on the same server.
                 if case .network = error { return .failure(error) }
                 // A missing document does not replace an earlier fault, because a fault in a document says more.
-                if case .status = error, index > 0 { continue }
-                fault = error
+                switch error {
+                case .status, .webPage: if index == 0 { fault = error }
+                default: fault = error
+                }
             }
         }
         return .failure(fault)
@@ -146,16 +148,18 @@ final class EndpointDirectory: Sendable {
     func response(
         at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil, ofServer isServer: Bool = true
     ) async throws(DiscoveryFault) -> HeimdallrHTTPResponse {
+        let own = isServer ? configuration.headers(for: issuer()) : []
         let request = HeimdallrHTTPRequest(
             url: url,
-            headers: HeimdallrHTTPField.accepting("application/json", isServer ? configuration.headers : [])
-                + (credential.map { [$0] } ?? []),
+            headers: HeimdallrHTTPField.accepting("application/json", own) + (credential.map { [$0] } ?? []),
             timeout: timeout, maxBodyBytes: limits.bytes)
         let response: HeimdallrHTTPResponse
         do {
             response = try await httpClient.send(request)
         } catch { throw .network(error as? HeimdallrHTTPClientError ?? .other) }
-        guard (200..<300).contains(response.status) else { throw .status(response.status) }
+        guard (200..<300).contains(response.status) else {
+            throw response.isPageInBetween ? .webPage(response.status) : .status(response.status)
+        }
         return response
     }
 }

@@ -70,7 +70,8 @@ extension Enroller {
             return (metadata, browser)
         } catch {
             switch error {
-            case .network, .status, .malformed, .missing, .unusable: throw .server(ForeignText.printable(issuer), error)
+            case .network, .status, .webPage, .malformed, .missing, .unusable:
+                throw .server(ForeignText.printable(issuer), error)
             default: throw error
             }
         }
@@ -116,6 +117,7 @@ extension Enroller {
                 return document
             } catch {
                 switch error {
+                case .webPage: refusal = error
                 case .status(let other): refusal = .noResource(other, ForeignText.printable(address))
                 case .network(let fault): throw .unreachable(.resource, ForeignText.printable(address), fault)
                 default: throw error
@@ -244,6 +246,7 @@ extension Enroller {
             let words = ServerWords(answer ?? .null)
             let said = [words.code, words.detail].compactMap { $0 }
                 .map { ServerText.sanitize($0, hiding: []) }.joined(separator: ": ")
+            guard !response.isPageInBetween else { throw .webPage(response.status) }
             throw .registration(said.isEmpty ? "it answered \(response.status)" : "\(response.status) \(said)")
         }
         return try ClientRegistration.client(

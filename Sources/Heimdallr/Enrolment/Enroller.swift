@@ -87,6 +87,7 @@ final class Enroller: Sendable {
         var configuration = configuration
         let enrolment = enrolment
         configuration.issuer = enrolment?.issuer ?? settings.issuer
+        configuration.headers = configuration.headers(for: configuration.issuer)
         configuration.scope = enrolment?.scope ?? []
         configuration.resource = enrolment?.resource.map { [$0] } ?? []
         return configuration

@@ -51,12 +51,7 @@ extension TokenRequests {
 
     /// Whether another machine than the server probably answered: a web page, or not JSON from a server that sends JSON.
     private func isFromBetween(_ response: HeimdallrHTTPResponse) -> Bool {
-        // Servers themselves send web pages with the other statuses, for a wrong secret or a wrong address.
-        guard (402..<500).contains(response.status), ![404, 408, 410, 429].contains(response.status) else {
-            return false
-        }
-        let isPage = response.content.withSpan { AnswerBody.foreignFormat(of: $0) == .webPage }
-        return isPage || response.status == 403 && trace.facts.hasAnsweredJSON
+        response.isPageInBetween || response.status == 403 && trace.facts.hasAnsweredJSON
     }
 
     /// Sends a request to an endpoint other than the token endpoint.

@@ -1,6 +1,15 @@
 internal import Cryptography
 internal import WireText
 
+extension HeimdallrHTTPResponse {
+    /// Whether the answer is an error's web page that probably comes from a firewall or a gateway.
+    var isPageInBetween: Bool {
+        // Servers themselves send web pages with the other statuses, for a wrong secret or a wrong address.
+        (402..<500).contains(status) && ![404, 408, 410, 429].contains(status)
+            && content.withSpan { AnswerBody.foreignFormat(of: $0) == .webPage }
+    }
+}
+
 /// The body of an answer, which is JSON (RFC 6749 section 5.1) or, at some servers, a form.
 enum AnswerBody {
     /// Returns the JSON text of a body. A form becomes an object of strings; any other body stays as it is.

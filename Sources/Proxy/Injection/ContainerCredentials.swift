@@ -37,7 +37,7 @@ struct ContainerCredentials: Sendable {
         request.fields = [("Accept", "application/json")]
         request.timeout = Self.timeout
         request.maxBodyBytes = 64 * 1024
-        request.identify()
+        request.decodesAnswer = true
         if let authorization {
             let token = try await authorization.secret()
             if let fault = InjectedValue.fieldValue(token.revealedBytes) {

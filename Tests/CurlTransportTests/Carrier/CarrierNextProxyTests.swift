@@ -2,6 +2,7 @@ import CurlTransport
 import Foundation
 import TestSupport
 import Testing
+import WireText
 
 @Suite("a carrier goes through the proxy in between", .timeLimit(.minutes(1)))
 struct CarrierNextProxyTests {
@@ -34,7 +35,7 @@ struct CarrierNextProxyTests {
         let head = try #require(heads.all.first)
         #expect(head.hasPrefix("CONNECT far.example:\(nginx.httpsPort) HTTP/1.1\r\n"))
         #expect(head.contains("Proxy-Authorization: Basic dXNlcjpwdw==\r\n"))
-        #expect(!head.contains("User-Agent"))
+        #expect(head.contains("\r\nUser-Agent: \(Product.userAgent)\r\n"))
         #expect(
             try await carriers.failure(.secure(nginx.httpsPort, host: "near.example")).kind == .tlsCertificate)
     }

@@ -90,6 +90,9 @@ import Testing
             (.json("[]"), .malformed), (.json("{}"), .malformed), (.json(""), .malformed),
             (.json(#"{"issuer":"a","issuer":"\#(server.issuer)"}"#), .malformed),
             (LoginServer.Reply(status: 302, fields: [("Location", "/elsewhere")]), .status(302)),
+            (LoginServer.Reply(status: 403, body: "<html>Blocked</html>"), .webPage(403)),
+            (LoginServer.Reply(status: 404, body: "<html>Nothing</html>"), .status(404)),
+            (LoginServer.Reply(status: 403, body: #"{"message":"Missing Authentication Token"}"#), .status(403)),
             (LoginServer.Reply(status: 500), .status(500)), (LoginServer.Reply(closes: true), .network(.cut)),
         ] {
             server[LoginServer.wellKnown] = reply
