@@ -38,9 +38,10 @@ enum Main {
 
     private static func end(with error: any Error, _ words: [String]) -> Never {
         let code = ExitStatus(for: error)
+        let verbs = words.first == "help" ? words.dropFirst() : words[...]
         let message =
             code == .usage
-            ? HeimdallrProxyCommand.unknownVerb(words.first == "help" ? words.dropFirst().first : words.first)
+            ? HeimdallrProxyCommand.unknownVerb(verbs.first, verbs.dropFirst().first)
                 ?? HeimdallrProxyCommand.fullMessage(for: error)
             : HeimdallrProxyCommand.fullMessage(for: error)
         if !message.isEmpty {

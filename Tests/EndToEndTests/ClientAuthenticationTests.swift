@@ -39,13 +39,46 @@ struct ClientAuthenticationTests {
         #expect(!proxy.log.contains("eyJ"), "no assertion in the log")
     }
 
+    @Test("a JWT-SVID of SPIFFE is the client's identity, with its own assertion type and without a client_id")
+    func jwtSVID() async throws {
+        let tokens = try TokenEndpoint([.token("spiffe-token-0123456789")])
+        let proxy = try await RunningProxy(
+            """
+            proxy: {listen: 127.0.0.1:0}
+            clients:
+              workload:
+                token_endpoint: \(tokens.url)
+                allow_plaintext: true
+                client_assertion: {file: FOLDER/svid}
+                client_assertion_type: jwt-spiffe
+            upstreams: [{host: api.test, url: "\(tokens.url)", client: workload, allow_plaintext: true}]
+            """, files: ["svid": "head.claims.signature\n"])
+        #expect(try await proxy.get("http://api.test/").status == 200, "\(proxy.log)")
+        let request = try #require(tokens.requests.first)
+        #expect(
+            request["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe")
+        #expect(request["client_assertion"] == "head.claims.signature")
+        #expect(request["client_id"] == nil && request.field("Authorization") == nil)
+    }
+
     @Test(
         "nginx is shown the certificate: for the token where the server asks for one, and at the upstream",
-        arguments: ["tls_client_auth", "self_signed_tls_client_auth"])
-    func certificate(method: String) async throws {
+        arguments: [
+            ("tls_client_auth", false), ("self_signed_tls_client_auth", false),
+            // An X.509-SVID of SPIFFE: key and chain in one file.
+            ("tls_client_auth", true),
+        ])
+    func certificate(method: String, isOneFile: Bool) async throws {
         let tokens = try TokenEndpoint([.token("bound-token-0123456789", type: "bearer")])
         let authority = try await PrivateCA()
         let client = try await authority.client("sidecar")
+        let folder = try TemporaryDirectory()
+        let parts = try [client.keyFile, client.certificateFile, authority.certificateFile].map {
+            try String(contentsOfFile: $0, encoding: .utf8)
+        }
+        let svid = try folder.write(parts.joined(), to: "svid.pem")
+        let files =
+            isOneFile ? "cert_file: \(svid)" : "cert_file: \(client.certificateFile), key_file: \(client.keyFile)"
         let front = try await Nginx(
             certificate: try await authority.server(), clientCA: authority.certificateFile,
             locations: """
@@ -77,7 +110,7 @@ struct ClientAuthenticationTests {
                         issuer: \(issuer.url)
                         client_id: sidecar
                         token_endpoint_auth_method: \(method)
-                        tls: {\(anchors), cert_file: \(client.certificateFile), key_file: \(client.keyFile)}
+                        tls: {\(anchors), \(files)}
                         certificate_bound: true
                         """)
                 ], upstreams: [ProxyConfiguration.upstream(url: url, "tls: {\(anchors)}")]))

@@ -6,6 +6,8 @@ extension ClientReader {
         settings.clientKey = section.secret("client_key")
         settings.clientKeyID = section.value("client_key_id", Grammar.printable)
         settings.clientAssertion = section.secret("client_assertion")
+        section.read("client_assertion_type", into: &settings.clientAssertionType, Self.assertionType)
+        section.read("client_assertion_typ", into: &settings.clientAssertionTyp, Self.typ)
         if let certificate = section.section("client_certificate") {
             settings.clientCertificate = certificate.readableFile("file")
             certificate.need("file", saying: "\(certificate.path): write {file: PATH}")
@@ -24,7 +26,23 @@ extension ClientReader {
     }
 
     private static let keyKeys = ["client_key", "client_key_id", "client_certificate"]
-    private static let jwtKeys = ["client_assertion_audience", "token_endpoint_auth_signing_alg"]
+    private static let jwtKeys = [
+        "client_assertion_audience", "client_assertion_typ", "token_endpoint_auth_signing_alg",
+    ]
+    private static let assertionTypes = ["jwt-bearer", "jwt-spiffe"]
+
+    private static func assertionType(_ text: String) throws(BadValue) -> String {
+        if assertionTypes.contains(text) || Grammar.isAbsoluteURI(text) { return text }
+        throw BadValue(
+            "write jwt-bearer, jwt-spiffe or a URI; the `typ` of the JWT is `client_assertion_typ`",
+            fits: .any([.words(assertionTypes), Grammar.absoluteURIs]))
+    }
+
+    /// The `typ` of a client assertion: one word, such as `JWT` or `client-authentication+jwt`.
+    static func typ(_ text: String) throws(BadValue) -> String {
+        try Grammar.checked(
+            text, Grammar.isVisible(text), BadValue("write JWT, client-authentication+jwt or another media type"))
+    }
 
     /// Reports settings that the method needs and that are missing, and settings that the method does not use.
     func checkAuthentication(_ method: ClientSettings.AuthMethod) {
@@ -33,6 +51,9 @@ extension ClientReader {
         func refuseSecret() {
             section.refuse(["client_secret"], saying: "\(method.rawValue) sends no secret: leave this out")
         }
+        section.refuse(
+            "client_assertion_type", without: "client_assertion",
+            saying: "this belongs to `client_assertion`, an assertion made elsewhere: write that too, or leave it out")
         var unused = ["client_assertion"] + Self.keyKeys + Self.jwtKeys
         switch method {
         case .clientSecretBasic, .clientSecretPost: need("client_secret")

@@ -13,8 +13,7 @@ extension ClientReader {
     var mayOmitClientID: Bool {
         switch settings.grantType {
         case .jwtBearer, .saml2Bearer, .tokenExchange:
-            !["client_secret", "client_key", "client_assertion", "token_endpoint_auth_method"].contains(
-                where: section.has)
+            !["client_secret", "client_key", "token_endpoint_auth_method"].contains(where: section.has)
         default: false
         }
     }

@@ -129,8 +129,13 @@ struct ClientReader {
     private func checkNeeds() {
         if !mayOmitClientID {
             let name = section.shownName(of: "client_id")
-            section.need(
-                "client_id", saying: "\(name) is missing: write the identifier that the authorization server issued")
+            let advice = "\(name) is missing: write the identifier that the authorization server issued"
+            // Without a sign-in, a client assertion identifies the client, too (RFC 7521, section 4.2).
+            if settings.needsLogin || settings.grantType == .githubApp {
+                section.need("client_id", saying: advice)
+            } else {
+                section.need("client_id", "client_assertion", saying: advice)
+            }
         }
         if settings.grantType != .implicit, settings.grantType != .githubApp {
             let (name, other) = (section.shownName(of: "token_endpoint"), section.shownName(of: "issuer"))

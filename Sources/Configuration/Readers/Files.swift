@@ -6,7 +6,9 @@ enum Files {
     /// Returns the bytes of a file. The error message follows "PATH: ".
     static func read(_ path: String, limit: Int) throws(BadValue) -> [UInt8] {
         guard !path.utf8.contains(0) else { throw BadValue("a path can't hold a NUL byte", quotes: false) }
-        guard let status = FileStatus(of: path) else { throw BadValue("there is no such file", quotes: false) }
+        guard let status = FileStatus(of: path) else {
+            throw BadValue("there is no such file: make it, or correct the path", quotes: false)
+        }
         guard status.kind != .folder else { throw BadValue("this is a directory, not a file", quotes: false) }
         guard FileSystem.isReadable(path) else {
             throw BadValue("this process may not read the file; see its owner and mode", quotes: false)
@@ -20,6 +22,11 @@ enum Files {
             case .unreadable: throw BadValue("reading the file failed", quotes: false)
             }
         }
+    }
+
+    /// Whether a PEM file has a private key.
+    static func holdsKey(_ path: String) -> Bool {
+        (try? read(path, limit: 4 << 20))?.firstRange(of: Array("PRIVATE KEY-----".utf8)) != nil
     }
 
     /// Returns the mode of a file that too many users may read; `nil` for a safe mode. The file's group may read it if

@@ -117,9 +117,20 @@ extension Section {
     /// - Parameter prefix: beginning of the names of both settings.
     func certificate(_ prefix: String = "") -> (certificate: String?, key: String?) {
         let (certificateKey, keyKey) = (prefix + "cert_file", prefix + "key_file")
-        let (certificate, key) = (readableFile(certificateKey), readableFile(keyKey))
-        if let key { warnOfReaders(key, label: label(keyKey), at: position(of: keyKey)) }
-        refuse(certificateKey, without: keyKey, saying: "a certificate needs its key: write `\(keyKey)` too")
+        let certificate = readableFile(certificateKey)
+        var key = readableFile(keyKey)
+        if let certificate, !has(keyKey) {
+            // An X.509-SVID of SPIFFE and its key are often one file.
+            if Files.holdsKey(certificate) {
+                key = certificate
+            } else {
+                error(certificateKey, "a certificate needs its key: write `\(keyKey)` too")
+            }
+        }
+        if let key {
+            let name = has(keyKey) ? keyKey : certificateKey
+            warnOfReaders(key, label: label(name), at: position(of: name))
+        }
         refuse(keyKey, without: certificateKey, saying: "a key needs its certificate: write `\(certificateKey)` too")
         return (certificate, key)
     }

@@ -70,7 +70,11 @@ public struct ClientSettings: Sendable, Equatable {
     /// Path of the certificate of `clientKey`, in PEM.
     public var clientCertificate: String?
     public var clientAssertion: SecretSource?
+    /// `client_assertion_type` of `clientAssertion`: a URI, or the end of a URI of RFC 7521, section 8.
+    public var clientAssertionType = "jwt-bearer"
     public var clientAssertionAudience = AssertionAudience.tokenEndpoint
+    /// `typ` of the assertions that the proxy signs.
+    public var clientAssertionTyp = "JWT"
     /// Whether connections to this client's upstreams use the certificate of its token requests (RFC 8705 section 3).
     public var certificateBound = false
     public var basicEncoding = BasicEncoding.form
@@ -123,6 +127,11 @@ public struct ClientSettings: Sendable, Equatable {
         if case .secret(let subject) = exchange?.subject { sources.append(subject) }
         if case .key(let key, _) = dpop { sources.append(key) }
         return sources.compactMap { $0 }
+    }
+
+    /// Whether the proxy signs a client assertion for each request (RFC 7523 section 2.2).
+    public var signsClientAssertion: Bool {
+        authMethod == .clientSecretJWT || authMethod == .privateKeyJWT && clientAssertion == nil
     }
 
     /// Whether a person has to log in to get a token.

@@ -4,8 +4,17 @@ internal import WireText
 /// A client that authenticates with a JWT in the form: RFC 7523 section 2.2. Each request has a new assertion.
 public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     public let identifier: String
+    /// `typ` of an assertion that is signed here. Most servers take `JWT`; some take only `explicitType`.
+    public var typ = "JWT"
     private let source: Source
     private var audience: JWTAudience
+    /// `client_assertion_type` (RFC 7521 section 4.2).
+    private var assertionType = Self.jwtBearer
+
+    /// `typ` by which servers distinguish client assertions from other JWTs: RFC 7523bis (draft) section 4.
+    public static let explicitType = "client-authentication+jwt"
+    /// `client_assertion_type` of a JWT: RFC 7523 section 2.2.
+    public static let jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
     private enum Source: Sendable {
         case secret(any SecretProvider)
@@ -45,9 +54,13 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
 
     /// An assertion that another party makes and renews, such as the platform on which the program runs. It is read
     /// before each request.
-    public init(identifier: String, assertion: any SecretProvider) {
+    /// - Parameters:
+    ///   - identifier: the `client_id`; empty: the assertion alone identifies the client, and none is sent.
+    ///   - type: `client_assertion_type`, a URI, such as that of a JWT-SVID of SPIFFE.
+    public init(identifier: String, assertion: any SecretProvider, type: String = Self.jwtBearer) {
         self.identifier = identifier
         audience = .tokenEndpoint
+        assertionType = type
         source = .assertion(assertion)
     }
 
@@ -68,8 +81,8 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         let assertion = try await assertion(for: &request)
         request.secrets.append(assertion)
         request.form.removeAll { $0.name == "client_secret" }
-        request.set(FormParameter("client_id", identifier))
-        request.set(FormParameter("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"))
+        if !identifier.isEmpty { request.set(FormParameter("client_id", identifier)) }
+        request.set(FormParameter("client_assertion_type", assertionType))
         request.set(FormParameter("client_assertion", assertion))
     }
 
@@ -99,7 +112,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
             of: "the client assertion", tokenEndpoint: request.tokenEndpoint, issuer: request.issuer)
         do throws(CryptographyError) {
             return try SignedJWT.sign(
-                header: [.init("typ", "JWT")] + header,
+                header: [.init("typ", .string(typ))] + header,
                 claims: [
                     .init("iss", .string(identifier)), .init("sub", .string(identifier)),
                     .init("aud", .string(audience)),

@@ -58,11 +58,12 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
         if let token = members.removeValue(forKey: "refresh_token")?.secret(in: body), !token.isEmpty {
             response.refreshToken = token
         }
-        // Keycloak uses the second name.
-        let refreshLives = ["refresh_token_expires_in", "refresh_expires_in"].map {
-            members.removeValue(forKey: $0).flatMap { Self.seconds($0, body) }
-        }
-        response.refreshTokenExpiresIn = refreshLives.compactMap { $0 }.first
+        // Keycloak uses the second name, and the draft of OAuth refresh token expiration the last two: for a refresh
+        // token that is not used, and for the person's consent. The earliest end counts.
+        let refreshLives = [
+            "refresh_token_expires_in", "refresh_expires_in", "refresh_token_timeout", "authorization_expires_in",
+        ].compactMap { members.removeValue(forKey: $0).flatMap { Self.seconds($0, body) } }
+        response.refreshTokenExpiresIn = refreshLives.filter { $0 > 0 }.min() ?? refreshLives.first
         if let idToken = members.removeValue(forKey: "id_token")?.secret(in: body), !idToken.isEmpty {
             response.idToken = idToken
         }

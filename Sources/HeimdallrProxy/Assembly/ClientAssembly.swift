@@ -95,18 +95,23 @@ struct ClientAssembly {
     private var credentials: any OAuthClientCredentials {
         let audience = JWTAudience(settings.clientAssertionAudience)
         if settings.authMethod == .privateKeyJWT, let assertion = settings.clientAssertion {
-            return OAuthClientAssertionCredentials(identifier: settings.clientID, assertion: secrets.secret(assertion))
+            return OAuthClientAssertionCredentials(
+                identifier: settings.clientID, assertion: secrets.secret(assertion), type: assertionType)
         }
         if settings.authMethod == .privateKeyJWT, let key = settings.clientKey {
-            return OAuthClientAssertionCredentials(
+            var credentials = OAuthClientAssertionCredentials(
                 identifier: settings.clientID, key: secrets.secret(key),
                 algorithm: settings.authAlgorithm.flatMap { .init(rawValue: $0.rawValue) },
                 keyID: settings.clientKeyID,
                 certificate: settings.clientCertificate.map { SecretFileProvider(path: $0) }, audience: audience)
+            credentials.typ = settings.clientAssertionTyp
+            return credentials
         }
         if settings.authMethod == .clientSecretJWT, let secret = settings.clientSecret {
-            return OAuthClientAssertionCredentials(
+            var credentials = OAuthClientAssertionCredentials(
                 identifier: settings.clientID, secret: secrets.secret(secret), audience: audience)
+            credentials.typ = settings.clientAssertionTyp
+            return credentials
         }
         guard let secret = settings.clientSecret, settings.authMethod != .none else {
             return settings.clientID.isEmpty
@@ -117,6 +122,11 @@ struct ClientAssembly {
             ? .post : .basic(BasicEncoding(rawValue: settings.basicEncoding.rawValue) ?? .form)
         return OAuthClientSecretCredentials(
             identifier: settings.clientID, secret: secrets.secret(secret), method: method)
+    }
+
+    private var assertionType: String {
+        let type = settings.clientAssertionType
+        return type.contains(":") ? type : "urn:ietf:params:oauth:client-assertion-type:" + type
     }
 
     private var grant: any OAuthAuthorizationGrant {

@@ -28,8 +28,10 @@ struct CertificateCommand: AsyncParsableCommand {
             guard !settings.interceptedNames.isEmpty else {
                 throw ExitStatus.failure.error(
                     settings.opensTLS
-                        ? "every intercepted upstream has a configured certificate, so there is no authority"
-                        : "no upstream has `intercept: true`, so there is no authority")
+                        ? "every intercepted upstream has a configured certificate, so there is no authority: let programs "
+                            + "trust the issuer of these certificates"
+                        : "no upstream has `intercept: true`, so there is no authority: write it at an upstream whose "
+                            + "programs say https://")
             }
             let roots: String
             do {

@@ -32,7 +32,7 @@ struct CheckCommand: AsyncParsableCommand {
         let (problems, warnings) = await source.startFaults(settings, passed: passed)
         for warning in warnings { ConfigurationReport.plain.warn(warning) }
         guard problems.isEmpty else {
-            ConfigurationReport.plain.fail(problems)
+            ConfigurationReport.plain.fail(problems, starting: false)
             throw ExitStatus.badConfiguration.error
         }
         let keys = KeyCheck(settings, environment: environment)

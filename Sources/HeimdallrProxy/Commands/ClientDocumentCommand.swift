@@ -29,7 +29,8 @@ struct ClientDocumentCommand: ParsableCommand {
         }
         guard let client = named.first, let identifier = client.auto?.clientDocument else {
             throw ExitStatus.failure.error(
-                "no upstream with `client: auto` has \(address == nil ? "a" : "this") `client_document`")
+                "no upstream with `client: auto` has \(address == nil ? "a" : "this") `client_document`: write the "
+                    + "https:// address at which the document will be published under the upstream's `auto`")
         }
         guard named.allSatisfy({ $0.auto?.clientDocument == identifier }) else {
             throw ExitStatus.failure.error("there are several `client_document` addresses: give one as the argument")

@@ -55,7 +55,7 @@ enum ConfigurationSource: Sendable, Equatable {
             return configuration
         } catch {
             for warning in error.warnings { report.warn(warning) }
-            report.fail(error.problems)
+            report.fail(error.problems, starting: logs)
             throw (logs && error.problems.allSatisfy(\.mayPass) ? ExitStatus.failure : .badConfiguration).error
         }
     }
@@ -164,10 +164,12 @@ struct ConfigurationReport {
 
     func warn(_ problem: ConfigurationError.Problem) { write(problem, .warning) }
 
-    func fail(_ problems: [ConfigurationError.Problem]) {
+    /// - Parameter isStart: whether the command would have started something.
+    func fail(_ problems: [ConfigurationError.Problem], starting isStart: Bool) {
         for problem in problems { write(problem, .error) }
         guard !isJSON else { return }
-        ErrorOutput.write(.error, "\(problems.count.counted("problem")) in the configuration; nothing was started.")
+        let outcome = isStart ? "; nothing was started." : "."
+        ErrorOutput.write(.error, "\(problems.count.counted("problem")) in the configuration\(outcome)")
     }
 
     private func write(_ problem: ConfigurationError.Problem, _ level: Logger.Level) {

@@ -40,7 +40,8 @@ struct DoctorCommand: AsyncParsableCommand {
         let known = settings.clients.map(\.name) + settings.upstreams.map(\.host.description)
         for name in names where !known.contains(name) {
             let meant = Suggestion.phrase(Suggestion.nearest(to: name, among: known))
-            throw ValidationError("there is no client or upstream \"\(name)\"\(meant)")
+            let advice = meant.isEmpty ? ": give a name under `clients`, or the `host` of an upstream" : meant
+            throw ValidationError("there is no client or upstream \"\(name)\"\(advice)")
         }
         var diagnoses: [Diagnosis]
         do {

@@ -55,6 +55,7 @@ struct HealthCommand: ParsableCommand {
     }
 
     private static let pause: UInt32 = 100_000
+    private static let advice = "; start the proxy, or give the running one's --config or --socket"
 
     func run() throws {
         let deadline = ContinuousClock.now + .seconds(wait ?? 0)
@@ -105,10 +106,12 @@ struct HealthCommand: ParsableCommand {
     /// Asks the addresses in turn. The first answer with the status 200 or 503 decides.
     private func ask(_ targets: [ListenAddress], _ request: String, _ timeout: Int) -> HealthOutcome {
         var reasons: [String] = []
+        var isAnswered = false
         for target in targets {
             do throws(AdminClient.Failure) {
                 let answer = try AdminClient(address: target, timeout: timeout).send("GET", request)
                 let text = String(decoding: answer.body, as: UTF8.self)
+                isAnswered = true
                 switch answer.status {
                 case 200: return .good(text)
                 case 503: return .bad(text)
@@ -117,11 +120,16 @@ struct HealthCommand: ParsableCommand {
             } catch {
                 switch error {
                 case .notListening(let cause): reasons.append("\(target): nobody listens (\(cause))")
-                case .stranger(let sentence), .other(let sentence): reasons.append("\(target): \(sentence)")
+                case .stranger(let sentence), .other(let sentence):
+                    isAnswered = true
+                    reasons.append("\(target): \(sentence)")
                 }
             }
         }
-        return .bad(reasons.isEmpty ? "there is no address to ask: give --socket" : reasons.joined(separator: "; "))
+        return .bad(
+            reasons.isEmpty
+                ? "there is no address to ask: give --socket"
+                : reasons.joined(separator: "; ") + (isAnswered ? "" : Self.advice))
     }
 
     /// Checks whether the proxy serves a listener: connects, ends its side, and waits until the proxy's event loop ends
@@ -138,7 +146,7 @@ struct HealthCommand: ParsableCommand {
                     continue
                 }
                 return .good("the proxy serves \(address); without an admin section nothing else is known")
-            } catch { reasons.append("\(address): \(error.sentence)") }
+            } catch { reasons.append("\(address): \(error.sentence)\(error.isNotListening ? Self.advice : "")") }
         }
         return .bad(
             reasons.isEmpty

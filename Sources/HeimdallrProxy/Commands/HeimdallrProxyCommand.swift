@@ -49,7 +49,11 @@ struct HeimdallrProxyCommand: ParsableCommand {
     }
 
     /// Returns the error for an unknown command, which the parser would take for an argument of the default command.
-    static func unknownVerb(_ word: String?) -> String? {
+    /// - Parameter next: the word behind the command, which may be the name of a subcommand.
+    static func unknownVerb(_ word: String?, _ next: String? = nil) -> String? {
+        if let group = configuration.subcommands.first(where: { $0._commandName == word }) {
+            return unknownVerb(next, of: group._commandName, group.configuration.subcommands.map { $0._commandName })
+        }
         let verbs = configuration.subcommands.map { $0._commandName } + ["help"]
         guard let word, !word.hasPrefix("-"), !verbs.contains(word) else { return nil }
         if word.hasSuffix(".yaml") || word.hasSuffix(".yml") || word.contains("/") {
@@ -62,6 +66,14 @@ struct HeimdallrProxyCommand: ParsableCommand {
 }
 
 extension HeimdallrProxyCommand {
+    private static func unknownVerb(_ word: String?, of group: String, _ verbs: [String]) -> String? {
+        guard let word, !word.hasPrefix("-"), !verbs.isEmpty, !(verbs + ["help"]).contains(word) else { return nil }
+        let meant = Suggestion.nearest(to: word, among: verbs)
+        let advice = meant == nil ? ": write \(verbs.joined(separator: ", "))" : Suggestion.phrase(meant)
+        return "error: there is no command \"\(group) \(word)\"\(advice)\n"
+            + "See 'heimdallr-proxy \(group) --help' for the commands.\n"
+    }
+
     /// Names of commands in other programs, each with our command for the same purpose.
     private static let otherNames = [
         "run": "serve", "start": "serve", "up": "serve", "daemon": "serve", "validate": "check", "verify": "check",

@@ -26,7 +26,7 @@ struct StoreInitCommand: AsyncParsableCommand {
 
             The proxy itself needs fewer rights. With --role NAME that role may read, add and change rows.
 
-              heimdallr-proxy store init --sql --role heimdallr | psql production
+              heimdallr-proxy store init --sql --role heimdallr | psql -v ON_ERROR_STOP=1 production
             """)
 
     @OptionGroup var options: ConfigurationOptions

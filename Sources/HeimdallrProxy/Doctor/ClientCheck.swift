@@ -19,6 +19,7 @@ struct ClientCheck: Sendable {
     let loop: EventLoop
     /// Checks of `client: auto`; `nil` for other clients.
     var enrolment: EnrolmentCheck?
+    let trial: AssertionTrial
 
     func diagnosis() async -> Diagnosis {
         let findings = if let enrolment { await enrolment.findings() } else { await findings() }
@@ -132,12 +133,26 @@ struct ClientCheck: Sendable {
             let left = ContinuousClock.now.duration(to: token.expiresAt).components.seconds
             var text = "received: \(token.type), valid for \(max(0, left)) s"
             if !token.scope.isEmpty { text += ", scope \(ForeignText.printable(token.scope.joined(separator: " ")))" }
+            if settings.signsClientAssertion { text += "; the server takes \(AssertionTrial.keys(of: settings))" }
             let finding = Finding.good("token", text, after: begin.duration(to: .now))
             let missing = client.status().scopeNotGranted
             guard !missing.isEmpty else { return [finding] }
             let advice = "allow this scope for the client at the server, or remove it from `scope`"
             return [finding, .warning("scope", "not granted: \(missing.joined(separator: ", "))", advice)]
-        } catch { return [failure(error)] }
+        } catch {
+            var finding = failure(error)
+            if Self.refusesClient(error), let advice = await trial.advice() { finding.advice = advice }
+            return [finding]
+        }
+    }
+
+    /// Whether the server refuses the client's authentication. Some servers say so only by the status.
+    private static func refusesClient(_ error: HeimdallrError) -> Bool {
+        switch error {
+        case .clientRefused(.refused(let refusal), _), .tokenEndpointUnavailable(.refused(let refusal), _):
+            [.invalidClient, .unauthorizedClient].contains(refusal.code) || refusal.status == 401
+        default: false
+        }
     }
 
     private func failure(_ error: HeimdallrError) -> Finding {
@@ -188,7 +203,8 @@ struct ClientCheck: Sendable {
             }
         }
         guard let url else { return [] }
-        var request = HeimdallrHTTPRequest(method: "HEAD", url: url)
+        let headers = settings.headers.map { HeimdallrHTTPField(name: $0.name, value: $0.value) }
+        var request = HeimdallrHTTPRequest(method: "HEAD", url: url, headers: headers)
         request.timeout = ConnectionCheck.limit
         let curl = CurlHTTPClient(BufferedClient(options: options, loop: loop))
         _ = try? await NotingHTTPClient(client: curl, last: notes, tap: tap).send(request)

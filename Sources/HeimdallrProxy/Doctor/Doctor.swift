@@ -36,7 +36,13 @@ struct Doctor {
             }
             let check = ClientCheck(
                 settings: settings, client: client, notes: notes, tap: tap, options: assembly.poolOptions, own: own,
-                asksForTokens: asksForTokens, loop: loop, enrolment: enrolment)
+                asksForTokens: asksForTokens, loop: loop, enrolment: enrolment,
+                trial: AssertionTrial(settings: settings) { [configuration] settings in
+                    let other = ClientAssembly(settings: settings, configuration: configuration, secrets: secrets)
+                    return try? other.make(
+                        on: loop, store: OAuthAccessTokenMemoryStore(), last: TokenRequestNotes(),
+                        onTokenRequest: { _ in })
+                })
             checks.append { await check.diagnosis() }
         }
         for settings in upstreams {

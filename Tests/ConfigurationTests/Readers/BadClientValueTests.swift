@@ -56,7 +56,7 @@ struct BadClientValueTests {
         "token_endpoint_auth_method: tls_client_auth":
             "5:33: clients.a.token_endpoint_auth_method: tls_client_auth needs `tls: {cert_file: PATH, key_file: PATH}`",
         "client_key: {file: /nonexistent}":
-            "5:24: clients.a.client_key: can't read the secret file /nonexistent: there is no such file",
+            "5:24: clients.a.client_key: can't read the secret file /nonexistent: there is no such file: make it, or correct the path",
         "client_assertion: {command: [true]}\n    client_key_id: k":
             "6:20: clients.a.client_key_id: `client_assertion` is already signed: leave this key or `client_assertion` out",
         "client_key: {command: [true]}\n    client_secret: {env: SECRET}":
@@ -67,6 +67,16 @@ struct BadClientValueTests {
             "6:38: clients.a.token_endpoint_auth_signing_alg: write one of HS256, RS256, PS256, ES256, ES384, EdDSA, not \"RS512\"",
         "client_key: {command: [true]}\n    client_assertion_audience: issuer":
             "6:32: clients.a.client_assertion_audience: there is no `issuer`: write one, or the audience itself",
+        "client_assertion: {command: [true]}\n    client_assertion_type: client-authentication+jwt":
+            "6:28: clients.a.client_assertion_type: write jwt-bearer, jwt-spiffe or a URI; the `typ` of the JWT is `client_assertion_typ`, not \"client-authentication+jwt\"",
+        "client_assertion: {command: [true]}\n    client_assertion_typ: JWT":
+            "6:27: clients.a.client_assertion_typ: `client_assertion` is already signed: leave this key or `client_assertion` out",
+        "client_key: {command: [true]}\n    client_assertion_type: jwt-spiffe":
+            "6:28: clients.a.client_assertion_type: this belongs to `client_assertion`, an assertion made elsewhere: write that too, or leave it out",
+        "client_key: {command: [true]}\n    client_assertion_typ: a b":
+            "6:27: clients.a.client_assertion_typ: write JWT, client-authentication+jwt or another media type, not \"a b\"",
+        "client_assertion_typ: JWT":
+            "5:27: clients.a.client_assertion_typ: none does not use this: leave it out, or write another `token_endpoint_auth_method`",
         "client_key_id: k":
             "5:20: clients.a.client_key_id: none does not use this: leave it out, or write another `token_endpoint_auth_method`",
         "client_key: {command: [true]}\n    client_certificate: c.pem":
@@ -77,7 +87,7 @@ struct BadClientValueTests {
         "client_secret: {env: EMPTY}":
             "5:26: clients.a.client_secret: the environment variable EMPTY is empty: put the secret into it",
         "client_secret: {file: /nonexistent/s}":
-            "5:27: clients.a.client_secret: can't read the secret file /nonexistent/s: there is no such file",
+            "5:27: clients.a.client_secret: can't read the secret file /nonexistent/s: there is no such file: make it, or correct the path",
         "client_secret: {file: /}":
             "5:27: clients.a.client_secret: can't read the secret file /: this is a directory, not a file",
         "client_secret: {file: /dev/null}":
@@ -132,7 +142,7 @@ struct BadClientValueTests {
         "proxy: corporate:3128": "5:12: clients.a.proxy: write http://host:port, environment or none",
         "proxy: http://corporate": "5:12: clients.a.proxy: write the port too, as in http://proxy.example.com:3128",
         "tls: {ca_file: /nonexistent.pem}":
-            "5:20: clients.a.tls.ca_file: can't use /nonexistent.pem: there is no such file",
+            "5:20: clients.a.tls.ca_file: can't use /nonexistent.pem: there is no such file: make it, or correct the path",
         "tls: {ca_file: /etc/hostname}":
             "5:20: clients.a.tls.ca_file: can't use /etc/hostname: the file is not PEM (it has no -----BEGIN line)",
         "tls: {server_name: a}": "5:11: unknown key \"server_name\" in clients.a.tls",

@@ -17,7 +17,7 @@ struct FileTests {
     func unreadable() throws {
         let folder = try TemporaryFolder()
         let missing = folder.path + "/none.yaml"
-        #expect(problems(missing) == ["\(missing): there is no such file"])
+        #expect(problems(missing) == ["\(missing): there is no such file: make it, or correct the path"])
         #expect(problems(folder.path) == ["\(folder.path): this is a directory, not a file"])
         #expect(problems("/dev/null") == ["/dev/null: this is not a regular file"])
         let latin = try folder.write("latin.yaml", Array("log: {}\n# ".utf8) + [0xFC, 0x0A])
@@ -67,6 +67,16 @@ struct FileTests {
                 "\(file):2:40: upstreams[0].tls.cert_file: a certificate needs its key: write `key_file` too",
                 "\(file):3:39: upstreams[1].tls.key_file: a key needs its certificate: write `cert_file` too",
             ])
+    }
+
+    @Test("a certificate in one file with its key needs no second name")
+    func oneFile() throws {
+        let folder = try TemporaryFolder()
+        try folder.write("svid.pem", "-----BEGIN CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----")
+        let file = try folder.write(
+            "c.yaml", "upstreams: [{host: a.example, tls: {cert_file: svid.pem}}]")
+        let tls = try Configuration.load(file: file, environment: [:]).configuration.upstreams[0].tls
+        #expect(tls.certFile == folder.path + "/svid.pem" && tls.keyFile == tls.certFile)
     }
 
     @Test(

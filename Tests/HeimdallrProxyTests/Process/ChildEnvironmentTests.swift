@@ -30,4 +30,13 @@ import Testing
     func `a file is one for serve`(file: String) {
         #expect(HeimdallrProxyCommand.unknownVerb(file)?.contains("did you mean \"serve --config \(file)\"?") == true)
     }
+
+    @Test func `a command of a group is known, or another one is named`() {
+        let wrong = HeimdallrProxyCommand.unknownVerb("store", "mvoe")
+        #expect(wrong?.contains("no command \"store mvoe\"; did you mean \"move\"?") == true, "\(wrong ?? "")")
+        #expect(HeimdallrProxyCommand.unknownVerb("store", "xyz")?.contains("write init, status, move") == true)
+        #expect(HeimdallrProxyCommand.unknownVerb("store", "move") == nil)
+        #expect(HeimdallrProxyCommand.unknownVerb("store", "--help") == nil)
+        #expect(HeimdallrProxyCommand.unknownVerb("token", "billing") == nil)
+    }
 }

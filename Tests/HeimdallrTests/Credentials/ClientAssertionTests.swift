@@ -68,6 +68,34 @@ import Testing
         }
     }
 
+    @Test("is typed as the server wants it: JWT, or by the word of its own that RFC 7523bis demands")
+    func typed() async throws {
+        let key = try await ForeignKeys.make("p256")
+        var credentials = OAuthClientAssertionCredentials(identifier: "app", key: Secret(key), audience: .issuer)
+        for typ in ["JWT", OAuthClientAssertionCredentials.explicitType] {
+            credentials.typ = typ
+            var request = TokenRequest()
+            request.issuer = "https://idp.example"
+            try await credentials.authenticate(&request)
+            let (header, _) = try await check(
+                try #require(request.secrets.last), key: key, "ES256", audience: "https://idp.example")
+            #expect(header["typ"] as? String == typ)
+        }
+        #expect(OAuthClientAssertionCredentials.explicitType == "client-authentication+jwt")
+    }
+
+    @Test("of another kind has its own type, and alone identifies a client without an identifier")
+    func spiffe() async throws {
+        let type = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe"
+        let credentials = OAuthClientAssertionCredentials(identifier: "", assertion: Secret("a.b.c"), type: type)
+        var request = TokenRequest()
+        try await credentials.authenticate(&request)
+        #expect(
+            request.form == [
+                FormParameter("client_assertion_type", type), FormParameter("client_assertion", Secret("a.b.c")),
+            ])
+    }
+
     @Test("names its key as the JWK does, and its certificate by its digest")
     func names() async throws {
         let jwk = try await ForeignKeys.make("p256", "jwk")

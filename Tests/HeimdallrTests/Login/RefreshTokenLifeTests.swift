@@ -94,6 +94,23 @@ import Testing
         #expect(cycle.use() == "T1")
     }
 
+    @Test(
+        "of all ends of a refresh token that servers state, by whatever names, the earliest counts",
+        arguments: [
+            (#""refresh_token_expires_in":90"#, 90), (#""refresh_expires_in":"80""#, 80),
+            (#""refresh_token_timeout":70"#, 70), (#""authorization_expires_in":60"#, 60),
+            (#""refresh_token_timeout":70,"authorization_expires_in":500"#, 70),
+            (#""refresh_token_timeout":500,"authorization_expires_in":60"#, 60),
+            (#""refresh_expires_in":0,"authorization_expires_in":60"#, 60), (#""refresh_expires_in":0"#, 0),
+            (#""refresh_token_timeout":"soon""#, nil),
+        ] as [(String, Double?)])
+    func names(members: String, life: Double?) throws {
+        let body = #"{"access_token":"T1","token_type":"Bearer","refresh_token":"R1",\#(members)}"#
+        let response = try OAuthAccessTokenDefaultParser().parse(Array(body.utf8))
+        #expect(response.refreshTokenExpiresIn == life)
+        #expect(response.extra.isEmpty)
+    }
+
     @Test("the refresh token's end outlives a restart")
     func recorded() throws {
         var cycle = DrivenLifeCycle(needs: .person)
