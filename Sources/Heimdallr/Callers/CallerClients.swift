@@ -119,6 +119,8 @@ final class CallerClients: Sendable {
         }
     }
 
+    func credentialsChanged() { for client in state.withLock({ $0.table.clients }) { client.credentialsChanged() } }
+
     func forget() { state.withLock { $0.table.removeAll() } }
 
     func shutdown() {

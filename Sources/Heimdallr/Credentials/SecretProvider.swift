@@ -11,6 +11,8 @@ public protocol SecretProvider: Sendable {
 public struct SecretProviderError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The fault and where it is, for an operator. Never contains the secret.
     public var description: String
+    /// Whether the secret may only be late, so that callers wait for it.
+    var mayPass = true
 
     /// - Parameter description: names the place of the secret, never its content.
     public init(_ description: String) { self.description = description }

@@ -32,7 +32,7 @@ extension Heimdallr {
     /// - Throws: `SecretProviderError`
     func identityAssertion(for request: GrantRequest) async throws -> Secret {
         guard let idToken = look({ $0.grant.signIn?.idToken }) else {
-            throw SecretProviderError("nobody is signed in at the identity provider: heimdallr-proxy login \(name)")
+            throw Self.lasting("nobody is signed in at the identity provider: heimdallr-proxy login \(name)")
         }
         var answer = try await exchanged(idToken, for: request)
         if case .failure = answer {
@@ -45,7 +45,13 @@ extension Heimdallr {
     }
 
     private static func noAssertion(_ reason: any Error) -> SecretProviderError {
-        SecretProviderError("the identity provider gave no assertion: \(reason)")
+        lasting("the identity provider gave no assertion: \(reason)")
+    }
+
+    private static func lasting(_ text: String) -> SecretProviderError {
+        var error = SecretProviderError(text)
+        error.mayPass = false
+        return error
     }
 
     /// - Returns: the assertion, or the provider's refusal.

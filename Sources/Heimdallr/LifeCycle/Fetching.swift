@@ -53,6 +53,8 @@ struct Fetching: Sendable {
     private(set) var dueAt: Instant? { didSet { isIdle = current == nil && dueAt == nil } }
     /// Stored instead of computed, because each use of the token reads this property.
     private(set) var isIdle = true
+    /// Whether a secret or a certificate of the client has changed since the last request began.
+    private var hasRepair = false
     private var nextID: TokenLifeCycle.FetchID = 1
     /// Time of the last token request, whether a fetch or a login sent it.
     private var lastAskedAt: Instant?
@@ -87,7 +89,16 @@ struct Fetching: Sendable {
         nextID += 1
         dueAt = nil
         current = fetch
+        hasRepair = false
         return fetch
+    }
+
+    mutating func noteRepair() { hasRepair = true }
+
+    /// Returns whether there was a repair since the last request began. Counts each repair once.
+    mutating func takeRepair() -> Bool {
+        defer { hasRepair = false }
+        return hasRepair
     }
 
     // MARK: Under way

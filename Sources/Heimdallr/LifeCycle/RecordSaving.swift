@@ -56,6 +56,11 @@ struct RecordSaving: Sendable {
         return min(due, rereading?.at ?? due)
     }
 
+    /// Whether the store is unreachable and was never read, and the next reading begins before `deadline`.
+    func mayRead(before deadline: Instant) -> Bool {
+        isUnread && away != nil && rereading?.at.map { $0 < deadline } ?? true
+    }
+
     mutating func share() { isShared = true }
 
     /// Returns a revision greater than the current one and than `stored`, the revision in the store.

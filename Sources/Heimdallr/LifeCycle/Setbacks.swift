@@ -7,6 +7,15 @@ struct Setbacks: Sendable {
             case unavailable(TokenEndpointFault)
             case refused(TokenEndpointFault)
             case needsAuthentication
+
+            /// Whether the next attempt may succeed without a repair.
+            var mayPass: Bool {
+                switch self {
+                case .unavailable: true
+                case .refused(.secret(let error)): error.mayPass
+                case .refused, .needsAuthentication: false
+                }
+            }
         }
 
         var kind: Kind
@@ -39,6 +48,14 @@ struct Setbacks: Sendable {
     mutating func forget() {
         forgetFailure()
         lastFault = nil
+    }
+
+    /// Allows the next request now, or at the end of the server's `Retry-After`. Returns whether there is a failure.
+    mutating func endBackoff(now: Instant) -> Bool {
+        guard let failure else { return false }
+        self.failure?.retryAt = min(failure.retryAt, max(now, failure.serverWants ?? now))
+        inARow = 0
+        return true
     }
 
     /// Forgets the failure, so that a request may be sent at once.

@@ -19,8 +19,9 @@ extension TokenLifeCycle {
     ) {
         settle()
         let now = moment.now
-        let isPassing = if case .unavailable = kind { true } else { false }
-        let backoff = isPassing ? Backoff.transient : .permanent
+        // If a secret or a certificate has changed since the request began, the next request may succeed at once.
+        let planned = planned ?? (fetching.takeRepair() ? now : nil)
+        let backoff = if case .unavailable = kind { Backoff.transient } else { Backoff.permanent }
         let next = planned ?? now + backoff.delay(attempt: setbacks.inARow + 1, random: moment.random())
         var retryAt = fetching.earliest(from: next)
         let serverWants = retryAfter.map { now + min(max($0, .zero), Self.maxRetryAfter) }
@@ -31,10 +32,8 @@ extension TokenLifeCycle {
         let error = error(for: failure, now: now)
         if kind != .needsAuthentication { act(.emit(.tokenFailed(error))) }
         if !isRefusalInDoubt { resumeReplacing(error) }
-        if isPassing || planned != nil {
-            // The server issued an expired token. Probably the next token will be expired too: no caller waits for it.
-            let isFutile = kind == .unavailable(.answer(.alreadyExpired))
-            resume(waiters.removeAll { isFutile || $0.deadline < retryAt }, .failure(error))
+        if kind.mayPass || planned != nil {
+            resume(waiters.removeAll { $0.deadline < retryAt }, .failure(error))
         } else {
             resumeAll(.failure(error))
         }
@@ -45,14 +44,33 @@ extension TokenLifeCycle {
     static let maxRetryAfter = Duration.seconds(3600)
 
     /// Announces once that a login is needed. An unreachable store that was never read may hold a login, so nothing is
-    /// announced then. Fails all callers, unless a fetch is under way.
+    /// announced then, and callers wait for the next reading. Fails all other callers, unless a fetch is under way.
     mutating func needAuthentication() {
         settle()
         let error = errorWithoutGrant
         if error == .needsAuthentication { announceNeed() }
         guard !fetching.isUnderWay else { return }
         suspicions.giveUp()
-        resumeAll(.failure(error))
+        let saving = saving
+        resume(waiters.removeAll { !saving.mayRead(before: $0.deadline) }, .failure(error))
+    }
+
+    /// Whether the next attempt, or the next reading of the store, may bring a token before `deadline`.
+    func mayPass(before deadline: Instant?, now: Instant) -> Bool {
+        guard let deadline else { return false }
+        if let failure, failure.retryAt > now { return failure.kind.mayPass && failure.retryAt < deadline }
+        return nextKind == nil && saving.mayRead(before: deadline)
+    }
+
+    /// Ends the backoff, because a secret, a key or a certificate of this client has changed. Keeps the minimum interval
+    /// and the server's `Retry-After`.
+    mutating func repaired(_ moment: Moment) {
+        fetching.noteRepair()
+        guard setbacks.endBackoff(now: moment.now), nextKind != nil, settings.triesUnasked || !waiters.isEmpty else {
+            return
+        }
+        wantToken(now: moment.now)
+        tick(moment)
     }
 
     /// Error for callers when this client can send no token request.

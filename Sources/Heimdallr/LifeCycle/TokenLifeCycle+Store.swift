@@ -16,6 +16,8 @@ extension TokenLifeCycle {
         case .change: saving.noteReading(fault: fault)
         }
         saving.planReading(after: reading == .start ? .repair : reading, hasFailed: fault != nil, moment)
+        // Callers may have waited for this reading.
+        if stage == .running, token == nil, nextKind == nil, !waiters.isEmpty { needAuthentication() }
     }
 
     /// Notes that the store has a record of this client, but only for another server or account.

@@ -13,7 +13,7 @@ extension TokenLifeCycle {
             act(.resume(id, .success(token)))
             return
         }
-        if let error = refusal(now: moment.now) {
+        if let error = refusal(now: moment.now, until: deadline) {
             if error == .needsAuthentication, token == nil {
                 needAuthentication()
                 lookAgain(now: moment.now)
@@ -35,15 +35,17 @@ extension TokenLifeCycle {
     }
 
     /// Returns the error if waiting would be useless; `nil`: wait.
-    func refusal(now: Instant) -> HeimdallrError? {
+    /// - Parameter deadline: end of the wait; `nil`: the caller does not wait for faults that pass.
+    func refusal(now: Instant, until deadline: Instant? = nil) -> HeimdallrError? {
         guard stage != .stopped else { return .stopped }
         guard stage == .running, !fetching.isUnderWay else { return nil }
         if isYielding { return Self.hasYielded }
-        if let failure, failure.retryAt > now, !isRefusalInDoubt { return error(for: failure, now: now) }
+        let mayPass = mayPass(before: deadline, now: now)
+        if let failure, failure.retryAt > now, !isRefusalInDoubt, !mayPass { return error(for: failure, now: now) }
         if let rejectedUntil, rejectedUntil > now {
             return .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))
         }
-        return nextKind == nil ? errorWithoutGrant : nil
+        return nextKind == nil && !mayPass ? errorWithoutGrant : nil
     }
 
     func error(for failure: Setbacks.Failure, now: Instant) -> HeimdallrError {
@@ -70,6 +72,7 @@ extension TokenLifeCycle {
 
     private func overdueError(now: Instant) -> HeimdallrError {
         if let failure { return error(for: failure, now: now) }
+        if nextKind == nil { return errorWithoutGrant }
         let untilFetch = fetching.dueAt.map { now.duration(to: $0) } ?? .zero
         return .deadlineExceeded(retryAfter: max(settings.minInterval, untilFetch))
     }

@@ -130,6 +130,13 @@ extension Heimdallr {
     /// no effect on a client that needs a login. Returns at once.
     public func refreshNow() { apply { $0.refreshNow($1) } }
 
+    /// Tells the client that one of its secrets, keys or certificates has changed. If the last token request failed, the
+    /// next one begins at once, without a backoff. Returns at once.
+    public func credentialsChanged() {
+        apply { $0.repaired($1) }
+        callers?.credentialsChanged()
+    }
+
     /// Requests a new token like `refreshNow()`, and waits for the outcome at most `limit`. Joins a request under way.
     /// - Throws: `HeimdallrError`. The former token then stays.
     public func refreshedToken(waiting limit: Duration = .seconds(30)) async throws(HeimdallrError) -> AccessToken {

@@ -51,6 +51,7 @@ struct RunningClient: Sendable {
         notes = TokenRequestNotes()
         connections = ConnectionCounts()
         store = ClientStore(shared.stores.tokens, isHeld: isHeld)
+        let commands = RefusedCommands(settings, shared.secrets)
         heimdallr = try ClientAssembly(
             settings: settings, configuration: configuration, secrets: shared.secrets,
             material: shared.files.tls.material(settings.tls, extra: trustAnchors), counts: connections,
@@ -61,6 +62,7 @@ struct RunningClient: Sendable {
                 tokens?.record(report)
                 EventLog.write(report, to: logger)
                 traces.tokenRequested(report, notes)
+                if report.result == .refused { commands.refused() }
             })
     }
 

@@ -14,6 +14,7 @@ final class SecretCache: Sendable {
     private let environment: Mutex<[String: String]>
     private let counts: ReloadCounts
     private let logger: Logger?
+    private let onChange: @Sendable (SecretSource) -> Void
     private struct Sources {
         var all: [SecretSource: WeakSecret] = [:]
         /// Number of sources at which those without a user are removed.
@@ -25,10 +26,15 @@ final class SecretCache: Sendable {
     /// - Parameters:
     ///   - configuration: names the environment variables that commands may not see.
     ///   - logger: logs when a secret becomes unavailable or available again; `nil` if the caller reports that.
-    init(_ configuration: Configuration, counts: ReloadCounts = ReloadCounts(), logger: Logger? = nil) {
+    ///   - onChange: called after a source has given another value, or the first one after a failure.
+    init(
+        _ configuration: Configuration, counts: ReloadCounts = ReloadCounts(), logger: Logger? = nil,
+        onChange: @escaping @Sendable (SecretSource) -> Void = { _ in }
+    ) {
         environment = Mutex(ChildEnvironment.of(ProcessEnvironment.all, configuration))
         self.counts = counts
         self.logger = logger
+        self.onChange = onChange
     }
 
     func change(to configuration: Configuration) {
@@ -88,7 +94,7 @@ final class SecretCache: Sendable {
         case .file(let path):
             let file = SecretFileProvider(path: path)
             counts.expect(.file(path))
-            return LiveSecret(.eachTime, read: { try await file.secret() }, onOutcome: recorder(.file(path)))
+            return LiveSecret(.eachTime, read: { try await file.secret() }, onOutcome: recorder(source, .file(path)))
         case .environment(let name):
             return LiveSecret(
                 .eachTime,
@@ -102,14 +108,17 @@ final class SecretCache: Sendable {
             let command = SecretCommand(words: words, environment: environment.withLock { $0 })
             counts.expect(.command(words.first ?? ""))
             return LiveSecret(
-                .every(refresh), read: { try await command.secret() }, onOutcome: recorder(.command(words.first ?? "")))
+                .every(refresh), read: { try await command.secret() },
+                onOutcome: recorder(source, .command(words.first ?? "")))
         }
     }
 
-    private func recorder(_ thing: ReloadCounts.Thing) -> @Sendable (LiveSecret.Outcome) -> Void {
+    private func recorder(
+        _ source: SecretSource, _ thing: ReloadCounts.Thing
+    ) -> @Sendable (LiveSecret.Outcome) -> Void {
         let isFirst = Atomic(true)
         let isCommand = if case .command = thing { true } else { false }
-        return { [counts, logger] outcome in
+        return { [counts, logger, onChange] outcome in
             let isStart = isFirst.exchange(false, ordering: .relaxed)
             switch outcome {
             case .unchanged:
@@ -117,6 +126,7 @@ final class SecretCache: Sendable {
             case .taken(let isRecovery):
                 if isCommand || !isStart { counts.record(thing, isGood: true) }
                 guard !isStart else { return }
+                onChange(source)
                 logger?.info(
                     isRecovery ? "a secret can be read again" : "a secret has changed",
                     metadata: ["from": "\(thing.inWords)"])

@@ -20,6 +20,7 @@ struct SharedObjects: Sendable {
     let reloads: ReloadCounts
     let reloadQueue = ReloadQueue()
     let registry = ClientRegistry()
+    let repairs: Repairs
 
     var logger: Logger { app.log.logger }
     var secrets: SecretCache { files.secrets }
@@ -30,12 +31,14 @@ struct SharedObjects: Sendable {
         let logger = app.log.logger
         loops = try (0..<configuration.proxy.threads).map { try EventLoop.start(name: "loop \($0)") }
         reloads = ReloadCounts()
-        let secrets = SecretCache(configuration, counts: reloads, logger: logger)
-        let tls = TLSFileCache(counts: reloads, logger: logger)
+        let repairs = Repairs()
+        self.repairs = repairs
+        let secrets = SecretCache(configuration, counts: reloads, logger: logger) { repairs.changed($0) }
+        let tls = TLSFileCache(counts: reloads, logger: logger) { repairs.changed($0) }
         let listeners = ListenerCertificates(counts: reloads, logger: logger)
         files = FreshFiles(secrets: secrets, tls: tls, listeners: listeners, logger: logger)
         stores = try await StoreAssembly(configuration: configuration, secrets: secrets, logger: logger).make()
-        watch = Watch(logger: logger, logWriter: app.log.writer)
+        watch = Watch(logger: logger, logWriter: app.log.writer, repairs: repairs)
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)
         interception = InterceptionKeeper(isForOneProgram: app.isForOneProgram, secrets: secrets, logger: logger)
@@ -136,6 +139,7 @@ struct SharedObjects: Sendable {
         await BlockingWork.run { [audit] in audit.install(assembled.audit) }
         traces.use(assembled.tracing)
         registry.set(assembled.clients.map(\.heimdallr))
+        repairs.use(assembled.clients)
         app.log.level.configure(configuration.log.level)
         files.tls.keep(configuration)
         files.listeners.keep(configuration)

@@ -12,6 +12,7 @@ import Synchronization
 final class TLSFileCache: Sendable {
     private let counts: ReloadCounts
     private let logger: Logger?
+    private let onChange: @Sendable (TLSMaterial.Files) -> Void
     private let materials = Mutex<[TLSMaterial.Files: TLSMaterial]>([:])
     /// Faults by file.
     private let faults = Mutex<[String: String]>([:])
@@ -26,9 +27,11 @@ final class TLSFileCache: Sendable {
         let path: String
     }
 
-    init(counts: ReloadCounts, logger: Logger?) {
+    /// - Parameter onChange: called after files that were used have other content.
+    init(counts: ReloadCounts, logger: Logger?, onChange: @escaping @Sendable (TLSMaterial.Files) -> Void = { _ in }) {
         self.counts = counts
         self.logger = logger
+        self.onChange = onChange
     }
 
     /// Reads the files that were not read yet. Called before `material` is used for a configuration.
@@ -147,6 +150,7 @@ final class TLSFileCache: Sendable {
 
     private func replaced(_ files: TLSMaterial.Files) {
         for file in files.all { counts.record(.file(file), isGood: true) }
+        onChange(files)
         logger?.info(
             "certificates, keys or trust anchors have changed; new connections use them",
             metadata: ["files": "\(files.all.joined(separator: " "))"])

@@ -21,9 +21,11 @@ final class Watch: Sendable {
     let untrusting = UntrustingPrograms()
     private let logger: Logger
     private let logWriter: LogWriter
+    private let repairs: Repairs
     private let state = Mutex(State(source: (nil, nil)))
 
-    init(logger: Logger, logWriter: LogWriter) {
+    init(logger: Logger, logWriter: LogWriter, repairs: Repairs) {
+        self.repairs = repairs
         self.logger = logger
         self.logWriter = logWriter
     }
@@ -84,7 +86,8 @@ final class Watch: Sendable {
     func add(_ client: RunningClient) {
         let (heimdallr, notes) = (client.heimdallr, client.notes)
         let observers = [
-            heimdallr.observe { [logger, signIns] event in
+            heimdallr.observe { [logger, signIns, repairs] event in
+                if case .tokenAcquired = event.kind { repairs.tokenCame(to: event.client) }
                 EventLog.write(event, of: heimdallr, last: notes.current, to: logger) { signIns.hint(for: $0) }
             },
             heimdallr.observe { [weak self] event in

@@ -86,7 +86,8 @@ import Testing
         #expect(await store.saves.isEmpty)
 
         // A burst gets the remembered failure.
-        for _ in 0..<10 { #expect(try await client.refusal(waiting: .seconds(3600)).fault == fault.fault) }
+        let patience = fault.fault.looksPermanent ? Duration.seconds(3600) : .milliseconds(300)
+        for _ in 0..<10 { #expect(try await client.refusal(waiting: patience).fault == fault.fault) }
         #expect(endpoint.requests.count == 1)
 
         let retryAfter = try #require(error.retryAfter)

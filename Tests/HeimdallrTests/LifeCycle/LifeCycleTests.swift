@@ -168,7 +168,7 @@ import Testing
         cycle.answer(DrivenLifeCycle.status(503, retryAfter: .seconds(20)))
         cycle.pass(5)
         for _ in 0..<100 {
-            let id = cycle.wait(60)
+            let id = cycle.wait(14)
             #expect(cycle.outcomes[id] == .failure(.tokenEndpointUnavailable(.status(503), retryAfter: .seconds(15))))
         }
         #expect(cycle.fetches.count == 1)

@@ -60,13 +60,13 @@ final class FaultyTokenProxy: Sendable {
         }
     }
 
-    /// Whether a request that would wait for a minute is refused between two attempts, and told when to come back.
+    /// Whether a request whose wait ends before the next attempt is refused at once, and told when to come back.
     func refusesAtOnce() async throws -> Bool {
         // A busy machine may be too slow for one pause; not for each.
         for _ in 0..<10 {
             _ = try await backingOff(.milliseconds(300))
             let before = tokenRequests
-            let response = try await proxy.request("GET", Self.patient)
+            let response = try await proxy.request()
             guard tokenRequests == before else { continue }
             return [502, 503].contains(response.status) && Int(response.field("Retry-After") ?? "") != nil
         }
