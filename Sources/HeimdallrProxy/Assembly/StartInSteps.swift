@@ -4,7 +4,7 @@ enum StartInSteps {
     /// Number of clients that may be without a first outcome.
     static let window = 64
     /// Time after which clients whose servers hang no longer delay the others.
-    static let patience = Duration.milliseconds(100)
+    static let patience = Duration.milliseconds(250)
 
     /// - Parameters:
     ///   - patience: the longest wait for `window` clients.
