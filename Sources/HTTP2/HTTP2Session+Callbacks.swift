@@ -199,7 +199,10 @@ extension HTTP2Session {
         guard type == NGHTTP2_HEADERS.rawValue || type == NGHTTP2_DATA.rawValue && isEnd,
             let stream = streams[header.stream_id]
         else { return }
-        if type == NGHTTP2_HEADERS.rawValue { noteSentHead(of: stream) }
+        if type == NGHTTP2_HEADERS.rawValue {
+            noteSentHead(of: stream)
+            widen(stream, header.stream_id)
+        }
         guard isEnd else { return }
         events.add(.sent(stream: header.stream_id))
         // The answer is complete, so the rest of the request is not needed (RFC 9113, section 8.1).

@@ -123,6 +123,21 @@ extension HTTP2Session {
         returnWindow()
     }
 
+    /// Enlarges a stream's receive window to `size` bytes, once its head is sent.
+    public func widen(_ id: Int32, to size: Int) {
+        guard let stream = streams[id] else { return }
+        stream.window = size
+        if hasSentHead(of: id) { widen(stream, id) }
+    }
+
+    func widen(_ stream: HTTP2Stream, _ id: Int32) {
+        guard stream.window > 0 else { return }
+        // Fails only for lack of memory. The window stays as it was then.
+        _ = unsafe nghttp2_session_set_local_window_size(
+            handle, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, Int32(clamping: stream.window))
+        stream.window = 0
+    }
+
     /// Gives the connection's window back all bytes but the unconsumed ones, padding and ignored bytes too. libnghttp2
     /// would wait until they are half of the window: that may never be, because unread bodies hold the other half.
     func returnWindow() {

@@ -10,6 +10,8 @@ final class HTTP2Stream {
     var trailers = HTTP2FieldList()
     /// Size of our heads and trailers that libnghttp2 has not sent yet, and their number.
     var unsentHeads = (bytes: 0, count: 0)
+    /// Size to which the receive window grows when libnghttp2 knows the stream; 0 for none.
+    var window = 0
     /// Bytes of the peer's message that are not given back to the connection's window.
     var unconsumed = 0
     /// Whether the rest of the peer's message goes back to the connection's window at once.

@@ -56,6 +56,10 @@ public protocol ClientStream: AnyObject {
     /// Number of bytes of the answer that may be read from the upstream now. After 0, `roomCame` follows.
     func answerRoom() -> Int
 
+    /// Whether an upstream may send up to 256 KiB of the answer before the client takes them. Once true, true for this
+    /// request. Over HTTP/2, few streams of a connection may at the same time.
+    func mayReadAhead() -> Bool
+
     /// Shuts down our side of another protocol. The client's bytes still arrive.
     func endOutput()
 

@@ -67,6 +67,8 @@ extension ServerConnection {
     /// A slow client stops its own upstream, when `write` does not take all bytes.
     public func answerRoom() -> Int { .max }
 
+    public func mayReadAhead() -> Bool { true }
+
     var isFull: Bool { output.count > Self.highWater }
 
     func waitForRoom() {

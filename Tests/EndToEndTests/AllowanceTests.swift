@@ -8,18 +8,21 @@ struct AllowanceTests {
     private static let mebibyte = 1 << 20
 
     /// Requests of `nobody.test` are refused, those of `silent.test` are not answered, and answers of `endless.test`
-    /// have no end.
+    /// and, over HTTP/2, `two.test` have no end.
     private static func proxy() async throws -> (RunningProxy, origins: ChildProcess) {
         let origins = try ChildProcess([try Repository.python(), fixture("http2_allowance.py"), "origins"])
         let ports = try await eventually("the origins' ports") {
             let lines = origins.output.split(separator: "\n")
-            return lines.count == 2 ? lines.map(String.init) : nil
+            return lines.count == 3 ? lines.map(String.init) : nil
         }
         let configuration = ProxyConfiguration(
             proxy: "threads: 1", clients: [],
-            upstreams: zip(["silent", "endless"], ports).map { name, port in
-                ProxyConfiguration.upstream("\(name).test", url: "http://127.0.0.1:\(port)", "max_connections: 4000")
-                    .replacing("    client: api\n", with: "")
+            upstreams: zip(["silent", "endless", "two"], ports).map { name, port in
+                ProxyConfiguration.upstream(
+                    "\(name).test", url: "http://127.0.0.1:\(port)",
+                    "max_connections: 4000" + (name == "two" ? "\nhttp2: prior-knowledge" : "")
+                )
+                .replacing("    client: api\n", with: "")
             })
         let proxy = try await RunningProxy(
             configuration.text.replacing("clients:\n", with: "clients: {}\n"), files: configuration.files)
@@ -40,6 +43,7 @@ struct AllowanceTests {
         Attack(host: "silent.test", kind: "heads", connections: 12),
         Attack(host: "silent.test", kind: "bodies", connections: 6),
         Attack(host: "endless.test", kind: "answers", connections: 6),
+        Attack(host: "two.test", kind: "answers", connections: 6),
         Attack(host: "nobody.test", kind: "kept", connections: 500),
     ]
 

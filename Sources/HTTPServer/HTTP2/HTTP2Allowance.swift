@@ -12,6 +12,8 @@ struct HTTP2Allowance {
     static let answers = 128 << 10
     /// Bodies kept for a replay, if several streams keep one.
     static let kept = 128 << 10
+    /// Number of streams whose answers may wait for the client in a wide window of the upstream, beside the allowance.
+    static let readAhead = 2
     /// Unsent bytes that each stream may have, so that none waits for the others.
     static let least = 4 << 10
 
@@ -20,6 +22,7 @@ struct HTTP2Allowance {
         var head = 0
         var kept = 0
         var behind = 0
+        var readsAhead = false
     }
 
     /// Heads of requests whose answers are not complete.
@@ -28,11 +31,13 @@ struct HTTP2Allowance {
     private(set) var kept = 0
     /// Bytes of answers that handlers hold, because the connection did not take them.
     private(set) var behind = 0
+    private(set) var readAhead = 0
 
     mutating func change(_ share: inout Share, to new: Share) {
         heads += new.head - share.head
         kept += new.kept - share.kept
         behind += new.behind - share.behind
+        readAhead += (new.readsAhead ? 1 : 0) - (share.readsAhead ? 1 : 0)
         share = new
     }
 

@@ -43,6 +43,13 @@ extension HTTP2ClientStream {
         return room
     }
 
+    func mayReadAhead() -> Bool {
+        guard phase == .busy, !share.readsAhead else { return share.readsAhead }
+        guard connection.allowance.readAhead < HTTP2Allowance.readAhead else { return false }
+        charge { $0.readsAhead = true }
+        return true
+    }
+
     /// - Parameter isOthers: whether there is room in the stream's own buffer, but not in the connection's allowance.
     func waitForRoom(_ isOthers: Bool) {
         waits.forRoom = true

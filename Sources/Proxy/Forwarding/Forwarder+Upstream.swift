@@ -139,6 +139,8 @@ extension Forwarder: UpstreamStreamDelegate {
         return room
     }
 
+    func mayReadAhead() -> Bool { stream.mayReadAhead() }
+
     func upstreamSent(_ body: Span<UInt8>) -> BodyTaking {
         let taking = AnswerPhase.write(body, &context, &share)
         keepTime()

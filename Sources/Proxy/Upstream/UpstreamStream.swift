@@ -112,6 +112,8 @@ protocol UpstreamStreamDelegate: AnyObject {
     func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool
     /// Returns the number of bytes of the answer that may be read now. After 0, nothing is read until `resumeBody`.
     func answerRoom() -> Int
+    /// Whether the upstream may send much of the answer before the client takes it.
+    func mayReadAhead() -> Bool
     /// Receives a piece of the answer's body, unframed; after 101, bytes of another protocol.
     func upstreamSent(_ body: Span<UInt8>) -> BodyTaking
     /// Takes the next piece of the request's body, unframed; after 101, bytes of another protocol.

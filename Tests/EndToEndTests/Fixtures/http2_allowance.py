@@ -5,7 +5,8 @@
 answer can be sent. `kept`: over HTTP/1.1, a head of 60 KB; the connection stays open behind its answer. Prints `quiet` and what it
 saw each time that nothing comes for a second, until it is ended.
 
-http2_allowance.py origins: two servers, whose ports it prints. One answers nothing and reads only heads, one answers without end.
+http2_allowance.py origins: three servers, whose ports it prints. One answers nothing and reads only heads, one answers without end,
+one does so over HTTP/2 with prior knowledge.
 """
 
 import selectors
@@ -129,12 +130,83 @@ class Origin:
             client.close()
 
 
+class HTTP2Origin(Origin):
+    """Sends as much on each stream as its window allows. The connection's window is taken for large."""
+
+    def accept(self):
+        client, _ = self.listener.accept()
+        client.sendall(raw.frame(raw.SETTINGS, 0, 0, struct.pack(">HI", 3, 256)))
+        state = {"data": b"", "initial": 65535, "windows": {}, "out": b"", "preface": len(raw.PREFACE)}
+        client.setblocking(False)
+        self.selector.register(client, selectors.EVENT_READ, lambda: self.work(client, state))
+
+    def work(self, client, state):
+        try:
+            piece = client.recv(65536)
+            if not piece:
+                self.selector.unregister(client)
+                return client.close()
+            state["data"] += piece
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.selector.unregister(client)
+            return client.close()
+        if state["preface"]:
+            if len(state["data"]) < state["preface"]:
+                return
+            state["data"], state["preface"] = state["data"][state["preface"]:], 0
+        data = state["data"]
+        while len(data) >= 9 and len(data) >= 9 + int.from_bytes(data[:3], "big"):
+            size, kind, flags, stream = int.from_bytes(data[:3], "big"), data[3], data[4], int.from_bytes(data[5:9], "big")
+            payload, data = data[9 : 9 + size], data[9 + size :]
+            self.frame(state, kind, flags, stream, payload)
+        state["data"] = data
+        for stream, window in state["windows"].items():
+            while window > 0 and len(state["out"]) < 1 << 20:
+                count = min(window, 16384)
+                state["out"] += raw.frame(raw.DATA, 0, stream, b"x" * count)
+                window -= count
+            state["windows"][stream] = window
+        try:
+            while state["out"]:
+                state["out"] = state["out"][client.send(state["out"]) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.selector.unregister(client)
+            return client.close()
+        has_more = state["out"] or any(window > 0 for window in state["windows"].values())
+        wants = selectors.EVENT_READ | (selectors.EVENT_WRITE if has_more else 0)
+        self.selector.modify(client, wants, lambda: self.work(client, state))
+
+    @staticmethod
+    def frame(state, kind, flags, stream, payload):
+        if kind == raw.SETTINGS and not flags & raw.ACK:
+            for at in range(0, len(payload), 6):
+                name, value = struct.unpack(">HI", payload[at : at + 6])
+                if name == 4:
+                    for other in state["windows"]:
+                        state["windows"][other] += value - state["initial"]
+                    state["initial"] = value
+            state["out"] += raw.frame(raw.SETTINGS, raw.ACK, 0)
+        elif kind == raw.PING and not flags & raw.ACK:
+            state["out"] += raw.frame(raw.PING, raw.ACK, 0, payload)
+        elif kind == raw.HEADERS:
+            state["windows"][stream] = state["initial"]
+            state["out"] += raw.frame(raw.HEADERS, raw.END_HEADERS, stream, b"\x88")
+        elif kind == raw.WINDOW and stream in state["windows"]:
+            state["windows"][stream] += struct.unpack(">I", payload)[0]
+        elif kind == raw.RST:
+            state["windows"].pop(stream, None)
+
+
 SILENT = []
 
 
 def serve():
     selector = selectors.DefaultSelector()
-    origins = [Origin(selector, is_endless) for is_endless in (False, True)]
+    origins = [Origin(selector, False), Origin(selector, True), HTTP2Origin(selector, True)]
     for origin in origins:
         print(origin.port, flush=True)
     while True:

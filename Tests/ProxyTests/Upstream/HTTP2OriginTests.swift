@@ -41,6 +41,7 @@ struct HTTP2OriginTests {
         }
         func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool { true }
         func answerRoom() -> Int { .max }
+        func mayReadAhead() -> Bool { true }
         func upstreamSent(_ body: Span<UInt8>) -> BodyTaking {
             let text = String(decoding: [UInt8](copying: body), as: UTF8.self)
             state.withLock { $0.body += text }

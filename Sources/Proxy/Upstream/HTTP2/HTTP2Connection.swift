@@ -46,6 +46,11 @@ final class HTTP2Connection: CarrierOwner {
     /// Limit of a body's piece. The next piece is read when at most a quarter as many bytes wait for the window.
     static let uploadSize = 64 * 1024
 
+    /// Window of a stream: the most that is held of an answer that its client does not take. Wide if the client's
+    /// connection agrees. Together they fit into the connection's window, so that no client stops another one's answer.
+    static let streamWindow = 16 << 10
+    static let wideWindow = 256 << 10
+
     /// Must not be used after the connection is lost, because the origin may no longer exist.
     unowned let origin: HTTP2Origin
     let loop: EventLoop
@@ -112,8 +117,8 @@ final class HTTP2Connection: CarrierOwner {
 
     private static let settings: HTTP2Settings = {
         var settings = HTTP2Settings()
-        settings.streamWindow = 256 << 10
-        settings.connectionWindow = 16 << 20
+        settings.streamWindow = streamWindow
+        settings.connectionWindow = maxStreams * wideWindow
         settings.maxHeaderListBytes = 256 << 10
         settings.maxFields = 1000
         return settings

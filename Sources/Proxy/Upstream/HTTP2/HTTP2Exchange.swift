@@ -39,14 +39,15 @@ final class HTTP2Exchange: UpstreamStream {
     private var share = TurnShare()
     /// Content that the delegate has not taken. The stream's receive window limits the size of this buffer.
     private var held = ByteBuffer()
+    /// Bytes that the delegate has taken since it was asked for the wide window; `nil` once the stream has that.
+    private var taken: Int? = 0
     /// End of the answer, if it came while `held` had bytes. The delegate gets these bytes first.
     private var end: UpstreamEnd?
-    /// Time at which the head was handed to the connection.
-    private var opened = LoopTime(nanoseconds: 0)
+    /// When the head was handed to the connection: the time, and `HTTP2Connection.writes`. An unchanged number of writes
+    /// means that the head was never sent.
+    private var submitted = (at: LoopTime(nanoseconds: 0), writes: UInt64(0))
     /// Whether the connection had served earlier requests.
     private var wasReused = false
-    /// `HTTP2Connection.writes` when the head was submitted. An unchanged number means that the head was never sent.
-    private var writes: UInt64 = 0
 
     init(_ request: UpstreamRequest, _ delegate: any UpstreamStreamDelegate) {
         self.request = request
@@ -71,7 +72,7 @@ final class HTTP2Exchange: UpstreamStream {
 
     func cancel(_ code: HTTP2Code) {
         guard delegate != nil else { return }
-        if case .open(let connection, _) = state, !answer.hasBegun { connection.gotNoAnswer(since: opened) }
+        if case .open(let connection, _) = state, !answer.hasBegun { connection.gotNoAnswer(since: submitted.at) }
         _ = leave(UpstreamEnd(error: Self.aborted), code: code)
     }
 
@@ -83,6 +84,7 @@ final class HTTP2Exchange: UpstreamStream {
         switch taking {
         case .taken:
             consume(content.count)
+            widen(after: content.count)
             return end.map { leave($0) }
         case .partly(let count):
             consume(count)
@@ -138,10 +140,10 @@ final class HTTP2Exchange: UpstreamStream {
         if case .content = upload { hasBody = true }
         let stream = try connection.submit(text.bytes, request.origin.scheme, endsStream: !hasBody, for: self)
         state = .open(connection, stream: stream)
-        opened = connection.loop.now
         wasReused = connection.hasServed
-        writes = connection.writes
+        submitted = (connection.loop.now, connection.writes)
         delegate.upstreamConnected(isReused: wasReused)
+        widen(after: HTTP2Connection.wideWindow)
         if hasBody, case .open(_, let stream) = state { connection.wantsUpload(stream) }
     }
 
@@ -175,7 +177,9 @@ final class HTTP2Exchange: UpstreamStream {
         }
         guard held.isEmpty else { return held.append(bytes) }
         switch delegate.upstreamSent(bytes) {
-        case .taken: consume(bytes.count)
+        case .taken:
+            consume(bytes.count)
+            widen(after: bytes.count)
         case .partly(let count):
             held.append(bytes.extracting(count...))
             consume(count)
@@ -221,7 +225,7 @@ final class HTTP2Exchange: UpstreamStream {
     }
 
     /// Whether the request's head was never sent.
-    var isUnsent: Bool { if case .open(let connection, _) = state { writes == connection.writes } else { false } }
+    var isUnsent: Bool { if case .open(let connection, _) = state { submitted.writes == connection.writes } else { false } }
 
     /// Moves pieces of the request's body to the stream.
     /// - Returns: whether to call again, because the stream has no room or the turn's share is used up.
@@ -258,6 +262,15 @@ final class HTTP2Exchange: UpstreamStream {
     }
 
     // MARK: The end
+
+    /// Asks the delegate for the wide window at the start, and from time to time while it takes all that comes.
+    private func widen(after count: Int) {
+        guard let former = taken, let delegate, case .open(let connection, let stream) = state else { return }
+        taken = former + count
+        guard former + count >= HTTP2Connection.wideWindow / 4 else { return }
+        taken = delegate.mayReadAhead() ? nil : 0
+        if taken == nil { connection.session?.widen(stream, to: HTTP2Connection.wideWindow) }
+    }
 
     private func consume(_ count: Int) {
         if case .open(let connection, let stream) = state { connection.consume(count, of: stream) }
