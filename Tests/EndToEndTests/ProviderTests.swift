@@ -1,0 +1,71 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("a provider's configuration on the page works with that provider, as people report it", .timeLimit(.minutes(5)))
+struct ProviderTests {
+    private static let all: [Provider] = [
+        Provider(
+            heading: "Zoho", way: .browser,
+            token: { n, _ in
+                .json(
+                    #"{"access_token":"T\#(n)","refresh_token":"R1","api_domain":"https://www.zohoapis.eu","#
+                        + #""token_type":"Bearer","expires_in":3600}"#)
+            }, dead: .json(#"{"error":"invalid_code"}"#), words: "invalid_code",
+            refusal: .json(#"{"code":"INVALID_TOKEN","message":"invalid oauth token","status":"error"}"#, status: 401),
+            scheme: "Zoho-oauthtoken"),
+        Provider(
+            heading: "Salesforce", way: .nobody,
+            token: { n, _ in
+                .json(
+                    #"{"access_token":"T\#(n)","scope":"api","instance_url":"https://x.my.salesforce.com","#
+                        + #""token_type":"Bearer"}"#)
+            },
+            refusal: .json(
+                #"[{"message":"Session expired or invalid","errorCode":"INVALID_SESSION_ID"}]"#, status: 401,
+                fields: [("WWW-Authenticate", "Token")])),
+    ]
+
+    @Test(
+        "sign-in, an ended token, a dead refresh token with its words, and recovery",
+        arguments: all.map(\.heading))
+    func whole(heading: String) async throws {
+        let provider = try #require(Self.all.first { $0.heading == heading })
+        let played = try await PlayedProvider(provider)
+        try await played.signIn()
+        #expect(try await played.get().status == 200, "\(played.proxy.log)")
+        #expect(played.tokens.last == "\(provider.scheme) T1")
+
+        // The API refuses the token before its end.
+        played.endTokens()
+        let next = try await played.get()
+        if provider.way == .nobody || provider.dead != nil {
+            #expect(next.status == 200, "\(next.text)\n\(played.proxy.log)")
+            #expect(played.issued == 2)
+        } else {
+            #expect([401, 503].contains(next.status))
+            try await recovers(played)
+        }
+
+        guard let dead = provider.dead else { return }
+        played.endRefreshToken()
+        played.endTokens()
+        #expect([401, 503].contains(try await played.get().status))
+        try await eventually("a person is asked for", within: .seconds(60)) {
+            _ = try await played.command("refresh")
+            return try await played.status().contains("somebody has to sign in")
+        }
+        let status = try await played.status()
+        #expect(status.contains(provider.words), "\(status)")
+        #expect(!dead.body.isEmpty && !played.proxy.log.contains("R1"))
+        played.endRefreshToken(false)
+        try await recovers(played)
+    }
+
+    /// A person signs in again, and the API takes the new token.
+    private func recovers(_ played: PlayedProvider) async throws {
+        played.endTokens()
+        try await played.signIn()
+        try await eventually("the new token", within: .seconds(30)) { try await played.get().status == 200 }
+    }
+}
