@@ -49,6 +49,7 @@ struct PlayedProvider {
         var isDead = false
         var forms: [Provider.Form] = []
         var tokens: [String] = []
+        var hooks: [String] = []
     }
 
     let proxy: RunningProxy
@@ -73,7 +74,9 @@ struct PlayedProvider {
             let request = try exchange.readBody()
             let path = String(request.target.prefix { $0 != "?" })
             let answer =
-                if path == paths["token"] {
+                if path == "/told" {
+                    Self.noted(request.text, state)
+                } else if path == paths["token"] {
                     Self.answer(to: Provider.Form(request.text), provider, state)
                 } else if path == paths["device"] {
                     Provider.Answer.json(
@@ -115,10 +118,16 @@ struct PlayedProvider {
             .replacing(/\n    client_id:/) { _ in "\n    allow_plaintext: true\n    client_id:" }
             .replacing(/- host: (\S+)/) { "- host: \($0.1)\n    url: \(url)\n    allow_plaintext: true" }
             .replacing("admin: {}", with: "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock}")
-        return "proxy: {listen: \"127.0.0.1:0\"}\n" + text
+        let hooks = page.contains("admin:") ? "hooks: {webhook: \"\(url)/told\", allow_plaintext: true}\n" : ""
+        return "proxy: {listen: \"127.0.0.1:0\"}\n" + hooks + text
     }
 
     // MARK: The server
+
+    private static func noted(_ hook: String, _ state: Shared) -> Provider.Answer {
+        state.value.withLock { $0.hooks.append(hook) }
+        return .status(204)
+    }
 
     private static func answer(to form: Provider.Form, _ provider: Provider, _ state: Shared) -> Provider.Answer {
         state.value.withLock { state in
@@ -145,6 +154,8 @@ struct PlayedProvider {
     var forms: [Provider.Form] { state.value.withLock { $0.forms } }
     /// `Authorization` of the requests to the API so far.
     var tokens: [String] { state.value.withLock { $0.tokens } }
+    /// Events of the webhook so far.
+    var hooks: [String] { state.value.withLock { $0.hooks } }
     var issued: Int { state.value.withLock { $0.issued } }
 
     /// From now on the API refuses the tokens so far.

@@ -57,6 +57,9 @@ struct ProviderTests {
         }
         let status = try await played.status()
         #expect(status.contains(provider.words), "\(status)")
+        try await eventually("the hook") {
+            played.hooks.contains { $0.contains("needs_authentication") && $0.contains(provider.words) }
+        }
         #expect(!dead.body.isEmpty && !played.proxy.log.contains("R1"))
         played.endRefreshToken(false)
         try await recovers(played)

@@ -76,7 +76,9 @@ struct Hooks: Sendable {
         var notice = Notice(
             event: event.name, client: event.client, time: RFC3339.text(WallTime.now.seconds), loginURL: hint.url)
         switch event.kind {
-        case .needsAuthentication: notice.whatToDo = hint.advice
+        case .needsAuthentication:
+            notice.whatToDo = hint.advice
+            notice.reason = client.status().needsAuthenticationBecause
         case .moreConsentNeeded(let scope):
             notice.whatToDo = hint.advice
             notice.reason =
