@@ -121,8 +121,9 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     public func names(of client: String) async throws -> [String] {
         guard let prefix = FileStoreClient.file(for: client) else { return [] }
         return try await self.client(client).perform(within: diskPatience) { [self] in
-            let names = FileSystem.names(in: directory).filter { $0.hasSuffix(".token") }.map { String($0.dropLast(6)) }
-                .filter { RecordName.client(of: $0) == prefix }.map { client + $0.suffix(17) }
+            let files = FileSystem.names(in: directory).filter { $0.hasPrefix(prefix) && $0.hasSuffix(".token") }
+            let names = files.map { String($0.dropLast(6)) }.filter { RecordName.client(of: $0) == prefix }
+                .map { client + $0.suffix(17) }
             guard !names.isEmpty else { return [] }
             let folder = try PrivateDirectory(path: directory)
             return names.filter { (try? read(FileStoreClient($0), in: folder)?.record.holdsAnything) ?? true }

@@ -104,18 +104,21 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
 
 /// Stores records in memory only, until the process ends. Safe on any thread.
 public final class OAuthAccessTokenMemoryStore: OAuthAccessTokenStore {
-    private let records = Mutex<[String: TokenRecord]>([:])
+    /// Records by client, then by name: each of thousands of clients looks for its former records when it starts.
+    private let records = Mutex<[String?: [String: TokenRecord]]>([:])
 
     /// An empty store.
     public init() {}
 
-    public func load(client: String) -> TokenRecord? { records.withLock { $0[client] } }
-
-    public func save(_ record: TokenRecord, client: String) { records.withLock { $0[client] = record } }
-
-    public func remove(client: String) { records.withLock { $0[client] = nil } }
-
-    public func names(of client: String) -> [String] {
-        records.withLock { records in records.keys.filter { RecordName.client(of: $0) == client } }
+    public func load(client: String) -> TokenRecord? {
+        records.withLock { $0[RecordName.client(of: client)]?[client] }
     }
+
+    public func save(_ record: TokenRecord, client: String) {
+        records.withLock { $0[RecordName.client(of: client), default: [:]][client] = record }
+    }
+
+    public func remove(client: String) { records.withLock { $0[RecordName.client(of: client)]?[client] = nil } }
+
+    public func names(of client: String) -> [String] { records.withLock { Array($0[client, default: [:]].keys) } }
 }

@@ -6,25 +6,43 @@ import Synchronization
 /// Tells the clients in use when a secret or a file of TLS has changed, so that a refused client asks again at once.
 /// Any thread.
 final class Repairs: Sendable {
-    private let clients = Mutex<[RunningClient]>([])
+    /// The clients in use, also by what concerns them: a new token or secret does not search thousands of clients.
+    private struct InUse {
+        var clients: [RunningClient] = []
+        var bySecret: [SecretSource: [Heimdallr]] = [:]
+        /// By the client whose sign-in they exchange.
+        var bySubject: [String: [Heimdallr]] = [:]
+    }
 
-    func use(_ clients: [RunningClient]) { self.clients.withLock { $0 = clients } }
+    private let inUse = Mutex(InUse())
 
-    func changed(_ source: SecretSource) { tell { $0.settings.allSecrets.contains(source) } }
+    func use(_ clients: [RunningClient]) {
+        var next = InUse(clients: clients)
+        for client in clients {
+            for secret in Set(client.settings.allSecrets) {
+                next.bySecret[secret, default: []].append(client.heimdallr)
+            }
+            if let subject = client.settings.auto?.subjectClient {
+                next.bySubject[subject, default: []].append(client.heimdallr)
+            }
+        }
+        inUse.withLock { [next] in $0 = next }
+    }
+
+    func changed(_ source: SecretSource) { tell(inUse.withLock { $0.bySecret[source] }) }
 
     func changed(_ files: TLSMaterial.Files) {
-        tell { client in
-            files == TLSMaterial.Files(client.settings.tls, extra: client.trustAnchors)
-                || client.settings.clientCertificate.map { files == TLSMaterial.Files(certificate: $0) } ?? false
-        }
+        tell(
+            inUse.withLock { $0.clients }.filter { client in
+                files == TLSMaterial.Files(client.settings.tls, extra: client.trustAnchors)
+                    || client.settings.clientCertificate.map { files == TLSMaterial.Files(certificate: $0) } ?? false
+            }.map(\.heimdallr))
     }
 
     /// Tells the clients that exchange the sign-in at this client.
-    func tokenCame(to client: String) { tell { $0.settings.auto?.subjectClient == client } }
+    func tokenCame(to client: String) { tell(inUse.withLock { $0.bySubject[client] }) }
 
-    private func tell(_ isMeant: (RunningClient) -> Bool) {
-        for client in clients.withLock({ $0 }) where isMeant(client) { client.heimdallr.credentialsChanged() }
-    }
+    private func tell(_ clients: [Heimdallr]?) { for client in clients ?? [] { client.credentialsChanged() } }
 }
 
 /// The commands of one client. Their output is read at intervals, and may be outdated when the server refuses it. Any

@@ -50,6 +50,20 @@ import Testing
         #expect(RecordName.client(of: "billing-0123456789abcdef-0123456789abcdef") == "billing-0123456789abcdef")
     }
 
+    @Test func `the store in memory finds all records of a client, and none of another client`() {
+        let store = OAuthAccessTokenMemoryStore()
+        let (one, two) = ("a-0123456789abcdef", "a-fedcba9876543210")
+        let record = TokenRecord(revision: 1, accessToken: nil, issuedAt: 0, expiresAt: 0, refreshToken: nil)
+        let ofOther = "\(one)-0123456789abcdef"
+        for name in ["a", one, two, ofOther] { store.save(record, client: name) }
+        #expect(Set(store.names(of: "a")) == [one, two])
+        #expect(store.names(of: one) == [ofOther])
+        store.remove(client: one)
+        #expect(store.names(of: "a") == [two])
+        #expect(store.load(client: one) == nil)
+        #expect(store.load(client: "a") != nil)
+    }
+
     @Test func `the status tells of a record that belongs to another server, until there is one of its own`()
         async throws
     {
