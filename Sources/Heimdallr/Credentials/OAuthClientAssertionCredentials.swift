@@ -56,6 +56,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     /// before each request.
     /// - Parameters:
     ///   - identifier: the `client_id`; empty: the assertion alone identifies the client, and none is sent.
+    ///   - assertion: returns the assertion for each request.
     ///   - type: `client_assertion_type`, a URI, such as that of a JWT-SVID of SPIFFE.
     public init(identifier: String, assertion: any SecretProvider, type: String = Self.jwtBearer) {
         self.identifier = identifier
