@@ -122,13 +122,15 @@ import WireText
     public func close() { pool.close(self) }
 
     /// Gives the connection back to the pool after a whole request and answer. The pool keeps or closes the connection.
-    /// - Parameter unused: whether the owner has not used the connection.
-    public func release(unused: Bool = false) {
+    /// - Parameters:
+    ///   - unused: whether the owner has not used the connection.
+    ///   - bond: the only user of the connection from now on.
+    public func release(unused: Bool = false, to bond: CarrierBond? = nil) {
         guard phase == .inUse else { return }
         owner = nil
         if !unused { membership.hasServed = true }
         guard !wire.isSpent, !wire.isPeerClosed, isQuiet else { return pool.close(self) }
-        pool.keep(self)
+        pool.keep(self, for: bond)
     }
 
     // MARK: For the pool

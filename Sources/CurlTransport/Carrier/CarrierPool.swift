@@ -44,12 +44,20 @@ public final class CarrierPool {
     ///   - request: a request of the owner, which must not be pending.
     ///   - newConnection: requires a new connection, after a reused connection was stale.
     ///   - use: use of the connection. All uses but `exchanges` require a new connection.
+    ///   - bond: may have a connection of its own.
     public func connect(
         to origin: Origin, for owner: any CarrierOwner, _ request: CarrierRequest, newConnection: Bool = false,
-        use: CarrierUse = .exchanges
+        use: CarrierUse = .exchanges, bond: CarrierBond? = nil
     ) throws(TransportError) -> Carrier? {
         precondition(!request.isPending)
         let isNew = newConnection || use != .exchanges
+        if let bond, !isNew, let carrier = bond.take(origin) {
+            if isYoung(carrier) {
+                carrier.use(by: owner)
+                return carrier
+            }
+            close(carrier)
+        }
         if !isNew, queue.isEmpty, let carrier = takeIdle(origin) {
             carrier.use(by: owner)
             return carrier
@@ -113,12 +121,13 @@ public final class CarrierPool {
             && carrier.membership.generation == options.trustGeneration
     }
 
-    /// Keeps a connection as idle. Closes a connection that is too old, or whose TLS material was replaced.
-    func keep(_ carrier: Carrier) {
-        guard isYoung(carrier) else { return close(carrier) }
+    /// Keeps a connection as idle, for all or for one bond. Closes a connection that is too old, or whose TLS material was
+    /// replaced.
+    func keep(_ carrier: Carrier, for bond: CarrierBond?) {
+        guard isYoung(carrier), bond.map({ $0.keep(carrier) }) ?? true else { return close(carrier) }
         carrier.phase = .idle
         carrier.membership.idleSince = loop.now
-        carrier.membership.siblings.idle.append(carrier)
+        if bond == nil { carrier.membership.siblings.idle.append(carrier) }
         carrierIsIdle()
         guard !isAgeing else { return }
         isAgeing = true

@@ -26,7 +26,9 @@ extension Forwarder: UpstreamStreamDelegate {
         if context.token != nil {
             context.ledger.injection = context.exchange.attempts.isReplayed ? .replayed : .injected
         }
-        let request = UpstreamRequest(destination.origin, context.exchange.request, needsNewConnection: newConnection)
+        var request = UpstreamRequest(destination.origin, context.exchange.request, needsNewConnection: newConnection)
+        if bond == nil, ConnectionLogin.isIn(stream.request) { bond = CarrierBond() }
+        request.bond = bond
         context.exchange.ask()
         context.ledger.times.ask(shard.loop.now)
         context.ledger.isSent = true

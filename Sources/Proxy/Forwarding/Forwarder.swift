@@ -19,6 +19,8 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     #endif
     var upstream: (any UpstreamStream)?
     var dialAttempt: DialAttempt?
+    /// Connections on which the program logged in; `nil` if it never did.
+    var bond: CarrierBond?
     /// Number of the latest wait: for a token, the users' secrets or a dial. A result with another number is ignored.
     var waitNumber = 0
     var tokenWait: Task<Void, Never>?

@@ -99,7 +99,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         do throws(TransportError) {
             while let carrier = try pool.connect(
                 to: request.origin, for: self, connectionRequest, newConnection: request.needsNewConnection,
-                use: request.upload == .upgrade ? .tunnel : .exchanges)
+                use: request.upload == .upgrade ? .tunnel : .exchanges, bond: request.bond)
             {
                 switch begin(carrier) {
                 case .unusable: carrier.close()
@@ -149,7 +149,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         switch step {
         case .send: break
         case .withhold:
-            carrier.release()
+            carrier.release(to: request.bond)
             return .begun(Over(.withheld, "the request was not sent"))
         case nil: return .unusable
         }
@@ -236,13 +236,14 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
             end.wasReused = carrier.isReused
             end.trailers = machine.trailers
             if over.error == nil, !flow.cannotWrite, flow.end == nil, output.isEmpty, machine.keepsConnection {
-                carrier.release()
+                carrier.release(to: request.bond)
             } else {
                 carrier.close()
             }
         }
         carrier = nil
         delegate = nil
+        request.bond = nil
         output.removeAll()
         if output.capacity > 4 * Self.pieceLimit { output.release() }
         input.removeAll()

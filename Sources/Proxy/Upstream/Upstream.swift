@@ -87,6 +87,8 @@ final class Upstream {
     private func http2Origin(for request: UpstreamRequest) -> HTTP2Origin? {
         let use = rules.settings.http2
         guard use != .never, use != .calls || request.isGRPC, request.upload != .upgrade else { return nil }
+        // A login belongs to a connection over HTTP/1.1 only.
+        guard request.bond == nil || use == .known || request.isGRPC else { return nil }
         let isSecure = request.origin.scheme == .https
         // Without TLS, no version is negotiated. HTTP/2 is then only for `known`, and for gRPC calls, which need it.
         guard use == .known || isSecure || request.isGRPC else { return nil }

@@ -52,6 +52,8 @@ struct UpstreamRequest {
     var upload = HTTP1Exchange.Upload.none
     /// Whether to use a new connection, because a kept-alive one just died.
     var needsNewConnection = false
+    /// Bond of a program that logged in on its connections. They serve no other program.
+    var bond: CarrierBond?
 }
 
 struct HeadForm {
