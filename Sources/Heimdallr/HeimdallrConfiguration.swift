@@ -28,6 +28,11 @@ public struct HeimdallrConfiguration: Sendable {
     public var authorizationDetails: [JSONValue] = []
     /// Further form parameters of every token request. `reservedParameters` are not allowed.
     public var parameters: [FormParameter] = []
+    /// Parameters of single steps. They replace the step's parameters of the same names, also `scope`, `resource` and
+    /// `audience`. A parameter with an empty value is only removed. `reservedParameters` are not allowed.
+    public var stepParameters: [RequestStep: [FormParameter]] = [:]
+    /// Whether a refresh names the granted scope (RFC 6749 section 6), or else the requested scope.
+    public var refreshesWithScope = true
     /// Further header fields of every request to the server. `reservedHeaders` are not allowed.
     public var headers: [HeimdallrHTTPField] = []
     /// Lifetime of a token if its response has no `expires_in`.
@@ -84,7 +89,8 @@ public struct HeimdallrConfiguration: Sendable {
     func validate(grant: any OAuthAuthorizationGrant) throws(HeimdallrConfigurationError) {
         try validateEndpoints(grant.loginMethod)
         if grant.isDeprecated, !allowDeprecated { throw .deprecatedGrant(grant.type) }
-        for parameter in parameters where Self.reservedParameters.contains(parameter.name) {
+        for parameter in parameters + stepParameters.values.joined()
+        where Self.reservedParameters.contains(parameter.name) {
             throw .reservedParameter(parameter.name)
         }
         for header in headers {

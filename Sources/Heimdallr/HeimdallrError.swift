@@ -83,6 +83,16 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
         }
     }
 
+    /// Whether the server names the scope as the fault, by the protocol's word or in its own words.
+    var blamesScope: Bool {
+        switch self {
+        case .refused(let error) where error.code != .invalidGrant:
+            error.code == .invalidScope || error.detail?.lowercased().contains("scope") ?? false
+        case .status(_, let words?): words.lowercased().contains("scope")
+        default: false
+        }
+    }
+
     /// Whether the fault probably lasts until an operator repairs it. Requests are then retried less often.
     package var looksPermanent: Bool {
         switch self {

@@ -130,7 +130,7 @@ extension Heimdallr {
         status.lastAddress = facts.address
         status.ambiguousEncoding = facts.ambiguousEncoding
         if let callers { status.note(callers.overview, now: now) }
-        if status.expiresIn != nil { status.noteScope(wanted: requests.configuration.scope) }
+        if status.expiresIn != nil { status.noteScope(wanted: requests.requestedScope) }
         return status
     }
 }

@@ -43,15 +43,11 @@ struct AutoReader {
 
     private mutating func readClient() {
         client.issuer = section.value("issuer", ClientReader.issuer)
-        section.read("client_id", into: &client.clientID, Grammar.printable)
-        client.clientSecret = section.secret("client_secret")
-        client.clientKey = section.secret("client_key")
-        client.clientKeyID = section.value("client_key_id", Grammar.printable)
         auto.clientDocument = section.value("client_document", Self.document)
-        var isBound = false
-        section.read("dpop", into: &isBound, Grammar.boolean)
-        if isBound { client.dpop = .ownKey }
-        client.redirectURI = section.value("redirect_uri", ClientReader.redirectURI)
+        var shared = ClientReader(section: section, settings: client, isAuto: true)
+        shared.readAuthentication()
+        shared.readRequest()
+        client = shared.settings
         auto.allowedScopes = section.list("allow_scopes", Grammar.scopes)?.flatMap { $0 }
         readSubject()
         var grant = Grant.authorizationCode
@@ -94,22 +90,19 @@ struct AutoReader {
     private mutating func readProof() {
         section.refuse(
             "client_document", with: "client_id", saying: "there is a `client_id` already: leave one of them out")
-        section.refuse(
-            "client_key", with: "client_secret", saying: "there is a `client_secret` already: leave one of them out")
         section.refuse("client_secret", without: "client_id", saying: "this needs `client_id` too")
-        section.refuse(
-            "client_secret", without: "issuer",
-            saying:
-                "write the secret's server as `issuer`: without it, any server that the API names would see the secret")
-        section.refuse("client_key_id", without: "client_key", saying: "this needs `client_key` too")
-        guard let key = client.clientKey else {
-            client.authMethod = client.clientSecret == nil ? .none : .clientSecretBasic
-            return
+        for (key, name) in [("client_secret", "secret"), ("client_assertion", "assertion"), ("tls", "certificate")]
+        where key != "tls" || client.tls.certFile != nil {
+            section.refuse(
+                key, without: "issuer",
+                saying:
+                    "write the \(name)'s server as `issuer`: without it, any server that the API names would see the "
+                    + name)
         }
-        client.authMethod = .privateKeyJWT
-        needClient(for: "client_key", "this needs `client_id` or `client_document`, so that the server finds the key")
-        section.note(.signing(key, algorithm: nil, certificate: nil), at: "client_key")
-        if client.clientID.isEmpty { client.clientID = auto.clientDocument ?? "" }
+        for key in ["client_key", "client_assertion", "token_endpoint_auth_method"] {
+            needClient(for: key, "this needs `client_id` or `client_document`, so that the server finds the client")
+        }
+        if client.authMethod != .none, client.clientID.isEmpty { client.clientID = auto.clientDocument ?? "" }
     }
 
     /// Reads the address of a client ID metadata document: https, with a path and without a query.

@@ -13,6 +13,8 @@ extension ClientReader {
             certificate.need("file", saying: "\(certificate.path): write {file: PATH}")
             certificate.finish()
         }
+        // Assertions of `client: auto` are for the issuer: the API's documents could name a foreign token endpoint.
+        guard !isAuto else { return }
         section.tell("client_assertion_audience", usually: "token_endpoint")
         if let audience = section.value("client_assertion_audience", Grammar.printable) {
             settings.clientAssertionAudience = .init(audience)

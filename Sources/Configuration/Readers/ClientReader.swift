@@ -4,16 +4,17 @@ struct ClientReader {
     var settings: ClientSettings
     /// Whether the client has a TLS certificate, even if its file can't be read.
     var hasTLSCertificate = false
+    /// Whether the keys belong to `client: auto`.
+    var isAuto = false
 
     static func read(_ name: String, _ section: Section) -> ClientSettings {
         var reader = ClientReader(section: section, settings: ClientSettings(name: name))
         let grant = reader.readGrant()
         reader.readEndpoints()
         reader.readAuthentication()
+        reader.readScopes()
         reader.readRequest()
         reader.readAssertions(grant)
-        reader.readLifetime()
-        reader.readDPoP()
         section.finish()
         let words = Grant.named.map { (case: $1, words: $1 == .githubApp ? [$0] : [$0, Grant.urn + $0]) }
         section.check(by: "grant_type", grant, among: words, usual: .clientCredentials) { grant in
@@ -122,8 +123,6 @@ struct ClientReader {
         settings.revocationEndpoint = section.value("revocation_endpoint", Grammar.endpoint)
         settings.deviceAuthorizationEndpoint = section.value("device_authorization_endpoint", Grammar.endpoint)
         settings.pushedAuthorizationEndpoint = section.value("pushed_authorization_request_endpoint", Grammar.endpoint)
-        section.read("par", into: &settings.par, Grammar.word)
-        settings.redirectURI = section.value("redirect_uri", Self.redirectURI)
     }
 
     private func checkNeeds() {
@@ -155,7 +154,7 @@ struct ClientReader {
 
     // MARK: Client authentication
 
-    private mutating func readAuthentication() {
+    mutating func readAuthentication() {
         section.read("client_id", into: &settings.clientID, Grammar.printable)
         settings.clientSecret = section.secret("client_secret")
         section.read("basic_encoding", into: &settings.basicEncoding, Grammar.word)
@@ -175,40 +174,39 @@ struct ClientReader {
 
     // MARK: Content of token requests
 
-    /// Parameters that the grant or the client authentication sets.
-    private static let reservedParams = [
-        "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
-        "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
-        "code_challenge_method", "nonce", "request", "request_uri", "response_mode", "device_code",
-    ]
-    /// Parameters that have a separate key beside `params`.
-    private static let ownParams = ["scope", "resource", "audience", "authorization_details", "refresh_token"]
     /// Fields that the client authentication or the connection sets, in lower case.
     private static let reservedHeaders = Grammar.framingFields.union([
         "authorization", "content-type", "accept-encoding", "content-encoding",
     ])
 
-    private mutating func readRequest() {
+    private mutating func readScopes() {
         settings.scope = readScope()
         settings.resource = section.list("resource", Grammar.resource) ?? []
+        settings.username = section.value("username", Grammar.nonempty)
+        settings.password = section.secret("password")
+        section.deprecate("username", "password")
+        settings.refreshToken = section.secret("refresh_token")
+    }
+
+    /// Reads the keys that `client: auto` has, too, apart from those of the client's authentication.
+    mutating func readRequest() {
+        section.read("par", into: &settings.par, Grammar.word)
+        settings.redirectURI = section.value("redirect_uri", Self.redirectURI)
         settings.audience = section.value("audience", Grammar.nonempty)
         settings.authorizationDetails = readAuthorizationDetails()
-        let ownParams = Self.ownParams + (settings.grantType == .tokenExchange ? Self.exchangeKeys : [])
-        settings.params = section.pairs(
-            "params", name: { text throws(BadValue) in try Self.parameterName(text, ownParams) }, value: Grammar.any)
+        readParams()
+        section.read("refresh_scope", into: &settings.refreshScope, Grammar.word)
         settings.headers = section.pairs(
             "headers",
             name: { text throws(BadValue) in
                 try Grammar.headerName(
                     text, not: Self.reservedHeaders, "is set by the token request itself and can't be an extra header")
             }, value: Grammar.headerValue)
-        settings.username = section.value("username", Grammar.nonempty)
-        settings.password = section.secret("password")
-        section.deprecate("username", "password")
-        settings.refreshToken = section.secret("refresh_token")
         settings.treatAsBearer = section.list("treat_as_bearer", Self.tokenType) ?? []
         settings.labels = section.pairs("labels", name: Grammar.labelName, value: Grammar.any)
-        section.nextProxy("proxy", into: &settings.proxy)
+        section.nextProxy("proxy", into: &settings.proxy, usual: isAuto ? nil : "none")
+        readLifetime()
+        readDPoP()
     }
 
     /// Reads a list of scopes, or a text with all scopes. Warns of a comma, which does not separate scopes.
@@ -225,16 +223,6 @@ struct ClientReader {
                 "a comma is part of a scope's name: for several scopes write [read, write] or \"read write\"")
         }
         return (groups ?? []).flatMap { $0 }
-    }
-
-    private static func parameterName(_ text: String, _ ownParams: [String]) throws(BadValue) -> String {
-        if reservedParams.contains(text) {
-            throw BadValue("\"\(text)\" is set by the grant itself and can't be an extra parameter", quotes: false)
-        }
-        if ownParams.contains(text) {
-            throw BadValue("\"\(text)\" has a separate key: write `\(text):` beside `params`", quotes: false)
-        }
-        return try Grammar.nonempty(text)
     }
 
     private static func tokenType(_ text: String) throws(BadValue) -> String {

@@ -135,8 +135,9 @@ extension Section {
         return (certificate, key)
     }
 
-    func nextProxy(_ key: String, into target: inout NextProxy) {
-        tell(key, usually: "none")
+    /// - Parameter usual: word for the default; `nil`: another setting decides it.
+    func nextProxy(_ key: String, into target: inout NextProxy, usual: String? = "none") {
+        if let usual { tell(key, usually: usual) }
         read(key, into: &target, Grammar.nextProxy)
         guard case .url(let url) = target, let userinfo = (try? URLParts(url, example: ""))?.userinfo else { return }
         if userinfo.contains(":"), !comesFromEnvironment(key) {

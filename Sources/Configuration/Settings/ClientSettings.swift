@@ -48,6 +48,13 @@ public struct ClientSettings: Sendable, Equatable {
         /// - Parameter algorithm: `nil` for the algorithm in the JWK, or for the default of the key's type.
         case key(SecretSource, algorithm: KeyAlgorithm?)
     }
+    /// Steps whose requests may have parameters of their own.
+    public enum Step: String, Sendable, Equatable, CaseIterable {
+        case signIn = "sign_in"
+        case token, refresh, exchange
+    }
+    /// Scope of a refresh.
+    public enum RefreshScope: String, Sendable, Equatable, CaseIterable { case granted, none }
     /// Use of pushed authorization requests (RFC 9126).
     public enum PushedAuthorization: String, Sendable, Equatable, CaseIterable { case auto, off, required }
 
@@ -94,6 +101,9 @@ public struct ClientSettings: Sendable, Equatable {
     public var githubApp: GitHubAppSettings?
     /// Additional parameters of token requests, in the order of the file.
     public var params: [NameValue] = []
+    /// Parameters of single steps, in place of the others of their names.
+    public var stepParams: [Step: [NameValue]] = [:]
+    public var refreshScope = RefreshScope.granted
     public var headers: [NameValue] = []
     /// User name for the password grant, always set together with `password`; `nil` if a person types both.
     public var username: String?

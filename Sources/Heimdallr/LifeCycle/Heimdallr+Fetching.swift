@@ -68,7 +68,8 @@ extension Heimdallr {
         var prepared: TokenRequests.Prepared
         let slot: TokenRequestLimiter.Slot?
         do {
-            prepared = try await requests.prepare(kind)
+            let scope = look { $0.grant.scopeOfRefresh(by: requests) }
+            prepared = try await requests.prepare(kind, scope: scope)
             // A retry stays marked as sent: `drain(within:)` has to wait for the retry, which may bring the new tokens.
             guard isRetry || apply({ life, _ in life.queued(id) }) else { return nil }
             slot = try await requests.slot(for: &prepared)

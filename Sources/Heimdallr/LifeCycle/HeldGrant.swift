@@ -14,6 +14,10 @@ struct HeldGrant: Sendable {
     /// Lifetime of the refresh token; `nil` without a refresh token, or if the server stated no lifetime.
     private(set) var life: RefreshLife?
     private(set) var signIn: SignIn?
+    /// The granted scope of the last answer.
+    private(set) var scope: [String] = []
+    /// Whether refreshes go without a scope, because the server refused one with it.
+    private var omitsScope = false
     /// The server and the client that the tokens belong to; `nil`: both are configured.
     private(set) var enrolment: Enrolment?
     /// The last refused refresh token.
@@ -37,16 +41,34 @@ struct HeldGrant: Sendable {
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         hold(record.refreshToken, record.refreshTokenLife.map { RefreshLife($0, moment) })
         signIn = record.signIn
+        scope = record.scope
         enrolment = record.enrolment.flatMap { Enrolment(stored: $0) }
     }
 
     /// Sets the enrolment of a sign-in that begins or has succeeded.
     mutating func enrol(_ new: Enrolment) { enrolment = new }
 
-    mutating func replace(_ refreshToken: Secret?, _ life: RefreshLife?, _ signIn: SignIn?) {
+    mutating func replace(
+        _ refreshToken: Secret?, _ life: RefreshLife?, _ signIn: SignIn?, scope: [String] = []
+    ) {
         hold(refreshToken, life)
         self.signIn = signIn
+        self.scope = scope
+        omitsScope = false
         trust = .trusted
+    }
+
+    /// Notes the granted scope of a new access token.
+    mutating func grants(_ scope: [String]) { self.scope = scope }
+
+    /// Notes a fault of a refresh. If the server blames the scope, the next refresh goes without it, or again with it.
+    mutating func noteFault(_ fault: TokenEndpointFault) { if fault.blamesScope { omitsScope.toggle() } }
+
+    /// Returns the scope that a refresh names; empty: none.
+    func scopeOfRefresh(by requests: TokenRequests) -> [String] {
+        guard requests.configuration.refreshesWithScope, !omitsScope else { return [] }
+        let silent: Set = signIn?.idToken == nil ? ["offline_access"] : ["offline_access", "openid"]
+        return GrantedScope.again(scope, askedFor: requests.requestedScope, silent: silent)
     }
 
     /// Takes the refresh token of an answer, or else keeps `former`. If its expiry is at most 60 s later than before,

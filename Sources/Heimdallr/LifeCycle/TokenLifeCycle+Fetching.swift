@@ -100,6 +100,7 @@ extension TokenLifeCycle {
         case .fault(let fault, let retryAfter):
             fetching.end()
             setbacks.note(fault, at: moment.now)
+            if case .refresh = fetch.kind { grant.noteFault(fault) }
             switch (fetch.kind, Self.verdict(on: fault)) {
             case (.refresh(let spent), .grantGone): return loseRefreshToken(spent, moment)
             case (.refresh, .refused): refreshRefused(fault, retryAfter: retryAfter, moment)
@@ -131,12 +132,15 @@ extension TokenLifeCycle {
         if let new = response.enrolment, let own = grant.enrolment, !new.hasSameClient(as: own) { kept = nil }
         let new: AccessToken
         do throws(TokenResponseError) {
-            new = try settings.policy.token(from: response, askedAt: fetch.askedAt ?? moment.now, keeping: kept)
+            new = try settings.policy.token(
+                from: response, askedAt: fetch.askedAt ?? moment.now, keeping: kept,
+                granted: fetch.kind == .grant ? [] : grant.scope)
             if new.isExpired(at: moment.now) { throw TokenResponseError.alreadyExpired }
         } catch {
             return reject(response, error, moment)
         }
         grant.renew(by: response, replacing: kept, askedAt: fetch.askedAt ?? moment.now)
+        grant.grants(new.scope)
         if fetch.kind != .grant || response.refreshToken != nil { grant.restoreTrust() }
         fetching.saves(then: .publish(new, refreshed: token != nil || fetch.kind != .grant), now: moment.now)
         return record(new, moment)

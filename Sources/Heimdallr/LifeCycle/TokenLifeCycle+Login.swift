@@ -59,7 +59,7 @@ extension TokenLifeCycle {
         saving.ended(record, fault: fault, moment)
         cancelFetch()
         if let enrolment = grant.enrolment { enrol(enrolment.succeeded) }
-        grant.replace(login.token.refreshToken, login.refreshLife, login.signIn)
+        grant.replace(login.token.refreshToken, login.refreshLife, login.signIn, scope: login.token.scope)
         setbacks.rejections = Rejections()
         suspicions = Suspicions()
         succeeded(now: moment.now)

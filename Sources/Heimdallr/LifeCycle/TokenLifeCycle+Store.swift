@@ -197,6 +197,7 @@ extension TokenLifeCycle {
                 revision: revision, accessToken: nil, issuedAt: moment.wallClock, expiresAt: moment.wallClock,
                 refreshToken: nil)
         record.refreshToken = refreshToken
+        record.scope = token?.scope ?? grant.scope
         record.signIn = grant.signIn
         record.refreshTokenLife = grant.life?.record(moment)
         record.enrolment = grant.enrolment?.stored

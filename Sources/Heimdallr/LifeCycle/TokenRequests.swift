@@ -34,10 +34,12 @@ struct TokenRequests: Sendable {
     }
 
     /// Builds a token request, and reads the secrets for it.
-    /// - Parameter known: the token endpoint, if it is known.
+    /// - Parameters:
+    ///   - known: the token endpoint, if it is known.
+    ///   - scope: the scope of a refresh.
     /// - Throws: `TokenEndpointFault.secret` or `.discovery`
     func prepare(
-        _ kind: TokenLifeCycle.FetchKind, to known: String? = nil
+        _ kind: TokenLifeCycle.FetchKind, to known: String? = nil, scope: [String] = []
     ) async throws(TokenEndpointFault) -> Prepared {
         try await enrol(for: kind)
         switch kind {
@@ -50,7 +52,9 @@ struct TokenRequests: Sendable {
             request.scope = configuration.scope
             if let grant = grant as? GitHubAppGrant { return try await prepare(grant, request) }
             let form = try await readingSecrets { try await grant.parameters(for: request) }
-            var prepared = try await prepare(grantType: grant.type, form, sendsScope: true, to: endpoint)
+            let sendsScope = grant.needs != .freshSeed || configuration.refreshesWithScope
+            var prepared = try await prepare(
+                grantType: grant.type, form, scope: sendsScope ? configuration.scope : [], to: endpoint)
             if grant.needs == .freshSeed {
                 for case FormParameter.Value.secret(let secret) in form.map(\.value) { prepared.seed = secret }
             }
@@ -58,11 +62,8 @@ struct TokenRequests: Sendable {
             prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(.grant, to: endpoint) }
             return prepared
         case .refresh(let token):
-            // Without `scope`, the granted scope stays (RFC 6749 section 6). A configured refresh token may grant more
-            // than the configured scope, so `scope` is then sent.
             return try await prepare(
-                grantType: "refresh_token", [FormParameter("refresh_token", token)],
-                sendsScope: grant.needs == .freshSeed)
+                grantType: "refresh_token", [FormParameter("refresh_token", token)], scope: scope)
         }
     }
 
@@ -84,11 +85,11 @@ struct TokenRequests: Sendable {
     /// Builds a token request of any grant type.
     /// - Throws: `TokenEndpointFault.secret` or `.discovery`
     func prepare(
-        grantType: String, _ form: [FormParameter], sendsScope: Bool, to endpoint: String? = nil
+        grantType: String, _ form: [FormParameter], scope: [String], to endpoint: String? = nil
     ) async throws(TokenEndpointFault) -> Prepared {
         let own = [FormParameter("grant_type", grantType)] + form.filter { $0.name != "grant_type" }
         return try await prepare(
-            own + fixedParameters(beside: own, sendsScope: sendsScope), to: try await tokenEndpoint(endpoint),
+            self.form(of: RequestStep(grantType: grantType), own, scope: scope), to: try await tokenEndpoint(endpoint),
             grantType: grantType)
     }
 
@@ -156,20 +157,6 @@ struct TokenRequests: Sendable {
         return HeimdallrHTTPRequest(
             method: "POST", url: url, headers: request.headers, content: FormEncoding.body(request.form),
             timeout: configuration.timeout)
-    }
-
-    /// Returns the configuration's parameters whose names `own` does not have, and each `resource` in any case.
-    func fixedParameters(beside own: [FormParameter], sendsScope: Bool) -> [FormParameter] {
-        let configuration = configuration
-        let scope = sendsScope && !configuration.scope.isEmpty ? configuration.scope.joined(separator: " ") : nil
-        let fixed = [
-            ("scope", scope), ("audience", configuration.audience),
-            ("authorization_details", configuration.authorizationDetailsText),
-        ].compactMap { name, value in value.map { FormParameter(name, $0) } }
-        let taken = Set((own + fixed).map(\.name))
-        return fixed.filter { parameter in !own.contains { $0.name == parameter.name } }
-            + configuration.resource.map { FormParameter("resource", $0) }
-            + configuration.parameters.filter { !taken.contains($0.name) }
     }
 
     /// Waits for a slot. After a wait, builds the request again: its assertions and proofs may have expired.

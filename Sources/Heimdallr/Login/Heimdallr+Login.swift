@@ -46,8 +46,8 @@ extension Heimdallr {
             let thumbprint = try await requests.binding?.key().thumbprint()
             request = try AuthorizationRequest(
                 method, client: requests.credentials.identifier, redirectURI: redirectURI,
-                fixed: requests.fixedParameters(beside: [], sendsScope: true) + further,
-                wantsIDToken: requests.configuration.scope.contains("openid"), keyThumbprint: thumbprint)
+                fixed: requests.form(of: .signIn, further, scope: requests.configuration.scope),
+                wantsIDToken: requests.requestedScope.contains("openid"), keyThumbprint: thumbprint)
         } catch let error as SecretProviderError {
             throw .endpoint(.secret(error))
         } catch {

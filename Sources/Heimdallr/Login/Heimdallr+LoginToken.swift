@@ -53,7 +53,7 @@ extension Heimdallr {
     }
 
     /// Whether an id token is expected. Without an issuer it could not be checked.
-    var wantsIDToken: Bool { requests.configuration.issuer != nil && requests.configuration.scope.contains("openid") }
+    var wantsIDToken: Bool { requests.configuration.issuer != nil && requests.requestedScope.contains("openid") }
 
     /// Runs `body` under the client's gate and the record's lease. Cancellation of the caller does not stop `body`,
     /// because a one-time credential may already be used.
@@ -108,7 +108,8 @@ extension Heimdallr {
         var prepared: TokenRequests.Prepared
         let slot: TokenRequestLimiter.Slot?
         do throws(TokenEndpointFault) {
-            prepared = try await requests.prepare(grantType: grantType, form, sendsScope: sendsScope, to: endpoint)
+            prepared = try await requests.prepare(
+                grantType: grantType, form, scope: sendsScope ? requests.configuration.scope : [], to: endpoint)
             slot = try await requests.slot(for: &prepared)
         } catch {
             throw LoginError(error)

@@ -24,6 +24,14 @@ enum GrantedScope {
         return kept.filter { known.contains($0) || harmless.contains($0) }.map(String.init)
     }
 
+    /// Returns the scope of a refresh: the granted names, or else the requested ones (RFC 6749 section 6). Adds names of
+    /// OpenID Connect that were requested and that servers may grant without naming them.
+    static func again(_ granted: [String], askedFor: [String], silent: Set<String>) -> [String] {
+        guard !granted.isEmpty else { return askedFor }
+        let names = askedFor.flatMap { $0.split(separator: " ").map(String.init) }
+        return granted + names.filter { silent.contains($0) && !granted.contains($0) }
+    }
+
     /// Splits a list at spaces, and at commas unless the name with its commas was requested.
     private static func parts(of list: String, _ known: Set<Substring>) -> [Substring] {
         list.split(separator: " ").flatMap { known.contains($0) ? [$0] : $0.split(separator: ",") }

@@ -13,8 +13,10 @@ struct TokenPolicy: Sendable {
     /// - Parameters:
     ///   - askedAt: time at which the request was sent. The lifetime counts from this time, so it is never too long.
     ///   - refreshToken: the refresh token that was sent. It is kept if the answer has none (RFC 6749 section 6).
+    ///   - granted: the scope granted before; empty: none. An answer without a scope does not change it.
     func token(
-        from response: TokenResponse, askedAt: ContinuousClock.Instant, keeping refreshToken: Secret?
+        from response: TokenResponse, askedAt: ContinuousClock.Instant, keeping refreshToken: Secret?,
+        granted: [String] = []
     ) throws(TokenResponseError) -> AccessToken {
         guard response.accessToken.isVisible else { throw .badAccessToken }
         guard let type = response.tokenType ?? defaultTokenType else { throw .noTokenType }
@@ -25,6 +27,7 @@ struct TokenPolicy: Sendable {
             if isBound { throw .notBound }
             throw .unknownTokenType(ServerText.sanitize(type, hiding: Self.secrets(of: response)))
         }
+        let requested = requestedScope.isEmpty ? response.enrolment?.scope ?? [] : requestedScope
         let expiresAt = askedAt + lifetime(response.expiresIn)
         return AccessToken(
             AccessToken.Content(
@@ -32,8 +35,8 @@ struct TokenPolicy: Sendable {
                 expiresAt: response.endsAt.map { min($0, expiresAt) } ?? expiresAt,
                 refreshToken: response.refreshToken ?? refreshToken,
                 scope: response.scope.map {
-                    GrantedScope.keep($0, askedFor: requestedScope, hiding: Self.secrets(of: response))
-                } ?? requestedScope,
+                    GrantedScope.keep($0, askedFor: requested + granted, hiding: Self.secrets(of: response))
+                } ?? (granted.isEmpty ? requested : granted),
                 members: response.members, binding: response.binding, certificate: response.certificate))
     }
 

@@ -68,6 +68,11 @@ struct ClientAssembly {
         configuration.authorizationDetails = settings.authorizationDetails
         // An extension grant sends its parameters itself.
         if case .extension = settings.grantType {} else { configuration.parameters = parameters }
+        for (step, pairs) in settings.stepParams {
+            guard let step = RequestStep(rawValue: step.rawValue) else { continue }
+            configuration.stepParameters[step] = pairs.map { FormParameter($0.name, $0.value) }
+        }
+        configuration.refreshesWithScope = settings.refreshScope == .granted
         configuration.headers = settings.headers.map { HeimdallrHTTPField(name: $0.name, value: $0.value) }
         configuration.defaultExpiresIn = settings.defaultExpiresIn
         configuration.defaultTokenType = settings.defaultTokenType

@@ -94,6 +94,7 @@ extension ClientSettings {
         settings.labels = standard.labels
         settings.basicEncoding = standard.basicEncoding
         settings.revocationEndpoint = standard.revocationEndpoint
+        settings.refreshScope = standard.refreshScope
         settings.redirectURI = standard.redirectURI
         settings.par = standard.par
         settings.pushedAuthorizationEndpoint = standard.pushedAuthorizationEndpoint

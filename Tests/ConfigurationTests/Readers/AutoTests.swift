@@ -75,6 +75,24 @@ struct AutoTests {
         #expect(asserted.grantType == .jwtBearer && asserted.auto?.subjectClient == "idp" && !asserted.needsLogin)
     }
 
+    @Test("the keys of clients that make sense are taken, by the same rules")
+    func sharedKeys() throws {
+        let client = try auto(
+            "issuer: https://as.example, client_id: c, client_secret: {env: SECRET}, audience: a, refresh_scope: none, "
+                + "token_endpoint_auth_method: client_secret_post, params: {x: y, sign_in: {prompt: login}, refresh: {scope: a}}, "
+                + "headers: {X-Tenant: acme}, authorization_details: [{type: t}], treat_as_bearer: [mac], "
+                + "default_token_type: Bearer, default_expires_in: 1h, refresh_before: 5s, timeout: 3s, par: off, "
+                + "labels: {team: a}, proxy: http://proxy.example:3128, dpop: {key: {env: SECRET}, algorithm: ES256}")
+        #expect(client.authMethod == .clientSecretPost && client.audience == "a" && client.refreshScope == .none)
+        #expect(client.params == [.init(name: "x", value: "y")])
+        #expect(client.stepParams[.signIn] == [.init(name: "prompt", value: "login")])
+        #expect(client.headers == [.init(name: "X-Tenant", value: "acme")])
+        #expect(client.authorizationDetails.count == 1 && client.treatAsBearer == ["mac"] && client.par == .off)
+        #expect(client.timeout == .seconds(3) && client.refreshBefore == .seconds(5))
+        #expect(client.dpop == .key(.environment(name: "SECRET"), algorithm: .es256))
+        #expect(client.proxy != .none && client.labels.count == 1 && client.defaultTokenType == "Bearer")
+    }
+
     @Test("upstreams of one host share one client; a port makes another")
     func shared() throws {
         let same = "  - {host: mcp.example.com, client: auto, fields: {Mcp-Name: x}}"
@@ -97,10 +115,10 @@ struct AutoTests {
             "client_id: a, client_secret: {env: SECRET}":
                 "auto.client_secret: write the secret's server as `issuer`",
             "client_key: {env: SECRET}":
-                "this needs `client_id` or `client_document`, so that the server finds the key",
-            "client_id: a, client_key_id: k": "auto.client_key_id: this needs `client_key` too",
+                "this needs `client_id` or `client_document`, so that the server finds the client",
+            "client_id: a, client_key_id: k": "auto.client_key_id: none does not use this: leave it out",
             "client_id: a, client_secret: {env: SECRET}, client_key: {env: SECRET}":
-                "auto.client_key: there is a `client_secret` already",
+                "auto.client_secret: private_key_jwt sends no secret: leave this out",
             "client_id: a, client_document: https://o.example/c.json":
                 "auto.client_document: there is a `client_id` already",
             "client_document: https://o.example/": "auto.client_document: write an https:// URL with a path",
@@ -109,6 +127,14 @@ struct AutoTests {
                 "without a person, the server has to know the client: write `client_id` or `client_document`",
             "client_id: a, client_key: {env: SECRET}, grant_type: client_credentials":
                 "auto.grant_type: write the client's server as `issuer`",
+            "token_endpoint_auth_method: client_secret_post": "auto.token_endpoint_auth_method: this needs `client_id`",
+            "client_id: a, client_assertion: {env: SECRET}":
+                "auto.client_assertion: write the assertion's server as `issuer`",
+            "client_id: a, client_key: {env: SECRET}, client_assertion_audience: issuer": "client_assertion_audience",
+            "token_endpoint: https://a.example/t": "token_endpoint",
+            "params: {sign_in: {scope: x}}": "auto.params.sign_in: \"scope\" comes from the API's documents",
+            "params: {resource: x}": "auto.params: \"resource\" comes from the API's documents",
+            "params: {state: x}": "auto.params: \"state\" is set by the grant itself",
             "grant_type: password": "auto.grant_type: write one of authorization_code, client_credentials",
             "subject_token: {client: idp}":
                 "this server has to know the client: write `client_id` or `client_document`",

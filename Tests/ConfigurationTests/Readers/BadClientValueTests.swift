@@ -125,6 +125,14 @@ struct BadClientValueTests {
             "5:14: clients.a.params: \"scope\" has a separate key: write `scope:` beside `params`",
         "params: [a]": "5:13: clients.a.params: write a mapping of `name: value` lines, not a list",
         "params: {a: [b]}": "5:17: clients.a.params.a: write a single value, not a list",
+        "params: {a: {b: c}}":
+            "5:17: clients.a.params.a: write a single value; only the steps sign_in, token, refresh, exchange have a mapping",
+        "params: {refresh: {code: c}}":
+            "5:24: clients.a.params.refresh: \"code\" is set by the grant itself and can't be an extra parameter",
+        "params: {token: {refresh_token: c}}":
+            "5:22: clients.a.params.token: \"refresh_token\" has a separate key: write `refresh_token:` beside `params`",
+        "params: {token: {a: {b: c}}}": "5:25: clients.a.params.token.a: write a single value, not a mapping",
+        "refresh_scope: asked": "5:20: clients.a.refresh_scope: write one of granted, none, not \"asked\"",
         "headers: {Authorization: x}":
             "5:15: clients.a.headers: \"Authorization\" is set by the token request itself and can't be an extra header",
         "headers: {transfer-encoding: x}":
@@ -137,7 +145,8 @@ struct BadClientValueTests {
         "refresh_token: ${SECRET}":
             "5:20: clients.a.refresh_token: this belongs to `grant_type: refresh_token`: leave it out, or change `grant_type`",
         "grant_type: refresh_token": "2:3: clients.a: `grant_type: refresh_token` needs `refresh_token`",
-        "default_expires_in: 0s": "5:25: clients.a.default_expires_in: write a duration from 1s to 8760h, not \"0s\"",
+        "default_expires_in: 0s":
+            "5:25: clients.a.default_expires_in: write a duration from 1s to 8760h, not \"0s\"",
         "timeout: 2h": "5:14: clients.a.timeout: write a duration from 1ms to 1h, not \"2h\"",
         "proxy: corporate:3128": "5:12: clients.a.proxy: write http://host:port, environment or none",
         "proxy: http://corporate": "5:12: clients.a.proxy: write the port too, as in http://proxy.example.com:3128",

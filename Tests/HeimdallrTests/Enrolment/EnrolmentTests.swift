@@ -22,7 +22,7 @@ import Testing
         let refresh = try #require(api.tokenForms.last)
         #expect(refresh["grant_type"] == "refresh_token")
         #expect(refresh["resource"] == api.server.url + "/mcp/")
-        #expect(refresh["scope"] == nil)
+        #expect(refresh["scope"] == "read write")
         let status = client.status()
         #expect(status.issuer == api.issuer)
         #expect(status.enrolment?.client == "registered")

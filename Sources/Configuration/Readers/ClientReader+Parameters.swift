@@ -1,0 +1,76 @@
+import WireText
+
+// Reads `params`: further parameters of all requests, and of single steps.
+extension ClientReader {
+    /// Parameters that the grant or the client authentication sets.
+    private static let reservedParams = [
+        "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
+        "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
+        "code_challenge_method", "nonce", "request", "request_uri", "response_mode", "device_code",
+    ]
+    /// Parameters that have a separate key beside `params`. Those of the first list may differ by step.
+    private static let ownParams = (
+        steps: ["scope", "resource", "audience", "authorization_details"], never: ["refresh_token"]
+    )
+
+    /// Parameters that the API's documents decide with `client: auto`.
+    private static let ofDocuments = ["scope", "resource"]
+
+    private enum Entry {
+        case all(String)
+        case step(ClientSettings.Step, [NameValue])
+    }
+
+    mutating func readParams() {
+        let never = Self.ownParams.never + (settings.grantType == .tokenExchange ? Self.exchangeKeys : [])
+        let own = Self.ownParams.steps + never
+        let step = Shape.names(
+            ValueKind { text throws(BadValue) in try parameterName(text, never) },
+            .oneOrMore(.value(of: Grammar.any)))
+        let entries = section.mapping(
+            "params", to: nil, .any([.value(of: Grammar.any), step]),
+            name: { text throws(BadValue) in try parameterName(text, own) },
+            value: { entry, inner in self.entry(entry, inner, never) })
+        for (name, entry) in entries {
+            switch entry {
+            case .all(let text): settings.params.append(NameValue(name: name, value: text))
+            case .step(let step, let pairs): settings.stepParams[step] = pairs
+            }
+        }
+    }
+
+    /// Reads a parameter of all requests, or the mapping of a step's parameters.
+    private func entry(_ entry: Node.Entry, _ section: Section, _ never: [String]) -> Entry? {
+        guard case .mapping = entry.value.content else {
+            return section.value(of: entry.value, entry.key, Grammar.any).map { .all($0) }
+        }
+        guard let step = ClientSettings.Step(rawValue: entry.key) else {
+            let steps = ClientSettings.Step.allCases.map(\.rawValue).joined(separator: ", ")
+            section.error(entry.value, entry.key, "write a single value; only the steps \(steps) have a mapping")
+            return nil
+        }
+        // A person sees these before a sign-in of `client: auto`, so they can't differ from the documents.
+        let fixed = isAuto && [.signIn, .token].contains(step) ? Self.ofDocuments : []
+        let groups = section.mapping(
+            entry.key, to: nil, .anything, name: { text throws(BadValue) in try parameterName(text, never + fixed) }
+        ) { inner, section in
+            let texts = inner.value.elements.compactMap { section.value(of: $0, inner.key, Grammar.any) }
+            return inner.key == "scope" ? [texts.joined(separator: " ")] : texts
+        }
+        return .step(step, groups.flatMap { group in group.value.map { NameValue(name: group.name, value: $0) } })
+    }
+
+    private func parameterName(_ text: String, _ ownParams: [String]) throws(BadValue) -> String {
+        if Self.reservedParams.contains(text) {
+            throw BadValue("\"\(text)\" is set by the grant itself and can't be an extra parameter", quotes: false)
+        }
+        if isAuto, ownParams.contains(text), Self.ofDocuments.contains(text) {
+            throw BadValue(
+                "\"\(text)\" comes from the API's documents; `allow_scopes` limits the scopes", quotes: false)
+        }
+        if ownParams.contains(text) {
+            throw BadValue("\"\(text)\" has a separate key: write `\(text):` beside `params`", quotes: false)
+        }
+        return try Grammar.nonempty(text)
+    }
+}
