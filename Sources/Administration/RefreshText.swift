@@ -42,8 +42,9 @@ struct RefreshText {
 
     static func bad(_ error: HeimdallrError, _ status: HeimdallrStatus, _ signIn: SignIn) -> String {
         var text = "There is no new token: \(error).\n"
-        if let left = status.expiresIn {
-            text += "The previous token stays in use; it expires in \(StatusPage.words(left)).\n"
+        if status.endsBy != nil {
+            let end = status.expiresIn.map { "expires in \(StatusPage.words($0))" } ?? "has no known end"
+            text += "The previous token stays in use; it \(end).\n"
         }
         text += "What to do: \(Sentence.ended(Sentence.plain(Advice(signIn).sentence(for: error))))\n"
         if let next = status.nextAttemptIn, next >= .seconds(1) {

@@ -80,6 +80,7 @@ struct StatusPage {
             .init("scope", .array(status.scope.map { .string($0) })),
             .init("scope_not_granted", .array(status.scopeNotGranted.map { .string($0) })),
             .init("state", .string(status.state.rawValue)), .init("expires_in_seconds", JSON(status.expiresIn)),
+            .init("expires_by", JSON(status.endsBy?.rawValue)),
             .init("has_refresh_token", .bool(status.hasRefreshToken)),
             .init("refresh_token_expires_in_seconds", JSON(status.refreshTokenExpiresIn)),
             .init("seconds_since_last_success", JSON(status.sinceLastSuccess)),
@@ -216,7 +217,10 @@ struct StatusPage {
         }
         for fact in status.enrolment?.facts ?? [] { text += "  \(fact.name): \(fact.text)\n" }
         if let who = status.signedInAs { text += "  signed in: \(who)\n" }
-        if let expiresIn = status.expiresIn { text += "  token expires in \(words(expiresIn))\n" }
+        if let ends = status.endsBy {
+            let left = status.expiresIn.map { "expires in \(words($0)), " } ?? "has "
+            text += "  token \(left)\(ends.inWords)\n"
+        }
         let shortfall = Shortfall(status)
         if let words = shortfall.untilWords { text += "  \(words): there is no refresh token\n" }
         if let words = shortfall.scopeWords { text += "  \(words)\n" }

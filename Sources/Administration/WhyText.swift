@@ -57,7 +57,9 @@ struct WhyText {
                 if let url = refusal.loginURL { text += "login_url    \(url)\n" }
             }
             if let since = status.sinceLastSuccess { text += "token from   \(StatusPage.words(since)) ago\n" }
-            if let left = status.expiresIn { text += "expires in   \(StatusPage.words(left))\n" }
+            if let ends = status.endsBy {
+                text += "expires in   \(status.expiresIn.map { "\(StatusPage.words($0)), " } ?? "")\(ends.inWords)\n"
+            }
             return text + trouble(status, client)
         }
     }

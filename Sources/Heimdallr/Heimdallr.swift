@@ -80,7 +80,8 @@ public final class Heimdallr: Sendable {
         issuerKeys = IssuerKeys(directory: requests.directory)
         let policy = TokenPolicy(
             defaultExpiresIn: configuration.defaultExpiresIn, defaultTokenType: configuration.defaultTokenType,
-            treatAsBearer: configuration.treatAsBearer, requestedScope: requests.requestedScope)
+            treatAsBearer: configuration.treatAsBearer, requestedScope: requests.requestedScope,
+            lifetime: configuration.tokenLifetime, needsPerson: grant.needs == .person)
         let settings = TokenLifeCycle.Settings(
             needs: grant.needs, policy: policy, refreshBefore: configuration.refreshBefore,
             patience: configuration.timeout + .seconds(5))

@@ -35,8 +35,13 @@ public struct HeimdallrConfiguration: Sendable {
     public var refreshesWithScope = true
     /// Further header fields of every request to the server. `reservedHeaders` are not allowed.
     public var headers: [HeimdallrHTTPField] = []
-    /// Lifetime of a token if its response has no `expires_in`.
-    public var defaultExpiresIn = Duration.seconds(300)
+    /// Lifetime of a token if its response has no `expires_in`, or `endless`. `nil`: five minutes; `endless` if only a
+    /// person's login can bring the next token. A token that is a JWT with an earlier `exp` ends then.
+    public var defaultExpiresIn: Duration?
+    /// Lifetime of each token, or `endless`, whatever its response says; `nil`: the response decides.
+    public var tokenLifetime: Duration?
+    /// Lifetime of a token without a known end: it serves until a resource refuses it.
+    public static let endless = TokenPolicy.endless
     /// Token type if a response has no `token_type`; `nil`: such a response is an error.
     public var defaultTokenType: String?
     /// Values of `token_type`, besides `Bearer`, that are treated as Bearer. Compared without case.
@@ -100,7 +105,8 @@ public struct HeimdallrConfiguration: Sendable {
             guard !Self.reservedHeaders.contains(header.name.lowercased()) else { throw .reservedHeader(header.name) }
         }
         try validateAuthorizationDetails()
-        guard defaultExpiresIn > .zero else { throw .notPositive("defaultExpiresIn") }
+        guard defaultExpiresIn ?? .seconds(1) > .zero else { throw .notPositive("defaultExpiresIn") }
+        guard tokenLifetime ?? .seconds(1) > .zero else { throw .notPositive("tokenLifetime") }
         guard timeout > .zero else { throw .notPositive("timeout") }
         guard refreshBefore >= .zero else { throw .notPositive("refreshBefore") }
     }

@@ -10,9 +10,11 @@ public struct HeimdallrEvent: Sendable, Equatable {
         /// The next token requires a person's login, or a new refresh token in the configuration.
         case needsAuthentication
         /// The client has its first token, or the first after a loss. `stored`: whether it came from the store.
-        case tokenAcquired(expiresIn: Duration, stored: Bool)
+        /// `expiresIn` is `nil` if no end is known.
+        case tokenAcquired(expiresIn: Duration?, stored: Bool)
         /// A new token has replaced a valid token, or came from a refresh token.
-        case tokenRefreshed(expiresIn: Duration)
+        /// `expiresIn` is `nil` if no end is known.
+        case tokenRefreshed(expiresIn: Duration?)
         /// The client lost its token, or can't renew it.
         case tokenLost(LossReason)
         /// A token request failed. The client repeats it later.

@@ -31,7 +31,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var scope: [String]
     /// Whether there is a token, and the reason if there is none.
     public var state: State
-    /// Time until the current token expires; `nil`: there is none.
+    /// Time until the current token expires; `nil`: there is none, or no end is known.
     public var expiresIn: Duration?
     /// Whether there is a refresh token, so that the next token requires no person.
     public var hasRefreshToken: Bool
@@ -59,8 +59,10 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var cause: TokenEndpointFault?
     /// Time since `cause`.
     public var sinceCause: Duration?
-    /// Whether a resource answered `invalid_token` and only a login can bring another token. The token stays in use.
+    /// Whether a resource refused the token as invalid and only a login can bring another token. The token stays in use.
     public var isTokenRefused = false
+    /// Source of the current token's end; `nil`: there is no token.
+    public var endsBy: TokenEnd?
     /// `HeimdallrConfiguration.issuer`.
     public var issuer: String?
     /// Address of the last request to the authorization server, without its query.
@@ -78,7 +80,8 @@ extension HeimdallrStatus {
     public var needsAuthenticationBecause: String? {
         if let cause { return cause.description }
         return isTokenRefused
-            ? "an API refused the token (invalid_token), and there is no refresh token to get a new token" : nil
+            ? "an API refused the token\(endsBy == .open ? "" : " (invalid_token)"), and there is no refresh token to get a new token"
+            : nil
     }
 
     mutating func noteScope(wanted: [String]) {
@@ -130,7 +133,7 @@ extension Heimdallr {
         status.lastAddress = facts.address
         status.ambiguousEncoding = facts.ambiguousEncoding
         if let callers { status.note(callers.overview, now: now) }
-        if status.expiresIn != nil { status.noteScope(wanted: requests.requestedScope) }
+        if status.endsBy != nil { status.noteScope(wanted: requests.requestedScope) }
         return status
     }
 }

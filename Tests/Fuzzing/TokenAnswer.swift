@@ -28,7 +28,10 @@ func check(_ input: [UInt8]) {
 private func checkToken(_ input: [UInt8]) {
     guard let response = try? OAuthAccessTokenDefaultParser().parse(input) else { return }
     let now = ContinuousClock.now
-    guard let token = try? policy.token(from: response, askedAt: now, keeping: nil) else { return }
+    guard
+        let token = try? policy.token(
+            from: response, askedAt: now, keeping: nil, Moment(now: now, wallClock: 1_800_000_000) { 0.5 })
+    else { return }
     let bytes = token.value.revealedBytes
     require(!bytes.isEmpty && bytes.allSatisfy { (0x21...0x7E).contains($0) }, "a token is octets 0x21 to 0x7E")
     if let refresh = token.refreshToken {

@@ -30,7 +30,7 @@ struct ClientRow {
             \(alreadyHTML: who)</td>
             <td role="cell" data-label="Scopes"\(attribute: "class", client.scope.isEmpty ? "blank" : nil)>\
             \(alreadyHTML: scopes)\(alreadyHTML: Self.minor(shortfall.scopeWords))</td>
-            <td role="cell" data-label="Expires in" class="number\(client.expiresIn == nil ? " blank" : "")">\
+            <td role="cell" data-label="Expires in" class="number\(client.endsBy == nil ? " blank" : "")">\
             \(alreadyHTML: expiry)\(alreadyHTML: Self.minor(signInEnds))</td>
             <td role="cell" data-label="Last refresh" class="number">\(alreadyHTML: lastRefresh)</td>
             <td role="cell" class="actions">
@@ -68,7 +68,7 @@ struct ClientRow {
     }
 
     private var expiry: HTML {
-        guard let left = client.expiresIn else { return Self.nothing }
+        guard let left = client.expiresIn else { return client.endsBy == nil ? Self.nothing : "no known end" }
         return "<span data-countdown=\"\(left.components.seconds)\">\(StatusPage.words(left))</span>"
     }
 
@@ -103,7 +103,7 @@ struct ClientRow {
     }
 
     private var signOut: HTML? {
-        guard client.loginMethod != nil, client.expiresIn != nil || client.hasRefreshToken else { return nil }
+        guard client.loginMethod != nil, client.endsBy != nil || client.hasRefreshToken else { return nil }
         return """
             <form method="post" action="/logout/\(client.client)">\(alreadyHTML: hidden)<button class="button quiet" \
             id="out-\(client.client)" aria-label="Sign out: \(client.client)">Sign out</button></form>

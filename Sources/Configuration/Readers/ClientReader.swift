@@ -232,11 +232,18 @@ struct ClientReader {
     // MARK: Times
 
     private mutating func readLifetime() {
-        section.read(
-            "default_expires_in", into: &settings.defaultExpiresIn,
-            Grammar.duration(.seconds(1)...Section.day * 365))
+        settings.defaultExpiresIn = lifetime("default_expires_in")
+        settings.tokenLifetime = lifetime("token_lifetime")
+        section.refuse(
+            "default_expires_in", with: "token_lifetime",
+            saying: "`token_lifetime` holds for every answer: leave one of them out")
         settings.defaultTokenType = section.value("default_token_type", Self.tokenType)
         section.read("refresh_before", into: &settings.refreshBefore, Grammar.duration(.zero...Section.day))
         section.read("timeout", into: &settings.timeout, Grammar.duration(.milliseconds(1) ... .seconds(3600)))
+    }
+    private func lifetime(_ key: String) -> ClientSettings.Lifetime? {
+        section.value(key, Grammar.durationOrOff(.seconds(1)...Section.day * 365)).map {
+            $0.map { .limited($0) } ?? .open
+        }
     }
 }

@@ -55,6 +55,12 @@ public struct ClientSettings: Sendable, Equatable {
     }
     /// Scope of a refresh.
     public enum RefreshScope: String, Sendable, Equatable, CaseIterable { case granted, none }
+    /// Lifetime of a token.
+    public enum Lifetime: Sendable, Equatable {
+        case limited(Duration)
+        /// No end is known. The token serves until an API refuses it.
+        case open
+    }
     /// Use of pushed authorization requests (RFC 9126).
     public enum PushedAuthorization: String, Sendable, Equatable, CaseIterable { case auto, off, required }
 
@@ -109,7 +115,10 @@ public struct ClientSettings: Sendable, Equatable {
     public var username: String?
     public var password: SecretSource?
     public var refreshToken: SecretSource?
-    public var defaultExpiresIn = Duration.seconds(300)
+    /// Lifetime of a token whose answer has none; `nil`: five minutes, or open if only a person brings the next token.
+    public var defaultExpiresIn: Lifetime?
+    /// Lifetime of each token in place of the server's; `nil`: the server's.
+    public var tokenLifetime: Lifetime?
     public var defaultTokenType: String?
     public var refreshBefore = Duration.seconds(60)
     public var timeout = Duration.seconds(10)

@@ -55,7 +55,7 @@ final class CallerClients: Sendable {
         _ caller: Fingerprint, _ token: Secret, _ now: ContinuousClock.Instant
     ) throws(CallerRefusal) -> Heimdallr {
         var endsAt: ContinuousClock.Instant?
-        if let left = Self.secondsLeft(of: token, wallClock: blueprint.clock.wallClock()) {
+        if let left = TokenEnd.secondsLeft(of: token, wallClock: blueprint.clock.wallClock()) {
             guard left > 0 else { throw .expired }
             // The caller chooses this number, so it is limited against overflow.
             endsAt = now + min(.seconds(min(left, 1e9)), TokenPolicy.maxLifetime)
@@ -161,22 +161,6 @@ final class CallerClients: Sendable {
             }
         }
         return true
-    }
-
-    /// Returns the seconds until `exp`, if the token is a readable JWT. The signature is not checked.
-    static func secondsLeft(of token: Secret, wallClock: Int64) -> Double? {
-        token.withSpan { span -> Double? in
-            guard let first = span.indices.first(where: { span[$0] == ASCII.dot }),
-                let second = span.indices.dropFirst(first + 1).first(where: { span[$0] == ASCII.dot })
-            else { return nil }
-            var payload = SecretWriter(capacity: second - first)
-            let isBase64 = Base64.decode(span.extracting((first + 1)..<second), as: .url) { payload.append($0) }
-            guard isBase64,
-                case .number(let text)? = payload.withSpan({ try? JSONParser.members($0) })?["exp"]?.value,
-                let end = Double(text), end.isFinite
-            else { return nil }
-            return end - Double(wallClock)
-        }
     }
 }
 

@@ -106,12 +106,12 @@ extension Heimdallr {
     }
 
     func report(_ outcome: TokenLifeCycle.Outcome, _ grantType: String, since begin: ContinuousClock.Instant) {
-        let now = clock.now()
+        let moment = Moment(clock)
         let policy = look { $0.settings.policy }
         onTokenRequest?(
             TokenRequestReport(
                 client: name, grantType: grantType,
-                result: TokenRequestReport.Result(outcome, by: policy, askedAt: begin, now: now),
-                duration: begin.duration(to: now)))
+                result: TokenRequestReport.Result(outcome, by: policy, askedAt: begin, moment),
+                duration: begin.duration(to: moment.now)))
     }
 }

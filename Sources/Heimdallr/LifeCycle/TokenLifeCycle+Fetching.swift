@@ -134,7 +134,7 @@ extension TokenLifeCycle {
         do throws(TokenResponseError) {
             new = try settings.policy.token(
                 from: response, askedAt: fetch.askedAt ?? moment.now, keeping: kept,
-                granted: fetch.kind == .grant ? [] : grant.scope)
+                granted: fetch.kind == .grant ? [] : grant.scope, moment)
             if new.isExpired(at: moment.now) { throw TokenResponseError.alreadyExpired }
         } catch {
             return reject(response, error, moment)
@@ -172,7 +172,7 @@ extension TokenLifeCycle {
                 fail(.answer(.alreadyExpired), retryAfter: nil, moment)
             } else {
                 succeeded(now: moment.now)
-                let expiresIn = moment.now.duration(to: new.expiresAt)
+                let expiresIn = new.left(at: moment.now)
                 publish(new, moment)
                 act(
                     .emit(

@@ -40,7 +40,7 @@ extension TokenLifeCycle {
         _ response: TokenResponse, as signIn: SignIn?, askedAt: Instant, over stored: UInt64, _ moment: Moment
     ) throws(TokenResponseError) -> (id: LoginID, record: TokenRecord)? {
         // The refresh token of an earlier login may be another person's, so it is not kept.
-        let token = try settings.policy.token(from: response, askedAt: askedAt, keeping: nil)
+        let token = try settings.policy.token(from: response, askedAt: askedAt, keeping: nil, moment)
         guard !token.isExpired(at: moment.now) else { throw .alreadyExpired }
         guard stage != .stopped else { return nil }
         stage = .running
@@ -69,7 +69,7 @@ extension TokenLifeCycle {
             if !waiters.isEmpty { wantToken(now: moment.now) }
         } else {
             publish(login.token, moment)
-            act(.emit(.tokenAcquired(expiresIn: moment.now.duration(to: login.token.expiresAt), stored: false)))
+            act(.emit(.tokenAcquired(expiresIn: login.token.left(at: moment.now), stored: false)))
         }
         tick(moment)
         return true

@@ -5,7 +5,7 @@ extension TokenLifeCycle {
             client: client, grantType: grantType, loginMethod: loginMethod,
             signedInAs: token != nil || refreshToken != nil ? grant.signIn?.name : nil, scope: token?.scope ?? [],
             state: state(hasToken: usable != nil, now: now),
-            expiresIn: usable.map { now.duration(to: $0.expiresAt) }, hasRefreshToken: refreshToken != nil,
+            expiresIn: usable?.left(at: now), hasRefreshToken: refreshToken != nil,
             refreshTokenExpiresIn: grant.life.map { max(.zero, now.duration(to: $0.endsAt)) },
             sinceLastSuccess: setbacks.lastSuccessAt.map { $0.duration(to: now) },
             lastError: failure.map { error(for: $0, now: now) },
@@ -18,6 +18,7 @@ extension TokenLifeCycle {
             status.sinceCause = lastFault.at.duration(to: now)
         }
         status.isTokenRefused = isTokenInvalid
+        status.endsBy = usable?.endsBy
         status.hasForeignRecord = saving.hasForeignRecord
         if status.lastError == nil, let rejectedUntil, rejectedUntil > now {
             status.lastError = .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))

@@ -74,7 +74,7 @@ extension TokenLifeCycle {
         // A later revision may hold the same token. It keeps its generation, under which resources may have refused it.
         if let token, token.value == stored.value, !token.isExpired(at: moment.now) { return }
         publish(stored, isStored: true, moment)
-        act(.emit(.tokenAcquired(expiresIn: moment.now.duration(to: stored.expiresAt), stored: true)))
+        act(.emit(.tokenAcquired(expiresIn: stored.left(at: moment.now), stored: true)))
     }
 
     // MARK: Logins at other processes

@@ -15,7 +15,8 @@ extension TokenLifeCycle {
         // Without a new token, callers go on with the old one.
         if let obstacle = self.refusal(now: moment.now) {
             suspicions.giveUp()
-            if obstacle == .needsAuthentication, saysInvalid { askForPerson(now: moment.now) }
+            // A token without a known end never expires, so a refusal is the only sign of its end.
+            if obstacle == .needsAuthentication, saysInvalid || token.endsBy == .open { askForPerson(now: moment.now) }
             return false
         }
         wantToken(now: moment.now)
@@ -28,7 +29,7 @@ extension TokenLifeCycle {
         suspicions.accepted(generation, at: resource, isReplay: isReplay)
     }
 
-    /// Announces that a login is needed, because a resource calls the token invalid. The token stays in use. Searches
+    /// Announces that a login is needed, because a resource refuses the token. The token stays in use. Searches
     /// the store for a login at another process.
     private mutating func askForPerson(now: Instant) {
         if !announcedNeed {

@@ -102,7 +102,8 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
                 + "dpop here"
         case .notAnAccessToken:
             "the token_type is N_A: the issued token is no access token; set requested_token_type to request one"
-        case .alreadyExpired: "the token had already expired when it was received"
+        case .alreadyExpired:
+            "the token had already expired when it was received; if its expires_in means no end, set token_lifetime: off"
         }
     }
 }

@@ -24,6 +24,7 @@ public struct AccessToken: Sendable, Redacted {
         var members: SecretMembers
         @Uncompared var binding: DPoPKey? = nil
         @Uncompared var certificate: UInt64? = nil
+        @Uncompared var endsBy = TokenEnd.stated
     }
 
     /// For tests and authenticators. Each call makes a new `generation`.
@@ -51,6 +52,8 @@ public struct AccessToken: Sendable, Redacted {
     public var issuedAt: ContinuousClock.Instant { storage.content.issuedAt }
     /// Time at which the token expires. The token must not be used from this time on.
     public var expiresAt: ContinuousClock.Instant { storage.content.expiresAt }
+    /// Source of `expiresAt`. With `.open` no end is known, and `expiresAt` is decades away.
+    public var endsBy: TokenEnd { storage.content.endsBy }
     /// The refresh token of the same answer, or else the former refresh token.
     public var refreshToken: Secret? { storage.content.refreshToken }
     /// The granted scope: that of the answer, or else the requested scope.

@@ -86,7 +86,9 @@ struct RecordReader {
         if try flag(span) { record.accessToken = try secret(span) }
         if try flag(span) { record.refreshToken = try secret(span) }
         for _ in 0..<(try size(span)) { record.scope.append(try text(span)) }
-        guard case .object(let extra) = try value(span, depth: 0) else { throw Unreadable() }
+        guard case .object(var extra) = try value(span, depth: 0) else { throw Unreadable() }
+        let end = extra.removeValue(forKey: StoredRecord.endMember)?.string
+        record.endsBy = end.flatMap { TokenEnd(rawValue: $0) } ?? .stated
         record.extra = extra
         var stamp = TimeStamp(wall: Int64(bitPattern: try integer(span)))
         stamp.sinceBoot = Int64(bitPattern: try integer(span))

@@ -17,6 +17,9 @@ package struct StoredRecord: Sendable {
     /// Layout of this record. Records without an enrolment keep layout 3, so that earlier versions can read them.
     package var format: UInt8 { record.enrolment == nil ? 3 : Self.newest }
 
+    /// Name of the member of `extra` with the source of the token's end. Earlier versions ignore it.
+    static let endMember = "heimdallr-proxy: end"
+
     /// Returns the additional data of the seal, so that one client's record can't be used as another client's.
     private static func context(_ client: String) -> [UInt8] {
         Array("heimdallr-proxy token record of ".utf8) + Array(client.utf8)
@@ -56,7 +59,9 @@ package struct StoredRecord: Sendable {
         writer.optional(record.accessToken) { $0.secret($1) }
         writer.optional(record.refreshToken) { $0.secret($1) }
         writer.list(record.scope) { $0.text($1) }
-        writer.value(.object(record.extra))
+        var extra = record.extra
+        extra[Self.endMember] = record.endsBy == .stated ? nil : .string(record.endsBy.rawValue)
+        writer.value(.object(extra))
         writer.integer(UInt64(bitPattern: stamp.wall))
         writer.integer(UInt64(bitPattern: stamp.sinceBoot))
         writer.optional(stamp.boot) { $0.list($1) { $0.byte($1) } }
@@ -86,7 +91,7 @@ package struct StoredRecord: Sendable {
 
     /// Upper bound of the record's size in bytes, so that the writer's buffer is never reallocated.
     private var size: Int {
-        208 + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
+        288 + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
             + record.scope.reduce(0) { $0 + 8 + $1.utf8.count } + Self.size(of: .object(record.extra))
             + (stamp.boot?.count ?? 0) + (record.signIn?.idToken?.count ?? 0)
             + (record.signIn?.name?.utf8.count ?? 0) + (record.dpopKey?.count ?? 0)

@@ -42,13 +42,32 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     /// the fingerprint of the client certificate, if the token is bound to it.
     public var keyThumbprint: String?
     /// The key with the thumbprint `keyThumbprint`, ready for use. It comes from `dpopKey` or the configuration.
-    @Uncompared var binding: DPoPKey?
+    var binding: DPoPKey? {
+        get { traits.binding }
+        set { traits.binding = newValue }
+    }
     /// Fingerprint of the token's client certificate (RFC 8705 section 3); `nil`: none. Stored in `keyThumbprint`.
-    @Uncompared var certificate: UInt64?
+    var certificate: UInt64? {
+        get { traits.certificate }
+        set { traits.certificate = newValue }
+    }
     /// The stored `Enrolment`: server and client of the tokens; `nil`: the configuration names both.
     package var enrolment: Secret?
     /// Times of the token on the monotonic clock, for stores that keep fractions of a second.
     @Uncompared package var moments: Moments?
+    /// Source of the access token's end.
+    package var endsBy: TokenEnd {
+        get { traits.endsBy }
+        set { traits.endsBy = newValue }
+    }
+    @Uncompared private var traits = Traits()
+
+    /// Properties of the access token that are no content of the record.
+    private struct Traits: Sendable {
+        var binding: DPoPKey?
+        var certificate: UInt64?
+        var endsBy = TokenEnd.stated
+    }
 
     /// Issue and expiry on the monotonic clock of this process.
     package struct Moments: Sendable {
@@ -113,6 +132,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         members = token.members
         binding = token.binding
         certificate = token.certificate
+        endsBy = token.endsBy
         moments = Moments(issuedAt: token.issuedAt, expiresAt: token.expiresAt)
     }
 
@@ -122,8 +142,10 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         return AccessToken(
             AccessToken.Content(
                 value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: life.issuedAt,
-                expiresAt: min(life.expiresAt, moment.now + TokenPolicy.maxLifetime), refreshToken: refreshToken,
-                scope: scope, members: members, binding: binding, certificate: certificate))
+                expiresAt: endsBy == .open
+                    ? moment.now + TokenPolicy.endless : min(life.expiresAt, moment.now + TokenPolicy.maxLifetime),
+                refreshToken: refreshToken, scope: scope, members: members, binding: binding, certificate: certificate,
+                endsBy: endsBy))
     }
 
     private func life(at moment: Moment) -> Moments? {

@@ -74,7 +74,8 @@ struct ClientAssembly {
         }
         configuration.refreshesWithScope = settings.refreshScope == .granted
         configuration.headers = settings.headers.map { HeimdallrHTTPField(name: $0.name, value: $0.value) }
-        configuration.defaultExpiresIn = settings.defaultExpiresIn
+        configuration.defaultExpiresIn = settings.defaultExpiresIn?.duration
+        configuration.tokenLifetime = settings.tokenLifetime?.duration
         configuration.defaultTokenType = settings.defaultTokenType
         configuration.treatAsBearer = settings.treatAsBearer
         configuration.refreshBefore = settings.refreshBefore
@@ -233,6 +234,15 @@ extension JWTAudience {
         case .tokenEndpoint: self = .tokenEndpoint
         case .issuer: self = .issuer
         case .text(let text): self = .text(text)
+        }
+    }
+}
+
+extension ClientSettings.Lifetime {
+    fileprivate var duration: Duration {
+        switch self {
+        case .limited(let duration): duration
+        case .open: HeimdallrConfiguration.endless
         }
     }
 }

@@ -89,6 +89,7 @@ extension ClientSettings {
         settings.timeout = standard.timeout
         settings.refreshBefore = standard.refreshBefore
         settings.defaultExpiresIn = standard.defaultExpiresIn
+        settings.tokenLifetime = standard.tokenLifetime
         settings.proxy = standard.proxy
         settings.headers = standard.headers
         settings.labels = standard.labels

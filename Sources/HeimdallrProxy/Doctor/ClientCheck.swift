@@ -130,8 +130,10 @@ struct ClientCheck: Sendable {
         let begin = ContinuousClock.now
         do throws(HeimdallrError) {
             let token = try await client.refreshedToken(waiting: settings.timeout + .seconds(3))
-            let left = ContinuousClock.now.duration(to: token.expiresAt).components.seconds
-            var text = "received: \(token.type), valid for \(max(0, left)) s"
+            let left = max(0, ContinuousClock.now.duration(to: token.expiresAt).components.seconds)
+            var text = "received: \(token.type), "
+            text += token.endsBy == .open ? "" : "valid for \(left) s"
+            if token.endsBy != .stated { text += "\(token.endsBy == .open ? "" : ", ")\(token.endsBy.inWords)" }
             if !token.scope.isEmpty { text += ", scope \(ForeignText.printable(token.scope.joined(separator: " ")))" }
             if settings.signsClientAssertion { text += "; the server takes \(AssertionTrial.keys(of: settings))" }
             let finding = Finding.good("token", text, after: begin.duration(to: .now))

@@ -63,11 +63,11 @@ enum EventLog {
         var fields: Logger.Metadata = ["client": "\(event.client)", "event": "\(event.name)"]
         switch event.kind {
         case .tokenAcquired(let expiresIn, let stored):
-            fields["expires_in"] = .stringConvertible(LogSeconds(expiresIn))
+            fields["expires_in"] = expiresIn.map { .stringConvertible(LogSeconds($0)) }
             if stored { fields["source"] = "store" }
             logger.info("token acquired", metadata: fields)
         case .tokenRefreshed(let expiresIn):
-            fields["expires_in"] = .stringConvertible(LogSeconds(expiresIn))
+            fields["expires_in"] = expiresIn.map { .stringConvertible(LogSeconds($0)) }
             logger.info("token refreshed", metadata: fields)
         // An unused token expires without a refresh (rule 10), so this is not a warning.
         case .tokenLost(.expired):

@@ -146,7 +146,7 @@ struct BadClientValueTests {
             "5:20: clients.a.refresh_token: this belongs to `grant_type: refresh_token`: leave it out, or change `grant_type`",
         "grant_type: refresh_token": "2:3: clients.a: `grant_type: refresh_token` needs `refresh_token`",
         "default_expires_in: 0s":
-            "5:25: clients.a.default_expires_in: write a duration from 1s to 8760h, not \"0s\"",
+            "5:25: clients.a.default_expires_in: write a duration from 1s to 8760h, or off, not \"0s\"",
         "timeout: 2h": "5:14: clients.a.timeout: write a duration from 1ms to 1h, not \"2h\"",
         "proxy: corporate:3128": "5:12: clients.a.proxy: write http://host:port, environment or none",
         "proxy: http://corporate": "5:12: clients.a.proxy: write the port too, as in http://proxy.example.com:3128",

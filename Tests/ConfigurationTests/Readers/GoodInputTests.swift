@@ -208,7 +208,7 @@ struct GoodInputTests {
         billing.audience = "urn:billing"
         billing.params = [.init(name: "any", value: "extra"), .init(name: "b", value: "1")]
         billing.headers = [.init(name: "X-Any", value: "extra")]
-        billing.defaultExpiresIn = .seconds(60)
+        billing.defaultExpiresIn = .limited(.seconds(60))
         billing.defaultTokenType = "Bearer"
         billing.refreshBefore = .seconds(30)
         billing.timeout = .seconds(3)

@@ -86,6 +86,6 @@ import Testing
             ("a.eyJleHAiOjEwMDB9", nil), ("..", nil), ("", nil), ("a.b.c.d.e", nil),
         ])
     func end(_ token: String, _ left: Double?) {
-        #expect(CallerClients.secondsLeft(of: Secret(token), wallClock: 500) == left)
+        #expect(TokenEnd.secondsLeft(of: Secret(token), wallClock: 500) == left)
     }
 }

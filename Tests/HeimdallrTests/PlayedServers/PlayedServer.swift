@@ -61,6 +61,12 @@ struct PlayedServer: Sendable, CustomTestStringConvertible {
         .init(
             "Slack, a wrong secret", .json(#"{"ok":false,"error":"bad_client_secret"}"#), .client("bad_client_secret")),
         .init("Zoho, a dead token", .json(#"{"error":"invalid_code"}"#), .refused("invalid_code")),
+        .init(
+            "Entra ID, a refresh without scope",
+            .json(
+                #"{"error":"invalid_request","error_description":"AADSTS900144: The request body must contain 'scope'."}"#,
+                status: 400), .refused("AADSTS900144")),
+        .init("Mailchimp, for ever", .token("T1", expiresIn: "0"), .other("set token_lifetime: off")),
         .init("invalid_grant in a 200", .json(#"{"error":"invalid_grant"}"#), .dead),
         .init(
             "a word of its own with 403", .json(#"{"error":"token_revoked"}"#, status: 403), .refused("token_revoked")),
