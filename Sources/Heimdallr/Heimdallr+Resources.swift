@@ -3,7 +3,7 @@ extension Heimdallr {
     /// Returns a valid token for `resource`. Waits until `deadline`; a token request under way then goes on.
     /// - Parameters:
     ///   - resource: a name from a small set, for example the origin.
-    ///   - refused: the token that this resource has just refused with 401, so that only a newer token helps.
+    ///   - refused: the token that this resource has just refused with 401, so that only another token helps.
     ///   - deadline: end of the wait.
     /// - Throws: `HeimdallrError`. Other resources may still accept the current token.
     public func accessToken(
@@ -16,7 +16,8 @@ extension Heimdallr {
 
     /// Reports a 401 of `resource` whose challenge has no error, or has `invalid_token` (RFC 6750 section 3.1). Fetches
     /// a new token. Until then, other resources get the old token. If the resource refuses the new token too, its 401s
-    /// start no token request for a time that doubles, up to the token's lifetime. Never waits.
+    /// start no token request for a time that doubles, up to the token's lifetime. Never waits. If no resource has accepted
+    /// the token yet and the former token still works, that one is used again for a moment, without a token request.
     /// - Parameters:
     ///   - token: the token on the request.
     ///   - resource: the same name as in `accessToken(for:insteadOf:before:)`.

@@ -24,6 +24,9 @@ struct HeldToken: Sendable {
 
     mutating func noteInvalid() { isInvalid = true }
 
+    /// Ends the short way of `serves`, so that the next use finds the former token.
+    mutating func rest() { firstUsedAt = nil }
+
     /// Whether the token can be used now without a change of state or the start of a refresh.
     @inline(__always)
     func serves(at now: Instant, refreshes: Bool) -> Bool {

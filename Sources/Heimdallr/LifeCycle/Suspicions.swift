@@ -25,6 +25,9 @@ struct Suspicions: Sendable {
     private var records: [String: Record] = [:]
     /// Newest token that is suspect for any resource.
     private var newestSuspect: Generation?
+    /// Newest token that any resource refused.
+    private(set) var newestRefused: Generation?
+    var former: FormerToken?
 
     /// First pause without token requests after a resource's 401s. Each further pause is twice as long.
     private static let pause = Duration.seconds(4)
@@ -41,6 +44,12 @@ struct Suspicions: Sendable {
         var life: Duration
         /// Whether the token came from a store. It may have been invalid for a long time.
         var isStored: Bool
+    }
+
+    /// Notes a 401 response to a request with any token. A refused former token is of no use.
+    mutating func noteRefusal(of generation: Generation) {
+        newestRefused = max(newestRefused ?? 0, generation)
+        if former?.token.generation == generation { former = nil }
     }
 
     /// Judges a 401 response to a request with the current token.
@@ -105,6 +114,7 @@ struct Suspicions: Sendable {
     mutating func accepted(_ generation: Generation, at resource: String, isReplay: Bool) {
         var record = records[resource] ?? Record()
         record.accepted = max(record.accepted ?? 0, generation)
+        if let other = former?.token.generation, generation > other { former = nil }
         record.invalid = (0, nil)
         if isReplay {
             record.doubts = 0

@@ -173,7 +173,7 @@ extension TokenLifeCycle {
             } else {
                 succeeded(now: moment.now)
                 let expiresIn = new.left(at: moment.now)
-                publish(new, moment)
+                publish(new, continues: true, moment)
                 act(
                     .emit(
                         refreshed

@@ -73,7 +73,8 @@ extension TokenLifeCycle {
         guard let stored = record.accessToken(at: moment) else { return }
         // A later revision may hold the same token. It keeps its generation, under which resources may have refused it.
         if let token, token.value == stored.value, !token.isExpired(at: moment.now) { return }
-        publish(stored, isStored: true, moment)
+        // A record of another process may come from a new sign-in.
+        publish(stored, isStored: true, continues: settings.needs != .person, moment)
         act(.emit(.tokenAcquired(expiresIn: stored.left(at: moment.now), stored: true)))
     }
 

@@ -6,6 +6,9 @@ extension TokenLifeCycle {
         _ generation: UInt64, by resource: String, saysInvalid: Bool, isReplay: Bool, _ moment: Moment
     ) -> Bool {
         guard stage == .running else { return false }
+        // A resource may not know a new token yet, so the request is repeated with the former one.
+        if !isReplay, token?.generation == generation, fallBack(now: moment.now) { return true }
+        suspicions.noteRefusal(of: generation)
         guard let token, token.generation == generation, !token.isExpired(at: moment.now) else { return !isReplay }
         let refusal = Suspicions.Refusal(
             generation: generation, resource: resource, saysInvalid: saysInvalid, isReplay: isReplay,

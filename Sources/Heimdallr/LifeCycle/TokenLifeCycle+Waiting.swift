@@ -9,7 +9,8 @@ extension TokenLifeCycle {
     ) {
         let isSuspect = token.map { suspicions.isSuspect($0.generation, at: resource) } ?? false
         let unwanted = isSuspect ? token?.generation : refused
-        if let token = use(moment), unwanted.map({ token.generation > $0 }) ?? true {
+        // Only a former token, in a pause of the current one, has a lower generation than the unwanted token.
+        if let token = use(moment), token.generation != unwanted {
             act(.resume(id, .success(token)))
             return
         }

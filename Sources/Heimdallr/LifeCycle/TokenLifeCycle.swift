@@ -135,6 +135,7 @@ struct TokenLifeCycle: Sendable {
             tick(moment)
             return nil
         }
+        if let former = suspicions.former, former.serves(at: moment.now) { return former.token }
         self.held?.noteUse(at: moment.now)
         if moment.now >= held.refreshAt, !fetching.isUnderWay { tick(moment) }
         return suspicions.isSuspect(held.token.generation, at: resource) ? nil : held.token
@@ -196,6 +197,7 @@ struct TokenLifeCycle: Sendable {
     /// Takes the token out of use.
     mutating func drop(_ reason: HeimdallrEvent.LossReason) {
         held = nil
+        suspicions.former = nil
         act(.emit(.tokenLost(reason)))
     }
 
@@ -244,10 +246,14 @@ struct TokenLifeCycle: Sendable {
     mutating func cancelFetch() { if let fetch = fetching.end() { act(.cancelFetch(fetch.id)) } }
 
     /// Makes the token current, and resumes all waiting callers with it.
-    mutating func publish(_ new: AccessToken, isStored: Bool = false, _ moment: Moment) {
+    /// - Parameter continues: whether the token belongs to the same sign-in as the current one, which then stays at hand.
+    mutating func publish(
+        _ new: AccessToken, isStored: Bool = false, continues: Bool = false, _ moment: Moment
+    ) {
         if held != nil { setbacks.rejections.endRow() }
         seen.note(new.value)
         seen.note(refreshToken)
+        suspicions.former = continues ? token.flatMap { suspicions.formerToken(of: $0, beside: new) } : nil
         held = HeldToken(new, isStored: isStored, refreshBefore: settings.refreshBefore, moment)
         firstOutcome = .known
         // The waiting callers count as its first use.
@@ -271,4 +277,7 @@ struct TokenLifeCycle: Sendable {
 
     /// Notes that a resource called the current token invalid.
     mutating func noteInvalid() { held?.noteInvalid() }
+
+    /// Lets the former token serve. See `HeldToken.rest`.
+    mutating func rest() { held?.rest() }
 }
