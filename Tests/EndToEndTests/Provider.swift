@@ -117,6 +117,7 @@ struct PlayedProvider {
         let text = page.replacing(/_endpoint: https:\/\/[^\/\s]+/) { _ in "_endpoint: \(url)" }
             .replacing(/\n    client_id:/) { _ in "\n    allow_plaintext: true\n    client_id:" }
             .replacing(/- host: (\S+)/) { "- host: \($0.1)\n    url: \(url)\n    allow_plaintext: true" }
+            .replacing(/\n    redirect_uri: \S+/) { _ in "" }
             .replacing("admin: {}", with: "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock}")
         let hooks = page.contains("admin:") ? "hooks: {webhook: \"\(url)/told\", allow_plaintext: true}\n" : ""
         return "proxy: {listen: \"127.0.0.1:0\"}\n" + hooks + text

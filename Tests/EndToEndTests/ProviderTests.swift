@@ -6,6 +6,35 @@ import Testing
 struct ProviderTests {
     private static let all: [Provider] = [
         Provider(
+            heading: "Entra ID for people", way: .browser,
+            token: { n, _ in
+                .token("T\(n)", refreshToken: "R1", extra: #""scope":"https://graph.microsoft.com/Mail.Read""#)
+            },
+            objection: { form in
+                guard form["grant_type"] == "refresh_token", form["scope"]?.contains("Mail.Read") != true else {
+                    return nil
+                }
+                return .error(
+                    "invalid_request",
+                    description: "AADSTS900144: The request body must contain the following parameter: 'scope'.")
+            },
+            dead: .error(
+                "invalid_grant", description: "AADSTS700082: The refresh token has expired due to inactivity."),
+            words: "AADSTS700082",
+            refusal: .status(
+                401,
+                fields: [
+                    (
+                        "WWW-Authenticate",
+                        "Bearer realm=\"\", authorization_uri=\"https://login.example/common/oauth2/authorize\", "
+                            + "error=\"invalid_token\""
+                    )
+                ])),
+        Provider(
+            heading: "GitHub OAuth app", way: .device,
+            token: { n, _ in .json(#"{"access_token":"T\#(n)","token_type":"bearer","scope":"repo"}"#) },
+            refusal: .json(#"{"message":"Bad credentials"}"#, status: 401)),
+        Provider(
             heading: "Zoho", way: .browser,
             token: { n, _ in
                 .json(
@@ -14,6 +43,10 @@ struct ProviderTests {
             }, dead: .json(#"{"error":"invalid_code"}"#), words: "invalid_code",
             refusal: .json(#"{"code":"INVALID_TOKEN","message":"invalid oauth token","status":"error"}"#, status: 401),
             scheme: "Zoho-oauthtoken"),
+        Provider(
+            heading: "Mailchimp", way: .browser,
+            token: { n, _ in .json(#"{"access_token":"T\#(n)","expires_in":0,"scope":null}"#) },
+            refusal: .json(#"{"title":"API Key Invalid","status":401,"detail":"may have been disabled"}"#, status: 401)),
         Provider(
             heading: "Salesforce", way: .nobody,
             token: { n, _ in
@@ -53,7 +86,7 @@ struct ProviderTests {
         #expect([401, 503].contains(try await played.get().status))
         try await eventually("a person is asked for", within: .seconds(60)) {
             _ = try await played.command("refresh")
-            return try await played.status().contains("somebody has to sign in")
+            return try await played.status().contains("the server refused: ")
         }
         let status = try await played.status()
         #expect(status.contains(provider.words), "\(status)")

@@ -91,8 +91,10 @@ struct AutoReader {
         section.refuse(
             "client_document", with: "client_id", saying: "there is a `client_id` already: leave one of them out")
         section.refuse("client_secret", without: "client_id", saying: "this needs `client_id` too")
-        for (key, name) in [("client_secret", "secret"), ("client_assertion", "assertion"), ("tls", "certificate")]
-        where key != "tls" || client.tls.certFile != nil {
+        for (key, name) in [
+            ("client_secret", "secret"), ("client_assertion", "assertion"), ("headers", "field"),
+            ("tls", "certificate"),
+        ] where key != "tls" || client.tls.certFile != nil {
             section.refuse(
                 key, without: "issuer",
                 saying:

@@ -135,6 +135,7 @@ struct AutoTests {
             "params: {sign_in: {scope: x}}": "auto.params.sign_in: \"scope\" comes from the API's documents",
             "params: {resource: x}": "auto.params: \"resource\" comes from the API's documents",
             "params: {state: x}": "auto.params: \"state\" is set by the grant itself",
+            "client_id: a, headers: {X-A: b}": "auto.headers: write the field's server as `issuer`",
             "grant_type: password": "auto.grant_type: write one of authorization_code, client_credentials",
             "subject_token: {client: idp}":
                 "this server has to know the client: write `client_id` or `client_document`",
