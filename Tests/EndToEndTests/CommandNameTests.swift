@@ -40,7 +40,8 @@ struct CommandNameTests {
 
     @Test func `help guesses subcommands, too`() async throws {
         let run = try await RunningProxy.run(["help", "store", "mvoe"])
-        #expect(run.errors.hasPrefix("error: there is no command \"store mvoe\"; did you mean \"move\"?"), "\(run.errors)")
+        #expect(
+            run.errors.hasPrefix("error: there is no command \"store mvoe\"; did you mean \"move\"?"), "\(run.errors)")
     }
 
     @Test(arguments: [["help"], ["help", "status"], ["help", "store", "move"], ["help", "help"]])
