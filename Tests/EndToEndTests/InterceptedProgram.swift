@@ -30,14 +30,10 @@ struct InterceptedProgram: Sendable, CustomTestStringConvertible {
     }
     static let go = Self(name: "Go net/http") { url, _ in ["go", "run", fixture("fetch/fetch.go"), url] }
     static let ruby = Self(name: "Ruby Net::HTTP") { url, _ in ["ruby", fixture("fetch/fetch.rb"), url] }
-    /// Java takes its proxy from properties alone.
+    /// Java takes its proxy from properties alone, which `exec` sets.
     static func java(_ library: String) -> Self {
         Self(name: "Java \(library)") { url, _ in
-            let proxy = "p=${https_proxy#http://}; exec java -XX:TieredStopAtLevel=1 ${p:+-Dhttps.proxyHost=${p%:*} "
-            return [
-                "sh", "-c", proxy + #"-Dhttps.proxyPort=${p#*:}} "$@""#, "sh", fixture("fetch/Fetch.java"), library,
-                url,
-            ]
+            ["java", "-XX:TieredStopAtLevel=1", fixture("fetch/Fetch.java"), library, url]
         }
     }
 

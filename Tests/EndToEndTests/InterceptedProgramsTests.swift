@@ -129,6 +129,7 @@ struct InterceptedProgramsTests {
             try program.command("https://api.test\(program.target)", directory),
             environment: environment.merging([
                 "http_proxy": proxy.url, "https_proxy": proxy.url, "NODE_USE_ENV_PROXY": "1",
+                "JAVA_TOOL_OPTIONS": "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=\(proxy.port)",
             ]) { $1 }, within: .seconds(150))
         #expect(run.ending != .exited(0), "\(run.transcript)")
         // All of its lines are written by the time that the proxy ends.

@@ -16,7 +16,8 @@ struct ExecCommand: ParsableCommand {
             """,
         discussion: """
             Sets http_proxy for the program. Adds this machine and the proxy's listeners to no_proxy. Sets \
-            NODE_USE_ENV_PROXY=1, so that Node reads http_proxy and no_proxy. Removes the environment variables of the \
+            NODE_USE_ENV_PROXY=1, so that Node reads http_proxy and no_proxy, and Java's properties for both in \
+            JAVA_TOOL_OPTIONS. Removes the environment variables of the \
             configuration's secrets, and all that begin with HEIMDALLR_. The program replaces this process. \
             If the configuration has proxy.users, --user names the program's user. The variables then contain the \
             user's name and password. Example:
@@ -90,13 +91,12 @@ struct ExecCommand: ParsableCommand {
     ) throws -> [String: String] {
         let proxy = "http://\(proxy)"
         let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
-        if direct.takesEverything {
-            ErrorOutput.warning("no_proxy has *, so the program will not use the proxy: unset it")
-        }
+        for warning in direct.warnings { ErrorOutput.warning(warning) }
         // Sets both cases: curl reads only http_proxy (because of httpoxy), and some programs only HTTP_PROXY.
         var variables = [
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
             "NODE_USE_ENV_PROXY": "1",
+            "JAVA_TOOL_OPTIONS": JavaProxyOptions.adding(to: environment, proxy, direct, tls: settings.opensTLS),
         ]
         // grpc_proxy stays unset: gRPC then uses https_proxy or http_proxy. With an empty one it would bypass the proxy.
         // Without interception, a request for https gets no token, so https_proxy stays unset.
@@ -106,7 +106,8 @@ struct ExecCommand: ParsableCommand {
         guard !settings.interceptedNames.isEmpty else { return variables }
         do {
             let trust = try trust ?? .written(for: settings, environment)
-            return variables.merging(try trust.variables(for: environment)) { $1 }
+            let base = environment.merging(variables) { $1 }
+            return variables.merging(try trust.variables(for: base)) { $1 }
         } catch { throw ExitStatus.failure.error("the proxy's certificates: \(error)") }
     }
 
@@ -169,49 +170,5 @@ struct ExecCommand: ParsableCommand {
                 ? "the proxy listens only on a Unix socket, which http_proxy can't name: add an address such as "
                     + "127.0.0.1:8080 to proxy.listen"
                 : "proxy.listen has no fixed port; write a port other than 0")
-    }
-}
-
-/// Hosts to which a program connects without the proxy (`no_proxy`): this machine, and the proxy's listeners, because
-/// programs use these as base URLs. No standard defines `no_proxy`: all clients understand names and addresses, few
-/// understand ports and address blocks.
-struct NoProxyList {
-    private(set) var entries: [String] = []
-
-    /// - Parameters:
-    ///   - inherited: the values of `no_proxy` and `NO_PROXY`, which are kept.
-    ///   - settings: the proxy's settings. Hosts of upstreams are not added, even if they are loopback.
-    init(extending inherited: [String?], for settings: Configuration) {
-        for text in inherited {
-            for entry in (text ?? "").split(whereSeparator: { $0 == "," || $0 == " " }) { add(String(entry)) }
-        }
-        let upstreams = Set(settings.upstreams.filter { !$0.host.wildcard }.map(\.host.host))
-        let loopback = ["localhost", "127.0.0.1", "[::1]"]
-        for text in loopback where !Self.isHost(text, of: upstreams) { add(Self.bare(text)) }
-        // 127.0.0.0/8 would include upstreams at loopback addresses.
-        if !upstreams.contains(where: { if case .ipv4(let address) = $0 { address >> 24 == 127 } else { false } }) {
-            add("127.0.0.0/8")
-        }
-        for case (.tcp(let host, let port), _) in settings.listeners
-        where port != 0 && host != "0.0.0.0" && host != "::" {
-            let text = host.contains(":") ? "[\(host)]" : host
-            add(Self.isHost(text, of: upstreams) ? "\(text):\(port)" : host)
-        }
-    }
-
-    var value: String { entries.joined(separator: ",") }
-
-    var takesEverything: Bool { entries.contains("*") }
-
-    private mutating func add(_ entry: String) {
-        if !entries.contains(entry) { entries.append(entry) }
-    }
-
-    private static func isHost(_ host: String, of upstreams: Set<Authority.Host>) -> Bool {
-        (try? Authority(parsing: host)).map { upstreams.contains($0.host) } ?? false
-    }
-
-    private static func bare(_ host: String) -> String {
-        host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
     }
 }

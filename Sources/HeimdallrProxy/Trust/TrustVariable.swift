@@ -42,6 +42,10 @@ struct TrustVariable: Sendable {
         TrustVariable("AWS_CA_BUNDLE", .bundle, or: ["REQUESTS_CA_BUNDLE"], for: "boto3", "botocore", "aws-cli"),
         TrustVariable(
             "PIP_CERT", .bundle, or: ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"], for: "pip"),
+        TrustVariable("HTTPLIB2_CA_CERTS", .bundle, for: "python-httplib2"),
+        TrustVariable("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", .bundle, for: "google-cloud-sdk", "gcloud"),
+        // OpenSSL and curl of nixpkgs.
+        TrustVariable("NIX_SSL_CERT_FILE", .bundle, or: ["SSL_CERT_FILE"], for: "nix"),
         TrustVariable("GIT_SSL_CAINFO", .bundle, for: "git"),
         TrustVariable("CARGO_HTTP_CAINFO", .bundle, or: ["SSL_CERT_FILE"], for: "cargo"),
         TrustVariable("npm_config_cafile", .bundle, or: ["NPM_CONFIG_CAFILE"], for: "npm"),

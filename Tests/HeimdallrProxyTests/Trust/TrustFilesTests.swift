@@ -64,7 +64,8 @@ struct TrustFilesTests {
                 "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO",
                 "PIP_CERT", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "npm_config_cafile", "DENO_CERT",
                 "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "PERL_LWP_SSL_CA_FILE", "WGETRC", "WGET2RC",
-                "APT_CONFIG", "PHP_INI_SCAN_DIR", "JAVA_TOOL_OPTIONS",
+                "APT_CONFIG", "PHP_INI_SCAN_DIR", "JAVA_TOOL_OPTIONS", "HTTPLIB2_CA_CERTS",
+                "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "NIX_SSL_CERT_FILE",
             ])
         #expect(values["SSL_CERT_FILE"] == "\(folder)/bundle.pem" && values["DENO_CERT"] == "\(folder)/roots.pem")
         #expect(values["PHP_INI_SCAN_DIR"] == ":\(folder)/php")
