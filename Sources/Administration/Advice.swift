@@ -66,6 +66,9 @@ public struct Advice {
         }
     }
 
+    /// Name of the endpoint that was asked last.
+    private var endpoint: String { client?.lastEndpoint ?? "token_endpoint" }
+
     private var address: String { client?.lastAddress.map { "the address \($0)" } ?? "the host name in token_endpoint" }
 
     private var wrongAddress: String {
@@ -74,7 +77,7 @@ public struct Advice {
         }
         return "check the address, \(address): "
             + (client?.issuer == nil
-                ? "it is token_endpoint in the configuration"
+                ? "it is \(endpoint) in the configuration"
                 : "it may be wrong in the configuration, or in the issuer's metadata")
     }
 
@@ -111,7 +114,9 @@ public struct Advice {
         case .badAccessToken, .badRefreshToken: "ask the server's operator; such a token can't be sent"
         case .foreign(.webPage): betweenMachine
         case .foreign: "ask the server's operator; \(wrongAddress)"
-        case .emptyBody, .notJSON, .notAnObject, .noAccessToken: wrongAddress
+        case .noAccessToken:
+            "\(wrongAddress); if the answer holds the token elsewhere, name that member as `token_member`"
+        case .emptyBody, .notJSON, .notAnObject: wrongAddress
         }
     }
 
@@ -124,25 +129,48 @@ public struct Advice {
     }
 
     private var wrongSecret: String {
-        let text = "check client_id, client_secret and token_endpoint_auth_method"
+        let text = wrongAuthentication + (endpoint == "token_endpoint" ? "" : " (\(endpoint) refused them)")
         guard let encoding = client?.ambiguousEncoding else { return text }
         let others = BasicEncoding.allCases.filter { $0 != encoding }.map(\.rawValue).joined(separator: " or ")
         return text + "; the secret has characters that servers read in different ways, so try another basic_encoding: "
             + "\(others) (it is \(encoding.rawValue) now), or `token_endpoint_auth_method: client_secret_post`"
     }
 
+    /// Causes of a refused authentication, by its kind.
+    private var wrongAuthentication: String {
+        switch client?.authentication ?? .password {
+        case .password: "check client_id, client_secret and token_endpoint_auth_method"
+        case .none:
+            "check client_id; if the server issued a secret or knows a key for it, write `client_secret` or `client_key`"
+        case .sharedKey:
+            "check client_id, client_secret and `client_assertion_audience`, and the clocks here and at the server"
+        case .key:
+            "check client_id, `client_assertion_audience` and `client_key_id` (`kid`), that the server knows this key's "
+                + "public part, and the clocks here and at the server"
+        case .assertion:
+            "check client_id, and audience, subject and end of the assertion that the source of `client_assertion` has"
+        case .certificate:
+            "check client_id, and that the server knows the certificate in `tls.cert_file` for this client"
+        }
+    }
+
     private func sentence(for error: OAuthError) -> String {
+        switch error.status {
+        case 408, 429, 500, 502...599: return "wait; the proxy tries again"
+        case 404, 405, 410, 501: return wrongAddress
+        default: break
+        }
         if client?.grantType == "github_app" {
-            return [408, 429].contains(error.status) || error.status >= 500
-                ? "wait; the proxy tries again"
-                : "compare `client_id` (the app's id), `key`, `installation`, `repositories` and `permissions` with the "
-                    + "app's settings at GitHub"
+            return
+                "compare `client_id` (the app's id), `key`, `installation`, `repositories` and `permissions` with the app's "
+                + "settings at GitHub"
         }
         return switch error.code {
         case .invalidClient: wrongSecret
         case .invalidGrant: wrongGrant
         case .invalidScope: "check `scope` for typing errors, and allow these scopes for the client at the server"
-        case .unauthorizedClient, .unsupportedGrantType: "allow this grant type for the client at the server"
+        case .unauthorizedClient, .unsupportedGrantType:
+            "check `grant_type`, and allow this grant type for the client at the server"
         case .invalidTarget: "check `resource` and `audience`"
         case .invalidAuthorizationDetails: "check `authorization_details`: the server rejects a type or a field"
         case .serverError, .temporarilyUnavailable: "wait; the proxy tries again"
@@ -173,6 +201,8 @@ public struct Advice {
         case .unusableLink, .server: "ask the operator of the API or of its server"
         case .status, .malformed:
             "check `issuer`, \(issuer): its metadata should be under /.well-known/; or write the endpoints themselves"
+        case .otherIssuer(let named) where DiscoveryFault.isTemplate(named):
+            "write the issuer of your own tenant, or the endpoints themselves in place of `issuer`"
         case .otherIssuer(let named): "if that is the server you mean, write `issuer: \(named)`"
         case .missing("jwks_uri"): "leave `openid` out of `scope`, or have the server's metadata name its keys"
         case .missing(let name): "write `\(name)`"
@@ -180,7 +210,12 @@ public struct Advice {
         case .noResource(300..<400, _): "write `issuer`, or ask the API's operator: redirects are not followed"
         case .noResource:
             "send the API a request through the proxy, so that its challenge names its metadata; or write `issuer`"
-        case .malformedResource, .otherResource, .noIssuer, .noPKCE: "ask the operator of the API or of its server"
+        case .noPKCE:
+            "if the server's documentation says that it supports PKCE, write `issuer` and `pkce: S256` under the upstream's "
+                + "`auto`; else ask the server's operator"
+        case .unlistedIssuer(_, let listed) where listed.contains(where: DiscoveryFault.isTemplate):
+            "ask the operator of the API or of its server"
+        case .malformedResource, .otherResource, .noIssuer, .otherPKCE: "ask the operator of the API or of its server"
         case .severalIssuers, .unlistedIssuer: "write one of them as `issuer` under the upstream's `auto`"
         case .noGrant: "leave `grant_type` out, and sign in"
         case .scopesNotAllowed: "add the scopes that you allow to `allow_scopes`"
@@ -249,22 +284,5 @@ public struct Advice {
         let words = (error.code.rawValue + (error.detail ?? "")).lowercased()
         guard words.contains("redirect") || error.detail == nil && silent.contains(error.code) else { return nil }
         return signIn.redirectURI.map { "register \($0) at the server as the client's redirect URI" }
-    }
-}
-
-extension HeimdallrStatus.State {
-    var inWords: String { shown.phrase }
-
-    /// A phrase to follow the client's name; a short word for the page; the CSS class of the word's colour.
-    var shown: (phrase: String, word: String, tone: String) {
-        switch self {
-        case .starting: ("starting", "Starting", "busy")
-        case .ready: ("has a valid token", "Ready", "good")
-        case .fetching: ("is getting a token", "Getting a token", "busy")
-        case .idle: ("has no token; the next request gets one", "Idle", "still")
-        case .backingOff: ("has no token; waits before it asks again", "No token", "bad")
-        case .needsAuthentication: ("needs a sign-in", "Sign-in needed", "warn")
-        case .stopped: ("stopped", "Stopped", "still")
-        }
     }
 }

@@ -20,6 +20,14 @@ public struct HeimdallrConfiguration: Sendable {
     /// Scopes to request (RFC 6749 section 3.3); empty: the server decides. To get the person's name, request `openid`
     /// and set `issuer`.
     public var scope: [String] = []
+    /// Use of PKCE in logins at a browser; `nil`: S256, which a server that an API names has to list.
+    public var pkce: PKCE?
+    /// Whether a login with the scope `openid` sends a `nonce`, and requires and checks an id token. If false, no person's
+    /// name is known.
+    public var usesIDToken = true
+    /// Path of the member that holds the access token, names with dots between them; `nil`: `access_token`. The token's
+    /// type, lifetime, scope and refresh token stand beside it. A refresh without this member has `access_token`.
+    public var tokenMember: String?
     /// URIs of the resources that the token is for (RFC 8707). Each becomes a `resource` parameter.
     public var resource: [String] = []
     /// The `audience` parameter, which some servers require instead of `resource`.

@@ -67,6 +67,10 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var issuer: String?
     /// Address of the last request to the authorization server, without its query.
     public var lastAddress: String?
+    /// Name of the endpoint at `lastAddress` in metadata, such as `token_endpoint`.
+    public var lastEndpoint = "token_endpoint"
+    /// Kind of the client's authentication.
+    public var authentication = ClientAuthentication.password
     /// The encoding of the last Basic credentials; `nil`: every encoding gives the same bytes.
     public var ambiguousEncoding: BasicEncoding?
     /// Server and client that were found by an API's documents; `nil`: the configuration names both.
@@ -131,6 +135,10 @@ extension Heimdallr {
         status.issuer = requests.configuration.issuer
         status.enrolment = requests.enroller?.report
         status.lastAddress = facts.address
+        status.lastEndpoint = facts.endpoint.rawValue
+        let authentication = requests.credentials.authentication
+        status.authentication =
+            authentication == .none && requests.settings.usesMutualTLS ? .certificate : authentication
         status.ambiguousEncoding = facts.ambiguousEncoding
         if let callers { status.note(callers.overview, now: now) }
         if status.endsBy != nil { status.noteScope(wanted: requests.requestedScope) }

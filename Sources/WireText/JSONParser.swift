@@ -31,8 +31,8 @@ public struct JSONParser: ~Escapable {
             case string(Range<Int>)
             case number(String)
             case null
-            /// Any other value, whose text is in `source`.
-            case other
+            /// Any other value, and the range of its text.
+            case other(Range<Int>)
         }
 
         public var value: Value
@@ -83,7 +83,7 @@ public struct JSONParser: ~Escapable {
             return .number(text)
         default:
             _ = try value(depth: 1)
-            return .other
+            return .other(start..<position)
         }
     }
 

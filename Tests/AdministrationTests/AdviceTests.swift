@@ -96,6 +96,47 @@ struct AdviceTests {
         #expect(Advice(status).sentence(for: tls).contains("tls.ca_file"))
     }
 
+    @Test func `advice goes by status, then by the client's authentication, then by the word, and names the endpoint`()
+    {
+        var status = HeimdallrStatus(
+            client: "api", grantType: "client_credentials", scope: [], state: .backingOff, hasRefreshToken: false,
+            waiters: 0, hasSettled: true)
+        func advice(_ code: OAuthError.Code, _ number: Int) -> String {
+            let fault = TokenEndpointFault.refused(OAuthError(status: number, code: code))
+            return Advice(status).sentence(for: .clientRefused(fault, retryAfter: .zero))
+        }
+        for number in [429, 500, 503] { #expect(advice(.invalidClient, number) == "wait; the proxy tries again") }
+        #expect(advice(.invalidClient, 404).contains("token_endpoint"))
+        #expect(advice(.invalidClient, 401).contains("client_secret"))
+        for (authentication, part) in [
+            (ClientAuthentication.key, "kid"), (.assertion, "client_assertion"), (.certificate, "tls.cert_file"),
+        ] {
+            status.authentication = authentication
+            for code in [OAuthError.Code.invalidClient, .init(rawValue: "AADSTS700027")] {
+                let text = advice(code, 401)
+                #expect(text.contains(part) && !text.contains("client_secret"), "\(text)")
+            }
+        }
+        #expect(advice(.invalidScope, 400).contains("`scope`"))
+        status.lastEndpoint = "device_authorization_endpoint"
+        status.lastAddress = "https://as.example/device"
+        #expect(advice(.invalidClient, 401).contains("device_authorization_endpoint"))
+        #expect(advice(.invalidClient, 404).contains("device_authorization_endpoint"))
+    }
+
+    @Test func `a template of issuers is never to be written`() {
+        let status = HeimdallrStatus(
+            client: "api", grantType: "client_credentials", scope: [], state: .backingOff, hasRefreshToken: false,
+            waiters: 0, hasSettled: true)
+        let template = "https://login.example/{tenantid}/v2.0"
+        for fault in [DiscoveryFault.otherIssuer(template), .unlistedIssuer("https://a.example", listed: [template])] {
+            let error = HeimdallrError.tokenEndpointUnavailable(.discovery(fault), retryAfter: .zero)
+            let advice = Advice(status).sentence(for: error)
+            #expect(!advice.contains("{") && !advice.contains("write one of them"), "\(advice)")
+            #expect(!"\(fault)".contains("exactly as"))
+        }
+    }
+
     @Test func `who has to sign in again reads why`() async throws {
         let endpoint = try TokenEndpoint { request, _ in
             request["grant_type"] == "refresh_token"

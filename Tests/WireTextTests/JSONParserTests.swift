@@ -73,7 +73,8 @@ import WireText
         #expect(decoded("e") == "")
         #expect(members["n"]?.value == .number("-1.5"))
         #expect(members["z"]?.value == .null)
-        #expect(members["o"]?.value == .other)
+        guard case .other(let object) = members["o"]?.value else { throw JSONParser.Fault.malformed(at: 0) }
+        #expect(String(decoding: bytes[object], as: UTF8.self) == #"{"q":["r"]}"#)
         let source = try #require(members["o"]?.source)
         #expect(String(decoding: bytes[source], as: UTF8.self) == #""o":{"q":["r"]}"#)
     }

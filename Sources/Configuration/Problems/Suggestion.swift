@@ -8,11 +8,12 @@ public enum Suggestion {
         "replace_existing": "on_existing", "extra": "params", "bind": "listen", "address": "listen",
     ]
 
-    public static func nearest(to written: String, among known: [String]) -> String? {
+    /// - Parameter limit: largest distance; `nil`: a third of the name's length.
+    public static func nearest(to written: String, among known: [String], within limit: Int? = nil) -> String? {
         let folded = fold(written)
         if let same = known.first(where: { fold($0) == folded }) { return same }
         if let other = otherNames[folded], known.contains(other) { return other }
-        let limit = max(1, folded.utf8.count / 3)
+        let limit = limit ?? max(1, folded.utf8.count / 3)
         let ranked = known.map {
             (name: $0, distance: distance(Array(folded.utf8).span, Array(fold($0).utf8).span))
         }

@@ -63,6 +63,11 @@ struct AutoReader {
                     "write the client's server as `issuer`: no person checks which server the API names")
         }
         readProof()
+        ClientReader.readServer(section, into: &client)
+        section.refuse(
+            "pkce", without: "issuer", saying: "write the server that this is about as `issuer`: an API may name others"
+        )
+        ClientReader.checkPKCE(section, client)
     }
 
     /// Reads `subject_token`: `{client: idp, token: id_token}`.

@@ -62,7 +62,11 @@ extension ClientReader {
         case .clientSecretJWT:
             need("client_secret")
             unused.removeLast(Self.jwtKeys.count)
-            if let secret = settings.clientSecret { section.note(.shared(secret), at: "client_secret") }
+            if settings.clientSecret == .literal("") {
+                section.error("client_secret", "client_secret_jwt signs with the secret, which can't be empty then")
+            } else if let secret = settings.clientSecret {
+                section.note(.shared(secret), at: "client_secret")
+            }
             if let algorithm = settings.authAlgorithm, algorithm != .hs256 {
                 section.error("token_endpoint_auth_signing_alg", "client_secret_jwt signs with HS256: write that")
             }

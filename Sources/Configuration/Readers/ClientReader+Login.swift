@@ -10,7 +10,8 @@ extension ClientReader {
             needEndpoint("authorization_endpoint", "send the browser to")
             checkPushing()
         }
-        if settings.scope.contains("openid"), !section.has("issuer") {
+        if grant == .authorizationCode { Self.checkPKCE(section, settings) }
+        if settings.scope.contains("openid"), settings.usesIDToken, !section.has("issuer") {
             section.warn("scope", "without `issuer` the id token can't be checked, and no signed-in person is shown")
         }
     }

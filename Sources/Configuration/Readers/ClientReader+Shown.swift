@@ -130,7 +130,7 @@ extension ClientReader {
         section.refuse(
             [
                 "client_secret", "token_endpoint_auth_method", "scope", "resource", "audience", "authorization_details",
-                "params", "revocation_endpoint", "dpop",
+                "params", "revocation_endpoint", "dpop", "token_member",
             ], saying: "a GitHub App authenticates only with its key: leave it out")
         for repository in settings.githubApp?.repositories ?? [] where repository.contains("/") {
             section.error("repositories", "write the names of repositories without their owner")

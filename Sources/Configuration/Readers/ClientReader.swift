@@ -15,6 +15,7 @@ struct ClientReader {
         reader.readScopes()
         reader.readRequest()
         reader.readAssertions(grant)
+        Self.readServer(section, into: &reader.settings)
         section.finish()
         let words = Grant.named.map { (case: $1, words: $1 == .githubApp ? [$0] : [$0, Grant.urn + $0]) }
         section.check(by: "grant_type", grant, among: words, usual: .clientCredentials) { grant in
@@ -41,13 +42,14 @@ struct ClientReader {
             for (name, grant) in Grant.named where text == name || text == Grant.urn + name { return grant }
             if Grammar.isAbsoluteURI(text) { return .extension(text) }
             let names = Grant.named.map(\.name)
-            if let near = Suggestion.nearest(to: text, among: names) { throw BadValue("write \(near)") }
+            if let near = Suggestion.nearest(to: text, among: names, within: 2) { throw BadValue("write \(near)") }
+            if Self.isGrantName(text) { return .extension(text) }
             throw BadValue(
                 "write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, "
-                    + "saml2-bearer, token-exchange, github_app or an extension grant's URI",
+                    + "saml2-bearer, token-exchange, github_app, or another grant's name or URI",
                 fits: .any([
                     .words(names.filter { !Self.deprecatedNames.contains($0) }, deprecated: Self.deprecatedNames),
-                    Grammar.absoluteURIs,
+                    Grammar.absoluteURIs, Self.grantNames,
                 ]))
         }
         guard section.has("grant_type") else { return .clientCredentials }
@@ -62,6 +64,8 @@ struct ClientReader {
             ["authorization_endpoint", "redirect_uri", "par", "pushed_authorization_request_endpoint"],
             [.authorizationCode, .implicit]
         ),
+        (["pkce"], [.authorizationCode]),
+        (["id_token"], [.authorizationCode, .deviceCode, .implicit, .password]),
         (["device_authorization_endpoint"], [.deviceCode]),
         (["refresh_token"], [.refreshToken]),
         (["assertion"], [.jwtBearer, .saml2Bearer]),
@@ -99,7 +103,12 @@ struct ClientReader {
             section.refuse(
                 "actor_token_type", without: "actor_token",
                 saying: "this needs `actor_token` too (RFC 8693, section 2.1)")
-        case .clientCredentials, .extension: break
+        case .extension(let name):
+            if settings.params.isEmpty, !Grammar.isAbsoluteURI(name) {
+                section.warn(
+                    "grant_type", "the proxy does not know this grant, and sends only its name: does it need `params`?")
+            }
+        case .clientCredentials: break
         }
     }
 
@@ -156,7 +165,7 @@ struct ClientReader {
 
     mutating func readAuthentication() {
         section.read("client_id", into: &settings.clientID, Grammar.printable)
-        settings.clientSecret = section.secret("client_secret")
+        settings.clientSecret = section.secret("client_secret", orEmpty: true)
         section.read("basic_encoding", into: &settings.basicEncoding, Grammar.word)
         readProof()
         if let tls = section.section("tls") {

@@ -38,11 +38,13 @@ extension Loader {
         for client in configuration.clients {
             guard let name = client.auto?.subjectClient else { continue }
             let subject = configuration.clients.first { $0.name == name }
-            guard subject?.needsLogin != true || subject?.scope.contains("openid") != true else { continue }
+            guard
+                subject?.needsLogin != true || subject?.scope.contains("openid") != true || subject?.usesIDToken != true
+            else { continue }
             diagnostics.error(
                 clientPositions[client.name] ?? .whole,
                 "auto.subject_token: \"\(Section.shown(name))\" has to be a client under `clients` that a person signs in to, "
-                    + "with `openid` in its scope")
+                    + "with `openid` in its scope, and without `id_token: off`")
         }
     }
 

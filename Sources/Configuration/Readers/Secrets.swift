@@ -2,9 +2,14 @@ import WireText
 
 extension Section {
     /// Reads a secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or a literal value.
-    func secret(_ key: String) -> SecretSource? {
-        tell(key, Self.secretShape)
-        return node(key).flatMap { secret(key, of: $0) }
+    /// - Parameter orEmpty: whether `""` is a secret, too: some servers have clients with an empty one.
+    func secret(_ key: String, orEmpty: Bool = false) -> SecretSource? {
+        tell(key, orEmpty ? .any([Self.secretShape, .value(.words([""]))]) : Self.secretShape)
+        guard let node = node(key) else { return nil }
+        if orEmpty, case .scalar(let scalar) = node.content, scalar.text.isEmpty, !scalar.plain, !scalar.verbatim {
+            return .literal("")
+        }
+        return secret(key, of: node)
     }
 
     /// - Parameter node: the key's value, or an element of that value.

@@ -5,7 +5,7 @@ public struct ClientSettings: Sendable, Equatable {
     public enum GrantType: Sendable, Equatable {
         case clientCredentials, password, refreshToken, authorizationCode, implicit, deviceCode
         case jwtBearer, saml2Bearer, tokenExchange, githubApp
-        /// Any other grant type, by its URI (RFC 6749, section 4.5).
+        /// Any other grant type, by its name or URI (RFC 6749, section 4.5).
         case `extension`(String)
     }
     public enum AuthMethod: String, Sendable, Equatable, CaseIterable {
@@ -63,6 +63,11 @@ public struct ClientSettings: Sendable, Equatable {
     }
     /// Use of pushed authorization requests (RFC 9126).
     public enum PushedAuthorization: String, Sendable, Equatable, CaseIterable { case auto, off, required }
+    /// Use of PKCE (RFC 7636).
+    public enum PKCE: String, Sendable, Equatable, CaseIterable {
+        case s256 = "S256"
+        case off
+    }
 
     public var name: String
     public var grantType = GrantType.clientCredentials
@@ -74,6 +79,11 @@ public struct ClientSettings: Sendable, Equatable {
     public var deviceAuthorizationEndpoint: String?
     public var pushedAuthorizationEndpoint: String?
     public var par = PushedAuthorization.auto
+    /// `nil`: S256, which a server that an API names has to list.
+    public var pkce: PKCE?
+    public var usesIDToken = true
+    /// Path of the member that holds the token; `nil` for `access_token`.
+    public var tokenMember: String?
     public var clientID = ""
     public var clientSecret: SecretSource?
     public var authMethod = AuthMethod.none

@@ -72,6 +72,14 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         return copy
     }
 
+    public var authentication: ClientAuthentication {
+        switch source {
+        case .secret: .sharedKey
+        case .key: .key
+        case .assertion: .assertion
+        }
+    }
+
     public var needsTokenEndpoint: Bool {
         if case .assertion = source { return false }
         return audience == .tokenEndpoint

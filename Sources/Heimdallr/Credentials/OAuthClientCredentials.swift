@@ -9,6 +9,9 @@ public protocol OAuthClientCredentials: Sendable {
     /// Whether `authenticate` needs `tokenEndpoint` even in requests to other endpoints. `false` by default.
     var needsTokenEndpoint: Bool { get }
 
+    /// Kind of authentication, for advice after a refusal. `.password` by default.
+    var authentication: ClientAuthentication { get }
+
     /// Adds the client's authentication to a token request. Called once for each request, on any thread.
     /// - Parameter request: the form and headers so far. Add every secret to its `secrets` too.
     /// - Throws: any error if the secret is unavailable. The request is then not sent. Of these errors, only the text
@@ -18,6 +21,23 @@ public protocol OAuthClientCredentials: Sendable {
 
 extension OAuthClientCredentials {
     public var needsTokenEndpoint: Bool { false }
+    public var authentication: ClientAuthentication { .password }
+}
+
+/// Kinds of client authentication.
+public enum ClientAuthentication: Sendable, Hashable {
+    /// Only the `client_id`.
+    case none
+    /// The client's secret itself, in a header or in the form (RFC 6749 section 2.3.1).
+    case password
+    /// An assertion that the shared secret signs.
+    case sharedKey
+    /// An assertion that a private key signs.
+    case key
+    /// An assertion that another party makes.
+    case assertion
+    /// A client certificate.
+    case certificate
 }
 
 /// Escaping of `client_id` and secret in Basic credentials. Servers differ, and no encoding works for all.
@@ -57,6 +77,8 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
         self.secret = nil
         self.method = .post
     }
+
+    public var authentication: ClientAuthentication { secret == nil ? .none : .password }
 
     public func authenticate(_ request: inout TokenRequest) async throws {
         guard let secret = try await secret?.secret() else {
@@ -109,6 +131,8 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
 public struct OAuthNoClientCredentials: OAuthClientCredentials {
     /// Empty, and not sent.
     public let identifier = ""
+
+    public let authentication = ClientAuthentication.none
 
     /// Makes the credentials, which have no settings.
     public init() {}

@@ -36,8 +36,10 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     case unlistedIssuer(String, listed: [String])
     /// The API or the configuration now names another issuer than the sign-in used. Values: the old and the new issuer.
     case movedIssuer(from: String, to: String)
-    /// The server's metadata does not list PKCE with S256 (RFC 7636).
+    /// The server's metadata has no list of PKCE methods (RFC 7636).
     case noPKCE
+    /// The server's metadata lists other methods of PKCE than S256.
+    case otherPKCE
     /// `grant_types_supported` of the server lacks this grant type.
     case noGrant(String)
     /// The operator's limit excludes all of these scopes.
@@ -70,6 +72,8 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
             "the server's metadata is unavailable (\(status)): check `issuer`, or write the endpoints themselves"
         case .webPage(let status): "a firewall or a web page in between answered \(status), not the server"
         case .malformed: "the server's metadata is not a JSON object of endpoints: check `issuer`"
+        case .otherIssuer(let named) where Self.isTemplate(named):
+            "the server's metadata is for many issuers, \(named): write one of them as `issuer`, or the endpoints themselves"
         case .otherIssuer(let named):
             "the server's metadata belongs to another issuer, \(named): write `issuer` exactly as the server does"
         case .missing(Endpoint.keys.rawValue): "the server's metadata has no jwks_uri, so no id token can be checked"
@@ -94,7 +98,8 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
             "the API's metadata does not name the configured issuer \(pinned), but \(listed.joined(separator: ", "))"
         case .movedIssuer(let former, let named):
             "the API's authorization server is now \(named), no longer \(former): sign in again, or write `issuer`"
-        case .noPKCE: "the server's metadata does not list PKCE with S256, without which a sign-in is not safe"
+        case .noPKCE, .otherPKCE:
+            "the server's metadata does not list PKCE with S256, without which a sign-in is not safe"
         case .noGrant(let type): "the server's metadata does not list the grant type \(type)"
         case .scopesNotAllowed(let names):
             "`allow_scopes` has none of the scopes that the API asks for: " + names.joined(separator: " ")
@@ -110,6 +115,9 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Whether a URL has a variable part, such as `{tenantid}`, and is no address itself.
+    package static func isTemplate(_ url: String) -> Bool { url.utf8.contains(UInt8(ascii: "{")) }
+
     static func moved(from former: String, to new: String) -> DiscoveryFault {
         .movedIssuer(from: ForeignText.printable(former), to: ForeignText.printable(new))
     }
@@ -121,6 +129,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .status(let status): "its metadata is unavailable (\(status))"
         case .malformed: "its metadata is not a JSON object of endpoints"
         case .missing(let name): "its metadata has no \(name)"
+        case .otherIssuer(let named): "its metadata belongs to another issuer, \(named)"
         case .unusable(let name): "the \(name) in its metadata is not an https:// URL; http:// needs `allow_plaintext`"
         default: description
         }

@@ -71,11 +71,21 @@ final class EndpointDirectory: Sendable {
         return try await metadata(of: issuer)
     }
 
+    /// Returns this issuer as its server spells it, if its metadata is known; otherwise unchanged.
+    func spelling(of issuer: String?) -> String? {
+        state.withLock { state in
+            guard let issuer, let named = state.metadata?.issuer, ServerMetadata.isSame(named, issuer) else {
+                return issuer
+            }
+            return named
+        }
+    }
+
     /// Returns the metadata of this issuer. Forgets the metadata of any other issuer.
     func metadata(of issuer: String) async throws(DiscoveryFault) -> ServerMetadata {
         let now = clock.now()
         let (task, kept, fault) = state.withLock { state in
-            if state.issuer != issuer { state = State(issuer: issuer) }
+            if !(state.issuer.map { ServerMetadata.isSame($0, issuer) } ?? false) { state = State(issuer: issuer) }
             let isStale = state.isDoubtful || state.fetchedAt.map { now - $0 > state.lifetime } ?? true
             let pause = state.metadata == nil ? Self.pauses.without : Self.pauses.with
             let isEarly = state.attempt.map { now - $0.at < pause } ?? false
@@ -96,7 +106,7 @@ final class EndpointDirectory: Sendable {
         let now = clock.now()
         state.withLock { state in
             // The result is dropped if the metadata of another issuer was requested meanwhile.
-            guard state.issuer == issuer else { return }
+            guard let current = state.issuer, ServerMetadata.isSame(current, issuer) else { return }
             switch result {
             case .success(let found):
                 state = State(

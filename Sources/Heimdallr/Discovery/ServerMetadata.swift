@@ -22,6 +22,8 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
 
 /// Metadata of an issuer: RFC 8414, OpenID Connect Discovery 1.0.
 struct ServerMetadata: Sendable, Equatable {
+    /// The issuer as the server spells it. Its answers name it like this, byte for byte.
+    var issuer: String
     /// Addresses as the server sent them. They are checked only when used.
     var endpoints: [Endpoint: String] = [:]
     /// Addresses of the same endpoints for clients with a certificate: RFC 8705 section 5.
@@ -30,8 +32,8 @@ struct ServerMetadata: Sendable, Equatable {
     var alwaysNamesIssuer = false
     /// Whether the server requires pushed authorization requests (RFC 9126).
     var requiresPushing = false
-    /// Whether `code_challenge_methods_supported` has S256 (RFC 7636).
-    var supportsPKCE = false
+    /// `code_challenge_methods_supported` (RFC 7636); empty: the document has no list.
+    var challengeMethods: [String] = []
     /// `client_id_metadata_document_supported`: whether the URL of such a document can be the `client_id`.
     var readsClientDocuments = false
     /// `scopes_supported`.
@@ -41,12 +43,13 @@ struct ServerMetadata: Sendable, Equatable {
     /// `grant_types_supported`; `nil`: the document has no list.
     var grantTypes: [String]?
 
-    /// - Throws: `DiscoveryFault.malformed`; `.otherIssuer` unless the document names exactly this `issuer`.
+    /// - Throws: `DiscoveryFault.malformed`; `.otherIssuer` unless the document names this `issuer`.
     init(_ body: [UInt8], issuer: String) throws(DiscoveryFault) {
         guard let value = try? JSONParser.parse(body), case .object = value, let named = value["issuer"]?.string else {
             throw .malformed
         }
-        guard named.utf8.elementsEqual(issuer.utf8) else { throw .otherIssuer(ForeignText.printable(named)) }
+        guard Self.isSame(named, issuer) else { throw .otherIssuer(ForeignText.printable(named)) }
+        self.issuer = named
         for endpoint in Endpoint.allCases { endpoints[endpoint] = value[endpoint.rawValue]?.string }
         let aliases = value["mtls_endpoint_aliases"]
         for endpoint in Endpoint.allCases where endpoint.hasAlias {
@@ -54,11 +57,21 @@ struct ServerMetadata: Sendable, Equatable {
         }
         alwaysNamesIssuer = value["authorization_response_iss_parameter_supported"] == .bool(true)
         requiresPushing = value["require_pushed_authorization_requests"] == .bool(true)
-        supportsPKCE = Self.texts(value["code_challenge_methods_supported"])?.contains("S256") ?? false
+        challengeMethods = Self.texts(value["code_challenge_methods_supported"]) ?? []
         readsClientDocuments = value["client_id_metadata_document_supported"] == .bool(true)
         scopes = Self.texts(value["scopes_supported"]) ?? []
         authMethods = Self.texts(value["token_endpoint_auth_methods_supported"])
         grantTypes = Self.texts(value["grant_types_supported"])
+    }
+
+    /// Whether two issuers are one. An empty path and `/` are the same (RFC 3986 section 6.2.3). Only for finding a
+    /// server: `iss` is compared byte for byte.
+    static func isSame(_ one: String, _ other: String) -> Bool { normal(one).elementsEqual(normal(other)) }
+
+    private static func normal(_ issuer: String) -> [UInt8] {
+        let bytes = Array(issuer.utf8)
+        let isBare = bytes.last == ASCII.slash && bytes.count { $0 == ASCII.slash } == 3
+        return isBare ? bytes.dropLast() : bytes
     }
 
     private static func texts(_ value: JSONValue?) -> [String]? {

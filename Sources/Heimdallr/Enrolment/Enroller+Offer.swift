@@ -25,7 +25,7 @@ extension Enroller {
         _ directory: EndpointDirectory, _ grant: String, _ redirectURI: String?
     ) async throws(DiscoveryFault) -> SignInOffer {
         let document = try await resource(directory)
-        let issuer: String
+        var issuer: String
         if let document {
             issuer = try document.metadata.issuer(pinned: settings.issuer)
         } else {
@@ -35,15 +35,18 @@ extension Enroller {
         guard (try? TokenEndpointURL.check(issuer, allowPlaintext: allowPlaintext)) != nil, !issuer.contains("?")
         else { throw .unusableLink("issuer", ForeignText.printable(issuer)) }
         // A configured client belongs to the last sign-in's server, unless the configured issuer is another server.
-        if !configured.identifier.isEmpty, settings.clientDocument == nil, settings.issuer != issuer,
-            let former = enrolment?.issuer, former != issuer
+        if !configured.identifier.isEmpty, settings.clientDocument == nil,
+            !(settings.issuer.map { ServerMetadata.isSame($0, issuer) } ?? false),
+            let former = enrolment?.issuer, !ServerMetadata.isSame(former, issuer)
         {
             throw .moved(from: former, to: issuer)
         }
-        let (metadata, browser) = try await server(issuer, directory, redirectURI)
+        let (metadata, browser) = try await server(issuer, isNamed: document != nil, directory, redirectURI)
+        issuer = metadata.issuer
         if redirectURI == nil, let offered = metadata.grantTypes, !offered.contains(grant) { throw .noGrant(grant) }
         let stepUp = stepUp
-        let granted = stepUp.scopes.isEmpty || enrolment?.issuer != issuer ? [] : enrolment?.scope ?? []
+        let isKnown = enrolment.map { ServerMetadata.isSame($0.issuer, issuer) } ?? false
+        let granted = stepUp.scopes.isEmpty || !isKnown ? [] : enrolment?.scope ?? []
         let scope = try ScopeChoice(
             challenged: challenge?.scope, ofResource: document?.metadata.scopes,
             ofServer: redirectURI == nil ? [] : metadata.scopes, further: granted + stepUp.scopes,
@@ -56,14 +59,15 @@ extension Enroller {
     }
 
     /// Returns the metadata of a server, and the authorization endpoint; without `redirectURI`, an empty endpoint.
+    /// - Parameter isNamed: whether the API names the server.
     private func server(
-        _ issuer: String, _ directory: EndpointDirectory, _ redirectURI: String?
+        _ issuer: String, isNamed: Bool, _ directory: EndpointDirectory, _ redirectURI: String?
     ) async throws(DiscoveryFault) -> (ServerMetadata, browser: String) {
         do throws(DiscoveryFault) {
             let metadata = try await directory.metadata(of: issuer)
             var browser = ""
             if redirectURI != nil {
-                guard metadata.supportsPKCE else { throw .noPKCE }
+                try checkPKCE(metadata)
                 browser = try metadata.url(.authorization, allowPlaintext: allowPlaintext)
             }
             _ = try metadata.url(.token, allowPlaintext: allowPlaintext)
@@ -72,9 +76,18 @@ extension Enroller {
             switch error {
             case .network, .status, .webPage, .malformed, .missing, .unusable:
                 throw .server(ForeignText.printable(issuer), error)
+            // The API would refuse another issuer.
+            case .otherIssuer where isNamed: throw .server(ForeignText.printable(issuer), error)
             default: throw error
             }
         }
+    }
+
+    /// Checks that the server supports PKCE with S256. The operator's word outweighs a document's silence, but no list.
+    private func checkPKCE(_ metadata: ServerMetadata) throws(DiscoveryFault) {
+        if settings.pkce == .off || metadata.challengeMethods.contains("S256") { return }
+        guard metadata.challengeMethods.isEmpty else { throw .otherPKCE }
+        guard settings.pkce == .s256 else { throw .noPKCE }
     }
 
     /// Returns the endpoints whose origin is not the issuer's, as host and port. If the host is the issuer's, the
@@ -132,15 +145,17 @@ extension Enroller {
     /// - Throws: `DiscoveryFault.notEnrolled`, `.movedIssuer`, or the faults of `ResourceMetadata.issuer(pinned:)`
     func confirm(_ directory: EndpointDirectory) async throws(DiscoveryFault) {
         guard let enrolment else { throw .notEnrolled }
-        if let pinned = settings.issuer, pinned != enrolment.issuer { throw .moved(from: enrolment.issuer, to: pinned) }
+        if let pinned = settings.issuer, !ServerMetadata.isSame(pinned, enrolment.issuer) {
+            throw .moved(from: enrolment.issuer, to: pinned)
+        }
         // A document is ignored if it is unavailable, or describes another resource at the same origin.
         guard let own = enrolment.resource, let document = try? await resource(directory),
             document.metadata.resource == own
         else { return }
-        if document.metadata.authorizationServers.contains(enrolment.issuer) { return }
+        if document.metadata.names(enrolment.issuer) { return }
         do throws(DiscoveryFault) {
             let named = try document.metadata.issuer(pinned: settings.issuer)
-            guard named != enrolment.issuer else { return }
+            guard !ServerMetadata.isSame(named, enrolment.issuer) else { return }
             throw DiscoveryFault.moved(from: enrolment.issuer, to: named)
         } catch {
             note(error)
@@ -168,7 +183,7 @@ extension Enroller {
 
     /// Returns the client of the last sign-in at this server, successful or not.
     private func known(at issuer: String) -> Enrolment.Client? {
-        [begun, enrolment].compactMap { $0 }.first { $0.issuer == issuer }?.client
+        [begun, enrolment].compactMap { $0 }.first { ServerMetadata.isSame($0.issuer, issuer) }?.client
     }
 
     private func isUsable(_ client: Enrolment.Client, _ redirectURI: String?) -> Bool {

@@ -99,7 +99,7 @@ final class Enroller: Sendable {
             if let new { state.registrations.add(new.registrations) }
             // A document that names neither issuer is outdated: another process has read a newer document.
             if let new, let document = state.document,
-                ![new, new.succeeded].contains(where: { document.metadata.authorizationServers.contains($0.issuer) })
+                ![new, new.succeeded].contains(where: { document.metadata.names($0.issuer) })
             {
                 state.document = nil
             }
@@ -233,6 +233,7 @@ struct EnrolledCredentials: OAuthClientCredentials {
 
     var identifier: String { inUse.identifier }
     var needsTokenEndpoint: Bool { inUse.needsTokenEndpoint }
+    var authentication: ClientAuthentication { inUse.authentication }
 
     func authenticate(_ request: inout TokenRequest) async throws { try await inUse.authenticate(&request) }
 }

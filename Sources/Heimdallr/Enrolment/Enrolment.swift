@@ -54,7 +54,7 @@ struct Enrolment: Sendable, Equatable, Redacted {
 
     /// Whether both have the same server and `client_id`, so that both can use the same tokens.
     func hasSameClient(as other: Enrolment) -> Bool {
-        issuer == other.issuer && client.identifier == other.client.identifier
+        ServerMetadata.isSame(issuer, other.issuer) && client.identifier == other.client.identifier
     }
 
     /// Digest of server, client, resource and scopes. A login in progress is bound to this value. `nil`: libcrypto has

@@ -9,6 +9,8 @@ public struct EnrolmentSettings: Sendable, Equatable {
     public var clientDocument: String?
     /// The only scopes that may be requested; `nil`: no limit.
     public var allowedScopes: [String]?
+    /// What the operator says of PKCE at `issuer`; `nil`: the server's metadata has to list S256.
+    public var pkce: PKCE?
     /// The client's name, which servers show to people.
     public var clientName = "heimdallr-proxy"
 

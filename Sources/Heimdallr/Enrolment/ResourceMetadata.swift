@@ -39,12 +39,14 @@ struct ResourceMetadata: Sendable, Equatable {
         return texts
     }
 
+    func names(_ issuer: String) -> Bool { authorizationServers.contains { ServerMetadata.isSame($0, issuer) } }
+
     /// Chooses the authorization server.
     /// - Parameter pinned: the configured issuer.
     /// - Throws: `DiscoveryFault.noIssuer`, `.severalIssuers` or `.unlistedIssuer`
     func issuer(pinned: String?) throws(DiscoveryFault) -> String {
         if let pinned {
-            guard authorizationServers.isEmpty || authorizationServers.contains(pinned) else {
+            guard authorizationServers.isEmpty || names(pinned) else {
                 throw .unlistedIssuer(pinned, listed: authorizationServers.map { ForeignText.printable($0) })
             }
             return pinned

@@ -30,7 +30,8 @@ extension TokenLifeCycle {
         guard case .refresh(let token) = kind, let enrolment else { return nil }
         guard token == refreshToken, let own = grant.enrolment else { return .notEnrolled }
         guard !own.hasSameClient(as: enrolment) else { return nil }
-        return own.issuer == enrolment.issuer ? .clientForgotten : .moved(from: own.issuer, to: enrolment.issuer)
+        return ServerMetadata.isSame(own.issuer, enrolment.issuer)
+            ? .clientForgotten : .moved(from: own.issuer, to: enrolment.issuer)
     }
 
     // MARK: Expiry of the refresh token

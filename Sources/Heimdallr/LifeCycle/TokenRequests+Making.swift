@@ -6,7 +6,10 @@ extension TokenRequests {
     ) {
         settings = configuration
         self.grant = grant
-        self.parser = (grant as? GitHubAppGrant)?.parser ?? parser
+        let nested: (any OAuthAccessTokenParser)? = configuration.tokenMember.map {
+            OAuthAccessTokenDefaultParser(member: $0)
+        }
+        self.parser = (grant as? GitHubAppGrant)?.parser ?? nested ?? parser
         self.httpClient = httpClient
         binding = configuration.dpop.map { DPoPBinding($0, wallClock: clock.wallClock) }
         let enroller = configuration.enrolment.map {

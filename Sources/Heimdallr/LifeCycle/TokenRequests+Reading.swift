@@ -3,11 +3,14 @@ internal import WireText
 // The meaning of the server's answers.
 extension TokenRequests {
     /// Reads the status and the body; the content type is ignored.
-    func read(_ response: HeimdallrHTTPResponse, hiding secrets: [Secret], wallClock: Int64) -> TokenLifeCycle.Outcome {
+    /// - Parameter isRefresh: whether the request was a refresh, whose answer may lack the nesting of `token_member`.
+    func read(
+        _ response: HeimdallrHTTPResponse, hiding secrets: [Secret], wallClock: Int64, isRefresh: Bool = false
+    ) -> TokenLifeCycle.Outcome {
         let limit = RateLimitFields(response, wallClock: wallClock)
         if let fault = fault(of: response, limit, hiding: secrets) { return .fault(fault, retryAfter: limit.wait) }
         do throws(TokenResponseError) {
-            var answer = try parser.parse(response.content)
+            var answer = try parse(response.content, isRefresh: isRefresh)
             trace.noteJSON()
             answer.requestSecrets = secrets
             if !grant.usesRefreshToken, let unused = answer.refreshToken {
@@ -20,6 +23,13 @@ extension TokenRequests {
             let words = error == .noAccessToken ? self.words(in: response) : nil
             let refusal = words.flatMap { $0.code == nil ? nil : refused(response, $0, limit, hiding: secrets) }
             return .fault(refusal ?? .answer(error), retryAfter: limit.wait)
+        }
+    }
+
+    private func parse(_ content: Secret, isRefresh: Bool) throws(TokenResponseError) -> TokenResponse {
+        do throws(TokenResponseError) { return try parser.parse(content) } catch {
+            guard error == .noAccessToken, isRefresh, settings.tokenMember != nil else { throw error }
+            return try OAuthAccessTokenDefaultParser().parse(content)
         }
     }
 

@@ -14,8 +14,12 @@ struct TokenRequests: Sendable {
     let enroller: Enroller?
     let trace = TokenRequestTrace()
 
-    /// The settings, with the current enrolment applied.
-    var configuration: HeimdallrConfiguration { enroller?.applied(to: settings) ?? settings }
+    /// The settings, with the current enrolment applied, and the issuer as its server spells it.
+    var configuration: HeimdallrConfiguration {
+        var configuration = enroller?.applied(to: settings) ?? settings
+        configuration.issuer = directory.spelling(of: configuration.issuer)
+        return configuration
+    }
 
     struct Prepared: Sendable {
         var request: HeimdallrHTTPRequest
@@ -200,7 +204,9 @@ struct TokenRequests: Sendable {
                 }
             }
             if response.status == 404 { directory.doubt() }
-            let outcome = read(response, hiding: prepared.secrets + secrets, wallClock: wallClock())
+            let outcome = read(
+                response, hiding: prepared.secrets + secrets, wallClock: wallClock(),
+                isRefresh: prepared.grantType == "refresh_token")
             if case .fault(.refused(let error), _) = outcome, error.code == .invalidClient,
                 enroller?.clientRefused() == true
             {

@@ -1,12 +1,20 @@
 internal import Cryptography
 internal import WireText
 
+/// Use of PKCE (RFC 7636) in logins at a browser.
+public enum PKCE: String, Sendable, Hashable, CaseIterable {
+    /// The server supports S256, even if its metadata has no list of methods.
+    case s256 = "S256"
+    /// No PKCE, for a confidential client of a server that refuses `code_verifier`. RFC 9700 advises against it.
+    case off
+}
+
 /// Parameters for the authorization endpoint, random for each login: RFC 6749 sections 4.1.1 and 4.2.1, RFC 7636.
 struct AuthorizationRequest: Sendable {
     var responseType: String
     var state: String
     var nonce: String?
-    /// The PKCE verifier; `nil` for the implicit grant.
+    /// The PKCE verifier; `nil` for the implicit grant, and without PKCE.
     var verifier: Secret?
     var parameters: [FormParameter]
 
@@ -18,7 +26,7 @@ struct AuthorizationRequest: Sendable {
     /// - Throws: `CryptographyError` if there is no randomness.
     init(
         _ method: LoginMethod, client: String, redirectURI: String, fixed: [FormParameter], wantsIDToken: Bool,
-        keyThumbprint: String? = nil
+        usesPKCE: Bool = true, keyThumbprint: String? = nil
     ) throws(CryptographyError) {
         state = try Self.random()
         responseType = method == .implicit ? "token" : "code"
@@ -27,7 +35,7 @@ struct AuthorizationRequest: Sendable {
             FormParameter("client_id", client), FormParameter("redirect_uri", redirectURI),
             FormParameter("state", state),
         ]
-        if method == .browser {
+        if method == .browser, usesPKCE {
             let text = try Self.random()
             verifier = Secret(text)
             parameters += [

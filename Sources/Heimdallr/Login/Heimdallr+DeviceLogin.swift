@@ -13,7 +13,8 @@ extension Heimdallr {
         try checkRunning()
         let endpoint = try await url(.deviceAuthorization)
         let begin = clock.now()
-        let response = try await post(requests.form(of: .signIn, [], scope: requests.configuration.scope), to: endpoint)
+        let response = try await post(
+            requests.form(of: .signIn, [], scope: requests.configuration.scope), to: endpoint, .deviceAuthorization)
         guard let answer = DeviceAuthorization(response.body) else { throw .endpoint(.answer(.notAnObject)) }
         return DeviceLogin(
             client: name, userCode: answer.userCode, verificationURI: answer.verificationURI,

@@ -47,7 +47,8 @@ extension Heimdallr {
             request = try AuthorizationRequest(
                 method, client: requests.credentials.identifier, redirectURI: redirectURI,
                 fixed: requests.form(of: .signIn, further, scope: requests.configuration.scope),
-                wantsIDToken: requests.requestedScope.contains("openid"), keyThumbprint: thumbprint)
+                wantsIDToken: requests.requestedScope.contains("openid") && requests.settings.usesIDToken,
+                usesPKCE: requests.settings.pkce != .off, keyThumbprint: thumbprint)
         } catch let error as SecretProviderError {
             throw .endpoint(.secret(error))
         } catch {
@@ -146,11 +147,13 @@ extension Heimdallr {
     }
 
     /// Sends a request to an endpoint other than the token endpoint. These endpoints require `client_id` in the form.
-    func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HeimdallrHTTPResponse {
+    func post(
+        _ form: [FormParameter], to url: String, _ endpoint: Endpoint
+    ) async throws(LoginError) -> HeimdallrHTTPResponse {
         do throws(TokenEndpointFault) {
             var request = try await requests.authenticated(form)
             request.set(FormParameter("client_id", requests.credentials.identifier))
-            requests.trace.note(address: url)
+            requests.trace.note(address: url, of: endpoint)
             return try await requests.answer(to: request, at: url, hiding: liveSecrets)
         } catch { throw LoginError(error) }
     }

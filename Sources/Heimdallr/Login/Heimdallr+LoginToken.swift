@@ -53,7 +53,10 @@ extension Heimdallr {
     }
 
     /// Whether an id token is expected. Without an issuer it could not be checked.
-    var wantsIDToken: Bool { requests.configuration.issuer != nil && requests.requestedScope.contains("openid") }
+    var wantsIDToken: Bool {
+        requests.configuration.issuer != nil && requests.requestedScope.contains("openid")
+            && requests.settings.usesIDToken
+    }
 
     /// Runs `body` under the client's gate and the record's lease. Cancellation of the caller does not stop `body`,
     /// because a one-time credential may already be used.
@@ -127,7 +130,7 @@ extension Heimdallr {
     private func signIn(from response: TokenResponse, nonce: String?, isRequired: Bool) async throws(LoginError)
         -> SignIn?
     {
-        guard wantsIDToken, let issuer = requests.configuration.issuer else { return nil }
+        guard wantsIDToken else { return nil }
         guard let idToken = response.idToken else {
             let isGranted = response.scope?.contains("openid") ?? true
             if isRequired, isGranted { throw .idToken(.missing) }
@@ -136,6 +139,8 @@ extension Heimdallr {
         do throws(IDTokenFault) {
             let token = try SignedToken(idToken.revealedBytes)
             try await issuerKeys.check(token)
+            // The keys' metadata has the issuer's spelling.
+            let issuer = requests.configuration.issuer ?? ""
             let claims = Claims(token.payload)
             try claims.check(
                 issuer: issuer, client: requests.credentials.identifier, nonce: nonce, now: clock.wallClock())

@@ -64,7 +64,7 @@ extension Heimdallr {
 
     /// Sends the request, and returns its reference: RFC 9126 section 2.
     private func push(_ request: AuthorizationRequest, to url: String) async throws(LoginError) -> String {
-        let response = try await post(request.parameters, to: url)
+        let response = try await post(request.parameters, to: url, .pushedAuthorization)
         guard let reference = (try? JSONParser.parse(response.body))?["request_uri"]?.string, !reference.isEmpty,
             reference.utf8.count <= 2048, reference.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { throw .endpoint(.answer(.notAnObject)) }

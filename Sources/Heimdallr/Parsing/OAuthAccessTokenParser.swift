@@ -22,18 +22,27 @@ extension OAuthAccessTokenParser {
 /// a fraction or a numeric string. `scope` may be a string or an array. A form counts as an object of strings. Ignores a
 /// byte order mark and the content type.
 public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
-    /// Makes a parser, which has no settings.
-    public init() {}
+    private let path: [String]
+
+    /// Makes a parser of answers with `access_token`.
+    public init() { path = ["access_token"] }
+
+    /// - Parameter member: path of the token's member, names with dots between them, such as `authed_user.access_token`.
+    ///   The other members are read beside the token.
+    public init(member: String) { path = member.split(separator: ".").map(String.init) }
 
     public func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse { try parse(Secret(body)) }
 
     public func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
         try AnswerBody.json(of: content).withSpan { span in
-            Result { () throws(TokenResponseError) in try Self.parse(span) }
+            Result { () throws(TokenResponseError) in try Self.parse(span, path[...]) }
         }.get()
     }
 
-    private static func parse(_ body: Span<UInt8>) throws(TokenResponseError) -> TokenResponse {
+    /// - Parameter path: names of the objects around the token's member, and the member's name.
+    private static func parse(
+        _ body: Span<UInt8>, _ path: ArraySlice<String>
+    ) throws(TokenResponseError) -> TokenResponse {
         guard body.indices.contains(where: { body[$0] > 0x20 }) else { throw .emptyBody }
         let found: [String: JSONParser.Member]?
         do { found = try JSONParser.members(body) } catch {
@@ -41,10 +50,14 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
         }
         guard var members = found else { throw .notAnObject }
 
-        guard let accessToken = members.removeValue(forKey: "access_token")?.secret(in: body), !accessToken.isEmpty
-        else {
-            throw .noAccessToken
+        guard let name = path.first, let member = members.removeValue(forKey: name) else { throw .noAccessToken }
+        if path.count > 1 {
+            guard case .other(let range) = member.value, body[range.lowerBound] == ASCII.leftBrace else {
+                throw .noAccessToken
+            }
+            return try parse(body.extracting(range), path.dropFirst())
         }
+        guard let accessToken = member.secret(in: body), !accessToken.isEmpty else { throw .noAccessToken }
         var response = TokenResponse(
             accessToken: accessToken, tokenType: members.removeValue(forKey: "token_type")?.secret(in: body)?.revealed)
         response.expiresIn = members.removeValue(forKey: "expires_in").flatMap { Self.seconds($0, body) }

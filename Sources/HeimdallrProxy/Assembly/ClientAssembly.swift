@@ -50,6 +50,7 @@ struct ClientAssembly {
             enrolment.issuer = settings.issuer
             enrolment.clientDocument = auto.clientDocument
             enrolment.allowedScopes = auto.allowedScopes
+            enrolment.pkce = settings.pkce.flatMap { PKCE(rawValue: $0.rawValue) }
             configuration.enrolment = enrolment
         } else {
             configuration.issuer = settings.issuer
@@ -62,6 +63,9 @@ struct ClientAssembly {
         configuration.deviceAuthorizationEndpoint = settings.deviceAuthorizationEndpoint
         configuration.pushedAuthorizationEndpoint = settings.pushedAuthorizationEndpoint
         configuration.pushedAuthorization = PushedAuthorization(rawValue: settings.par.rawValue) ?? .auto
+        configuration.pkce = settings.pkce.flatMap { PKCE(rawValue: $0.rawValue) }
+        configuration.usesIDToken = settings.usesIDToken
+        configuration.tokenMember = settings.tokenMember
         configuration.scope = settings.scope
         configuration.resource = settings.resource
         configuration.audience = settings.audience

@@ -98,6 +98,8 @@ extension ClientSettings {
         settings.refreshScope = standard.refreshScope
         settings.redirectURI = standard.redirectURI
         settings.par = standard.par
+        settings.pkce = standard.pkce
+        settings.usesIDToken = standard.usesIDToken
         settings.pushedAuthorizationEndpoint = standard.pushedAuthorizationEndpoint
         settings.tls.caFile = standard.tls.caFile
         guard needsLogin else { return settings }

@@ -32,7 +32,7 @@ struct Doctor {
             let enrolment = settings.auto.map {
                 EnrolmentCheck(
                     auto: $0, client: client, http: assembly.httpClient(on: loop, last: notes),
-                    redirectURI: configuration.redirectURI(of: settings))
+                    redirectURI: configuration.redirectURI(of: settings), pkce: settings.pkce)
             }
             let check = ClientCheck(
                 settings: settings, client: client, notes: notes, tap: tap, options: assembly.poolOptions, own: own,

@@ -9,13 +9,14 @@ struct EnrolmentCheck: Sendable {
     let client: Heimdallr
     let http: any HeimdallrHTTPClient
     let redirectURI: String
+    let pkce: ClientSettings.PKCE?
 
     func findings() async -> [Finding] {
         let refusal = await refusal()
         guard refusal.outcome != .failed else { return [refusal] }
         do throws(LoginError) {
             let offer = try await client.signInOffer(redirectURI: redirectURI)
-            return [refusal] + Self.findings(offer)
+            return [refusal] + findings(offer)
         } catch {
             let advice = Advice(client.status()).sentence(for: error) ?? "ask the API's operator"
             return [refusal, .failed("chain", "\(error)", advice)]
@@ -42,11 +43,14 @@ struct EnrolmentCheck: Sendable {
         return .good("API", "the API asks for a token" + (named ? ", and names its metadata" : ""))
     }
 
-    private static func findings(_ offer: SignInOffer) -> [Finding] {
+    private func findings(_ offer: SignInOffer) -> [Finding] {
         var findings = [
             Finding.good(
                 "resource", offer.document.map { "\($0) names \(offer.issuer)" } ?? "none; `issuer` is configured"),
-            .good("server", "the server's metadata names the same issuer, and lists PKCE with S256"),
+            .good(
+                "server",
+                "the server's metadata names the same issuer, "
+                    + (pkce == nil ? "and lists PKCE with S256" : "and `pkce: \(pkce?.rawValue ?? "")` is configured")),
         ]
         for (name, host) in offer.foreignEndpoints.sorted(by: { $0.key < $1.key }) {
             findings.append(

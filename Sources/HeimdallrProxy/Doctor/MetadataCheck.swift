@@ -1,4 +1,5 @@
 import Configuration
+import Heimdallr
 import WireText
 
 /// Compares a client's settings with its server's metadata (RFC 8414), whose issuer was already checked.
@@ -36,7 +37,10 @@ struct MetadataCheck {
                 warn(text, "let the server publish https:// addresses, or write them into the configuration")
             }
         }
-        if let own = settings.tokenEndpoint, let other = document["token_endpoint"]?.string, own != other {
+        // An address that can't be used is the reason why the configuration has another one.
+        if let own = settings.tokenEndpoint, let other = document["token_endpoint"]?.string, own != other,
+            !DiscoveryFault.isTemplate(other), settings.allowPlaintext || other.lowercased().hasPrefix("https://")
+        {
             warn(
                 "the server names a different token_endpoint: \(ForeignText.printable(other))",
                 "remove `token_endpoint` from the configuration, unless the difference is intended")

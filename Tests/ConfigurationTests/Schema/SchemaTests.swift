@@ -40,7 +40,7 @@ struct SchemaTests {
         "write an absolute URL", "write an absolute URI", "write a path that starts with /",
         " needs `assertion`", " needs `subject_token`", " needs `refresh_token`", " needs `client_", " is missing",
         "belongs to `grant_type", "write either `file` or", "write {file: PATH}", "is deprecated (RFC 9700)",
-        "write forward", "write client_", "write access_token",
+        "write forward", "write client_credentials, authorization_code", "write client_secret", "write access_token",
     ]
 
     static let bad: [(yaml: String, message: String)] =

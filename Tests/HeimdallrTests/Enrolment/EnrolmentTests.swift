@@ -105,11 +105,11 @@ import Testing
         api.describe(#""registration_endpoint":"%/register""#)
         #expect(try await fault() == .noPKCE)
         api.describe(#""code_challenge_methods_supported":["plain"]"#)
-        #expect(try await fault() == .noPKCE)
+        #expect(try await fault() == .otherPKCE)
         api.describe(#""code_challenge_methods_supported":["S256"]"#)
         #expect(try await fault() == .clientWanted)
         api.server[LoginServer.wellKnown + "/as"] = .json(api.server.metadata(issuer: api.issuer + "/"))
-        #expect(try await fault() == .otherIssuer(api.issuer + "/"))
+        #expect(try await fault() == .server(api.issuer, .otherIssuer(api.issuer + "/")))
         api.server[EnrollingServer.resourcePath] = LoginServer.Reply(status: 302, fields: [("Location", "/x")])
         #expect(
             try await fault() == .noResource(404, api.server.url + "/.well-known/oauth-protected-resource"))

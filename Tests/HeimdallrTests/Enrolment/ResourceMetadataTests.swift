@@ -82,8 +82,9 @@ import Testing
             try two.issuer(pinned: nil)
         }
         #expect(try two.issuer(pinned: "https://b.example") == "https://b.example")
-        #expect(throws: DiscoveryFault.unlistedIssuer("https://a.example", listed: ["https://a.example/"])) {
-            try one.issuer(pinned: "https://a.example")
+        #expect(try one.issuer(pinned: "https://a.example") == "https://a.example", "an empty path is `/`")
+        #expect(throws: DiscoveryFault.unlistedIssuer("https://a.example/x", listed: ["https://a.example/"])) {
+            try one.issuer(pinned: "https://a.example/x")
         }
         #expect(throws: DiscoveryFault.noIssuer) { try servers("").issuer(pinned: nil) }
         #expect(try servers("").issuer(pinned: "https://c.example") == "https://c.example")

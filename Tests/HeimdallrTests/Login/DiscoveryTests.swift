@@ -65,7 +65,7 @@ import Testing
 
     @Test(
         "metadata of another issuer, or of none, is not used: nothing is sent to its token endpoint",
-        arguments: ["%/", "%/x", "https://evil.example", "", "HTTP", "%#", "%?a"])
+        arguments: ["%//", "%/x", "https://evil.example", "", "HTTP", "%#", "%?a"])
     func otherIssuer(_ named: String) async throws {
         let server = try LoginServer()
         server.giveToken()
