@@ -27,6 +27,7 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
     /// Makes a parser of answers with `access_token`.
     public init() { path = ["access_token"] }
 
+    /// Makes a parser of answers in which another member holds the token.
     /// - Parameter member: path of the token's member, names with dots between them, such as `authed_user.access_token`.
     ///   The other members are read beside the token.
     public init(member: String) { path = member.split(separator: ".").map(String.init) }
