@@ -35,6 +35,42 @@ struct ProviderTests {
             token: { n, _ in .json(#"{"access_token":"T\#(n)","token_type":"bearer","scope":"repo"}"#) },
             refusal: .json(#"{"message":"Bad credentials"}"#, status: 401)),
         Provider(
+            heading: "Slack", way: .browser,
+            token: { n, form in
+                form["grant_type"] == "authorization_code"
+                    ? .json(
+                        #"{"ok":true,"app_id":"A","authed_user":{"id":"U","access_token":"T\#(n)","token_type":"user","#
+                            + #""scope":"chat:write","refresh_token":"R1","expires_in":43200}}"#)
+                    : .json(
+                        #"{"ok":true,"access_token":"T\#(n)","token_type":"user","refresh_token":"R1","#
+                            + #""expires_in":43200}"#)
+            },
+            dead: .json(#"{"ok":false,"error":"invalid_refresh_token"}"#), words: "invalid_refresh_token",
+            refusal: .status(401)),
+        Provider(
+            heading: "Zoom", way: .nobody,
+            token: { n, _ in
+                .token("T\(n)", type: "bearer", expiresIn: "3599", extra: #""scope":"user:read:admin""#)
+            },
+            objection: { form in
+                form["grant_type"] == "account_credentials" && form["account_id"] == "ACCOUNT_ID"
+                    ? nil : .json(#"{"reason":"unsupported grant type","error":"unsupported_grant_type"}"#, status: 400)
+            }, refusal: .json(#"{"code":124,"message":"Access token is expired."}"#, status: 401)),
+        Provider(
+            heading: "LinkedIn", way: .browser,
+            token: { n, _ in
+                .token("T\(n)", type: nil, expiresIn: "5184000", extra: #""scope":"profile,w_member_social""#)
+            },
+            objection: { form in
+                form["code_verifier"] == nil
+                    ? nil
+                    : .json(
+                        #"{"error":"invalid_client","error_description":"Client authentication failed"}"#, status: 401)
+            },
+            refusal: .json(
+                #"{"status":401,"serviceErrorCode":65601,"code":"REVOKED_ACCESS_TOKEN","message":"revoked"}"#,
+                status: 401)),
+        Provider(
             heading: "Zoho", way: .browser,
             token: { n, _ in
                 .json(
