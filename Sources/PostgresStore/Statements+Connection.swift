@@ -9,11 +9,12 @@ extension Statements {
             (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint
         """
 
-    /// Whether the server was started or promoted in the last $1 microseconds, so that it may lack the last commits. A
-    /// promotion ends with a checkpoint; until then the control file has the former timeline.
+    /// Whether the server was started or promoted in the last $1 microseconds, so that it may lack the last commits. Only a
+    /// server that was promoted since its start has replayed anything. Its promotion ends with a checkpoint; until then
+    /// the control file has the former timeline.
     static let isYoung = """
         SELECT pg_postmaster_start_time() > clock_timestamp() - interval '1 microsecond' * $1::bigint
-            OR CASE WHEN pg_is_in_recovery() THEN false ELSE
+            OR CASE WHEN pg_is_in_recovery() OR pg_last_wal_replay_lsn() IS NULL THEN false ELSE
                 checkpoint_time > clock_timestamp() - interval '1 microsecond' * $1::bigint
                 OR lpad(upper(to_hex(timeline_id)), 8, '0') <> left(pg_walfile_name(pg_current_wal_lsn()), 8) END
         FROM pg_control_checkpoint()

@@ -51,7 +51,7 @@ public final class CarrierPool {
     ) throws(TransportError) -> Carrier? {
         precondition(!request.isPending)
         let isNew = newConnection || use != .exchanges
-        if let bond, !isNew, let carrier = bond.take(origin) {
+        if let bond, !isNew, let carrier = bond.take(origin, of: self) {
             if isYoung(carrier) {
                 carrier.use(by: owner)
                 return carrier

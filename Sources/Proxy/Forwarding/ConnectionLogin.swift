@@ -16,7 +16,7 @@ enum ConnectionLogin {
     private static func isLogin(_ value: Span<UInt8>) -> Bool {
         schemes.contains { scheme in
             value.count >= scheme.count && value.extracting(first: scheme.count).equalsIgnoringCase(scheme)
-                && (value.count == scheme.count || value[scheme.count] == UInt8(ascii: " "))
+                && (value.count == scheme.count || !ASCII.isTokenByte(value[scheme.count]))
         }
     }
 }

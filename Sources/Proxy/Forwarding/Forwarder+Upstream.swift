@@ -27,7 +27,9 @@ extension Forwarder: UpstreamStreamDelegate {
             context.ledger.injection = context.exchange.attempts.isReplayed ? .replayed : .injected
         }
         var request = UpstreamRequest(destination.origin, context.exchange.request, needsNewConnection: newConnection)
-        if bond == nil, ConnectionLogin.isIn(stream.request) { bond = CarrierBond() }
+        let user = context.admitted.caller.user
+        if let bond, bond.user != user { self.bond = nil }
+        if bond == nil, ConnectionLogin.isIn(stream.request) { bond = CarrierBond(user: user) }
         request.bond = bond
         context.exchange.ask()
         context.ledger.times.ask(shard.loop.now)

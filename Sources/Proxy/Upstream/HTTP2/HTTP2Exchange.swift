@@ -225,7 +225,9 @@ final class HTTP2Exchange: UpstreamStream {
     }
 
     /// Whether the request's head was never sent.
-    var isUnsent: Bool { if case .open(let connection, _) = state { submitted.writes == connection.writes } else { false } }
+    var isUnsent: Bool {
+        if case .open(let connection, _) = state { submitted.writes == connection.writes } else { false }
+    }
 
     /// Moves pieces of the request's body to the stream.
     /// - Returns: whether to call again, because the stream has no room or the turn's share is used up.
