@@ -82,9 +82,12 @@ public final class Heimdallr: Sendable {
             defaultExpiresIn: configuration.defaultExpiresIn, defaultTokenType: configuration.defaultTokenType,
             treatAsBearer: configuration.treatAsBearer, requestedScope: requests.requestedScope,
             lifetime: configuration.tokenLifetime, needsPerson: grant.needs == .person)
-        let settings = TokenLifeCycle.Settings(
+        var settings = TokenLifeCycle.Settings(
             needs: grant.needs, policy: policy, refreshBefore: configuration.refreshBefore,
             patience: configuration.timeout + .seconds(5))
+        settings.namesIdentityAnew =
+            grant is TokenExchangeGrant || grant is IdentityAssertionGrant || grant is JWTBearerGrant
+            || grant is SAML2BearerGrant
         if let grant = grant as? TokenExchangeGrant, grant.isOfCallers {
             var caller = settings
             caller.refreshBefore = .zero

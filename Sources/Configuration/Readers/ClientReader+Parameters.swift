@@ -49,13 +49,19 @@ extension ClientReader {
             section.error(entry.value, entry.key, "write a single value; only the steps \(steps) have a mapping")
             return nil
         }
-        // A person sees these before a sign-in of `client: auto`, so they can't differ from the documents.
-        let fixed = isAuto && [.signIn, .token].contains(step) ? Self.ofDocuments : []
+        // A person sees these before a sign-in of `client: auto`, so they can't differ from the documents. For a known
+        // server that refuses `resource`, it can be left out (Entra ID).
+        let isShown = isAuto && [.signIn, .token].contains(step)
+        let fixed = !isShown ? [] : self.section.has("issuer") ? ["scope"] : Self.ofDocuments
         let groups = section.mapping(
             entry.key, to: nil, .anything, name: { text throws(BadValue) in try parameterName(text, never + fixed) }
         ) { inner, section in
             let texts = inner.value.elements.compactMap { section.value(of: $0, inner.key, Grammar.any) }
             return inner.key == "scope" ? [texts.joined(separator: " ")] : texts
+        }
+        if isShown, groups.contains(where: { $0.name == "resource" && $0.value.contains { !$0.isEmpty } }) {
+            section.error(
+                entry.value, entry.key, "\"resource\" comes from the API's documents: an empty one leaves it out")
         }
         return .step(step, groups.flatMap { group in group.value.map { NameValue(name: group.name, value: $0) } })
     }

@@ -173,7 +173,7 @@ extension TokenLifeCycle {
             } else {
                 succeeded(now: moment.now)
                 let expiresIn = new.left(at: moment.now)
-                publish(new, continues: true, moment)
+                publish(new, continues: fetch.kind != .grant || !settings.namesIdentityAnew, moment)
                 act(
                     .emit(
                         refreshed

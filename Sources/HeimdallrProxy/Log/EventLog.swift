@@ -74,7 +74,7 @@ enum EventLog {
             fields["reason"] = "expired"
             logger.info("token expired", metadata: fields)
         case .tokenLost(let reason):
-            fields["reason"] = "\(reason)"
+            fields["reason"] = "\(reason.rawValue)"
             logger.warning("token lost", metadata: fields)
         case .tokenFailed(let error):
             fields["reason"] = "\(error)"

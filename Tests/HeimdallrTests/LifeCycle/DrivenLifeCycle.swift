@@ -23,14 +23,15 @@ struct DrivenLifeCycle {
     var readings: [TokenLifeCycle.Reading] = []
     var nextWaiter: UInt64 = 1
 
-    init(needs: GrantNeeds = .nobody, refreshBefore: Duration = .seconds(60)) {
+    init(needs: GrantNeeds = .nobody, refreshBefore: Duration = .seconds(60), namesIdentityAnew: Bool = false) {
         now = begin
-        life = TokenLifeCycle(
-            settings: TokenLifeCycle.Settings(
-                needs: needs,
-                policy: TokenPolicy(
-                    defaultExpiresIn: .seconds(300), defaultTokenType: nil, treatAsBearer: [], requestedScope: []),
-                refreshBefore: refreshBefore, patience: .seconds(15)))
+        var settings = TokenLifeCycle.Settings(
+            needs: needs,
+            policy: TokenPolicy(
+                defaultExpiresIn: .seconds(300), defaultTokenType: nil, treatAsBearer: [], requestedScope: []),
+            refreshBefore: refreshBefore, patience: .seconds(15))
+        settings.namesIdentityAnew = namesIdentityAnew
+        life = TokenLifeCycle(settings: settings)
     }
 
     var moment: Moment { moment(chance) }

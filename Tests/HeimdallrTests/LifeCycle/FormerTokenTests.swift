@@ -129,4 +129,17 @@ import Testing
         shared.read(.change, .success(shared.record("T9", refreshToken: "R9", revision: 99)))
         #expect(shared.life.suspicions.former?.token.value == Secret("T2"))
     }
+
+    @Test func `has no former one if an assertion or token from elsewhere may name another person`() {
+        for namesIdentityAnew in [false, true] {
+            var cycle = DrivenLifeCycle(namesIdentityAnew: namesIdentityAnew)
+            cycle.start()
+            cycle.answer(DrivenLifeCycle.token("ALICE", expiresIn: 100))
+            #expect(cycle.use() == "ALICE")
+            accept(&cycle)
+            cycle.pass(70)
+            if cycle.fetch != nil { cycle.answer(DrivenLifeCycle.token("BOB")) }
+            #expect(cycle.life.suspicions.former?.token.value == (namesIdentityAnew ? nil : Secret("ALICE")))
+        }
+    }
 }
