@@ -30,6 +30,8 @@ final class Outages: @unchecked Sendable {
         var marks: Set<String> = []
         /// When two servers began to accept writes; `nil`: they never did.
         var splitAt: ContinuousClock.Instant?
+        /// Whether records were moved meanwhile. What the new server lacked is then in the other store.
+        var isWithinMove = false
     }
 }
 
@@ -140,7 +142,7 @@ extension Database {
     }
 
     private func lose(_ old: Rows, splitAt: ContinuousClock.Instant? = nil, for new: Rows) {
-        var loss = Outages.Loss(at: now, splitAt: splitAt)
+        var loss = Outages.Loss(at: now, splitAt: splitAt, isWithinMove: world.isMoving)
         for (client, row) in old.sorted(by: { $0.key < $1.key }) {
             let successor = new[client]
             if let mark = row.mark, mark.owner != successor?.mark?.owner { loss.marks.insert(client) }
@@ -160,6 +162,7 @@ extension Database {
             return "two servers wrote"
         }
         for loss in outages.losses {
+            if loss.splitAt != nil, loss.isWithinMove { return "records were moved while two servers wrote" }
             let since = loss.at.duration(to: now)
             if let began = loss.splitAt, since < .seconds(15), process.startedAt > began - .seconds(1) {
                 return "two servers wrote"
