@@ -41,7 +41,7 @@ public struct AddressPolicy: Sendable, Equatable {
             self.bits = min(max(bits, 0), 128)
         }
 
-        func contains(_ address: NumericAddress) -> Bool {
+        package func contains(_ address: NumericAddress) -> Bool {
             // A shift by 64 or more leaves 0.
             let highMask: UInt64 = ~0 << (64 - min(bits, 64))
             let lowMask: UInt64 = ~0 << (64 - max(0, bits - 64))

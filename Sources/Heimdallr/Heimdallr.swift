@@ -85,9 +85,7 @@ public final class Heimdallr: Sendable {
         var settings = TokenLifeCycle.Settings(
             needs: grant.needs, policy: policy, refreshBefore: configuration.refreshBefore,
             patience: configuration.timeout + .seconds(5))
-        settings.namesIdentityAnew =
-            grant is TokenExchangeGrant || grant is IdentityAssertionGrant || grant is JWTBearerGrant
-            || grant is SAML2BearerGrant
+        settings.namesIdentityAnew = grant.namesIdentityAnew
         if let grant = grant as? TokenExchangeGrant, grant.isOfCallers {
             var caller = settings
             caller.refreshBefore = .zero

@@ -59,8 +59,8 @@ package struct RowSealing: Sendable {
     private static func times(
         of record: TokenRecord, now: ContinuousClock.Instant, wall: Int64
     ) -> (life: Int64, age: Int64) {
-        // A token without a known end has a life of decades.
-        let longest: Int64 = 366 * 86_400_000 * (record.endsBy == .open ? 50 : 1)
+        let longest =
+            record.endsBy == .open ? HeimdallrConfiguration.endless.microseconds / 1000 : 366 * 86_400_000
         // Without an access token, too: this is the age of the record, which decides between two branches of records.
         if let moments = record.moments {
             return (

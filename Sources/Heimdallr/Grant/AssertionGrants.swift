@@ -5,6 +5,7 @@ internal import WireText
 public struct JWTBearerGrant: OAuthAuthorizationGrant {
     public let type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     public let needs = GrantNeeds.nobody
+    public let namesIdentityAnew = true
     private let source: Source
 
     private enum Source: Sendable {
@@ -43,6 +44,7 @@ public struct JWTBearerGrant: OAuthAuthorizationGrant {
 public struct SAML2BearerGrant: OAuthAuthorizationGrant {
     public let type = "urn:ietf:params:oauth:grant-type:saml2-bearer"
     public let needs = GrantNeeds.nobody
+    public let namesIdentityAnew = true
     private let assertion: any SecretProvider
 
     /// - Parameter assertion: XML, or base64-encoded XML in any variant. Read before each token request.

@@ -13,6 +13,10 @@ public protocol OAuthAuthorizationGrant: Sendable {
     /// The configured account to which the record belongs, such as a user name. Empty by default.
     var account: String { get }
 
+    /// Whether each token may be for another identity, because an assertion or a token from elsewhere names it. `false` by
+    /// default.
+    var namesIdentityAnew: Bool { get }
+
     /// Returns form parameters without `grant_type`. Called for each request without a refresh token, on any thread.
     /// - Throws: any error if a secret is unavailable. The request is then not sent.
     func parameters() async throws -> [FormParameter]
@@ -31,6 +35,8 @@ extension OAuthAuthorizationGrant {
     public var loginMethod: LoginMethod? { nil }
     /// Empty: the configuration names no account.
     public var account: String { "" }
+    /// `false`
+    public var namesIdentityAnew: Bool { false }
     /// Returns `parameters()`.
     public func parameters(for request: GrantRequest) async throws -> [FormParameter] { try await parameters() }
 }

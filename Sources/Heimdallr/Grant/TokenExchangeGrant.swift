@@ -45,6 +45,7 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
 
     public let type = "urn:ietf:params:oauth:grant-type:token-exchange"
     public let needs = GrantNeeds.nobody
+    public let namesIdentityAnew = true
     public let usesRefreshToken = false
     let subject: Token
     let actor: Token?

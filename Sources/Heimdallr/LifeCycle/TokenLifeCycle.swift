@@ -21,7 +21,7 @@ struct TokenLifeCycle: Sendable {
         var triesUnasked = true
         /// Whether the stored access token is used; false if it was requested with other settings.
         var usesStoredToken = true
-        /// Whether the grant may be for another identity each time, because an assertion or token from elsewhere names it.
+        /// As in `OAuthAuthorizationGrant`.
         var namesIdentityAnew = false
     }
 

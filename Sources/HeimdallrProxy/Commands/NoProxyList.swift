@@ -1,5 +1,7 @@
 import Configuration
+import CurlTransport
 import HTTPMessage
+import Reactor
 
 /// Hosts to which a program connects without the proxy (`no_proxy`): this machine, and the proxy's listeners, because
 /// programs use these as base URLs. No standard defines `no_proxy`: all clients understand names and addresses, few
@@ -53,12 +55,11 @@ struct NoProxyList {
     static func covers(_ entry: String, _ upstream: String) -> Bool {
         guard let host = try? Authority(parsing: upstream.hasPrefix("*.") ? String(upstream.dropFirst(2)) : upstream)
         else { return false }
-        if let slash = entry.firstIndex(of: "/"), let length = Int(entry[entry.index(after: slash)...]) {
-            let text = String(entry[..<slash])
-            guard let address = try? Authority(parsing: text.contains(":") ? "[\(text)]" : text).host,
-                let block = AddressBlock(address, length: length)
-            else { return false }
-            return Self.contains(block, host.host)
+        if entry.contains("/") {
+            guard let block = AddressPolicy.Block(entry), let address = NumericAddress(host.host.bare) else {
+                return false
+            }
+            return block.contains(address)
         }
         let plain = entry.hasPrefix("*.") ? entry.dropFirst(2) : entry.hasPrefix(".") ? entry.dropFirst() : entry[...]
         let bracketed = plain.count { $0 == ":" } > 1 && !plain.hasPrefix("[") ? "[\(plain)]" : String(plain)
@@ -66,14 +67,6 @@ struct NoProxyList {
         if let port = named.port, let other = host.port, port != other { return false }
         guard case .name(let end) = named.host, case .name(let name) = host.host else { return named.host == host.host }
         return name == end || name.hasSuffix("." + end)
-    }
-
-    private static func contains(_ block: AddressBlock, _ host: Authority.Host) -> Bool {
-        let width = if case .ipv4 = host { 32 } else { 128 }
-        guard let address = AddressBlock(host, length: width) else { return false }
-        let upper = UInt64.max << UInt64(64 - min(block.bits, 64))
-        let lower = block.bits > 64 ? UInt64.max << UInt64(128 - block.bits) : 0
-        return (address.high ^ block.high) & upper == 0 && (address.low ^ block.low) & lower == 0
     }
 
     private mutating func add(_ entry: String) {
