@@ -1,4 +1,5 @@
 """One proxy of the fleet, in a network namespace of its own, and its configuration."""
+import contextlib
 import glob
 import os
 import signal
@@ -92,7 +93,8 @@ upstreams:{upstreams}
         log.close()
 
     def signal(self, number):
-        with self.lock:
+        with self.lock, contextlib.suppress(ProcessLookupError):
+            # While another thread waits for the process, `poll` may say that it runs although it has ended.
             if self.process and self.process.poll() is None:
                 os.killpg(self.process.pid, number)
 
