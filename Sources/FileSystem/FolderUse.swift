@@ -28,6 +28,9 @@ public final class FolderUse: Sendable {
 
     deinit { close(descriptor) }
 
+    /// Makes an exclusive lock a shared one.
+    public func share() { _ = Self.lock(descriptor, LOCK_SH) }
+
     /// Ends this use, and returns whether it was the last use. If so, this process holds the exclusive lock until the
     /// last reference to this object is released.
     public func endsLast() -> Bool { Self.lock(descriptor, LOCK_EX | LOCK_NB) && Self.isAt(path, descriptor) }

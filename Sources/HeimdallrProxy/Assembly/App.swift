@@ -29,11 +29,18 @@ struct App {
         let assembled = try await shared.assemble(configuration, former: nil)
         await shared.use(assembled)
         let (secrets, tls, listeners) = (shared.secrets, shared.files.tls, shared.files.listeners)
-        let server = try await ProxyServer(
-            configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
-            users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
-            material: { tls.material($0, extra: $1) }, interception: assembled.authorities.interception,
-            certificate: { listeners.context($0) }, own: shared.registry.listeners, passed: manager.passed)
+        await shared.interception.prepareFiles(assembled.authorities.interception, configuration)
+        let server: ProxyServer
+        do {
+            server = try await ProxyServer(
+                configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
+                users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
+                material: { tls.material($0, extra: $1) }, interception: assembled.authorities.interception,
+                certificate: { listeners.context($0) }, own: shared.registry.listeners, passed: manager.passed)
+        } catch {
+            await shared.interception.end()
+            throw error
+        }
         // Comes after the binding, because a start that can't bind must not replace another proxy's trust files.
         await shared.interception.use(assembled.authorities.interception, configuration)
         let administration: Administration?

@@ -1,6 +1,8 @@
 import Configuration
 import Cryptography
+import Glibc
 import Proxy
+import Synchronization
 import WireText
 
 /// An authority that can be stored.
@@ -13,14 +15,21 @@ extension IssuedCertificates: Sealable {}
 extension SigningIntermediate: Sealable {}
 
 /// The folder with the sealed authorities of intercepted hosts and with the public roots. All calls block.
-struct AuthorityStore {
+///
+/// Several processes may use the folder. A lock makes the first new authority everybody's: it is held from the making of
+/// an authority until `save`, or until the last reference to this object is released.
+final class AuthorityStore: Sendable {
     private static let (certificates, intermediate, roots) = ("certificates", "intermediate", "roots.pem")
+    private static let lockName = "lock"
+    /// Longest wait for another process, which holds the lock for a part of its start.
+    private static let patience = Duration.seconds(20)
     private static let limit = 64 << 20
     /// Lifetime of an authority: 397 days, in seconds. Few processes run longer. A reload replaces old authorities.
     private static let lifetime: Int64 = 397 * 86_400
 
     private let folder: PrivateDirectory
     private let key: SealingKey
+    private let lock = Mutex<FileLock?>(nil)
 
     init(path: String, key: SealingKey) throws(CryptographyError) {
         folder = try PrivateDirectory(path: path)
@@ -58,7 +67,27 @@ struct AuthorityStore {
     }
 
     func save(_ unsaved: Unsaved) throws(CryptographyError) {
+        defer { lock.withLock { $0 = nil } }
+        if !unsaved.isEmpty { try takeLock() }
         for (file, bytes) in unsaved { try folder.replace(file, with: bytes) }
+    }
+
+    /// Waits until no other process makes authorities in this folder. In a folder that can't be locked, such as a
+    /// read-only one, nothing can be saved either.
+    private func takeLock() throws(CryptographyError) {
+        guard lock.withLock({ $0 == nil }) else { return }
+        let deadline = ContinuousClock.now + Self.patience
+        repeat {
+            let taken: FileLock?
+            do throws(CryptographyError) { taken = try folder.tryLock(Self.lockName) } catch {
+                guard case .system = error else { throw error }
+                return
+            }
+            if let taken { return lock.withLock { $0 = taken } }
+            usleep(5_000)
+        } while ContinuousClock.now < deadline
+        throw .untrusted(
+            path: folder.path, reason: "is locked by another process, which is starting: end that process, or wait")
     }
 
     /// Returns the current authority if it fits, else the stored authority if it fits, else a new one.
@@ -67,9 +96,13 @@ struct AuthorityStore {
         fits: (Authority) -> Bool, making make: () throws(CryptographyError) -> Authority
     ) throws(CryptographyError) -> Authority {
         if let current, fits(current) { return current }
-        if let kept: Authority = try store?.kept(file), fits(kept) { return kept }
+        guard let store else { return try make() }
+        if let kept: Authority = try store.kept(file), fits(kept) { return kept }
+        try store.takeLock()
+        // Another process may have made one since.
+        if let kept: Authority = try store.kept(file), fits(kept) { return kept }
         let made = try make()
-        if let store { unsaved.append((file, try made.seal(key: store.key))) }
+        unsaved.append((file, try made.seal(key: store.key)))
         return made
     }
 

@@ -18,6 +18,8 @@ final class InterceptionKeeper: Sendable {
         /// Location of the stored authorities.
         var store: InterceptionSettings.Store?
         var trust: TrustFolder?
+        /// Files that were written before the ports opened.
+        var early: TrustFolder?
     }
 
     private let isForOneProgram: Bool
@@ -74,12 +76,24 @@ final class InterceptionKeeper: Sendable {
         }
     }
 
+    /// Writes the trust files before the ports open, so that a program that sees the port finds the files. If another
+    /// process uses the folder, only `use` writes: this start may still fail, and must not replace that process's files.
+    func prepareFiles(_ interception: Interception?, _ configuration: Configuration) async {
+        guard let interception, !interception.roots.isEmpty, let path = try? folder(configuration) else { return }
+        let made = await BlockingWork.run {
+            try? TrustFolder(roots: Array(interception.rootsPEM.utf8), folder: path, isAlone: true)
+        }
+        state.withLock { $0.early = made }
+    }
+
     /// Puts these authorities into use, and writes the trust files. Without authorities, removes the files. If files
     /// can't be written, the proxy still serves requests, but `exec` has no files to name.
     func use(_ interception: Interception?, _ configuration: Configuration) async {
-        let (former, trust) = state.withLock { state in
-            defer { (state.current, state.store) = (interception, configuration.interception?.store) }
-            return (state.current, state.trust)
+        let (former, trust, early) = state.withLock { state in
+            defer {
+                (state.current, state.store, state.early) = (interception, configuration.interception?.store, nil)
+            }
+            return (state.current, state.trust, state.early)
         }
         if let former, let interception, !Set(interception.roots).isSubset(of: former.roots) {
             logger.warning(
@@ -91,7 +105,8 @@ final class InterceptionKeeper: Sendable {
             let path = try folder(configuration)
             guard former?.roots != interception.roots || path != trust?.files.folder else { return }
             let made = try await BlockingWork.run {
-                let made = try TrustFolder(roots: Array(interception.rootsPEM.utf8), folder: path)
+                early?.share()
+                let made = try early ?? TrustFolder(roots: Array(interception.rootsPEM.utf8), folder: path)
                 if trust == nil { made.removeAbandoned() }
                 return made
             }
@@ -136,8 +151,8 @@ final class InterceptionKeeper: Sendable {
 
     func end() async {
         let trust = state.withLock { state in
-            defer { state.trust = nil }
-            return state.trust
+            defer { (state.trust, state.early) = (nil, nil) }
+            return state.trust ?? state.early
         }
         if let trust { await BlockingWork.run { trust.end() } }
     }
@@ -154,10 +169,32 @@ extension TrustFiles {
         return "\(parent)/heimdallr-proxy-\(port).\(kind)"
     }
 
-    /// Returns the trust files that a running proxy with this configuration has written.
+    /// Longest wait for the trust files of a proxy that listens already.
+    private static let patience = Duration.seconds(15)
+
+    /// Returns the trust files that a running proxy with this configuration has written. Blocks while a proxy listens
+    /// that has not written them yet: for a socket of a service manager, the connection is what starts the proxy.
     static func written(
         for configuration: Configuration, _ environment: [String: String]
     ) throws(Fault) -> TrustFiles {
+        let deadline = ContinuousClock.now + patience
+        while true {
+            if let files = try writtenNow(for: configuration, environment) { return files }
+            guard let address = configuration.proxy.listen.first(where: \.hasFixedPort),
+                SocketConnection.isAccepted(at: address)
+            else { break }
+            guard ContinuousClock.now < deadline else {
+                throw Fault(
+                    description: "the proxy at \(address) has written no trust files for this user: its log says why")
+            }
+            usleep(20_000)
+        }
+        throw Fault(description: "no running proxy has written trust files: start the proxy first, or add --serve")
+    }
+
+    private static func writtenNow(
+        for configuration: Configuration, _ environment: [String: String]
+    ) throws(Fault) -> TrustFiles? {
         if let name = configuration.trustName {
             let folders = AdminSocket.candidates(
                 port: name.port, kind: name.kind, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
@@ -167,16 +204,18 @@ extension TrustFiles {
                 }
             }
         }
-        throw Fault(description: "no running proxy has written trust files: start the proxy first, or add --serve")
+        return nil
     }
 }
 
 extension Configuration {
     /// Parts of the name of the folder with the trust files; `nil` if no port is known before the start.
     fileprivate var trustName: (port: UInt16, kind: String)? {
-        for case .tcp(let host, let port) in proxy.listen where port != 0 {
-            return (port, TrustFolder.nameEnd(host.replacing(":", with: "-")))
-        }
-        return nil
+        guard case .tcp(let host, let port) = proxy.listen.first(where: \.hasFixedPort) else { return nil }
+        return (port, TrustFolder.nameEnd(host.replacing(":", with: "-")))
     }
+}
+
+extension ListenAddress {
+    fileprivate var hasFixedPort: Bool { if case .tcp(_, let port) = self { port != 0 } else { false } }
 }

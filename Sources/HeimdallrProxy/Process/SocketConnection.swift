@@ -14,6 +14,12 @@ struct SocketConnection: ~Copyable {
         }
     }
 
+    /// Whether a process listens at this address.
+    static func isAccepted(at address: ListenAddress) -> Bool {
+        do throws(SystemCallError) { _ = try SocketConnection(to: address, timeout: 1) } catch { return false }
+        return true
+    }
+
     /// - Parameter timeout: maximum time of each read and write, in whole seconds.
     /// - Throws: the `errno` of socket(2) or connect(2).
     private init(path: String, timeout: Int) throws(SystemCallError) {

@@ -12,7 +12,8 @@ struct TrustFolder: Sendable {
     /// Returns the end of the folder's name, such as `127.0.0.1.trust` of `heimdallr-proxy-8080.127.0.0.1.trust`.
     static func nameEnd(_ address: String) -> String { address + suffix }
 
-    init(roots: [UInt8], folder: String) throws(TrustFiles.Fault) {
+    /// - Parameter isAlone: keeps other processes out until `share`, and throws if one uses the folder.
+    init(roots: [UInt8], folder: String, isAlone: Bool = false) throws(TrustFiles.Fault) {
         // Tries again, because another process may remove the folder as abandoned before this process locks it.
         var fault: TrustFiles.Fault?
         for _ in 0..<Self.attempts {
@@ -21,13 +22,15 @@ struct TrustFolder: Sendable {
                 fault = error
                 continue
             }
-            guard let use = FolderUse(folder) else { continue }
+            guard let use = isAlone ? FolderUse.alone(folder) : FolderUse(folder) else { continue }
             try files.writeDefaults()
             (self.files, self.use) = (files, use)
             return
         }
         throw fault ?? TrustFiles.Fault(description: "\(folder) can't be locked, or other processes remove it")
     }
+
+    func share() { use.share() }
 
     func end() { if use.endsLast() { TrustFiles.remove(files.folder) } }
 
