@@ -40,10 +40,13 @@ struct AdminGate: Sendable {
         } catch {
             return .refused(Self.answer(error))
         }
-        if area == .data || area == .page, let refusal = await token.refusal(request, asksInAForm: area == .page) {
-            return .refused(refusal)
+        if area == .data || area == .page {
+            // Another site's link carries no session cookie. The page's own second request does.
+            if isForeign, token.mayHaveSession(request) { return .refused(PassingPage.again(request.target)) }
+            let asksInAForm = area == .page || request.value("Sec-Fetch-Mode") == "navigate"
+            if let refusal = await token.refusal(request, asksInAForm: asksInAForm) { return .refused(refusal) }
         }
-        return .admitted(isForeign: isForeign)
+        return .admitted(isForeign: isForeign || PassingPage.isSecond(request))
     }
 
     /// Refuses another site's request for an unknown path, without revealing that the path is unknown.

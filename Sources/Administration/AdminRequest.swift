@@ -15,6 +15,9 @@ extension ServerRequest {
 
     var sites: [String] { values("Sec-Fetch-Site") }
 
+    /// Path and query.
+    var target: String { path + (query.map { "?" + $0 } ?? "") }
+
     /// Address of the client, for the log and the limits. An IPv4 address mapped to IPv6 is written as IPv4.
     var caller: String {
         peerAddress.map { NumericAddress($0)?.socketAddress(port: 0).host ?? $0.host } ?? "a local socket"

@@ -86,11 +86,13 @@ public final class AsyncExchange: ClientStreamHandler, NextTurnHandler {
     }
 
     private func checkSizes(_ head: RequestHead) throws(MessageError) {
-        let limit = connection.server.settings.maxFieldBytes
+        let settings = connection.server.settings
+        let limit = settings.maxFieldBytes
         guard head.target.count <= limit else {
             throw MessageError(status: 414, detail: "The request target is too long.")
         }
         for field in head.fields where field.name.count + field.value.count > limit {
+            if field.known == .cookie, settings.ownCookies != nil { continue }
             throw MessageError(status: 431, detail: "A field of the head is too large.")
         }
     }

@@ -30,6 +30,7 @@ struct RequestReader: ~Copyable {
     /// Reads and parses until a head is complete or the stream is empty.
     mutating func readHead(from stream: any ByteStream, _ settings: ServerSettings) -> Step {
         let limits = settings.headLimits
+        var removed = 0
         while true {
             if input.canRead, input.count <= limits.maxBytes {
                 guard input.fill(from: stream, limit: 16 * 1024) else { return .failed }
@@ -43,12 +44,27 @@ struct RequestReader: ~Copyable {
                     return take(length)
                 }
             } catch {
+                if error.status == 431, removeForeignCookies(settings, &removed) { continue }
                 giveUp(maxBytes: limits.maxBytes)
                 return .refused(error)
             }
             if input.hasEnded { return .ended }
             guard input.canRead else { return .partial }
         }
+    }
+
+    /// Makes room in a head that is too large.
+    /// - Parameter removed: number of bytes that were removed in this turn of the loop.
+    /// - Returns: whether bytes were removed, so that the head can be parsed again.
+    private mutating func removeForeignCookies(_ settings: ServerSettings, _ removed: inout Int) -> Bool {
+        guard let own = settings.ownCookies, removed <= ForeignCookies.mostBytes,
+            let rest = ForeignCookies.removed(from: input.buffer.bytes, except: own)
+        else { return false }
+        removed += input.count - rest.count
+        input.buffer.removeAll()
+        input.buffer.append(rest)
+        request.content.head.reset()
+        return true
     }
 
     static func parse(

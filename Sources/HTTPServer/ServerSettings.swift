@@ -30,6 +30,9 @@ public struct ServerSettings: Sendable {
     public var requestTimeout: Timeout?
     /// Size limit of a field's name and value together (else 431), and of a target (else 414).
     public var maxFieldBytes = Int.max
+    /// Beginning of the names of the server's own cookies; `nil`: all cookies count. Others are removed from a head that
+    /// is too large, and the Cookie field may be larger than `maxFieldBytes`.
+    public var ownCookies: [UInt8]?
     /// Pause before a pipelined request, which the client sent before the previous answer. Without a pause, a few
     /// hundred pipelining clients would delay clients that send one request at a time.
     public var pipelinePause: Timeout?

@@ -24,6 +24,9 @@ final class AdminSessions: Sendable {
     /// Name of the session cookie. It contains the port, because all ports of a host share their cookies.
     static func cookie(port: UInt16?) -> String { "heimdallr-session-\(port ?? 0)" }
 
+    /// Name of a cookie beside the session cookie. It only says that there is one, and comes with links of other sites.
+    static func mark(port: UInt16?) -> String { "heimdallr-entered-\(port ?? 0)" }
+
     enum Verdict: Equatable {
         case right
         /// - Parameter unreported: number of wrong tokens to log now; `nil` if the log's rate limit is reached.

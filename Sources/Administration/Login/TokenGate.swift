@@ -32,13 +32,20 @@ struct TokenGate: Sendable {
         let cookie = request.cookies[AdminSessions.cookie(port: request.localAddress?.port)]
         if sessions.isKnown(cookie, expected: expected) { return nil }
         if asksInAForm, request.bearerToken == nil {
-            let query = request.query.map { "?" + $0 } ?? ""
-            return await form(request, next: request.path + query, wrong: nil, 401)
+            let next = request.method == "GET" ? PassingPage.first(request.target) : "/"
+            return await form(request, next: next, wrong: nil, 401)
         }
         var response = ServerResponse.problem(
             .tokenNeeded, "Send Authorization: Bearer … with the value of admin.token.\n")
         response.set("WWW-Authenticate", "Bearer realm=\"heimdallr-proxy\"")
         return response
+    }
+
+    /// Whether the browser, which sent no session cookie, may have one: it has entered the token before.
+    func mayHaveSession(_ request: ServerRequest) -> Bool {
+        let (cookies, port) = (request.cookies, request.localAddress?.port)
+        return token != nil && cookies[AdminSessions.cookie(port: port)] == nil
+            && cookies[AdminSessions.mark(port: port)] != nil
     }
 
     /// Handles `POST /enter`, the target of the token's form.
@@ -54,10 +61,11 @@ struct TokenGate: Sendable {
         switch verdict {
         case .right:
             guard let id = sessions.open(expected) else { return Self.unavailable }
-            var response = ServerResponse.redirect(to: next)
-            response.setCookie(
-                AdminSessions.cookie(port: request.localAddress?.port), id, sameSite: "Strict",
-                maxAge: Int(AdminSessions.lifetime.components.seconds))
+            // A sign-in leads on to another origin, to which no form of ours may lead.
+            var response = next.hasPrefix("/login/") ? PassingPage.to(next) : ServerResponse.redirect(to: next)
+            let (port, age) = (request.localAddress?.port, Int(AdminSessions.lifetime.components.seconds))
+            response.setCookie(AdminSessions.cookie(port: port), id, sameSite: "Strict", maxAge: age)
+            response.setCookie(AdminSessions.mark(port: port), "1", sameSite: "Lax", maxAge: age)
             return response
         case .wrong:
             return await form(request, next: next, wrong: "This token is wrong. Compare it with admin.token.", 403)

@@ -7,6 +7,8 @@ struct PageLayout {
     var kind: String?
     /// Interval in seconds at which browsers without scripts reload the page; `nil` for never.
     var reload: Int?
+    /// Address on this host that browsers open at once.
+    var next: String?
 
     func page(_ body: HTML) -> HTML {
         """
@@ -20,7 +22,7 @@ struct PageLayout {
         <link rel="icon" href="/icon.svg" type="image/svg+xml">
         <link rel="stylesheet" href="/page.css">
         <script src="/page.js" defer></script>
-        \(alreadyHTML: reloading)</head>
+        \(alreadyHTML: leading)\(alreadyHTML: reloading)</head>
         <body\(attribute: "data-kind", kind)>
         <a class="skip" href="#content">Skip to the content</a>
         \(alreadyHTML: body)
@@ -40,6 +42,8 @@ struct PageLayout {
             </main>
             """)
     }
+
+    private var leading: HTML? { next.map { "<meta http-equiv=\"refresh\" content=\"0; url=\($0)\">\n" } }
 
     private var reloading: HTML? {
         reload.map { "<noscript><meta http-equiv=\"refresh\" content=\"\($0)\"></noscript>\n" }
