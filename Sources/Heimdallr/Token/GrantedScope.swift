@@ -1,19 +1,24 @@
 /// Filter for the `scope` of an answer. The scope is shown to people later, so a hostile value must do no harm.
 enum GrantedScope {
-    /// Largest number of kept names that were not requested.
+    /// Largest number of kept names that were not requested. Names granted before count, so refreshes don't add up.
     static let maxCount = 64
     static let maxBytes = 128
 
     /// Returns each name once. Omits names that are too long, too many, secret, or no scope-token (RFC 6749 section
     /// 3.3). Always keeps requested names.
-    /// - Parameter names: each entry may hold several names, separated by spaces or, at some servers, by commas.
-    static func keep(_ names: [String], askedFor: [String], hiding secrets: [Secret]) -> [String] {
-        let known = Set(askedFor.flatMap { $0.split(separator: " ") })
+    /// - Parameters:
+    ///   - names: each entry may hold several names, separated by spaces or, at some servers, by commas.
+    ///   - granted: names that an earlier answer granted.
+    static func keep(
+        _ names: [String], askedFor: [String], granted: [String] = [], hiding secrets: [Secret]
+    ) -> [String] {
+        let requested = Set(askedFor.flatMap { $0.split(separator: " ") })
+        let known = requested.union(granted.map { $0[...] })
         var seen: Set<Substring> = []
         var kept: [Substring] = []
         var foreign: [Substring] = []
         for name in names.lazy.flatMap({ parts(of: $0, known) }) where !seen.contains(name) {
-            if !known.contains(name) {
+            if !requested.contains(name) {
                 guard foreign.count < maxCount, isToken(name) else { continue }
                 foreign.append(name)
             }
@@ -21,7 +26,7 @@ enum GrantedScope {
             kept.append(name)
         }
         let harmless = harmless(foreign, secrets)
-        return kept.filter { known.contains($0) || harmless.contains($0) }.map(String.init)
+        return kept.filter { requested.contains($0) || harmless.contains($0) }.map(String.init)
     }
 
     /// Returns the scope of a refresh: the granted names, or else the requested ones (RFC 6749 section 6). Adds names of

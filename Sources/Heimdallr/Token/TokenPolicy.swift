@@ -45,7 +45,8 @@ struct TokenPolicy: Sendable {
                 expiresAt: response.endsAt.map { min($0, expiresAt) } ?? expiresAt,
                 refreshToken: kept,
                 scope: response.scope.map {
-                    GrantedScope.keep($0, askedFor: requested + granted, hiding: Self.secrets(of: response))
+                    GrantedScope.keep(
+                        $0, askedFor: requested, granted: granted, hiding: Self.secrets(of: response))
                 } ?? (granted.isEmpty ? requested : granted),
                 members: response.members, binding: response.binding, certificate: response.certificate, endsBy: endsBy)
         )

@@ -86,6 +86,17 @@ import Testing
         #expect(GrantedScope.keep(["a,b"], askedFor: ["a,b"], hiding: []) == ["a,b"])
     }
 
+    @Test("scopes that nobody asked for don't add up from refresh to refresh")
+    func foreignScopes() {
+        var granted: [String] = []
+        for round in 0..<5 {
+            let new = (0..<64).map { "s\(round).\($0)" }
+            granted = GrantedScope.keep(new + granted, askedFor: ["read"], granted: granted, hiding: [])
+            #expect(granted == new)
+        }
+        #expect(GrantedScope.keep(["x,y"], askedFor: [], granted: ["x,y"], hiding: []) == ["x,y"], "as granted before")
+    }
+
     @Test("an answer without compression is asked for, and the operator's name replaces the product's")
     func userAgent() async throws {
         let endpoint = try TokenEndpoint([.token("T1")])
