@@ -124,7 +124,7 @@ extension HeimdallrConfiguration {
     /// Returns the operator's header fields for a server. A configured issuer's fields are for no other server.
     func headers(for issuer: String?) -> [HeimdallrHTTPField] {
         guard let pinned = enrolment?.issuer else { return headers }
-        return issuer == pinned ? headers : []
+        return issuer.map { ServerMetadata.isSame($0, pinned) } ?? false ? headers : []
     }
 
     /// `authorizationDetails` as it is sent; `nil`: there are none.

@@ -117,6 +117,11 @@ import Testing
         #expect(configuration.headers(for: "https://named.example").count == 1)
         configuration.enrolment?.issuer = "https://as.example"
         #expect(configuration.headers(for: "https://as.example").count == 1)
-        #expect(configuration.headers(for: "https://former.example").isEmpty)
+        #expect(configuration.headers(for: "https://as.example/").count == 1, "the server's own spelling")
+        configuration.enrolment?.issuer = "https://as.example/"
+        #expect(configuration.headers(for: "https://as.example").count == 1)
+        for other in ["https://former.example", "https://as.example/tenant", "https://as.example/tenant/", nil] {
+            #expect(configuration.headers(for: other).isEmpty)
+        }
     }
 }
