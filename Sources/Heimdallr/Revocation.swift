@@ -50,7 +50,7 @@ public struct LogoutReport: Sendable, Equatable {
 
 // Revocation, RFC 7009.
 extension Heimdallr {
-    /// Revokes the refresh token, then the access token (RFC 7009). Then forgets both, in memory and in the store. If
+    /// Revokes the refresh token, then the access token (RFC 7009), and the former one if it is still at hand. Then forgets both, in memory and in the store. If
     /// no token was revoked, keeps both for another try. Waits for a token request under way, and ignores cancellation
     /// of the task. A client without a login gets a new token at the next request.
     /// - Parameter locally: whether to forget the tokens without revoking them.
@@ -96,11 +96,17 @@ extension Heimdallr {
             accessToken = await revoke(
                 held.accessToken, "access_token", at: endpoint, expiresIn: held.expiresIn, hiding: secrets)
         }
-        let result = LogoutReport.Result.asked(refreshToken: refreshToken, accessToken: accessToken)
         guard refreshToken == .revoked || accessToken == .revoked else {
-            return LogoutReport(result: result, isForgotten: false)
+            return LogoutReport(
+                result: .asked(refreshToken: refreshToken, accessToken: accessToken), isForgotten: false)
         }
-        return await forget(result)
+        // The former token may still work, too.
+        if accessToken == .revoked, let former = look({ $0.suspicions.former?.token }) {
+            accessToken = await revoke(
+                former.value, "access_token", at: endpoint, expiresIn: clock.now().duration(to: former.expiresAt),
+                hiding: secrets + [former.value])
+        }
+        return await forget(.asked(refreshToken: refreshToken, accessToken: accessToken))
     }
 
     private func forget(_ result: LogoutReport.Result) async -> LogoutReport {

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Heimdallr
@@ -128,6 +129,26 @@ import Testing
         accept(&shared)
         shared.read(.change, .success(shared.record("T9", refreshToken: "R9", revision: 99)))
         #expect(shared.life.suspicions.former?.token.value == Secret("T2"))
+    }
+
+    @Test func `is revoked together with the former one, and none of them is used then`() async throws {
+        let clock = ManualClock()
+        let endpoint = try TokenEndpoint { request, number in
+            request["token"] == nil ? .token("T\(number)", expiresIn: "100") : .status(200)
+        }
+        let client = try makeClient(endpoint, clock: clock.clock) { $0.revocationEndpoint = endpoint.url }
+        defer { client.shutdown() }
+        client.accepted(try await client.accessToken(), by: Self.resource, isReplay: false)
+        clock.advance(by: .seconds(80))
+        _ = client.currentToken()
+        let new = try await eventually("the next token") {
+            client.currentToken().flatMap { $0.value == Secret("T1") ? $0 : nil }
+        }
+        #expect(client.refused(new, by: Self.resource, saysInvalid: false, isReplay: false))
+        #expect(client.currentToken()?.value == Secret("T0"))
+        #expect(await client.logOut().isComplete)
+        #expect(endpoint.requests.compactMap { $0["token"] } == ["T1", "T0"])
+        #expect(client.currentToken() == nil)
     }
 
     @Test func `has no former one if an assertion or token from elsewhere may name another person`() {
