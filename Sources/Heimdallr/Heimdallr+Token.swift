@@ -55,10 +55,12 @@ extension Heimdallr {
         try await removeRecord()
     }
 
-    /// Removes the record. If an API names the server, replaces the record by one with the client but without tokens.
+    /// Removes the record. If it has more than tokens, replaces it by one without tokens: the client at an API's server,
+    /// and the spent refresh tokens of the configuration.
     private func removeRecord() async throws {
-        guard look({ $0.grant.enrolment != nil }) else { return try await store.remove(client: recordName) }
-        let record = apply { $0.record(nil, $1) }
+        let stored = try? await store.load(client: recordName)
+        let record = apply { $0.recordWithoutTokens(over: stored, $1) }
+        guard record.holdsAnything else { return try await store.remove(client: recordName) }
         try await store.save(requests.completed(record), client: recordName)
     }
 

@@ -80,8 +80,8 @@ extension Heimdallr {
         }
         guard let slot else { return nil }
         defer { requests.httpClient.release(slot) }
-        let (spent, secrets) = look { ($0.spentRefreshToken, $0.secretsToHide) }
-        if let seed = prepared.seed, seed == spent { return .seedSpent }
+        let (spent, secrets) = look { ($0.grant.spentSeeds, $0.secretsToHide) }
+        if let seed = prepared.seed, spent.contains(seed) { return .seedSpent }
         let enrolment = prepared.enrolment
         if let fault = look({ $0.fault(of: kind, at: enrolment) }) {
             return .fault(.discovery(fault), retryAfter: nil)

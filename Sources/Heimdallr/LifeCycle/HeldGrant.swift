@@ -22,6 +22,8 @@ struct HeldGrant: Sendable {
     private(set) var enrolment: Enrolment?
     /// The last refused refresh token.
     private(set) var spent: Secret?
+    /// Configured refresh tokens that are not sent again.
+    private(set) var spentSeeds = SpentSeeds()
     private(set) var lastAttemptWasNewGrant = false
     private var trust = Trust.trusted
 
@@ -43,6 +45,7 @@ struct HeldGrant: Sendable {
         signIn = record.signIn
         scope = record.scope
         enrolment = record.enrolment.flatMap { Enrolment(stored: $0) }
+        spentSeeds.merge(record.spentSeeds)
     }
 
     /// Sets the enrolment of a sign-in that begins or has succeeded.
@@ -98,11 +101,21 @@ struct HeldGrant: Sendable {
     /// Forgets the refresh token and the sign-in, because the server refused the refresh token `token` for good.
     mutating func lose(_ token: Secret) {
         forget()
-        spent = token
+        spend(token)
     }
 
     /// Notes that a configured refresh token was refused.
-    mutating func spend(_ seed: Secret?) { spent = seed }
+    mutating func spend(_ seed: Secret?) {
+        spent = seed
+        if let seed { spentSeeds.note(seed) }
+    }
+
+    mutating func merge(_ seeds: SpentSeeds) { spentSeeds.merge(seeds) }
+
+    /// Notes that the server has replaced the configured refresh token of a request by `new`.
+    mutating func exchanged(_ seed: Secret?, for new: Secret?) {
+        if let seed, let new, new != seed { spentSeeds.note(seed) }
+    }
 
     /// Forgets the refresh token and the sign-in.
     mutating func forget() { replace(nil, nil, nil) }

@@ -119,6 +119,8 @@ extension TokenLifeCycle {
             if token == nil || !waiters.isEmpty { wantToken(now: moment.now) }
         case .seedSpent:
             fetching.end()
+            // The reason why the newest refresh token ended is told first.
+            if setbacks.lastFault == nil { setbacks.note(.secret(Self.seedSpent), at: moment.now) }
             failAuthentication(moment)
         }
         tick(moment)
@@ -140,6 +142,7 @@ extension TokenLifeCycle {
             return reject(response, error, moment)
         }
         grant.renew(by: response, replacing: kept, askedAt: fetch.askedAt ?? moment.now)
+        grant.exchanged(fetch.seed, for: response.refreshToken)
         grant.grants(new.scope)
         if fetch.kind != .grant || response.refreshToken != nil { grant.restoreTrust() }
         fetching.saves(then: .publish(new, refreshed: token != nil || fetch.kind != .grant), now: moment.now)
@@ -152,6 +155,7 @@ extension TokenLifeCycle {
     ) -> TokenRecord? {
         if let rotated = response.refreshToken, rotated != refreshToken {
             grant.renew(by: response, replacing: refreshToken, askedAt: fetch?.askedAt ?? moment.now)
+            grant.exchanged(fetch?.seed, for: rotated)
             fetching.saves(then: .fail(.answer(error)), now: moment.now)
             return record(token, moment)
         }
@@ -184,6 +188,9 @@ extension TokenLifeCycle {
         }
         tick(moment)
     }
+
+    private static let seedSpent = SecretProviderError(
+        "the configured refresh token was used before, and its successor has ended: configure a new one")
 
     mutating func succeeded(now: Instant) {
         setbacks.succeeded(at: now)

@@ -202,7 +202,18 @@ extension TokenLifeCycle {
         record.signIn = grant.signIn
         record.refreshTokenLife = grant.life?.record(moment)
         record.enrolment = grant.enrolment?.stored
+        record.spentSeeds = grant.spentSeeds
         return record
+    }
+
+    /// Returns the record after a sign-out.
+    /// - Parameter stored: the store's record, perhaps a later one of another process.
+    mutating func recordWithoutTokens(over stored: TokenRecord?, _ moment: Moment) -> TokenRecord {
+        if let stored {
+            grant.merge(stored.spentSeeds)
+            saving.takeUp(max(revision, stored.revision))
+        }
+        return record(nil, moment)
     }
 
     /// Uses another process's later record, over which the store refused to save. Drops the token that was not saved.

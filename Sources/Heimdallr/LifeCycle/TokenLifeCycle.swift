@@ -60,7 +60,7 @@ struct TokenLifeCycle: Sendable {
         case fault(TokenEndpointFault, retryAfter: Duration?)
         /// Another process on the same store has saved a later record.
         case adopted(TokenRecord)
-        /// The configured refresh token was refused before; nothing was sent.
+        /// The configured refresh token was replaced or refused before; nothing was sent.
         case seedSpent
     }
 

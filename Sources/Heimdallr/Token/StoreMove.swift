@@ -27,7 +27,8 @@ package struct StoreMove {
         let isReturn = try await target.newLocation() != nil
         func outcome(_ record: TokenRecord?, _ there: TokenRecord?) -> Outcome {
             guard let record, record.holdsAnything else { return .none }
-            guard let there, there.holdsAnything else { return .moved }
+            guard let there, there.holdsTokens else { return .moved }
+            guard record.holdsTokens else { return .none }
             if there.refreshToken == record.refreshToken, there.revision >= record.revision { return .same }
             if isReturn { return .moved }
             return isResumed && there.revision > record.revision ? .same : .newer
@@ -57,6 +58,7 @@ package struct StoreMove {
                 let outcome = outcome(record, there)
                 if outcome == .moved, var record {
                     record.revision = max(record.revision, (there?.revision ?? 0) + 1)
+                    if let there { record.spentSeeds.merge(there.spentSeeds) }
                     try await target.save(record, client: name)
                 }
                 if outcome == .moved || outcome == .same { try await source.remove(client: name) }

@@ -53,6 +53,8 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     }
     /// The stored `Enrolment`: server and client of the tokens; `nil`: the configuration names both.
     package var enrolment: Secret?
+    /// Configured refresh tokens that are not sent again. They outlive the tokens of the record.
+    package var spentSeeds = SpentSeeds()
     /// Times of the token on the monotonic clock, for stores that keep fractions of a second.
     @Uncompared package var moments: Moments?
     /// Source of the access token's end.
@@ -120,7 +122,10 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     }
 
     /// Whether the record has any content. A removed record has none.
-    package var holdsAnything: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil || enrolment != nil }
+    package var holdsAnything: Bool { holdsTokens || !spentSeeds.isEmpty }
+
+    /// Whether the record has more than spent refresh tokens.
+    var holdsTokens: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil || enrolment != nil }
 
     /// Makes a record of a token. Rounds the remaining lifetime down to whole seconds.
     init(_ token: AccessToken, revision: UInt64, _ moment: Moment) {

@@ -31,6 +31,19 @@ import Testing
         try await folders[0].store().prepare()
     }
 
+    @Test func `what is known of spent refresh tokens moves, too, and adds up`() async throws {
+        var (record, other) = (FileStoreFolder.record(5), FileStoreFolder.record(1))
+        record.spentSeeds.note(Secret("S1"))
+        (record.accessToken, record.refreshToken) = (nil, nil)
+        other.spentSeeds.note(Secret("S2"))
+        (other.accessToken, other.refreshToken) = (nil, nil)
+        try await folders[0].store().save(record, client: name)
+        try await folders[1].store().save(other, client: name)
+        #expect(try await move(0, 1, "api") == ["api: moved", "1 moved"])
+        let moved = try #require(try await folders[1].store().load(client: name))
+        #expect(moved.spentSeeds.contains(Secret("S1")) && moved.spentSeeds.contains(Secret("S2")))
+    }
+
     @Test func `a move that was interrupted can be turned round`() async throws {
         let left = "left-0123456789abcdef"
         for name in [name, left] { try await folders[0].store().save(FileStoreFolder.record(5), client: name) }
