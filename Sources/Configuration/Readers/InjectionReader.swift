@@ -82,12 +82,10 @@ struct InjectionReader {
 
     private func readBasic(_ basic: Section) -> Injection? {
         defer { basic.finish() }
-        let username = basic.textOrSecret("username")
-        let password = basic.secret("password")
+        let username = basic.textOrSecret("username", rule: InjectedValue.username)
+        let password = basic.secret("password", rule: InjectedValue.password)
         basic.need("username", "password", saying: "\(basic.path): write `username`, `password` or both")
         guard basic.has("username") || basic.has("password") else { return nil }
-        basic.check(username, "username", InjectedValue.username)
-        basic.check(password, "password", InjectedValue.password)
         guard !basic.has("username") || username != nil, !basic.has("password") || password != nil else { return nil }
         return .basic(username: username, password: password)
     }
@@ -107,8 +105,7 @@ struct InjectionReader {
                 !text.isEmpty && text.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-._~".utf8.contains($0) },
                 BadValue("write a parameter name such as access_token", matching: "^[A-Za-z0-9._~-]+$"))
         }
-        let value = entry.secret("value")
-        entry.check(value, "value", InjectedValue.fieldValue)
+        let value = entry.secret("value", rule: InjectedValue.fieldValue)
         for (key, read) in [
             ("header", header != nil), ("scheme", scheme != nil), ("query", query != nil),
             ("value", value != nil),

@@ -2,27 +2,29 @@ import WireText
 
 extension Section {
     /// Reads a secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or a literal value.
-    /// - Parameter orEmpty: whether `""` is a secret, too: some servers have clients with an empty one.
-    func secret(_ key: String, orEmpty: Bool = false) -> SecretSource? {
+    /// - Parameters:
+    ///   - orEmpty: whether `""` is a secret, too: some servers have clients with an empty one.
+    ///   - rule: reports a secret whose current value breaks it. Later values are checked when they are read.
+    func secret(_ key: String, orEmpty: Bool = false, rule: InjectedValue.Rule? = nil) -> SecretSource? {
         tell(key, orEmpty ? .any([Self.secretShape, .value(.words([""]))]) : Self.secretShape)
         guard let node = node(key) else { return nil }
         if orEmpty, case .scalar(let scalar) = node.content, scalar.text.isEmpty, !scalar.plain, !scalar.verbatim {
             return .literal("")
         }
-        return secret(key, of: node)
+        return secret(key, of: node, rule: rule)
     }
 
     /// - Parameter node: the key's value, or an element of that value.
-    func secret(_ key: String, of node: Node) -> SecretSource? {
+    func secret(_ key: String, of node: Node, rule: InjectedValue.Rule? = nil) -> SecretSource? {
         switch node.content {
         case .sequence:
             error(key, "write {file: PATH} or {env: NAME}, not a list")
             return nil
         case .mapping(let entries):
-            return secret(key, entries, at: node.position)
+            return secret(key, entries, at: node.position, rule)
         case .scalar(let scalar):
             if !scalar.verbatim, let name = Substitution.soleName(in: scalar.text) {
-                return environmentSecret(name, label: label(key), at: node.position)
+                return environmentSecret(name, key, at: node.position, rule)
             }
             guard let text = text(node, key, isSecret: true) else { return nil }
             guard !text.isEmpty else {
@@ -32,11 +34,14 @@ extension Section {
             if !scalar.text.contains("${") {
                 warn(key, "the configuration contains a secret: write {file: PATH} or {env: NAME} instead")
             }
+            judge(Array(text.utf8), "the secret", rule, key, at: node.position, warnsOfBlanks: false)
             return .literal(text)
         }
     }
 
-    private func secret(_ key: String, _ entries: [Node.Entry], at position: Position) -> SecretSource? {
+    private func secret(
+        _ key: String, _ entries: [Node.Entry], at position: Position, _ rule: InjectedValue.Rule?
+    ) -> SecretSource? {
         let inner = Section(entries, path: shownName(of: key), pattern: "secret", at: position, diagnostics)
         let kinds = Self.secretKinds.filter(inner.has)
         guard !kinds.isEmpty else {
@@ -54,8 +59,8 @@ extension Section {
         inner.refuse(
             "refresh", without: "command", saying: "this belongs to `command`: a file or a variable needs no `refresh`")
         if !words.isEmpty { return .command(words, refresh: refresh) }
-        if let file { return fileSecret(file, label: label(key), at: inner.position(of: "file")) }
-        if let variable { return environmentSecret(variable, label: label(key), at: inner.position(of: "env")) }
+        if let file { return fileSecret(file, key, at: inner.position(of: "file"), rule) }
+        if let variable { return environmentSecret(variable, key, at: inner.position(of: "env"), rule) }
         return nil
     }
 
@@ -86,31 +91,40 @@ extension Section {
         return (file, variable, words, refresh)
     }
 
-    private func environmentSecret(_ name: String, label: String, at position: Position) -> SecretSource? {
+    private func environmentSecret(
+        _ name: String, _ key: String, at position: Position, _ rule: InjectedValue.Rule?
+    ) -> SecretSource? {
         guard let value = diagnostics.environment[name], !value.isEmpty else {
             let isSet = diagnostics.environment[name] != nil
             let fault = isSet ? "is empty: put the secret into it" : "is not set: set it"
-            diagnostics.error(position, "\(label)the environment variable \(name) \(fault)")
+            diagnostics.error(position, "\(label(key))the environment variable \(name) \(fault)")
             return nil
         }
-        warnOfBlanks(value.utf8, "the secret in \(name)", label: label, at: position)
+        judge(Array(value.utf8), "the secret in \(name)", rule, key, at: position)
         return .environment(name: name)
     }
 
-    /// Warns of blanks at the ends of a one-line secret, because the proxy sends them. Does not warn in `store`, whose
-    /// keys are trimmed.
-    private func warnOfBlanks(
-        _ content: some BidirectionalCollection<UInt8>, _ what: String, label: String, at position: Position
+    /// Reports a secret that breaks the rule, a secret in a wrong form, and blanks at the ends of a one-line secret,
+    /// which the proxy sends. Only the first of these faults. The secrets of `store` may have several lines and blanks.
+    private func judge(
+        _ content: [UInt8], _ what: String, _ rule: InjectedValue.Rule?, _ key: String, at position: Position,
+        warnsOfBlanks: Bool = true
     ) {
-        func isText(_ byte: UInt8) -> Bool { ![0x09, 0x0A, 0x0D, 0x20].contains(byte) }
-        guard pattern != "store", let first = content.firstIndex(where: isText),
-            let last = content.lastIndex(where: isText), !content[first...last].contains(0x0A),
-            first != content.startIndex || content.index(after: last) != content.endIndex
-        else { return }
-        diagnostics.warn(
-            position,
-            "\(label)\(what) \(first == content.startIndex ? "ends" : "begins") with a space or a line end, which is sent as "
-                + "part of the secret: remove it")
+        let isStore = pattern == "store"
+        if let fault = rule?(content) {
+            error(key, "the secret can't go onto a request: \(fault)")
+        } else if let form = SecretForm(content, hasLines: isStore) {
+            diagnostics.warn(position, "\(label(key))\(what) \(form)")
+        } else if warnsOfBlanks, !isStore {
+            func isText(_ byte: UInt8) -> Bool { ![0x09, 0x0A, 0x0D, 0x20].contains(byte) }
+            guard let first = content.firstIndex(where: isText), let last = content.lastIndex(where: isText),
+                !content[first...last].contains(0x0A), first != 0 || last + 1 != content.count
+            else { return }
+            diagnostics.warn(
+                position,
+                "\(label(key))\(what) \(first == 0 ? "ends" : "begins") with a space or a line end, which is sent as "
+                    + "part of the secret: remove it")
+        }
     }
 
     /// Removes a final line end, as the proxy does when it reads a secret from a file.
@@ -128,38 +142,37 @@ extension Section {
                 + "if root owns it and the proxy's group reads it")
     }
 
-    private func fileSecret(_ written: String, label: String, at position: Position) -> SecretSource? {
+    private func fileSecret(
+        _ written: String, _ key: String, at position: Position, _ rule: InjectedValue.Rule?
+    ) -> SecretSource? {
         let path = diagnostics.resolve(path: written)
         do throws(BadValue) {
             let content = try Files.read(path, limit: 64 * 1024)
             guard content.contains(where: { $0 != 0x0A && $0 != 0x0D }) else {
                 throw BadValue("the file is empty: put the secret into it")
             }
-            warnOfBlanks(
-                Self.withoutLineEnd(content), "the secret in \(Section.shown(path))", label: label, at: position)
+            judge(
+                Array(Self.withoutLineEnd(content)), "the secret in \(Section.shown(path))", rule, key,
+                at: position)
         } catch {
             diagnostics.error(
-                position, "\(label)can't read the secret file \(Section.shown(path)): \(error.message)", awaiting: path)
+                position, "\(label(key))can't read the secret file \(Section.shown(path)): \(error.message)",
+                awaiting: path)
             return nil
         }
-        warnOfReaders(path, label: label, at: position)
+        warnOfReaders(path, label: label(key), at: position)
         return .file(path: path)
     }
 
     /// Reads a text that may be shown, such as a user name. Accepts a secret's source, too: some user names are keys.
-    func textOrSecret(_ key: String) -> SecretSource? {
+    func textOrSecret(_ key: String, rule: @escaping InjectedValue.Rule) -> SecretSource? {
         tell(key, Self.secretShape)
         guard let node = node(key), case .scalar(let scalar) = node.content, !scalar.verbatim,
             Substitution.soleName(in: scalar.text) == nil
-        else { return secret(key) }
-        return value(key, Grammar.nonempty).map { .literal($0) }
-    }
-
-    /// Reports a secret whose current value can't be put on a request. Later values are checked when they are read.
-    func check(_ source: SecretSource?, _ key: String, _ rule: InjectedValue.Rule) {
-        guard let source, var content = content(of: source) else { return }
-        if case .file = source { content = Array(Self.withoutLineEnd(content)) }
-        if let fault = rule(content) { error(key, "the secret can't go onto a request: \(fault)") }
+        else { return secret(key, rule: rule) }
+        guard let text = value(key, Grammar.nonempty) else { return nil }
+        judge(Array(text.utf8), "the value", rule, key, at: node.position, warnsOfBlanks: false)
+        return .literal(text)
     }
 
     /// Reports an invalid key of a store before the store is opened. A valid key has 32 bytes, raw or in base64. White

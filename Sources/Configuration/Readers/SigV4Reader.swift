@@ -46,12 +46,9 @@ enum SigV4Reader {
     }
 
     private static func keys(_ section: Section) -> SigV4Settings.Credentials? {
-        let id = section.textOrSecret("access_key_id")
-        let secret = section.secret("secret_access_key")
-        let token = section.secret("session_token")
-        section.check(id, "access_key_id", InjectedValue.word)
-        section.check(secret, "secret_access_key", InjectedValue.fieldValue)
-        section.check(token, "session_token", InjectedValue.word)
+        let id = section.textOrSecret("access_key_id", rule: InjectedValue.word)
+        let secret = section.secret("secret_access_key", rule: InjectedValue.fieldValue)
+        let token = section.secret("session_token", rule: InjectedValue.word)
         guard section.has("access_key_id"), section.has("secret_access_key") else {
             section.diagnostics.error(
                 section.position,

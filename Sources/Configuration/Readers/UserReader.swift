@@ -3,7 +3,7 @@ extension Section {
     func users() -> [String: SecretSource] {
         let users = mapping("users", to: "secrets", Self.secretShape, name: Grammar.userName) { entry, inner in
             // A name with an invalid secret still counts for other rules, so that a mistake gives only one message.
-            inner.secret(entry.key) ?? .literal("")
+            inner.secret(entry.key, rule: InjectedValue.password) ?? .literal("")
         }
         return Dictionary(users.map { ($0.name, $0.value) }) { $1 }
     }

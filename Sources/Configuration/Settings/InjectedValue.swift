@@ -14,8 +14,8 @@ public enum InjectedValue {
     /// Visible ASCII without commas, which separate the parts of an AWS signature's field.
     public static let word: Rule = { bytes in
         if bytes.isEmpty { return "it is empty: write a value" }
-        return bytes.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }
-            ? nil : "it may hold only visible ASCII characters, and no comma"
+        guard !bytes.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }) else { return nil }
+        return SecretForm(bytes).map { "it \($0)" } ?? "it may hold only visible ASCII characters, and no comma"
     }
 
     /// Refuses control characters, and a colon, which would end the user name (RFC 7617, section 2).
@@ -27,7 +27,8 @@ public enum InjectedValue {
     public static let password: Rule = { control($0) }
 
     private static func control(_ bytes: [UInt8]) -> String? {
-        bytes.contains { $0 < 0x20 || $0 == 0x7F }
-            ? "it holds a control character, such as a line break: write the value on one line" : nil
+        guard bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
+        return SecretForm(bytes).map { "it \($0)" }
+            ?? "it holds a control character, such as a line break: write the value on one line"
     }
 }

@@ -54,9 +54,7 @@ extension Section {
             guard known.insert(name.lowercased()).inserted else { throw BadValue("this name is repeated") }
             return name
         } value: { entry, inner in
-            let value = inner.secret(entry.key)
-            inner.check(value, entry.key, InjectedValue.fieldValue)
-            return value
+            inner.secret(entry.key, rule: InjectedValue.fieldValue)
         }.map { TracingSettings.Header(name: $0.name, value: $0.value) }
     }
 }

@@ -12,6 +12,8 @@ final class SecretCache: Sendable {
 
     /// Environment of commands.
     private let environment: Mutex<[String: String]>
+    /// Secrets that may have several lines: libpq's connection string, and keys.
+    private let storeSecrets: Mutex<[SecretSource]>
     private let counts: ReloadCounts
     private let logger: Logger?
     private let onChange: @Sendable (SecretSource) -> Void
@@ -32,6 +34,7 @@ final class SecretCache: Sendable {
         onChange: @escaping @Sendable (SecretSource) -> Void = { _ in }
     ) {
         environment = Mutex(ChildEnvironment.of(ProcessEnvironment.all, configuration))
+        storeSecrets = Mutex(configuration.storeSecrets)
         self.counts = counts
         self.logger = logger
         self.onChange = onChange
@@ -39,6 +42,7 @@ final class SecretCache: Sendable {
 
     func change(to configuration: Configuration) {
         environment.withLock { $0 = ChildEnvironment.of(ProcessEnvironment.all, configuration) }
+        storeSecrets.withLock { $0 = configuration.storeSecrets }
     }
 
     /// Returns the secret of a source. The secret keeps its last good value when a new value is unavailable.
@@ -60,7 +64,8 @@ final class SecretCache: Sendable {
     func accessSecret(_ source: SecretSource) -> any SecretProvider {
         switch source {
         case .literal(let text): Secret(text)
-        case .file(let path): SecretFileProvider(path: path)
+        case .file(let path):
+            SecretClosureProvider(judged(source) { try await SecretFileProvider(path: path).secret() })
         case .environment, .command: secret(source)
         }
     }
@@ -94,7 +99,8 @@ final class SecretCache: Sendable {
         case .file(let path):
             let file = SecretFileProvider(path: path)
             counts.expect(.file(path))
-            return LiveSecret(.eachTime, read: { try await file.secret() }, onOutcome: recorder(source, .file(path)))
+            return LiveSecret(
+                .eachTime, read: judged(source) { try await file.secret() }, onOutcome: recorder(source, .file(path)))
         case .environment(let name):
             return LiveSecret(
                 .eachTime,
@@ -108,8 +114,31 @@ final class SecretCache: Sendable {
             let command = SecretCommand(words: words, environment: environment.withLock { $0 })
             counts.expect(.command(words.first ?? ""))
             return LiveSecret(
-                .every(refresh), read: { try await command.secret() },
+                .every(refresh), read: judged(source) { try await command.secret() },
                 onOutcome: recorder(source, .command(words.first ?? "")))
+        }
+    }
+
+    /// Returns the reading `read`, which logs a secret in a wrong form, once until the form changes. The reader of the
+    /// configuration reports the first content of a file.
+    private func judged(
+        _ source: SecretSource, _ read: @escaping @Sendable () async throws -> Secret
+    ) -> @Sendable () async throws -> Secret {
+        let last = Mutex((form: SecretForm?.none, isSaid: source.path != nil))
+        return { [weak self] in
+            let secret = try await read()
+            let hasLines = self?.storeSecrets.withLock { $0.contains(source) } ?? true
+            let form = SecretForm(secret.revealedBytes, hasLines: hasLines)
+            let isSaid = last.withLock { last in
+                defer { last = (form, false) }
+                return last.isSaid || last.form == form
+            }
+            if let form, !isSaid {
+                self?.logger?.warning(
+                    "a secret is most likely damaged",
+                    metadata: ["from": "\(source)", "reason": "it \(form.fault)", "what_to_do": "\(form.remedy)"])
+            }
+            return secret
         }
     }
 

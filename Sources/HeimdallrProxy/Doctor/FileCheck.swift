@@ -47,20 +47,25 @@ struct FileCheck: Sendable {
             return .warning("secret", "\(name) is written in the configuration itself", advice)
         }
         let secret = secrets.secret(source)
-        let size = await Checks.value(within: Self.limit) { () -> Result<Int, SecretProviderError> in
-            do { return .success(try await secret.secret().count) } catch {
+        let read = await Checks.value(within: Self.limit) { () -> Result<Secret, SecretProviderError> in
+            do { return .success(try await secret.secret()) } catch {
                 return .failure(error as? SecretProviderError ?? SecretProviderError("it can't be read"))
             }
         }
         let advice = "put the secret where the configuration says, readable for the proxy's user"
-        switch size {
+        switch read {
         case nil:
             let text = "\(name): \(source) gave no secret within \(Self.limit.components.seconds) s"
             return .failed("secret", text, "run the command by hand, as the proxy's user")
         case .failure(let error)?:
             return .failed("secret", "\(name) is unavailable: \(ForeignText.printable("\(error)"))", advice)
-        case .success(0)?: return .failed("secret", "\(name): \(source) is empty", advice)
-        case .success?: break
+        case .success(let secret)? where secret.isEmpty:
+            return .failed("secret", "\(name): \(source) is empty", advice)
+        case .success(let secret)?:
+            let hasLines = configuration.storeSecrets.contains(source)
+            if let form = SecretForm(secret.revealedBytes, hasLines: hasLines) {
+                return .warning("secret", "\(name): the secret of \(source) \(form.fault)", form.remedy)
+            }
         }
         guard case .file(let path) = source, let status = FileStatus(of: path) else {
             return .good("secret", "\(name): \(source) can be read")

@@ -1,3 +1,4 @@
+import Configuration
 import Heimdallr
 import Reactor
 import Synchronization
@@ -146,9 +147,11 @@ final class UserDirectory: Sendable {
         var errors: [String: any Error] = [:]
         for (name, provider) in providers {
             do {
-                guard let text = BasicCredentials.text(try await provider.secret().revealedBytes) else {
+                let bytes = try await provider.secret().revealedBytes
+                guard let text = BasicCredentials.text(bytes) else {
+                    let fault = SecretForm(bytes)?.description
                     throw SecretProviderError(
-                        "the password has a line break or another control character: remove it")
+                        "the password \(fault ?? "has a line break or another control character: remove it")")
                 }
                 secrets[name] = Secret(padded(text))
             } catch {

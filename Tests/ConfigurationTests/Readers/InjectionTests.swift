@@ -88,7 +88,7 @@ struct InjectionTests {
             "inject: {header: X, query: y, value: {env: SECRET}}":
                 "31: upstreams[1].inject.header: a key goes into a header or into the query, not both: leave this or `query` out",
             "inject: {header: X, value: {env: BROKEN}}":
-                "41: upstreams[1].inject.value: the secret can't go onto a request: it holds a control character, such as a line break: write the value on one line",
+                "41: upstreams[1].inject.value: the secret can't go onto a request: it has a line end inside, which is sent as part of the secret: write the secret on one line, and nothing else",
             "inject: {header: X, value: {env: SPACED}}":
                 "41: upstreams[1].inject.value: the secret can't go onto a request: it begins or ends with a space: remove it",
             "inject: [{header: X, valu: {env: SECRET}}]":

@@ -78,7 +78,7 @@ struct TracingTests {
             ("{otlp: \"https://c.example.com\", headers: {A: {env: KEY}, a: {env: KEY}}}", "repeated"),
             ("{otlp: \"https://c.example.com\", headers: {Host: {env: KEY}}}", "set by the proxy itself"),
             ("{otlp: \"https://c.example.com\", headers: {\"A:\": {env: KEY}}}", "header name"),
-            ("{otlp: \"https://c.example.com\", headers: {A: {env: LINES}}}", "control character"),
+            ("{otlp: \"https://c.example.com\", headers: {A: {env: LINES}}}", "line end inside"),
             ("{otlp: \"https://c.example.com\", headers: [a]}", "names to secrets"),
             ("{otlp: \"https://c.example.com\", tls: {ca_file: /no/such}}", "can't use"),
             ("{otlp: \"http://127.0.0.1:8080\"}", "leads back to this proxy"),
