@@ -66,6 +66,13 @@ static inline CURLcode heimdallr_easy_set_pointer(CURL *h, CURLoption o, void *v
 static inline CURLcode heimdallr_easy_set_list(CURL *h, CURLoption o, struct curl_slist *v) { return curl_easy_setopt(h, o, v); }
 static inline CURLcode heimdallr_easy_set_data(CURL *h, CURLoption o, heimdallr_data_callback v) { return curl_easy_setopt(h, o, v); }
 static inline CURLcode heimdallr_easy_set_open(CURL *h, heimdallr_open_callback v) { return curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, v); }
+// Makes libcurl take the opened socket as connected. libcurl 7.88 then calls connect(2) once more, which succeeds once
+// after a connect(2) that was in progress. CURLOPT_SOCKOPTFUNCTION(3).
+static inline int heimdallr_connected(void *context, curl_socket_t socket, curlsocktype purpose) {
+    (void)context, (void)socket, (void)purpose;
+    return CURL_SOCKOPT_ALREADY_CONNECTED;
+}
+static inline CURLcode heimdallr_easy_set_connected(CURL *h) { return curl_easy_setopt(h, CURLOPT_SOCKOPTFUNCTION, heimdallr_connected); }
 static inline CURLcode heimdallr_easy_set_close(CURL *h, heimdallr_close_callback v) { return curl_easy_setopt(h, CURLOPT_CLOSESOCKETFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_resolver(CURL *h, heimdallr_resolver_callback v) { return curl_easy_setopt(h, CURLOPT_RESOLVER_START_FUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_prereq(CURL *h, heimdallr_prereq_callback v) { return curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, v); }

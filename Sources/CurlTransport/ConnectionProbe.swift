@@ -61,7 +61,7 @@ public struct ConnectionProbe: Sendable {
         try handle.set(CURLOPT_TIMEOUT_MS, max(1, limit.wholeMilliseconds))
         try handle.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.wholeMilliseconds))
         let found = names.filter { host, addresses in !addresses.isEmpty && NumericAddress(host.name) == nil }
-        try handle.set(addresses: found.map { NameLookUp.line($0.key.name, $0.key.port, $0.value) })
+        try handle.set(addresses: found.map { NameLookUp.line($0.key, $0.value) })
         let code = unsafe curl_easy_perform(handle.easy.pointer)
         facts.connectedAfter = Self.time(handle, CURLINFO_CONNECT_TIME_T)
         facts.securedAfter = Self.time(handle, CURLINFO_APPCONNECT_TIME_T)

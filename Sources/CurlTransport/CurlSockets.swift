@@ -25,7 +25,11 @@ final class CurlSockets {
 
     func open(family: Int32) -> curl_socket_t {
         let descriptor = Glibc.socket(family, heimdallr_socket_open_flags, 0)
-        guard descriptor >= 0 else { return heimdallr_socket_bad }
+        return descriptor < 0 ? heimdallr_socket_bad : adopt(descriptor)
+    }
+
+    /// Takes ownership of a socket that libcurl will use.
+    func adopt(_ descriptor: Int32) -> curl_socket_t {
         _ = keep(descriptor, isTransient: false)
         return descriptor
     }
@@ -56,13 +60,18 @@ final class CurlSockets {
         let wantsToWrite = what & CURL_POLL_OUT != 0 && socket.wanted & CURL_POLL_OUT == 0
         socket.wanted = what
         if !socket.isRegistered {
-            // Fails only if the kernel has no memory or epoll watch left. The exchange then ends by its timeout.
-            socket.isRegistered = (try? loop.register(descriptor, handler: socket)) != nil
+            watch(socket)
         } else if socket.hasMissed {
             woken.append(socket)
         } else if wantsToWrite {
             socket.writeAgain()
         }
+    }
+
+    func watch(_ socket: CurlSocket) {
+        guard !socket.isRegistered else { return }
+        // Fails only if the kernel has no memory or epoll watch left. The exchange then ends by its timeout.
+        socket.isRegistered = (try? loop.register(socket.descriptor, handler: socket)) != nil
     }
 
     /// Whether sockets have readiness that epoll reported before libcurl wanted it. `wake` passes it to libcurl.

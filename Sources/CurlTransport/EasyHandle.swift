@@ -17,7 +17,8 @@ import WireText
     /// Scope of the connection; `nil` for a handle that is run without a loop.
     final let scope: CurlScope?
     final var isRunning = false
-    final var names: NameLookUp?
+    /// The steps before libcurl's; `nil` once the connection is there.
+    final var approach: Approach?
     final var verdict = AddressPolicy.Verdict.allowed
     /// errno(3) of the last socket that a shortage kept from opening; 0 if there is none. libcurl does not know it.
     private final var openFailure: Int32 = 0
@@ -156,22 +157,24 @@ import WireText
 
     // MARK: Dialling
 
-    /// Looks up the names of the connection, gives libcurl the addresses, and lets libcurl begin.
+    /// Looks up the names of the connection, chooses among their addresses, and lets libcurl begin.
     /// - Parameter failed: called at most once, possibly before this returns.
     final func dial(before deadline: LoopTime, failed: @escaping (TransportError) -> Void) {
         guard let scope, let engine else { return }
         let unknown = hop.hosts(to: origin).filter { !$0.isNumeric }
-        let names = NameLookUp(unknown, options, deadline: deadline, on: engine.loop)
-        self.names = names
-        names.start { [unowned self, unowned names] result in
-            if names.foundOwn { verdict = .own }
+        let approach = Approach(unknown, options, deadline: deadline, on: engine.loop)
+        self.approach = approach
+        approach.start { [unowned self, unowned approach] result in
+            if approach.foundOwn { verdict = .own }
             do throws(TransportError) {
                 try set(addresses: result.get())
+                if approach.hasRaced {
+                    try check(unsafe heimdallr_easy_set_connected(easy.pointer), CURLOPT_SOCKOPTFUNCTION)
+                }
                 let left = deadline.since(max(engine.loop.now, .current()))
                 try set(CURLOPT_CONNECTTIMEOUT_MS, max(1, left.wholeMilliseconds))
                 try scope.begin(self)
-            } catch { return failed(error) }
-            self.names = nil
+            } catch { failed(error) }
         }
     }
 
@@ -195,10 +198,15 @@ import WireText
 
     fileprivate final func open(_ address: SocketAddress?, family: Int32) -> curl_socket_t {
         guard let address, let engine else { return heimdallr_socket_bad }
-        let verdict = options.addressPolicy.judge(address)
+        let connected = approach?.take()
+        let verdict = options.addressPolicy.judge(connected?.address ?? address)
         // `own` has precedence over the verdicts on the name's other addresses.
         if self.verdict != .own { self.verdict = verdict }
-        guard verdict == .allowed else { return heimdallr_socket_bad }
+        guard verdict == .allowed else {
+            if let connected { Glibc.close(connected.descriptor) }
+            return heimdallr_socket_bad
+        }
+        if let connected { return engine.sockets.adopt(connected.descriptor) }
         let descriptor = engine.sockets.open(family: family)
         if descriptor != heimdallr_socket_bad {
             openFailure = 0

@@ -15,16 +15,18 @@ public struct DialledHost: Sendable, Hashable {
 
 /// Finds the addresses of the hosts of one connection, because libcurl must look up no name itself. Loop's thread only.
 final class NameLookUp {
+    typealias Found = (host: DialledHost, addresses: [SocketAddress])
+
     private let deadline: LoopTime
     /// Whether one of the addresses is a listener of this process.
     private(set) var foundOwn = false
     private let options: PoolOptions
     private let loop: EventLoop
     private var left: [DialledHost]
-    private var lines: [String] = []
+    private var found: [Found] = []
     private var question: NameQuestion?
     private var timer: LoopTimer?
-    private var done: ((Result<[String], TransportError>) -> Void)?
+    private var done: ((Result<[Found], TransportError>) -> Void)?
 
     init(_ hosts: [DialledHost], _ options: PoolOptions, deadline: LoopTime, on loop: EventLoop) {
         left = hosts
@@ -36,12 +38,12 @@ final class NameLookUp {
     deinit { question?.abandon() }
 
     /// Returns a line for CURLOPT_RESOLVE(3). Its `+` limits the addresses' life to CURLOPT_DNS_CACHE_TIMEOUT(3).
-    static func line(_ host: String, _ port: UInt16, _ addresses: [NumericAddress]) -> String {
-        "+\(host):\(port):\(addresses.map(\.description).joined(separator: ","))"
+    static func line(_ host: DialledHost, _ addresses: [NumericAddress]) -> String {
+        "+\(host.name):\(host.port):\(addresses.map(\.description).joined(separator: ","))"
     }
 
-    /// - Parameter done: called once with the lines for CURLOPT_RESOLVE(3), possibly before this returns.
-    func start(_ done: @escaping (Result<[String], TransportError>) -> Void) {
+    /// - Parameter done: called once with the addresses in the order of dialling, possibly before this returns.
+    func start(_ done: @escaping (Result<[Found], TransportError>) -> Void) {
         guard !left.isEmpty else { return done(.success([])) }
         self.done = done
         timer = LoopTimer(on: loop) { [unowned self] in
@@ -58,7 +60,7 @@ final class NameLookUp {
             message: "could not resolve host \(name): no name server answered in time")
     }
 
-    private func finish(_ result: Result<[String], TransportError>) {
+    private func finish(_ result: Result<[Found], TransportError>) {
         let done = done
         self.done = nil
         timer = nil
@@ -68,7 +70,7 @@ final class NameLookUp {
     }
 
     private func askNext() {
-        guard let host = left.first else { return finish(.success(lines)) }
+        guard let host = left.first else { return finish(.success(found)) }
         let question = options.names.ask(
             host.name, isFromClient: options.addressPolicy.publicOnly && host.isDialled, on: loop
         ) { [weak self] answer in
@@ -94,7 +96,8 @@ final class NameLookUp {
             }
             throw TransportError(host.isProxy ? .proxy : .nameNotResolved, message: error.description)
         }
-        lines.append(Self.line(host.name, host.port, host.isDialled ? try allowed(addresses, host) : addresses))
+        let usable = host.isDialled ? try allowed(addresses, host) : addresses
+        found.append((host, options.names.silent.order(usable.map { $0.socketAddress(port: host.port) })))
     }
 
     /// Returns the addresses that may be dialled; throws if there are none. Each is judged again when it is dialled.

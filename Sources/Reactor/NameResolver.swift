@@ -24,6 +24,9 @@ public struct NameError: Error, Sendable, Equatable, CustomStringConvertible {
 public final class NameResolver: Sendable, Equatable {
     public static let shared = NameResolver()
 
+    /// Found addresses that are tried last.
+    public let silent = SilentAddresses()
+
     private struct State {
         var table: NameTable<LoopBound<NameQuestion>>
         var lastID: UInt64 = 0

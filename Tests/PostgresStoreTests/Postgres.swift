@@ -64,15 +64,18 @@ struct Postgres: Sendable {
     }
 
     /// Starts a process that saves one record.
+    /// - Parameter wrapper: a command that runs the process.
     func contender(
-        _ refreshToken: String, client: String = "billing", fault: String? = nil, environment: [String: String?] = [:]
+        _ refreshToken: String, client: String = "billing", fault: String? = nil, under wrapper: [String] = [],
+        environment: [String: String?] = [:]
     ) throws -> ChildProcess {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let program = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(
             "PostgresContender")
         let own = ["CONNECTION": server.connection, "FAULT": fault]
         return try ChildProcess(
-            [program.path, space, client, refreshToken], environment: own.merging(environment) { _, new in new })
+            wrapper + [program.path, space, client, refreshToken],
+            environment: own.merging(environment) { _, new in new })
     }
 }
 

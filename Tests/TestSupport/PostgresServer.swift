@@ -57,7 +57,8 @@ public final class PostgresServer: Sendable {
 
     private static func start(_ folder: TemporaryDirectory, _ port: UInt16) throws -> ChildProcess {
         let settings = [
-            "port=\(port)", "listen_addresses=127.0.0.1", "unix_socket_directories=\(folder.path)", "fsync=off",
+            "port=\(port)", "listen_addresses=127.0.0.1,127.0.0.4", "unix_socket_directories=\(folder.path)",
+            "fsync=off",
             "hba_file=\(folder.path(of: "hba"))", "ssl=on", "ssl_cert_file=\(folder.path(of: "server.pem"))",
             "ssl_key_file=\(folder.path(of: "server.key"))", "shared_buffers=16MB", "max_connections=60",
             "autovacuum=off", "max_wal_size=64MB", "max_prepared_transactions=4",

@@ -7,8 +7,13 @@ public final class RawListener: Sendable {
     private let listener: Socket
     private let count = Mutex(0)
 
+    /// - Parameters:
+    ///   - host: an address of 127.0.0.0/8.
+    ///   - port: 0 lets the kernel choose.
     /// - Throws: when no socket can be opened.
-    public init() throws { (listener, port) = try Socket.listener(backlog: 4096) }
+    public init(host: UInt32 = 0x7f00_0001, port: UInt16 = 0) throws {
+        (listener, self.port) = try Socket.listener(backlog: 4096, host: host, port: port)
+    }
 
     deinit { listener.shut() }
 

@@ -14,20 +14,27 @@ final class Socket: Sendable {
 
     // MARK: Making one
 
-    /// Opens a listener on 127.0.0.1; port 0 lets the kernel choose.
-    static func listener(backlog: Int32 = 512, port: UInt16 = 0) throws -> (socket: Socket, port: UInt16) {
+    static let loopback: UInt32 = 0x7f00_0001
+
+    /// Opens a listener; port 0 lets the kernel choose.
+    /// - Parameter host: 127.0.0.1, another address of 127.0.0.0/8, or 0 for all of them.
+    static func listener(
+        backlog: Int32 = 512, host: UInt32 = loopback, port: UInt16 = 0
+    ) throws -> (socket: Socket, port: UInt16) {
         let socket = try make(AF_INET)
-        try unsafe withAddress(port: port) { address, length in
+        try unsafe withAddress(host: host, port: port) { address, length in
             try check(unsafe bind(socket.descriptor, address, length))
         }
         try check(listen(socket.descriptor, backlog))
         return (socket, try socket.localPort())
     }
 
-    static func connect(port: UInt16, receiveBuffer: Int32? = nil, deadline: Deadline) throws -> Socket {
+    static func connect(
+        host: UInt32 = loopback, port: UInt16, receiveBuffer: Int32? = nil, deadline: Deadline
+    ) throws -> Socket {
         let socket = try make(AF_INET)
         if let receiveBuffer { socket.set(SO_RCVBUF, receiveBuffer) }
-        let result = unsafe withAddress(port: port) { unsafe Glibc.connect(socket.descriptor, $0, $1) }
+        let result = unsafe withAddress(host: host, port: port) { unsafe Glibc.connect(socket.descriptor, $0, $1) }
         try socket.finishConnecting(result, deadline: deadline)
         return socket
     }
@@ -161,12 +168,12 @@ final class Socket: Sendable {
     }
 
     private static func withAddress<Result>(
-        port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result
+        host: UInt32, port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result
     ) rethrows -> Result {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        address.sin_addr.s_addr = host.bigEndian
         return try unsafe withUnsafePointer(to: &address) { pointer in
             try unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 try unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
@@ -204,23 +211,33 @@ final class Socket: Sendable {
     }
 }
 
-/// A TCP port of 127.0.0.1 where connections are neither accepted nor refused, so that clients wait.
+/// A TCP port of 127.0.0.1 where connections are neither accepted nor refused: the kernel drops what comes, as a
+/// firewall does.
 public final class DeafPort: Sendable {
     public let port: UInt16
     private let listener: Socket
     private let fillers: [Socket]
 
+    /// - Parameters:
+    ///   - host: 127.0.0.1, another address of 127.0.0.0/8, or 0 for all of them.
+    ///   - port: 0 lets the kernel choose.
     /// - Throws: when no socket can be opened.
-    public init() throws {
-        (listener, port) = try Socket.listener(backlog: 0)
+    public init(host: UInt32 = 0x7f00_0001, port: UInt16 = 0) throws {
+        (listener, self.port) = try Socket.listener(backlog: 0, host: host, port: port)
         // The queue holds one connection more than the backlog. Later connections get no answer.
         var fillers: [Socket] = []
         while fillers.count < 16 {
-            guard let filler = try? Socket.connect(port: port, deadline: .after(.milliseconds(200))) else { break }
+            guard
+                let filler = try? Socket.connect(
+                    host: max(host, Socket.loopback), port: self.port, deadline: .after(.milliseconds(200)))
+            else { break }
             fillers.append(filler)
         }
         self.fillers = fillers
     }
+
+    /// Number of clients that try to connect to the port.
+    public var dials: Int { get throws { try TCPConnection.dials(to: port) } }
 
     /// Waits until a client tries to connect to the port.
     public func isDialled() async throws {

@@ -69,7 +69,7 @@ import Reactor
         guard let done else { return }
         self.done = nil
         timer = nil
-        names = nil
+        approach = nil
         stop()
         scope?.calls.end(self)
         done(failure)
@@ -90,6 +90,7 @@ import Reactor
             if progress.isHeadComplete { return nil }
             return .transport(TransportError(.responseTruncated, message: "answer ended within its head"))
         }
+        if !progress.isSent { approach?.failed() }
         let error = error(for: code, sawResponse: progress.headBytes > 0)
         // Before sending, failures with `isOfPeer` are the next proxy's. TLS faults in its tunnel have other kinds.
         let isProxyAtFault = hop.address != nil && !progress.isSent && error.kind.isOfPeer

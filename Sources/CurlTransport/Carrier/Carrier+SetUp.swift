@@ -29,6 +29,7 @@ extension Carrier {
 
     /// Returns the error of a failed dial. With a next proxy, kinds that only the proxy can cause become `proxy`.
     func dialError(for code: CURLcode) -> TransportError {
+        approach?.failed()
         let error = error(for: code)
         let isProxyAtFault = hop.address != nil && (error.kind.isOfPeer || error.kind == .aborted)
         return isProxyAtFault ? TransportError(.proxy, message: error.message) : error

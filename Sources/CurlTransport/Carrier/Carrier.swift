@@ -143,6 +143,9 @@ import WireText
         }
         self.socket = socket
         socket.carrier = self
+        // libcurl does not watch a socket that was connected when libcurl got it.
+        engine?.sockets.watch(socket)
+        approach = nil
         phase = .inUse
         request = nil
         if isSecured {
@@ -236,7 +239,7 @@ import WireText
     func end() {
         phase = .closed
         request = nil
-        names = nil
+        approach = nil
         owner = nil
         socket?.carrier = nil
         socket = nil

@@ -45,6 +45,7 @@ struct ConnectionCheck: Sendable {
         }
         guard !reached.isEmpty else { return findings }
         guard probe.proxy == nil else {
+            names[dialled] = reached
             return findings + throughProxy(await Self.connect(probe, reaching: true, names))
         }
         guard origin.scheme == .https else { return findings }

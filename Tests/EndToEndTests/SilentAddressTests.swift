@@ -1,0 +1,47 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("a name whose first address is silent", .timeLimit(.minutes(3)))
+struct SilentAddressTests {
+    private static let obstacle: String? = {
+        guard geteuid() == 0 else { return "network namespaces need root" }
+        let probe = Process()
+        probe.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
+        probe.arguments = ["--net", "--mount", "sh", "-c", "ip link set lo up && nft add table inet t"]
+        probe.standardError = FileHandle.nullDevice
+        guard (try? probe.run()) != nil else { return "there is no unshare" }
+        probe.waitUntilExit()
+        return probe.terminationStatus == 0 ? nil : "this kernel has no packet filter for a namespace"
+    }()
+
+    private struct Outcome: Decodable {
+        struct Answer: Decodable {
+            var status: Int
+            /// In seconds.
+            var time: Double
+        }
+        var results: [String: [Answer]]
+        var seen: [String]
+    }
+
+    @Test(.disabled(if: obstacle != nil, "\(obstacle ?? "")"))
+    func `upstreams, token endpoints, tunnels, next proxies, collectors and webhooks are reached at the second`()
+        async throws
+    {
+        let folder = try TemporaryDirectory()
+        let output = try await ChildProcess.output(
+            of: [
+                "unshare", "--net", "--mount", "/usr/bin/python3", fixture("silent_addresses.py"),
+                try Repository.executable(), folder.path,
+            ], within: .seconds(150))
+        let outcome = try JSONDecoder().decode(Outcome.self, from: Data(output.utf8))
+        for leg in ["api", "token", "far", "next"] {
+            let answers = outcome.results[leg] ?? []
+            #expect(!answers.isEmpty, "\(leg)")
+            // libcurl itself would go on after half of the 30 s of `api`.
+            for answer in answers { #expect(answer.status == 200 && answer.time < 10, "\(leg): \(answers)") }
+        }
+        #expect(outcome.seen == ["api", "far", "hook", "next", "otlp", "token"])
+    }
+}
