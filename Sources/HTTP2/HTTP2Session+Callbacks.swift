@@ -182,7 +182,10 @@ extension HTTP2Session {
         output.append(first: count, of: stream.output)
         stream.output.consume(count)
         load.unsentBytes -= count
-        if stream.output.isEmpty { giveMemoryBack(of: stream) }
+        if stream.output.isEmpty {
+            giveMemoryBack(of: stream)
+            resetIfCut(stream, id)
+        }
         if stream.wantsRoom, stream.output.count <= settings.streamOutput / 2 {
             stream.wantsRoom = false
             events.add(.room(stream: id))
@@ -202,6 +205,7 @@ extension HTTP2Session {
         if type == NGHTTP2_HEADERS.rawValue {
             noteSentHead(of: stream)
             widen(stream, header.stream_id)
+            resetIfCut(stream, header.stream_id)
         }
         guard isEnd else { return }
         events.add(.sent(stream: header.stream_id))

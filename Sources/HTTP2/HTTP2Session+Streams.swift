@@ -180,6 +180,19 @@ extension HTTP2Session {
         if result == 0, code != .protocolError { ownResets += 1 }
     }
 
+    /// Queues RST_STREAM behind our unsent output, which is not complete.
+    public func cut(_ id: Int32, _ code: HTTP2Code) {
+        guard let stream = streams[id] else { return }
+        stream.cut = code
+        resetIfCut(stream, id)
+    }
+
+    /// Queues the RST_STREAM of a cut once all output is sent. libnghttp2 would send it before our head and body.
+    func resetIfCut(_ stream: HTTP2Stream, _ id: Int32) {
+        guard let code = stream.cut, stream.output.isEmpty, stream.unsentHeads.count == 0 else { return }
+        reset(id, code)
+    }
+
     /// Lends the fields in libnghttp2's form. libnghttp2 copies them.
     func withPairs<Result>(
         of fields: borrowing HTTP2FieldList,

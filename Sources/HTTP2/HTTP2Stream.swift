@@ -7,6 +7,8 @@ final class HTTP2Stream {
     var isEnding = false
     /// Whether RST_STREAM was sent or queued.
     var hasSentReset = false
+    /// Code of the RST_STREAM that follows `output`.
+    var cut: HTTP2Code?
     var trailers = HTTP2FieldList()
     /// Size of our heads and trailers that libnghttp2 has not sent yet, and their number.
     var unsentHeads = (bytes: 0, count: 0)

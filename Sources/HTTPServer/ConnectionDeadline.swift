@@ -20,6 +20,8 @@ struct ConnectionDeadline {
         case multiplexed
         /// Waits until the client closes after its last answer.
         case linger
+        /// Waits until the client has acknowledged all bytes, so that a reset destroys none.
+        case acknowledgement
     }
 
     let kind: Kind

@@ -126,6 +126,7 @@ extension ServerConnection {
         }
         switch phase {
         case .closing: finishClosing()
+        case .resetting: resetAfterOutput()
         case .readingHead:
             if deadline.kind == .room { setDeadline(after: .off) }
             // A client that pipelines and reads without pause must let other connections have their turn.

@@ -1,4 +1,5 @@
 import HTTP2
+import HTTPMessage
 import Reactor
 
 // The end of a client's connection, and its hand-over.
@@ -10,9 +11,16 @@ extension ServerConnection {
     private static let lingerTimeout = Timeout(.seconds(2))
 
     public func close(cut: Bool, code: HTTP2Code?) {
-        guard phase != .closed else { return }
-        if cut { stream.resetOnClose() }
-        close()
+        guard cut, phase != .closed else { return close() }
+        stream.endAsCut()
+        waits = StreamWaits()
+        setDeadline(after: .off)
+        switch framing {
+        // The client misses bytes that the framing promises, so an end suffices.
+        case .length where phase == .busy, .chunked where phase == .busy: phase = .closing
+        case .none, .length, .chunked, .untilClose: phase = .resetting
+        }
+        scheduleFlush()
     }
 
     public func closeConnection() { close() }
@@ -43,6 +51,16 @@ extension ServerConnection {
         discarded = 0
         setDeadline(.linger, after: Self.lingerTimeout)
         discardInput()
+    }
+
+    /// Resets the connection once the client has acknowledged all bytes, because a reset destroys the others. The
+    /// kernel does not report acknowledgements: looks again after increasing times.
+    func resetAfterOutput(_ wait: UInt64 = 5_000_000) {
+        guard stream.unacknowledged > 0, wait < server.settings.outputTimeout.nanoseconds ?? .max else {
+            stream.resetOnClose()
+            return close()
+        }
+        setDeadline(ConnectionDeadline(.acknowledgement, at: now.advanced(by: wait), since: now))
     }
 
     /// Discards the client's further bytes, a limited number in each turn and in total.
@@ -98,13 +116,13 @@ extension ServerConnection {
         case .readingHead: reader.input.isEmpty && output.isEmpty ? closeIdle() : closeAfterOutput()
         case .multiplexed: multiplexed?.cut()
         case .busy, .handedOver: stop()
-        case .closing, .lingering, .closed: break
+        case .closing, .resetting, .lingering, .closed: break
         }
     }
 
     /// Ends the connection at once, even in the middle of an answer.
     func stop() {
-        if phase == .busy || phase == .multiplexed { stream.resetOnClose() }
+        if phase == .busy || phase == .multiplexed || phase == .resetting { stream.resetOnClose() }
         leave(.cutOff)
     }
 

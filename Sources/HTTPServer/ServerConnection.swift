@@ -16,6 +16,8 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         /// HTTP/2: `multiplexed` has the requests.
         case multiplexed
         case closing
+        /// All output must reach the client, then the connection is reset.
+        case resetting
         /// Our side is shut down. Further bytes are read and discarded, because a reset would destroy the answer.
         case lingering
         case closed
@@ -125,7 +127,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
             handler?.bodyArrived()
         case .multiplexed: multiplexed?.ready()
         case .closing, .lingering: discardInput()
-        case .handedOver, .closed: break
+        case .handedOver, .resetting, .closed: break
         }
     }
 
@@ -135,7 +137,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         case .readingHead: readHeads()
         case .multiplexed: multiplexed?.goOn()
         case .closing, .lingering: discardInput()
-        case .busy, .handedOver, .closed: break
+        case .busy, .handedOver, .resetting, .closed: break
         }
     }
 
@@ -225,10 +227,11 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
     }
 
     func deadlinePassed() {
-        let kind = deadline.kind
+        let (kind, wait) = (deadline.kind, deadline.time.nanoseconds &- deadline.since.nanoseconds)
         deadline = .off
         switch kind {
         case .none: break
+        case .acknowledgement: resetAfterOutput(2 &* wait)
         case .idle, .draining: closeIdle()
         case .linger: close()
         case .head:

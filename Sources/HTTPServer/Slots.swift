@@ -65,7 +65,7 @@ extension ServerConnection {
             case .readingHead: output.isEmpty
             case .busy: handler?.awaitsRequest == true
             case .multiplexed: multiplexed?.isIdle == true
-            case .lingering: true
+            case .lingering, .resetting: true
             case .closing, .handedOver, .closed: false
             }
         guard isWaiting || deadline.kind == .room else { return nil }

@@ -42,6 +42,9 @@ public protocol ByteStream: AnyObject {
     /// Makes `close` cut the connection instead of ending it in order, so that a cut message can't look complete.
     func resetOnClose()
 
+    /// Makes the end of our side show a cut, as far as the stream can: over TLS, it ends without close_notify.
+    func endAsCut()
+
     func close()
 
     /// Process at the other end; `nil` for a stream that is no Unix socket.
@@ -60,6 +63,7 @@ public protocol ByteStream: AnyObject {
 }
 
 extension ByteStream {
+    public func endAsCut() {}
     public var originalDestination: SocketAddress? { nil }
     public var isSecure: Bool { false }
 }

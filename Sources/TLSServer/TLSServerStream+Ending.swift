@@ -11,8 +11,9 @@ extension TLSServerStream {
         flush()
     }
 
-    /// Sends close_notify, but not after a failure. SSL_shutdown(3)
+    /// Sends close_notify, but not after a failure or a cut. SSL_shutdown(3)
     func sendCloseNotify() {
+        if wire.endsAsCut { return }
         if case .failed = readEnd { return }
         ERR_clear_error()
         _ = unsafe SSL_shutdown(tls)
@@ -24,6 +25,8 @@ extension TLSServerStream {
         wire.isCut = true
         wire.carrier.resetOnClose()
     }
+
+    public func endAsCut() { wire.endsAsCut = true }
 
     public func close() {
         if wire.isEnding { reportClientEnd() }

@@ -23,6 +23,8 @@ final class TLSWire {
     var isStopped = false
     /// Whether the owner wants the connection reset.
     var isCut = false
+    /// Whether the connection ends without close_notify.
+    var endsAsCut = false
 
     /// - Parameter received: the client's first bytes, already read from the carrier.
     init(_ carrier: any ByteStream, received: consuming ByteBuffer, isEnding: Bool, spares: SpareBuffers) {

@@ -148,9 +148,22 @@ struct HTTP2StreamTests {
         let cut = try await client.send(.get("/cut"))
         let next = try await client.send(.get("/b"))
         let answers = try await client.answers()
-        #expect(answers[cut]?.events.last == "closed 11")
+        #expect(answers[cut]?.events == ["head", "closed 11"])
+        #expect(answers[cut]?.body == "GET /cut h.test HTTP/2 ")
         #expect(answers[cut]?.isWhole == false)
         #expect(answers[next]?.isWhole == true)
+    }
+
+    @Test func `a client that reads late gets all bytes of a cut answer before its reset`() async throws {
+        let client = try await HTTP2Client(window: 10)
+        let cut = try await client.send(.get("/cut"))
+        let first = try await client.answers()[cut]
+        #expect(first?.body == "GET /cut h")
+        #expect(first?.events == ["head"])
+        try await client.takeAll()
+        let last = try await client.answers()[cut]
+        #expect(last?.body == "GET /cut h.test HTTP/2 ")
+        #expect(last?.events == ["head", "closed 11"])
     }
 
     @Test func `trailers beyond the limits reset their stream alone`() async throws {

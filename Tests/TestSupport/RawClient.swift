@@ -98,6 +98,13 @@ public final class RawClient: Sendable {
 
     /// Reads until the other side ends the stream. A reset counts as an end.
     public func readToEnd(within limit: Duration = .seconds(20)) async throws -> [UInt8] {
+        try await readWithEnd(within: limit).bytes
+    }
+
+    /// Reads until the other side ends or resets the stream.
+    public func readWithEnd(
+        within limit: Duration = .seconds(20)
+    ) async throws -> (bytes: [UInt8], isReset: Bool) {
         try await offPool { [self] in
             let deadline = Deadline.after(limit)
             var bytes = buffer.withLock { held in
@@ -107,11 +114,11 @@ public final class RawClient: Sendable {
             while true {
                 do {
                     let piece = try socket.read(deadline: deadline)
-                    if piece.isEmpty { return bytes }
+                    if piece.isEmpty { return (bytes, false) }
                     bytes.append(contentsOf: piece)
                 } catch Socket.Failure.timedOut {
                     throw TestFailure("the stream did not end in \(limit); so far: \(shown(bytes))")
-                } catch { return bytes }
+                } catch { return (bytes, true) }
             }
         }
     }

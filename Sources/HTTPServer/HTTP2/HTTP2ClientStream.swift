@@ -243,11 +243,21 @@ final class HTTP2ClientStream: ClientStream {
     }
 
     func close(cut: Bool, code: HTTP2Code?) {
-        guard end() else { return }
-        request.release()
         // With NO_ERROR, a truncated answer would look complete.
-        let code = code == .noError ? nil : code
-        session.reset(id, code ?? (cut ? .internalError : .cancel))
+        let code = (code == .noError ? nil : code) ?? (cut ? .internalError : .cancel)
+        if cut {
+            guard phase == .busy else { return }
+            // The client gets the bytes that came.
+            sendHead(hasBody: true)
+            phase = .finished
+            release()
+            session.cut(id, code)
+            if session.unsent(of: id) > 0 { waitForClient() }
+        } else {
+            guard end() else { return }
+            session.reset(id, code)
+        }
+        request.release()
         connection.scheduleFlush()
     }
 

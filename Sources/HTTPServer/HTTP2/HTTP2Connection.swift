@@ -264,7 +264,7 @@ final class HTTP2Connection {
             if connection.stream.unacknowledged < unacknowledgedAtWait { return waitForClient(hasTaken: true) }
             connection.stream.resetOnClose()
             connection.leave(.cutOff)
-        case .none, .handler, .handlerIdle, .linger, .multiplexed: break
+        case .none, .handler, .handlerIdle, .linger, .acknowledgement, .multiplexed: break
         }
     }
 

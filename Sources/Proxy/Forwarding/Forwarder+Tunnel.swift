@@ -149,9 +149,9 @@ extension Forwarder {
                     client: TunnelSide(client.stream, isEnding: client.isEnding, hasEnded: client.hasEnded),
                     upstream: TunnelSide(upstream), loop: shard.loop,
                     progressed: { [unowned self] in tunnelProgressed() },
-                    ended: { [unowned self] in
+                    ended: { [unowned self] isCut in
                         OwnConnections.remove(localAddress)
-                        tunnelEnded()
+                        tunnelEnded(isCut)
                     })
                 try upstream.register(tunnel)
                 var head = ByteBuffer()
@@ -183,10 +183,10 @@ extension Forwarder {
         RecordPhase.bytesPassed(context, toUpstream: tunnel.toUpstream.newBytes(), toClient: tunnel.toClient.newBytes())
     }
 
-    private func tunnelEnded() {
+    private func tunnelEnded(_ isCut: Bool) {
         guard let tunnel = context.tunnel else { return }
         RecordPhase.bytesPassed(context, toUpstream: tunnel.toUpstream.newBytes(), toClient: tunnel.toClient.newBytes())
         settle(stream.progress)
-        stream.close(cut: false)
+        stream.close(cut: isCut)
     }
 }

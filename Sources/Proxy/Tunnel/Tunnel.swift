@@ -9,13 +9,15 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
     let toClient: TunnelFlow
     private let loop: EventLoop
     private let progressed: () -> Void
-    /// Called once at the end. The callback closes the client's stream.
-    private var ended: (() -> Void)?
+    /// Called once at the end. The callback closes the client's stream, or cuts it if the argument is true.
+    private var ended: ((Bool) -> Void)?
+    /// Direction from the side that has failed. Its last bytes still pass; nothing passes in the other direction.
+    private var last: TunnelFlow?
     private var isScheduled = false
 
     init(
         client: TunnelSide, upstream: TunnelSide, loop: EventLoop, progressed: @escaping () -> Void,
-        ended: @escaping () -> Void
+        ended: @escaping (Bool) -> Void
     ) {
         self.client = client
         self.upstream = upstream
@@ -45,6 +47,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
     /// Moves bytes in both directions, up to a limit in each turn.
     func pump() {
         guard ended != nil else { return }
+        if let last { return finish(last) }
         var scratch = ByteBuffer(capacity: TunnelFlow.piece)
         var isUnfinished = false
         switch toUpstream.move(&scratch) {
@@ -57,26 +60,41 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         case .more: isUnfinished = true
         case .failed(let side): return fail(side)
         }
-        if toUpstream.hasMoved || toClient.hasMoved {
-            toUpstream.hasMoved = false
-            toClient.hasMoved = false
-            progressed()
-        }
+        noteProgress()
         if toUpstream.isDone, toClient.isDone { return end(cut: false) }
-        if isUnfinished, !isScheduled {
-            isScheduled = true
-            loop.atNextTurn(self)
-        }
+        if isUnfinished { goOnNextTurn() }
     }
 
-    /// Sends the failed side's last bytes, as far as the other side accepts them (RFC 9110, section 9.3.6). Then ends.
+    private func noteProgress() {
+        guard toUpstream.hasMoved || toClient.hasMoved else { return }
+        (toUpstream.hasMoved, toClient.hasMoved) = (false, false)
+        progressed()
+    }
+
+    private func goOnNextTurn() {
+        guard !isScheduled else { return }
+        isScheduled = true
+        loop.atNextTurn(self)
+    }
+
+    /// Sends the failed side's last bytes (RFC 9110, section 9.3.6). Then ends.
     private func fail(_ side: TunnelSide) {
+        side.note(.failed)
+        let flow = last ?? (side === client ? toUpstream : toClient)
+        last = flow
+        finish(flow)
+    }
+
+    private func finish(_ flow: TunnelFlow) {
         var scratch = ByteBuffer(capacity: TunnelFlow.piece)
-        let flow = side === client ? toUpstream : toClient
-        for _ in 0..<8 {
-            guard case .more = flow.move(&scratch) else { break }
+        let step = flow.move(&scratch)
+        noteProgress()
+        switch step {
+        case .more: goOnNextTurn()
+        // The client still has to take bytes. Those of a client that was reset do not wait for the upstream.
+        case .idle where flow === toClient && !flow.isDone: break
+        case .idle, .failed: end(cut: true)
         }
-        end(cut: true)
     }
 
     /// Ends the tunnel. A cut tunnel resets its connections, because a cut must not look like an orderly end. A
@@ -88,6 +106,6 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
             for side in [client, upstream] where side.stream.unacknowledged <= 0 { side.stream.resetOnClose() }
         }
         upstream.stream.close()
-        ended()
+        ended(cut && last !== toUpstream)
     }
 }

@@ -148,9 +148,10 @@ extension CarriedExchange {
         }
     }
 
-    /// Returns the end after the connection failed. A complete answer and an upgraded connection end without an error.
+    /// Returns the end after the connection failed. A complete answer ends without an error, and so does an upgraded
+    /// connection whose client has ended its side.
     private func broken(_ error: TransportError) -> Over {
-        if machine.isSwitched || machine.isWhole { return Over() }
+        if machine.isSwitched ? flow.isUploadOver : machine.isWhole { return Over() }
         if machine.closed(isClean: false) == .unanswered { return Over(error) }
         return Over(.responseTruncated, error.message)
     }

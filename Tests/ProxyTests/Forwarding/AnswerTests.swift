@@ -17,7 +17,7 @@ struct AnswerTests {
     ]
 
     @Test(arguments: cut, [false, true])
-    func `a cut answer ends in a reset, not in an end`(answer: String, reset: Bool) async throws {
+    func `a cut answer never looks whole`(answer: String, reset: Bool) async throws {
         let proxy = try await ProxyInProcess { exchange in
             try exchange.send(answer)
             reset ? exchange.reset() : exchange.close()

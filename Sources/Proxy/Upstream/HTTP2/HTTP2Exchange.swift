@@ -41,7 +41,7 @@ final class HTTP2Exchange: UpstreamStream {
     private var held = ByteBuffer()
     /// Bytes that the delegate has taken since it was asked for the wide window; `nil` once the stream has that.
     private var taken: Int? = 0
-    /// End of the answer, if it came while `held` had bytes. The delegate gets these bytes first.
+    /// End of the answer, or its cut, if it came while `held` had bytes. The delegate gets these bytes first.
     private var end: UpstreamEnd?
     /// When the head was handed to the connection: the time, and `HTTP2Connection.writes`. An unchanged number of writes
     /// means that the head was never sent.
@@ -191,7 +191,7 @@ final class HTTP2Exchange: UpstreamStream {
 
     func trailersCame(_ fields: borrowing HTTP2FieldList, _ block: HTTP2Block) {
         do throws(MessageError) { try answer.read(trailers: fields, block) } catch {
-            tell(Self.malformed(error), code: .protocolError)
+            finish(UpstreamEnd(error: Self.malformed(error), wasReused: wasReused))
         }
     }
 
@@ -200,7 +200,12 @@ final class HTTP2Exchange: UpstreamStream {
         guard answer.isHeadComplete else {
             return tell(Self.noHead)
         }
-        let end = UpstreamEnd(wasReused: wasReused, trailers: answer.trailers)
+        finish(UpstreamEnd(wasReused: wasReused, trailers: answer.trailers))
+    }
+
+    /// Tells the delegate of the end, behind the content that it has not taken yet.
+    private func finish(_ end: UpstreamEnd) {
+        guard self.end == nil else { return }
         if held.isEmpty { tell(end) } else { self.end = end }
     }
 
@@ -210,8 +215,6 @@ final class HTTP2Exchange: UpstreamStream {
     ///   - wasRefused: whether the upstream says that it has not processed the request.
     ///   - code: code of the upstream's RST_STREAM.
     func cutOff(_ error: TransportError, wasRefused: Bool, code: HTTP2Code? = nil) {
-        // The answer is complete and waits for the client.
-        guard end == nil else { return }
         var cut = UpstreamEnd(error: error, wasReused: wasReused)
         cut.code = code
         if isUnsent {
@@ -221,7 +224,7 @@ final class HTTP2Exchange: UpstreamStream {
         } else {
             cut.isUnprocessed = wasRefused
         }
-        tell(cut)
+        finish(cut)
     }
 
     /// Whether the request's head was never sent.
