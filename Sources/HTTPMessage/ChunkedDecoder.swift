@@ -5,6 +5,8 @@ import WireText
 /// - A size has 1 to 16 hexadecimal digits and is below 2^63. Nothing may precede it, and only extensions may follow.
 /// - Extensions must follow the grammar, but without its "bad whitespace". More than 256 bytes of extensions in one
 ///   line, or 4 KiB in one body, are refused (CVE-2023-39326). Extensions are dropped (7.1.1).
+/// - In an answer, whitespace between a size and its CRLF is skipped, because all recipients read the same size. It counts
+///   as an extension.
 /// - Lines end in CRLF. A bare LF or CR is refused everywhere (CVE-2025-22871).
 /// - Trailers are syntax-checked like the fields of a head, with at most 32 fields and 8 KiB. Forbidden ones are
 ///   dropped, see `TrailerRules`.
@@ -24,6 +26,10 @@ public struct ChunkedDecoder: Sendable {
 
     public var isEnded: Bool { state == .end }
 
+    /// Whether whitespace was skipped. The connection should not be used again.
+    public private(set) var isIrregular = false
+
+    private let ofAnswer: Bool
     private var state = State.size
     private var failure: MessageError?
     /// Bytes left of the current chunk; while its size is read, the size so far.
@@ -36,17 +42,18 @@ public struct ChunkedDecoder: Sendable {
     private var trailerLine: [UInt8] = []
 
     private enum State: Sendable {
-        case size, extensionNameStart, extensionName, extensionValueStart, extensionValue
+        case size, sizeBlank, extensionNameStart, extensionName, extensionValueStart, extensionValue
         case extensionQuoted, extensionEscape, extensionQuotedEnd, sizeLF
         case data, dataCR, dataLF
         case trailerStart, trailerLine, trailerLF, endLF, end
     }
 
-    public init() {}
+    /// - Parameter ofAnswer: whether the body is an answer's.
+    public init(ofAnswer: Bool = false) { self.ofAnswer = ofAnswer }
 
     /// Prepares for the next body.
     public mutating func reset() {
-        var next = ChunkedDecoder()
+        var next = ChunkedDecoder(ofAnswer: ofAnswer)
         swap(&next.trailers, &trailers)
         swap(&next.trailerLine, &trailerLine)
         next.trailers.removeAll(keepingCapacity: true)
@@ -86,6 +93,7 @@ public struct ChunkedDecoder: Sendable {
                 guard byte == ASCII.lf else { throw Self.sizeMismatch }
                 startSize()
             case .size: try readSize(byte)
+            case .sizeBlank: try readSizeBlank(byte)
             case .sizeLF:
                 guard byte == ASCII.lf else { throw Self.badLineEnd }
                 state = remaining == 0 ? .trailerStart : .data
@@ -118,22 +126,32 @@ public struct ChunkedDecoder: Sendable {
             remaining = remaining << 4 | UInt64(value)
             return
         }
-        guard digits > 0 else { throw Self.badSize }
+        guard digits > 0 else { throw Self.badSize(byte) }
         switch byte {
         case ASCII.cr: state = .sizeLF
+        case ASCII.space where ofAnswer, ASCII.tab where ofAnswer:
+            state = .sizeBlank
+            try readSizeBlank(byte)
         case ASCII.semicolon:
             state = .extensionNameStart
             try countExtensionByte()
         case ASCII.lf: throw Self.badLineEnd
-        default: throw Self.badSize
+        default: throw Self.badSize(byte)
         }
+    }
+
+    private mutating func readSizeBlank(_ byte: UInt8) throws(MessageError) {
+        isIrregular = true
+        if byte == ASCII.cr { return state = .sizeLF }
+        guard ASCII.isBlank(byte) else { throw Self.badSize(byte) }
+        try countExtensionByte()
     }
 
     private mutating func countExtensionByte() throws(MessageError) {
         lineExtensionBytes += 1
         extensionBytes += 1
         guard lineExtensionBytes <= 256, extensionBytes <= 4096 else {
-            throw MessageError("The chunk extensions are too long.")
+            throw MessageError("The chunk extensions are longer than 256 bytes in a line or 4 KiB in the body.")
         }
     }
 
@@ -172,13 +190,16 @@ public struct ChunkedDecoder: Sendable {
         }
     }
 
-    private static let badSize = MessageError("A chunk size is not a plain hexadecimal number.")
+    private static func badSize(_ byte: UInt8) -> MessageError {
+        MessageError("A chunk size is not a plain hexadecimal number: it has the byte \(FieldLine.hex(byte)).")
+    }
     private static let badLineEnd = MessageError("A line of the chunked body doesn't end in CRLF.")
     private static let sizeMismatch = MessageError(
         "A chunk is not followed by CRLF: its size and its bytes don't agree.")
 
     private static func badExtension(_ byte: UInt8) -> MessageError {
-        byte == ASCII.lf ? badLineEnd : MessageError("A chunk extension is malformed.")
+        byte == ASCII.lf
+            ? badLineEnd : MessageError("A chunk extension is malformed: it has the byte \(FieldLine.hex(byte)).")
     }
 
     // MARK: Trailers
@@ -186,7 +207,7 @@ public struct ChunkedDecoder: Sendable {
     private mutating func readTrailer(_ byte: UInt8) throws(MessageError) {
         trailerBytes += 1
         guard trailerBytes <= TrailerRules.maxBytes else {
-            throw MessageError(status: 431, detail: "The trailers are too large.")
+            throw MessageError(status: 431, detail: "The trailers are larger than \(TrailerRules.maxBytes >> 10) KiB.")
         }
         switch state {
         case .trailerStart where byte == ASCII.cr: state = .endLF
@@ -208,7 +229,7 @@ public struct ChunkedDecoder: Sendable {
     private mutating func takeTrailer() throws(MessageError) {
         trailerCount += 1
         guard trailerCount <= TrailerRules.maxFields else {
-            throw MessageError(status: 431, detail: "There are too many trailers.")
+            throw MessageError(status: 431, detail: "There are more than \(TrailerRules.maxFields) trailers.")
         }
         let (name, value) = try FieldLine.split(trailerLine.span, 0, trailerLine.count)
         if !TrailerRules.isForbidden(name, in: trailerLine.span) {

@@ -34,17 +34,19 @@ public struct Field: Sendable, Equatable {
 enum FieldLine {
     /// Splits `line[start..<end]`, without CRLF: `name ":" OWS value OWS` (RFC 9112 5). Refuses lines that RFC 9112
     /// 5.1 and 5.2 refuse: no colon, no name, whitespace before the colon, folding. Also refuses control characters.
+    /// - Parameter ofAnswer: whether to remove whitespace before the colon, as from an answer (RFC 9112 5.1). The byte
+    ///   behind the name is then no colon.
     /// - Returns: ranges relative to `line`.
     static func split(
-        _ line: Span<UInt8>, _ start: Int, _ end: Int
+        _ line: Span<UInt8>, _ start: Int, _ end: Int, ofAnswer: Bool = false
     ) throws(MessageError) -> (name: ByteRange, value: ByteRange) {
         let line = line.extracting(first: end)
-        var index = start
-        index = ASCII.endOfToken(line, index)
-        guard index < end, line[index] == ASCII.colon, index > start else {
-            throw nameError(index < end ? line[index] : ASCII.cr, isFirst: index == start)
+        let nameEnd = ASCII.endOfToken(line, start)
+        var index = nameEnd
+        if ofAnswer { while index < end, ASCII.isBlank(line[index]) { index += 1 } }
+        guard index < end, line[index] == ASCII.colon, nameEnd > start else {
+            throw nameError(nameEnd < end ? line[nameEnd] : ASCII.cr, isFirst: nameEnd == start)
         }
-        let nameEnd = index
         index += 1
         while index < line.count, ASCII.isBlank(line[index]) { index += 1 }
         let valueStart = index
@@ -66,7 +68,7 @@ enum FieldLine {
         case ASCII.lf: MessageError("A line ends in a bare LF; lines end in CRLF.")
         case ASCII.cr: MessageError("A field line has no colon.")
         case 0: MessageError("There is a NUL byte in the head.")
-        default: MessageError("A field name has a character that names can't have.")
+        default: MessageError("A field name has the byte \(hex(byte)), which names can't have.")
         }
     }
 
@@ -76,7 +78,22 @@ enum FieldLine {
         case ASCII.lf: MessageError("A line ends in a bare LF; lines end in CRLF.")
         case ASCII.cr: MessageError("There is a bare CR in a line; lines end in CRLF.")
         case 0: MessageError("There is a NUL byte in the head.")
-        default: MessageError("A field value has a control character.")
+        default: MessageError("A field value has the control character \(hex(byte)).")
         }
+    }
+
+    static func hex(_ byte: UInt8) -> String {
+        (byte < 0x10 ? "0x0" : "0x") + String(byte, radix: 16, uppercase: true)
+    }
+
+    /// Limit of a field name's bytes in an error.
+    private static let shownName = 40
+
+    /// Returns the error with the place of the line: its number in the head, and its field's name.
+    static func error(_ error: MessageError, in line: Span<UInt8>, number: Int) -> MessageError {
+        let name = line.extracting(first: min(ASCII.endOfToken(line, 0), shownName)).text
+        let sentence = error.detail.hasSuffix(".") ? String(error.detail.dropLast()) : error.detail
+        return MessageError(
+            status: error.status, detail: "\(sentence) (line \(number)\(name.isEmpty ? "" : ", \(name)")).")
     }
 }

@@ -3,6 +3,10 @@ import WireText
 /// Facts about a message and its connection, from the fields of a request's or a response's head. Fields are read one
 /// by one. `Connection` is applied when the head is complete.
 struct HeadFacts: Sendable {
+    /// Whether the fields are an answer's. Recipients of answers read some faults alike.
+    private let isAnswer: Bool
+    /// Whether Connection has a malformed element.
+    private(set) var isIrregular = false
     private(set) var contentLength: UInt64?
     private(set) var isChunked = false
     private(set) var saysClose = false
@@ -13,6 +17,8 @@ struct HeadFacts: Sendable {
     private var named: [ByteRange] = []
     private var namedKnown: UInt64 = 0
     private var optionCount = 0
+
+    init(isAnswer: Bool = false) { self.isAnswer = isAnswer }
 
     /// Reads one field.
     /// - Parameters:
@@ -35,9 +41,7 @@ struct HeadFacts: Sendable {
     private mutating func noteContentLength(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int) throws(MessageError) {
         guard contentLength == nil else { throw MessageError("There is more than one Content-Length.") }
         guard !isChunked else { throw Self.bothFramings }
-        guard Self.isPlainlyWritten(field, in: bytes, lineEnd: lineEnd) else {
-            throw MessageError("Content-Length has whitespace around it beyond the one space after the colon.")
-        }
+        guard isPlainlyWritten(field, in: bytes, lineEnd: lineEnd) else { throw badBlank("Content-Length") }
         contentLength = try Self.decimal(field.value, in: bytes)
     }
 
@@ -46,9 +50,7 @@ struct HeadFacts: Sendable {
     ) throws(MessageError) {
         guard contentLength == nil else { throw Self.bothFramings }
         guard !isChunked else { throw MessageError("There is more than one Transfer-Encoding.") }
-        guard Self.isPlainlyWritten(field, in: bytes, lineEnd: lineEnd) else {
-            throw MessageError("Transfer-Encoding has whitespace around it beyond the one space after the colon.")
-        }
+        guard isPlainlyWritten(field, in: bytes, lineEnd: lineEnd) else { throw badBlank("Transfer-Encoding") }
         guard field.value.equalsIgnoringCase(Self.chunked, in: bytes) else {
             throw Self.codingError(field.value, in: bytes)
         }
@@ -60,11 +62,20 @@ struct HeadFacts: Sendable {
     private static let bothFramings = MessageError("The message has both Content-Length and Transfer-Encoding.")
 
     /// Whether the only whitespace around the value is at most one space after the colon. RFC 9110 5.5 allows any
-    /// number of spaces and tabs. A recipient that skips only some of them could read another framing.
-    private static func isPlainlyWritten(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int) -> Bool {
+    /// number of spaces and tabs. A server that skips only some of them could read another framing. Recipients of answers
+    /// skip them all, but most of them ignore a field with whitespace before its colon.
+    private func isPlainlyWritten(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int) -> Bool {
         let colon = Int(field.name.end)
+        if isAnswer { return bytes[colon] == ASCII.colon }
         let gap = Int(field.value.start) - colon
         return Int(field.value.end) == lineEnd && (gap == 1 || (gap == 2 && bytes[colon + 1] == ASCII.space))
+    }
+
+    private func badBlank(_ name: StaticString) -> MessageError {
+        MessageError(
+            isAnswer
+                ? "There is whitespace between \(name) and its colon."
+                : "\(name) has whitespace around it beyond the one space after the colon.")
     }
 
     /// Reads `1*DIGIT` (RFC 9110 8.6) up to the largest signed 64-bit number. Refuses a leading zero, which some
@@ -138,10 +149,15 @@ struct HeadFacts: Sendable {
                 continue
             }
             while index < end, ASCII.isToken(bytes[index]) { index += 1 }
-            guard index > start else { throw Self.malformedConnection }
-            try noteOption(start, index, in: bytes, offset)
+            let option = index
             while index < end, ASCII.isBlank(bytes[index]) { index += 1 }
-            guard index == end || bytes[index] == ASCII.comma else { throw Self.malformedConnection }
+            if option > start, index == end || bytes[index] == ASCII.comma {
+                try noteOption(start, option, in: bytes, offset)
+                continue
+            }
+            guard isAnswer else { throw Self.malformedConnection }
+            (isIrregular, saysClose) = (true, true)
+            while index < end, bytes[index] != ASCII.comma { index += 1 }
         }
     }
 
@@ -153,7 +169,7 @@ struct HeadFacts: Sendable {
     ) throws(MessageError) {
         optionCount += 1
         guard optionCount <= HeadLimits.maxConnectionOptions else {
-            throw MessageError("Connection lists too many names.")
+            throw MessageError("Connection lists more than \(HeadLimits.maxConnectionOptions) names.")
         }
         let known = KnownField.recognized(bytes, start, end)
         switch known {

@@ -4,11 +4,13 @@ import WireText
 /// 502, and the connection must not be used again.
 ///
 /// Choices where the RFCs allow several:
-/// - Status codes are 100 to 599 (RFC 9110 15) and are followed by a space, even without a reason (RFC 9112 4).
+/// - Status codes are 100 to 599 (RFC 9110 15). Without a reason, the space behind the code may be missing (RFC 9112 4).
 /// - `Transfer-Encoding: chunked` is the only transfer coding, for 1.1 only, and not with Content-Length (RFC 9112
 ///   6.1). A repeated Content-Length is refused even with equal values.
-/// - 1xx and 204 must have no Transfer-Encoding (RFC 9112 6.1) and no Content-Length (RFC 9110 8.6). The exception,
-///   `Content-Length: 0`, which some servers send with 204, is accepted but not forwarded.
+/// - 1xx and 204 must have no Transfer-Encoding (RFC 9112 6.1) and no Content-Length (RFC 9110 8.6). The exceptions,
+///   `Content-Length: 0`, and Transfer-Encoding with 204, are accepted but not forwarded.
+/// - Whitespace before a colon is removed (RFC 9112 5.1), but not from a field that frames the message.
+/// - A malformed element of Connection names nothing, and the connection is not used again.
 public struct ResponseHead: Sendable {
     /// The lines as received, CRLFs included.
     public private(set) var bytes: [UInt8] = []
@@ -27,9 +29,12 @@ public struct ResponseHead: Sendable {
     /// Whether the response has an Upgrade field and Connection lists `upgrade`, as in a 101 (RFC 9110 15.2.2).
     public private(set) var upgrades = false
 
+    /// Whether the head breaks the grammar, in a way that all recipients read alike. What is forwarded is regular.
+    public private(set) var isIrregular = false
+
     private var requestWasHead = false
     private var isComplete = false
-    private var facts = HeadFacts()
+    private var facts = HeadFacts(isAnswer: true)
 
     public init() {}
 
@@ -50,9 +55,9 @@ public struct ResponseHead: Sendable {
         bytes.removeAll(keepingCapacity: true)
         fields.removeAll(keepingCapacity: true)
         (status, reason, version, isHTTP2) = (0, .empty, .http11, false)
-        (framing, keepAlive, upgrades, isComplete) = (.none, false, false, false)
+        (framing, keepAlive, upgrades, isComplete, isIrregular) = (.none, false, false, false, false)
         self.requestWasHead = requestWasHead
-        facts = HeadFacts()
+        facts = HeadFacts(isAnswer: true)
     }
 
     /// Whether another head follows: the status is 1xx, but not 101.
@@ -80,9 +85,18 @@ public struct ResponseHead: Sendable {
 
     private mutating func take(_ line: Span<UInt8>, _ allowHTTP2: Bool) throws(MessageError) -> Bool {
         guard !isComplete else { throw MessageError("There are lines behind the end of the head.") }
-        guard bytes.count + line.count <= HeadLimits.response.maxBytes else {
-            throw MessageError("The head is too large.")
+        let limits = HeadLimits.response
+        guard bytes.count + line.count <= limits.maxBytes else {
+            throw MessageError("The head is larger than \(limits.maxBytes >> 10) KiB.")
         }
+        do {
+            return try takeLine(line, allowHTTP2)
+        } catch {
+            throw isComplete || status == 0 ? error : FieldLine.error(error, in: line, number: fields.count + 2)
+        }
+    }
+
+    private mutating func takeLine(_ line: Span<UInt8>, _ allowHTTP2: Bool) throws(MessageError) -> Bool {
         let end = try Self.contentEnd(of: line)
         let offset = bytes.count
         bytes.append(copying: line)
@@ -91,11 +105,15 @@ public struct ResponseHead: Sendable {
             return false
         }
         guard end > 0 else {
+            isComplete = true
             try finish()
             return true
         }
-        guard fields.count < HeadLimits.response.maxFields else { throw MessageError("The head has too many fields.") }
-        let (name, value) = try FieldLine.split(line, 0, end)
+        guard fields.count < HeadLimits.response.maxFields else {
+            throw MessageError("The head has more than \(HeadLimits.response.maxFields) fields.")
+        }
+        let (name, value) = try FieldLine.split(line, 0, end, ofAnswer: true)
+        if line[Int(name.end)] != ASCII.colon { isIrregular = true }
         var field = Field(name: name, value: value, known: KnownField.recognized(line, 0, Int(name.end)), in: line)
         try facts.note(field, in: line, lineEnd: end, offset: offset)
         field.name = ByteRange(offset, offset + Int(name.end))
@@ -108,15 +126,15 @@ public struct ResponseHead: Sendable {
     static func contentEnd(of line: Span<UInt8>) throws(MessageError) -> Int {
         let end = line.count - 2
         guard end >= 0, line[end + 1] == ASCII.lf, line[end] == ASCII.cr else {
-            throw MessageError("A line doesn't end in CRLF.")
+            throw MessageError("A line ends in a bare LF; lines end in CRLF.")
         }
         return end
     }
 
     /// RFC 9112 4: `HTTP-version SP status-code SP [ reason-phrase ] CRLF`.
     private mutating func readStatusLine(_ line: Span<UInt8>, _ end: Int, _ allowHTTP2: Bool) throws(MessageError) {
-        let malformed = MessageError("The status line is malformed.")
-        guard end >= 11, line[0] == 0x48, line[1] == 0x54, line[2] == 0x54, line[3] == 0x50, line[4] == ASCII.slash
+        let malformed = MessageError("The status line doesn't begin with HTTP/1.1 or HTTP/1.0.")
+        guard end >= 10, line[0] == 0x48, line[1] == 0x54, line[2] == 0x54, line[3] == 0x50, line[4] == ASCII.slash
         else { throw malformed }
         var index: Int
         switch (line[5], line[6], line[7]) {
@@ -129,17 +147,26 @@ public struct ResponseHead: Sendable {
             index = 6
         default: throw malformed
         }
-        guard end >= index + 5, line[index] == ASCII.space, line[index + 4] == ASCII.space else { throw malformed }
+        let noCode = MessageError("The status line has no code of three digits between single spaces.")
+        guard end >= index + 4, line[index] == ASCII.space else { throw noCode }
         var code = 0
         for digit in index + 1...index + 3 {
-            guard ASCII.isDigit(line[digit]) else { throw malformed }
+            guard ASCII.isDigit(line[digit]) else { throw noCode }
             code = code * 10 + Int(line[digit] - ASCII.zero)
         }
         guard (100...599).contains(code) else { throw MessageError("The status code is not from 100 to 599.") }
-        index += 5
+        index += 4
+        if index == end {
+            isIrregular = true
+        } else {
+            guard line[index] == ASCII.space else { throw noCode }
+            index += 1
+        }
         reason = ByteRange(index, end)
         index = ASCII.endOfFieldValue(line, index)
-        guard index == end else { throw FieldLine.valueError(line[index]) }
+        guard index == end else {
+            throw MessageError("The reason phrase has the byte \(FieldLine.hex(line[index])).")
+        }
         status = code
     }
 
@@ -149,10 +176,11 @@ public struct ResponseHead: Sendable {
             guard version == .http11, !isHTTP2 else {
                 throw MessageError("An answer of HTTP/1.0 or HTTP/2 has Transfer-Encoding.")
             }
-            guard !neverHasBody else { throw MessageError("An answer without content has Transfer-Encoding.") }
+            guard status / 100 != 1 else { throw MessageError("An interim answer has Transfer-Encoding.") }
+            if status == 204 { isIrregular = true }
         }
         if neverHasBody, let length = facts.contentLength {
-            guard length == 0 else { throw MessageError("An answer without content has Content-Length.") }
+            guard length == 0 else { throw MessageError("An answer with status \(status) has Content-Length.") }
             for index in fields.indices where fields[index].known == .contentLength { fields[index].isHopByHop = true }
         }
         if requestWasHead || neverHasBody || status == 304 {
@@ -165,9 +193,9 @@ public struct ResponseHead: Sendable {
             framing = .untilClose
         }
         upgrades = facts.saysUpgrade && facts.hasUpgrade && version == .http11 && !isHTTP2
-        keepAlive = (isHTTP2 || facts.persists(version) && framing != .untilClose) && status != 101
+        if facts.isIrregular { isIrregular = true }
+        keepAlive = (isHTTP2 || facts.persists(version) && framing != .untilClose && !isIrregular) && status != 101
         let received = bytes
         facts.applyConnection(to: &fields, in: received.span)
-        isComplete = true
     }
 }

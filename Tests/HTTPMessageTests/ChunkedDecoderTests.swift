@@ -66,6 +66,35 @@ struct ChunkedDecoderTests {
         #expect(decoded.consumed == wire(row.input).count)
     }
 
+    @Test(
+        "an answer may have whitespace behind a size, and then its connection is not used again",
+        arguments: [
+            Row("padded size", "5  \r\nhello\r\n0 \r\n\r\n", true), Row("tab", "5\t\r\nhello\r\n0\r\n\r\n", true),
+            Row("a regular one", "5;a=\"b c\"\r\nhello\r\n0\r\nX-A: b\r\n\r\n", false),
+        ])
+    func blanksInAnswers(row: Row<Bool>) {
+        var decoder = ChunkedDecoder(ofAnswer: true)
+        let decoded = Decoded([wire(row.input)], decoder: &decoder)
+        #expect(decoded.error == nil && decoded.isComplete)
+        #expect(decoded.content == wire("hello"))
+        #expect(decoded.trailers == (row.input.contains("X-A") ? ["X-A=b"] : []))
+        #expect(decoder.isIrregular == row.expected)
+        decoder.reset()
+        #expect(!decoder.isIrregular)
+    }
+
+    @Test(
+        "in an answer, too, whitespace has its places and its limit",
+        arguments: [
+            " 5\r\nhello\r\n", "1 0\r\nhello\r\n", "5 x\r\nhello\r\n", "5 \nhello\r\n", "5 \r \nhello\r\n",
+            "5\(String(repeating: " ", count: 300))\r\nhello\r\n", "5\r\nhello \r\n", "0\r\nX : b\r\n\r\n",
+            "5 ;a\r\nhello\r\n",
+        ])
+    func blanksElsewhere(text: String) {
+        var decoder = ChunkedDecoder(ofAnswer: true)
+        #expect(Decoded([wire(text)], decoder: &decoder).error != nil)
+    }
+
     @Test("what follows the body is left alone")
     func nextMessage() {
         let body = "1\r\na\r\n0\r\n\r\n"

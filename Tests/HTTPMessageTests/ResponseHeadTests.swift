@@ -72,7 +72,7 @@ struct ResponseHeadTests {
         "answers that two parsers could read differently are refused",
         arguments: [
             Row("RFC 9112 4, two spaces", "HTTP/1.1  200 OK\r\n", 502),
-            Row("RFC 9112 4, no reason", "HTTP/1.1 200\r\n", 502),
+            Row("RFC 9112 4, no blank and more", "HTTP/1.1 200;\r\n", 502),
             Row("RFC 9112 4, glued", "HTTP/1.1 200OK\r\n", 502), Row("RFC 9112 4, tab", "HTTP/1.1\t200 OK\r\n", 502),
             Row("RFC 9112 2.3, lower case", "http/1.1 200 OK\r\n", 502),
             Row("RFC 9112 2.3", "HTTP/1.2 200 OK\r\n", 502),
@@ -93,6 +93,8 @@ struct ResponseHeadTests {
             Row("CR CR LF at the end", "HTTP/1.1 200 OK\r\n\r\r\n", 502),
             Row("RFC 9112 5.2, fold", "HTTP/1.1 200 OK\r\nX: 1\r\n 2\r\n", 502),
             Row("RFC 9112 5.1, space before colon", "HTTP/1.1 200 OK\r\nContent-Length : 5\r\n", 502),
+            Row("RFC 9112 5.1, tab before colon", "HTTP/1.1 200 OK\r\nTransfer-Encoding\t: chunked\r\n", 502),
+            Row("RFC 9112 5.1, lookalike", "HTTP/1.1 200 OK\r\nContent_Length : 5\r\n", 502),
             Row("RFC 9110 5.1, empty name", "HTTP/1.1 200 OK\r\n: 5\r\n", 502),
             Row("RFC 9110 5.1, space in name", "HTTP/1.1 200 OK\r\nX Y: 5\r\n", 502),
             Row("RFC 9112 5, no colon", "HTTP/1.1 200 OK\r\nX\r\n", 502),
@@ -112,7 +114,9 @@ struct ResponseHeadTests {
             Row("RFC 9112 6.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n", 502),
             Row("RFC 9112 6.1", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n", 502),
             Row("RFC 9112 6.1, 1.0", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 502),
-            Row("RFC 9112 6.1, 204", "HTTP/1.1 204 X\r\nTransfer-Encoding: chunked\r\n\r\n", 502),
+            Row("RFC 9112 6.1, 204 and 1.0", "HTTP/1.0 204 X\r\nTransfer-Encoding: chunked\r\n\r\n", 502),
+            Row("RFC 9112 6.1, 1xx", "HTTP/1.1 103 X\r\nTransfer-Encoding: chunked\r\n\r\n", 502),
+            Row("RFC 9112 6.1, 101", "HTTP/1.1 101 X\r\nTransfer-Encoding: chunked\r\n\r\n", 502),
             Row("RFC 9110 8.6, 204", "HTTP/1.1 204 X\r\nContent-Length: 5\r\n\r\n", 502),
             Row("RFC 9110 8.6, 1xx", "HTTP/1.1 103 X\r\nContent-Length: 5\r\n\r\n", 502),
             Row("RFC 9110 8.6, 101", "HTTP/1.1 101 X\r\nContent-Length: 5\r\n\r\n", 502),
@@ -127,6 +131,58 @@ struct ResponseHeadTests {
         let (_, isComplete, error) = read(row.input)
         #expect(!isComplete)
         #expect(error?.status == row.expected)
+    }
+
+    @Test(
+        "answers that break the grammar and can be read in one way only are read, and end their connection",
+        arguments: [
+            Row("RFC 9112 4, no reason", "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\n", BodyFraming.length(5)),
+            Row("RFC 9112 4, no reason", "HTTP/1.1 304\r\n\r\n", .none),
+            Row("RFC 9112 6.1, 204", "HTTP/1.1 204 X\r\nTransfer-Encoding: chunked\r\n\r\n", .none),
+            Row("RFC 9112 5.1", "HTTP/1.1 200 OK\r\nX-A : b\r\nContent-Length: 5\r\n\r\n", .length(5)),
+            Row("RFC 9112 5.1", "HTTP/1.1 200 OK\r\nX-A \t :b\r\nContent-Length: 5\r\n\r\n", .length(5)),
+            Row(
+                "RFC 9110 7.6.1", "HTTP/1.1 200 OK\r\nConnection: keep-alive; timeout=5\r\nContent-Length: 5\r\n\r\n",
+                .length(5)),
+        ])
+    func irregular(row: Row<BodyFraming>) {
+        let (head, isComplete, error) = read(row.input)
+        #expect(isComplete && error == nil)
+        #expect(head.framing == row.expected)
+        #expect(head.isIrregular && !head.keepAlive)
+        for field in head.fields where field.known == .other { #expect(field.name.text(in: row.input) == "X-A") }
+    }
+
+    @Test("whitespace around the value of a framing field of an answer is no fault (RFC 9110 5.5)")
+    func blanksAroundFraming() {
+        for text in ["Content-Length:   5 ", "Content-Length:\t5"] {
+            let head = read("HTTP/1.1 200 OK\r\n\(text)\r\n\r\n").head
+            #expect(head.framing == .length(5) && head.keepAlive)
+        }
+        #expect(read("HTTP/1.1 200 OK\r\nTransfer-Encoding:  chunked \r\n\r\n").head.framing == .chunked)
+    }
+
+    @Test(
+        "an error says which byte, field or limit it was",
+        arguments: [
+            Row("line", "HTTP/1.1 200 OK\r\nA: b\r\nX-A: b\u{1}\r\n", ["0x01", "line 3", "X-A"]),
+            Row("name", "HTTP/1.1 200 OK\r\nX(A: b\r\n", ["0x28", "line 2"]),
+            Row("reason", "HTTP/1.1 200 O\u{7F}\r\n", ["reason phrase", "0x7F"]),
+            Row("code", "HTTP/1.1 2x0 OK\r\n", ["three digits"]),
+            Row("version", "HTTP/3.1 200 OK\r\n", ["HTTP/1.1"]),
+            Row("colon", "HTTP/1.1 200 OK\r\nContent-Length : 5\r\n", ["between Content-Length and its colon"]),
+            Row("fields", "HTTP/1.1 200 OK\r\n" + String(repeating: "X: 1\r\n", count: 257), ["more than 256 fields"]),
+            Row(
+                "size",
+                "HTTP/1.1 200 OK\r\n" + String(repeating: "X: \(String(repeating: "x", count: 9000))\r\n", count: 30),
+                ["larger than 256 KiB"]),
+            Row(
+                "options", "HTTP/1.1 200 OK\r\nConnection: \(String(repeating: "a,", count: 33))\r\n",
+                ["more than 32 names"]),
+        ])
+    func details(row: Row<[String]>) throws {
+        let detail = try #require(read(row.input).error?.detail)
+        for words in row.expected { #expect(detail.contains(words), "\(detail)") }
     }
 
     @Test("CL and TE together are refused in answers to HEAD too")

@@ -93,8 +93,8 @@ extension Problem {
                 502, "http_response_incomplete", .responseCut, "The upstream's answer was cut short",
                 phrase: "Check the upstream: it cut its answer short",
                 "The connection ended before the answer was whole.")
-        case .responseMalformed, .aborted:
-            self = .malformedResponse
+        case .responseMalformed: self = .malformed(error)
+        case .aborted: self = .malformedResponse
         case .http2Missing, .internal: self = .internalError
         }
     }
@@ -176,6 +176,21 @@ extension Problem {
             503, "proxy_internal_error", .machineShortage, "The proxy's machine can't make the connection",
             phrase: "Check the proxy's own machine: its limits of files, ports and memory",
             "\(fault.prefix(1).uppercased())\(fault.dropFirst()): \(shortage.remedy).", retryAfter: .seconds(1))
+    }
+
+    /// The problem of an answer whose fault is known: `error` has our sentence about it.
+    private static func malformed(_ error: TransportError) -> Problem {
+        var words = ForeignText.printable(error.message.prefix(1).uppercased() + error.message.dropFirst(), most: 300)
+        guard words.count > 1 else { return malformedResponse }
+        if words.hasSuffix(".") { words.removeLast() }
+        var problem = malformedResponse
+        // A long field name may leave no room for the place.
+        let short = words.firstRange(of: " (line ").map { words[..<$0.lowerBound] } ?? words[...]
+        problem.phrase = phrase([
+            "Check the upstream: \(words)", "Upstream: \(words)", "Check the upstream: \(short)", problem.phrase,
+        ])
+        problem.detail = "\(words). \(problem.detail)"
+        return problem
     }
 
     static let malformedResponse = Problem(

@@ -79,11 +79,13 @@ struct HTTP1Exchange: ~Copyable {
     /// Frees the memory of an unusually large head, between two exchanges.
     mutating func shrink() { head.shrink() }
 
-    private var decoder = ChunkedDecoder()
+    private var decoder = ChunkedDecoder(ofAnswer: true)
     private var reading = Reading.done
     private var sending = Sending.finished
     private var offersUpgrade = false
     private var requestWasHead = false
+    /// Whether an interim head breaks the grammar.
+    private var hasIrregularInterim = false
     /// Whether the body waits for a 100.
     private var expectsContinue = false
 
@@ -93,7 +95,7 @@ struct HTTP1Exchange: ~Copyable {
         self.expectsContinue = expectsContinue
         offersUpgrade = upload == .upgrade
         head.reset(requestWasHead: requestWasHead)
-        reading = .heads(Heads())
+        (reading, hasIrregularInterim) = (.heads(Heads()), false)
         sending =
             switch upload {
             case .none, .upgrade, .length(0): .finished
@@ -165,7 +167,7 @@ struct HTTP1Exchange: ~Copyable {
             start = index + 1
             heads.bytes += line.count
             guard heads.bytes <= Self.maxHeadBytes else {
-                throw MessageError(status: 502, detail: "The heads are too large.")
+                throw MessageError(status: 502, detail: "The heads are larger than \(Self.maxHeadBytes >> 10) KiB.")
             }
             guard try head.append(line: line, allowHTTP2: false) else { continue }
             try settle(&heads)
@@ -176,7 +178,7 @@ struct HTTP1Exchange: ~Copyable {
     /// Refuses bytes that can't become a status line.
     private static func checkBeginning(_ bytes: Span<UInt8>) throws(MessageError) {
         for index in 0..<min(bytes.count, Self.beginning.count) where bytes[index] != Self.beginning[index] {
-            throw MessageError(status: 502, detail: "The status line is malformed.")
+            throw MessageError(status: 502, detail: "The status line doesn't begin with HTTP/1.1 or HTTP/1.0.")
         }
     }
     private static let beginning = Array("HTTP/1.".utf8)
@@ -184,10 +186,9 @@ struct HTTP1Exchange: ~Copyable {
     private mutating func settle(_ heads: inout Heads) throws(MessageError) {
         if head.isInterim {
             if head.status == 100 { expectsContinue = false }
+            if head.isIrregular { hasIrregularInterim = true }
             heads.interim += 1
-            guard heads.interim <= Self.maxInterim else {
-                throw MessageError(status: 502, detail: "There are too many interim answers.")
-            }
+            guard heads.interim <= Self.maxInterim else { throw Self.manyInterim }
             heads.isHeadOver = true
             reading = .heads(heads)
             return
@@ -285,8 +286,13 @@ struct HTTP1Exchange: ~Copyable {
 
     var isWhole: Bool { if case .done = reading { true } else { false } }
 
-    /// Whether request and answer allow another request on the connection.
-    var keepsConnection: Bool { isWhole && isUploadFinished && head.keepAlive }
+    /// Whether request and answer allow another request on the connection. Not after an answer that broke the grammar.
+    var keepsConnection: Bool {
+        guard isWhole, isUploadFinished, head.keepAlive, !hasIrregularInterim else { return false }
+        return head.framing != .chunked || !decoder.isIrregular
+    }
 
-    private static let lineTooLong = MessageError(status: 502, detail: "A line of the head is too long.")
+    private static let lineTooLong = MessageError(
+        status: 502, detail: "A line of the head is longer than \(maxLine >> 10) KiB.")
+    static let manyInterim = MessageError(status: 502, detail: "There are more than \(maxInterim) interim answers.")
 }

@@ -167,8 +167,8 @@ struct AnswerTests {
 
     /// RFC 9112, 7.1; CVE-2025-22871 is about the bare LF. libcurl takes most of these.
     @Test(arguments: [
-        "5 \r\nhello\r\n0\r\n\r\n", "5\t\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\nhello\n0\n\n",
-        "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n0 \r\n\r\n", "5\r\nhello\r\n0\n\r\n", "5\r\nhello\r\n0\r\n\n",
+        "5 x\r\nhello\r\n0\r\n\r\n", "5 \nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\nhello\n0\n\n",
+        "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n 0\r\n\r\n", "5\r\nhello\r\n0\n\r\n", "5\r\nhello\r\n0\r\n\n",
         "5;a\nb\r\nhello\r\n0\r\n\r\n", "5 ;a\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\nX: 1\n\r\n",
         "5\r\nhello\r\n0\r\nX : 1\r\n\r\n", "5\r\nhello\r\n0\r\nX: 1\r\n folded\r\n\r\n",
         "5\r\nhello\r\n0\r\nX: a\rb\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n",

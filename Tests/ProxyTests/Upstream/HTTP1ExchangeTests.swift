@@ -109,6 +109,13 @@ struct HTTP1ExchangeTests {
         #expect(!keeps(ok, .length(5), sends: 4))
         #expect(!keeps("HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n", .length(5), sends: 4))
         #expect(!keeps(ok, .chunked))
+        // Answers that break the grammar.
+        #expect(!keeps("HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok"))
+        #expect(!keeps("HTTP/1.1 204 No\r\nTransfer-Encoding: chunked\r\n\r\n"))
+        #expect(!keeps("HTTP/1.1 103\r\n\r\n" + ok))
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        #expect(keeps(chunked + "2\r\nok\r\n0\r\n\r\n"))
+        #expect(!keeps(chunked + "2 \r\nok\r\n0\r\n\r\n"))
     }
 
     @Test func `bounds`() {

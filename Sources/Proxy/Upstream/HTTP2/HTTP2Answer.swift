@@ -26,7 +26,9 @@ struct HTTP2Answer: ~Copyable {
 
     /// Reads the head of an interim or final answer.
     mutating func read(_ fields: borrowing HTTP2FieldList, _ block: HTTP2Block) throws(MessageError) {
-        guard !block.isTooLarge else { throw MessageError(status: 502, detail: "The head is too large.") }
+        guard !block.isTooLarge else {
+            throw MessageError(status: 502, detail: "The head is larger than 256 KiB, or has more than 1000 fields.")
+        }
         head.reset(requestWasHead: requestWasHead)
         var line = ByteBuffer()
         var isFirst = true
@@ -52,9 +54,7 @@ struct HTTP2Answer: ~Copyable {
         guard head.status != 101 else { throw MessageError(status: 502, detail: "HTTP/2 has no 101.") }
         guard head.isInterim else { return isHeadComplete = true }
         interim += 1
-        guard interim <= HTTP1Exchange.maxInterim else {
-            throw MessageError(status: 502, detail: "There are too many interim answers.")
-        }
+        guard interim <= HTTP1Exchange.maxInterim else { throw HTTP1Exchange.manyInterim }
     }
 
     /// Releases the memory of a head that has been passed on.
@@ -62,9 +62,8 @@ struct HTTP2Answer: ~Copyable {
 
     /// Reads the trailers. Keeps trailers that may be forwarded.
     mutating func read(trailers fields: borrowing HTTP2FieldList, _ block: HTTP2Block) throws(MessageError) {
-        guard isHeadComplete, !block.isTooLarge else {
-            throw MessageError(status: 502, detail: "The trailers are too large, or came before a head.")
-        }
+        guard isHeadComplete else { throw MessageError(status: 502, detail: "Trailers came before a head.") }
+        guard !block.isTooLarge else { throw Self.largeTrailers }
         var line = ByteBuffer()
         var (count, bytes) = (0, 0)
         try fields.forEach(block.fields) { name, value throws(MessageError) in
@@ -72,14 +71,14 @@ struct HTTP2Answer: ~Copyable {
             line.append(field: name, value)
             count += 1
             bytes += line.count
-            guard count <= Self.maxTrailers, bytes <= Self.maxTrailerBytes else {
-                throw MessageError(status: 502, detail: "The trailers are too large.")
-            }
+            guard count <= Self.maxTrailers, bytes <= Self.maxTrailerBytes else { throw Self.largeTrailers }
             guard let (name, value) = try TrailerRules.field(in: line.bytes) else { return }
             trailers.append(([UInt8](copying: line.bytes[name]), [UInt8](copying: line.bytes[value])))
         }
     }
 
+    private static let largeTrailers = MessageError(
+        status: 502, detail: "The trailers are more than \(maxTrailers), or larger than \(maxTrailerBytes >> 10) KiB.")
     private static let noContent = Array("content-length: 0\r\n".utf8)
     private static let blank = Array("\r\n".utf8)
 }
