@@ -23,6 +23,9 @@ public struct PoolOptions: Sendable, Equatable {
     public var maxConnections = 256
     /// Age after which a connection serves no further exchange.
     public var maxConnectionAge = Duration.seconds(300)
+    /// Time after which an idle connection over HTTP/1.1 serves no further exchange: servers, and those in between, may
+    /// have forgotten it. Counts suspension.
+    public var maxIdleTime = Duration.seconds(60)
     public var nextProxy = NextProxy.none
     public var trustAnchors = TrustAnchors.system
     /// PEM files of a client certificate and its key.

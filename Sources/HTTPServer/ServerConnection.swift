@@ -115,10 +115,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         guard phase != .closed, !readiness.isDisjoint(with: [.readable, .peerClosed]) else { return }
         // The client has ended its side, but may still read. If the client is gone, the next write, or else a probe
         // by the kernel, causes a reset.
-        if reader.input.note(readiness) {
-            stream.probePeer()
-            if phase == .busy { handler?.clientEnded() }
-        }
+        if reader.input.note(readiness), phase == .busy { handler?.clientEnded() }
         switch phase {
         case .readingHead: readHeads()
         case .busy:

@@ -33,9 +33,6 @@ public protocol ByteStream: AnyObject {
     /// Number of written bytes that the other side has not acknowledged yet.
     var unacknowledged: Int { get }
 
-    /// Begins to probe a silent peer. If the peer is gone, reads and writes fail.
-    func probePeer()
-
     /// Ends our side. Bytes written so far still go out.
     func shutdownWriting()
 

@@ -117,6 +117,7 @@ public final class Acceptor: ReadinessHandler {
         self.accepted = accepted
         self.failed = failed
         retry = LoopTimer(on: loop) { [unowned self] in acceptAll() }
+        TCPPeer(socket.descriptor).probe()
         try loop.register(socket.descriptor, handler: self)
     }
 

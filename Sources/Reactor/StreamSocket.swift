@@ -56,17 +56,6 @@ public final class StreamSocket: ByteStream {
         if isOpen { _ = shutdown(descriptor, Int32(SHUT_WR)) }
     }
 
-    /// Seconds of silence before the kernel probes the peer.
-    private static let silence: Int32 = 15
-
-    /// Makes the kernel probe a silent peer (tcp(7), TCP_KEEPIDLE). No effect on Unix sockets, which need no probes.
-    public func probePeer() {
-        guard isOpen else { return }
-        _ = setOption(TCP_KEEPIDLE, of: Int32(IPPROTO_TCP), to: Self.silence, on: descriptor)
-        _ = setOption(TCP_KEEPINTVL, of: Int32(IPPROTO_TCP), to: Self.silence, on: descriptor)
-        _ = setOption(SO_KEEPALIVE, to: 1 as Int32, on: descriptor)
-    }
-
     public func resetOnClose() { _ = setOption(SO_LINGER, to: linger(l_onoff: 1, l_linger: 0), on: descriptor) }
 
     /// One recv(2).

@@ -73,8 +73,6 @@ extension TLSServerStream {
 
     public var unacknowledged: Int { wire.carrier.unacknowledged + wire.unsent }
 
-    public func probePeer() { wire.carrier.probePeer() }
-
     public var peerCredentials: PeerCredentials? { wire.carrier.peerCredentials }
 
     public var peerAddress: SocketAddress? { wire.carrier.peerAddress }

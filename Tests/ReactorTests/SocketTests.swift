@@ -26,6 +26,24 @@ struct SocketTests {
         }
     }
 
+    @Test func `the kernel probes accepted peers that are silent`() async throws {
+        let server = try await EchoServer(Self.loopback())
+        defer { server.stop() }
+        let client = try await RawClient.connect(port: server.port)
+        let descriptor = try await eventually("accepted") { server.accepted.all.first }
+        func option(_ level: Int32, _ option: Int32) -> Int32 {
+            var value: Int32 = -1
+            var length = socklen_t(MemoryLayout<Int32>.size)
+            _ = unsafe getsockopt(descriptor, level, option, &value, &length)
+            return value
+        }
+        #expect(option(SOL_SOCKET, SO_KEEPALIVE) == 1)
+        #expect(option(Int32(IPPROTO_TCP), TCP_KEEPIDLE) == 15)
+        // A program that reads slowly is not gone.
+        #expect(option(Int32(IPPROTO_TCP), TCP_USER_TIMEOUT) == 0)
+        client.close()
+    }
+
     @Test func `megabytes there and back`() async throws {
         let server = try await EchoServer(Self.loopback())
         defer { server.stop() }

@@ -83,7 +83,6 @@ public final class MemoryStream: ByteStream {
     }
 
     public var unacknowledged: Int { 0 }
-    public func probePeer() {}
     public func shutdownWriting() { isShutDown = true }
     public func resetOnClose() { isCut = true }
     public func close() { isClosed = true }

@@ -1,5 +1,27 @@
 import Reactor
 
+// A peer that has gone without a word.
+extension Carrier {
+    /// Limit for the acknowledgement of sent bytes.
+    private static let silenceLimit = Duration.seconds(30)
+
+    /// Begins to probe the peer. Other protocols may leave bytes unread for as long as they want.
+    func watchPeer(_ socket: CurlSocket) {
+        TCPPeer(socket.descriptor).probe()
+        guard membership.use != .tunnel, membership.use != .socket else { return }
+        TCPPeer(socket.descriptor).limitSilence(Self.silenceLimit)
+        wire.hasSilenceLimit = true
+    }
+
+    /// Notes that the socket has no room. A peer that reads slowly is not gone: the exchange's own limits count.
+    func blocked() {
+        wire.canWrite = false
+        guard wire.hasSilenceLimit, let socket else { return }
+        wire.hasSilenceLimit = false
+        TCPPeer(socket.descriptor).limitSilence(.zero)
+    }
+}
+
 // Idle connections that stay with their owner between requests: HTTP/2 sessions.
 extension Carrier {
     public var speaksHTTP2: Bool { wire.speaksHTTP2 }

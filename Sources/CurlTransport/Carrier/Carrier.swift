@@ -74,11 +74,11 @@ import WireText
         }
         if code == CURLE_OK {
             // Without TLS, a partial write means that the socket is full. The next edge reports room.
-            if count < bytes.count, !isSecured { wire.canWrite = false }
+            if count < bytes.count, !isSecured { blocked() }
             return count > 0 ? .bytes(count) : .wouldBlock
         }
         if code == CURLE_AGAIN {
-            wire.canWrite = false
+            blocked()
             return .wouldBlock
         }
         // Bytes that the peer sent before its end may still be readable.
@@ -146,6 +146,7 @@ import WireText
         // libcurl does not watch a socket that was connected when libcurl got it.
         engine?.sockets.watch(socket)
         approach = nil
+        watchPeer(socket)
         phase = .inUse
         request = nil
         if isSecured {

@@ -7,6 +7,7 @@ public final class CarrierPool {
     public let options: PoolOptions
     private let loop: EventLoop
     private let maxAge: UInt64
+    private let maxIdleTime: UInt64
     /// Scope of the connections, made for a dial. It goes when there has been no connection for a time.
     private let current = CurrentScope()
     private var groups: [Origin: OriginCarriers] = [:]
@@ -32,6 +33,7 @@ public final class CarrierPool {
         self.options = options
         self.loop = loop
         maxAge = UInt64(max(0, options.maxConnectionAge.wholeNanoseconds))
+        maxIdleTime = UInt64(max(0, options.maxIdleTime.wholeNanoseconds))
         queueTimer = LoopTimer(on: loop) { [unowned self] in expireQueue() }
         ageTimer = LoopTimer(on: loop) { [unowned self] in closeAged() }
     }
@@ -52,7 +54,7 @@ public final class CarrierPool {
         precondition(!request.isPending)
         let isNew = newConnection || use != .exchanges
         if let bond, !isNew, let carrier = bond.take(origin, of: self) {
-            if isYoung(carrier) {
+            if isFresh(carrier) {
                 carrier.use(by: owner)
                 return carrier
             }
@@ -107,7 +109,7 @@ public final class CarrierPool {
     private func takeIdle(_ origin: Origin) -> Carrier? {
         guard let group = group(of: origin) else { return nil }
         while let carrier = group.idle.popLast() {
-            if isYoung(carrier) {
+            if isFresh(carrier) {
                 if carrier.isReused { options.counts?.countReused() }
                 return carrier
             }
@@ -121,6 +123,13 @@ public final class CarrierPool {
             && carrier.membership.generation == options.trustGeneration
     }
 
+    /// Whether an idle connection may serve now.
+    private func isFresh(_ carrier: Carrier) -> Bool { isYoung(carrier) && loop.now < idleEnd(carrier) }
+
+    private func idleEnd(_ carrier: Carrier) -> LoopTime {
+        carrier.membership.idleSince.advanced(by: maxIdleTime)
+    }
+
     /// Keeps a connection as idle, for all or for one bond. Closes a connection that is too old, or whose TLS material was
     /// replaced.
     func keep(_ carrier: Carrier, for bond: CarrierBond?) {
@@ -131,7 +140,7 @@ public final class CarrierPool {
         carrierIsIdle()
         guard !isAgeing else { return }
         isAgeing = true
-        ageTimer?.schedule(at: carrier.membership.opened + options.maxConnectionAge)
+        ageTimer?.schedule(at: min(carrier.membership.opened + options.maxConnectionAge, idleEnd(carrier)))
     }
 
     /// Serves the queue at the end of the turn, because a connection became idle. This may close the idle connection.
@@ -141,8 +150,8 @@ public final class CarrierPool {
         isAgeing = false
         var next: LoopTime?
         for carrier in carriers where carrier.phase == .idle {
-            if isYoung(carrier) {
-                let end = carrier.membership.opened + options.maxConnectionAge
+            if isFresh(carrier) {
+                let end = min(carrier.membership.opened + options.maxConnectionAge, idleEnd(carrier))
                 next = min(next ?? end, end)
             } else {
                 close(carrier)

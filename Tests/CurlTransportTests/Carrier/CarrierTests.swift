@@ -94,6 +94,19 @@ struct CarrierTests {
 
     // MARK: Idle ones
 
+    @Test func `a connection that was idle past its limit is not used again, and goes by itself`() async throws {
+        let origin = try RecordingOrigin()
+        let carriers = try await CarrierPoolOnLoop { $0.maxIdleTime = .milliseconds(100) }
+        _ = try await carriers.exchange(.plain(origin.port))
+        try await carriers.settles(at: .init())
+        #expect(try await carriers.exchange(.plain(origin.port)).record.isReused == false)
+        try await carriers.settles(at: .init())
+        // The limit is for idle connections, not for busy ones.
+        let busy = try await carriers.connected(.plain(origin.port))
+        try await holds("it stays", for: .milliseconds(200)) { try await carriers.counts.open == 1 }
+        try await busy.close()
+    }
+
     @Test func `an idle connection that the server ends is dropped at once`() async throws {
         let gate = Gate()
         let origin = try RecordingOrigin { exchange in
