@@ -160,7 +160,7 @@ struct UserTests {
         #expect(try await client.response().status == 101)
     }
 
-    @Test(arguments: [("one\ntwo", "the password has a line break"), ("\n", "is empty")])
+    @Test(arguments: [("one\ntwo", "the password has a line end inside"), ("\n", "is empty")])
     func `a secret that nobody could send is an error at start`(content: String, message: String) async throws {
         let folder = try TemporaryDirectory()
         let file = try folder.write("good", to: "alice")
