@@ -178,11 +178,15 @@ extension TrustFiles {
         for configuration: Configuration, _ environment: [String: String]
     ) throws(Fault) -> TrustFiles {
         let deadline = ContinuousClock.now + patience
+        var nextLook = ContinuousClock.now
         while true {
             if let files = try writtenNow(for: configuration, environment) { return files }
-            guard let address = configuration.proxy.listen.first(where: \.hasFixedPort),
-                SocketConnection.isAccepted(at: address)
-            else { break }
+            guard let address = configuration.proxy.listen.first(where: \.hasFixedPort) else { break }
+            // Rarely, because a proxy that is starting accepts none of these connections, and its queue is limited.
+            if nextLook <= .now {
+                guard SocketConnection.isAccepted(at: address) else { break }
+                nextLook = .now + .milliseconds(500)
+            }
             guard ContinuousClock.now < deadline else {
                 throw Fault(
                     description: "the proxy at \(address) has written no trust files for this user: its log says why")

@@ -14,9 +14,11 @@ struct SocketConnection: ~Copyable {
         }
     }
 
-    /// Whether a process listens at this address.
+    /// Whether a process listens at this address. Its queue may be full.
     static func isAccepted(at address: ListenAddress) -> Bool {
-        do throws(SystemCallError) { _ = try SocketConnection(to: address, timeout: 1) } catch { return false }
+        do throws(SystemCallError) { _ = try SocketConnection(to: address, timeout: 1) } catch {
+            return error.number == ETIMEDOUT
+        }
         return true
     }
 
