@@ -44,7 +44,11 @@ extension ClientStreamHandler {
 /// Reason why a client is gone.
 public enum ClientLeaving: Sendable {
     case gone
-    /// The server cut the client off: the client read nothing of its answer for too long, or the server stopped.
+    /// The client read nothing of its answer for too long.
+    case stalled
+    /// The server stopped before the request ended.
+    case stopped
+    /// The client may send no more requests.
     case cutOff
 }
 

@@ -115,15 +115,15 @@ extension ServerConnection {
         switch phase {
         case .readingHead: reader.input.isEmpty && output.isEmpty ? closeIdle() : closeAfterOutput()
         case .multiplexed: multiplexed?.cut()
-        case .busy, .handedOver: stop()
+        case .busy, .handedOver: stop(.cutOff)
         case .closing, .resetting, .lingering, .closed: break
         }
     }
 
     /// Ends the connection at once, even in the middle of an answer.
-    func stop() {
+    func stop(_ leaving: ClientLeaving = .stopped) {
         if phase == .busy || phase == .multiplexed || phase == .resetting { stream.resetOnClose() }
-        leave(.cutOff)
+        leave(leaving)
     }
 
     // MARK: Hand-over

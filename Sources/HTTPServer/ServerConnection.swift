@@ -241,7 +241,7 @@ public final class ServerConnection: ClientStream, ReadinessHandler, TurnEndHand
         case .room:
             if stream.unacknowledged < unacknowledgedAtWait { return waitForClient() }
             stream.resetOnClose()
-            leave(.cutOff)
+            leave(.stalled)
         }
     }
 

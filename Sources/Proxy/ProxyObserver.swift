@@ -11,6 +11,8 @@ public struct ProxyObserver: Sendable {
     package var spans: ExchangeSpans?
     /// Called when an exchange with an upstream failed, or a tunnel could not connect.
     public var upstreamFailed: @Sendable (UpstreamFailure) -> Void = { _ in }
+    /// Called when a limit of the configuration ended an exchange.
+    public var limitReached: @Sendable (LimitReport) -> Void = { _ in }
     /// Called when the proxy ended redirected TLS, or a connection after CONNECT's 200, without serving requests in it.
     public var connectEnded: @Sendable (_ target: [UInt8], _ advice: String) -> Void = { _, _ in }
     /// Called when a client's TLS handshake with the proxy failed: inside CONNECT, redirected, or at a listener.

@@ -27,25 +27,9 @@ extension ProxyShard {
 
 /// State of the listeners' TLS on one loop.
 final class ListenerTLSState {
-    var failures = ListenerFailures()
+    /// Failed handshakes at listeners.
+    var failures = LineLimit()
     let certificateEnds: CertificateEnds
 
     init(loop: EventLoop) { certificateEnds = CertificateEnds(loop: loop) }
-}
-
-/// Failed handshakes at listeners. Any client can cause them, so the log gets at most one in ten seconds.
-struct ListenerFailures {
-    private static let interval = Duration.seconds(10)
-    private var lastLogged: LoopTime?
-    private var unlogged = 0
-
-    /// - Returns: number of failures not logged since the last logged failure; `nil` if this one must not be logged.
-    mutating func count(at now: LoopTime) -> Int? {
-        if let lastLogged, now.since(lastLogged) < Self.interval {
-            unlogged += 1
-            return nil
-        }
-        defer { (lastLogged, unlogged) = (now, 0) }
-        return unlogged
-    }
 }

@@ -24,6 +24,7 @@ final class ProxyShard {
     let counters = CounterTable()
     private var server: ServerLoop?
     private(set) lazy var tls = TLSServerLoop(on: loop)
+    var limitLines = LimitLines()
     /// Prefix of this loop's request IDs.
     private let requestPrefix = UInt32.random(in: .min ... .max).bigEndianBytes.hexadecimal + [UInt8(ascii: "-")]
     private var requestCount: UInt64 = 0

@@ -70,7 +70,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var idleTimeout: Duration? = .seconds(60)
     /// `responseTimeout` for gRPC calls, whose streams may be silent for long. `nil` unless `response_timeout` is set.
     public var callResponseTimeout: Duration?
-    /// `idleTimeout` for gRPC calls; `nil` unless `idle_timeout` is set.
+    /// `idleTimeout` for gRPC calls, event streams and upgraded connections; `nil` unless `idle_timeout` is set.
     public var callIdleTimeout: Duration?
     public var maxConnections = 256
     public var maxConnectionAge = Duration.seconds(300)

@@ -102,7 +102,7 @@ final class HTTP2ClientStream: ClientStream {
             if unsentAtWait == 0 || session.unsent(of: id) < unsentAtWait { return waitForClient() }
             session.reset(id, .cancel)
             connection.scheduleFlush()
-            leave(.cutOff)
+            leave(.stalled)
         }
     }
 

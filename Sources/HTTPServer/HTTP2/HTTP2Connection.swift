@@ -263,7 +263,7 @@ final class HTTP2Connection {
         case .room:
             if connection.stream.unacknowledged < unacknowledgedAtWait { return waitForClient(hasTaken: true) }
             connection.stream.resetOnClose()
-            connection.leave(.cutOff)
+            connection.leave(.stalled)
         case .none, .handler, .handlerIdle, .linger, .acknowledgement, .multiplexed: break
         }
     }

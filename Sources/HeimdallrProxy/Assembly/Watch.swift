@@ -41,6 +41,7 @@ final class Watch: Sendable {
             failures.note(failure)
             EventLog.write(failure, to: logger)
         }
+        observer.limitReached = { [logger] in EventLog.write($0, to: logger) }
         observer.connectEnded = { [logger] target, advice in
             logger.warning(
                 "a CONNECT was closed",

@@ -18,6 +18,18 @@ enum EventLog {
         logger.warning("upstream failed", metadata: fields)
     }
 
+    static func write(_ report: LimitReport, to logger: Logger) {
+        var fields: Logger.Metadata = [
+            "limit": "\(report.limit.key)", "reason": "\(report.limit.reason)",
+            "request_id": "\(String(decoding: report.requestID, as: UTF8.self))",
+            "what_to_do": "\(report.limit.remedy)",
+        ]
+        if !report.upstream.isEmpty { fields["upstream"] = "\(report.upstream)" }
+        if !report.url.isEmpty { fields["url"] = "\(String(decoding: report.url, as: UTF8.self))" }
+        if report.others > 0 { fields["others"] = .stringConvertible(report.others) }
+        logger.warning("a limit ended an exchange", metadata: fields)
+    }
+
     static func write(_ failure: FailedHandshake, to logger: Logger) {
         var fields: Logger.Metadata = [
             "target": "\(failure.target)", "reason": "\(failure.reason)", "what_to_do": "\(failure.remedy)",

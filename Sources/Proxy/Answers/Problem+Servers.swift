@@ -33,6 +33,13 @@ extension Problem {
                 phrase: "Check the client's id, secret, grant type and scope",
                 "Check the client's id, secret, grant type and scope; `heimdallr-proxy status` and the log say what "
                     + "the server answered.", retryAfter: error.retryAfter)
+        case .deadlineExceeded:
+            self.init(
+                503, "proxy_internal_response", .noToken, "No valid token",
+                phrase: "Try again later: no token came within the upstream's token_wait",
+                "No token came within the upstream's token_wait. The proxy goes on asking the token endpoint.",
+                retryAfter: error.retryAfter ?? .seconds(1))
+            isLate = true
         default:
             self.init(
                 503, "proxy_internal_response", .noToken, "No valid token",
@@ -64,12 +71,14 @@ extension Problem {
             self.init(
                 504, "connection_timeout", .connectionTimeout, "The upstream did not accept the connection in time",
                 phrase: "Check the network to the upstream, or raise its connect_timeout",
-                "The connection was not ready within the upstream's connect_timeout.")
+                "The connection was not ready within the upstream's connect_timeout. Check the network to the upstream, or "
+                    + "raise connect_timeout.")
         case .connectionLimit:
             self.init(
                 503, "connection_limit_reached", .connectionLimit, "Too many requests for this upstream",
                 phrase: "Try again later, or raise the upstream's max_connections",
-                "All of the upstream's max_connections are in use.", retryAfter: .seconds(1))
+                "All of the upstream's max_connections are in use. Find out why the upstream is slow, or raise "
+                    + "max_connections.", retryAfter: .seconds(1))
         case .addressDenied:
             self.init(
                 403, "destination_ip_prohibited", .addressDenied, "The address is not allowed",
@@ -204,7 +213,8 @@ extension Problem {
     static let responseTimeout = Problem(
         504, "http_response_timeout", .responseTimeout, "The upstream did not answer in time",
         phrase: "Check why the upstream is slow, or raise its response_timeout",
-        "No answer came within the upstream's response_timeout.")
+        "No answer came within the upstream's response_timeout. Find out why the upstream is slow, or raise "
+            + "response_timeout.")
     static let tunnelTimeout = Problem(
         504, "connection_timeout", .connectionTimeout, "The other end did not accept the connection in time",
         phrase: "Check the network to the host that CONNECT names",

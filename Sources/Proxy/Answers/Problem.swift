@@ -23,6 +23,8 @@ struct Problem: Error, Equatable, Sendable {
     var cause: String?
     /// Whether the connection closes after this answer.
     var closes = false
+    /// Whether `token_wait` ended the request.
+    var isLate = false
 
     init(
         _ status: Int, _ error: String, _ word: ProblemWord, _ title: String, phrase: String,
@@ -61,6 +63,10 @@ extension Problem {
         408, "http_request_error", .slowRequest, "The request took too long",
         phrase: "Send the body without long pauses, or raise proxy.idle_timeout",
         "The body of the request stalled for longer than proxy.idle_timeout.", closes: true)
+    static let slowCall = Problem(
+        408, "http_request_error", .slowRequest, "The request took too long",
+        phrase: "Send messages without long pauses, or raise the upstream's idle_timeout",
+        "The messages of the call stalled for longer than the upstream's idle_timeout.", closes: true)
     static let bodyCut = Problem(
         400, "http_request_error", .bodyCut, "The request's body is not whole",
         phrase: "Send the whole body before ending the connection's sending side",

@@ -56,7 +56,9 @@ extension Exchange {
         case .deciding, .awaitingToken: return .wait
         case .delayed: return .refuseAfterDelay
         case .collecting: return .fail(.slowBody)
-        case .asked: return .fail(patience == .requestBody ? .slowBody : .responseTimeout)
+        case .asked:
+            let slowBody = request.isGRPC ? Problem.slowCall : .slowBody
+            return .fail(patience == .requestBody ? slowBody : .responseTimeout)
         case .announced: return .fail(.responseTimeout)
         // The held 401 stays incomplete, so the client never gets it.
         case .refused(let held):

@@ -93,6 +93,8 @@ struct Exchange {
     var hasNewTime = false
     /// Action decided during a call from the upstream's stream. `ended` returns it.
     var outcome: Action?
+    /// Whether the answer is a stream of events, which may come rarely.
+    var isEventStream = false
     /// Status of a gRPC call; `nil` for other requests, and before the status is known.
     var callStatus: GRPCStatus?
     /// Whether a gRPC call's answer does not show yet whether the server accepted the token.
@@ -112,6 +114,8 @@ struct Exchange {
     /// Whether this is a further attempt to send the request.
     var isSentAgain: Bool { attempts.isReplayed || attempts.isRetried || attempts.hasNonce }
 
+    /// Whether both sides may be silent for hours.
+    var mayBeSilent: Bool { request.isGRPC || isEventStream || isSwitched }
     var isSwitched: Bool { if case .switched = state { true } else { false } }
     var isCollecting: Bool { if case .collecting = state { true } else { false } }
     /// Whether an HTTP request waits for another party than its client; `false` for a delayed 407. Used only after the

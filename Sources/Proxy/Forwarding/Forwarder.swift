@@ -69,11 +69,19 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
     func roomCame() { perform(context.exchange.roomCame()) }
 
     func clientLeft(_ leaving: ClientLeaving) {
-        if leaving == .cutOff, context.exchange.isAnswered { context.ledger.wasCut = true }
+        if leaving != .gone, context.exchange.isAnswered { context.ledger.wasCut = true }
+        switch leaving {
+        case .stalled: RecordPhase.report(.unreadAnswer, &context)
+        case .stopped: RecordPhase.report(.drain, &context)
+        case .gone, .cutOff: break
+        }
         leave()
     }
 
-    func deadlinePassed() { perform(context.exchange.deadlinePassed(context.token)) }
+    func deadlinePassed() {
+        if let limit = ReachedLimit(deadlineOf: context.exchange) { RecordPhase.report(limit, &context) }
+        perform(context.exchange.deadlinePassed(context.token))
+    }
 
     func nextTurn() {
         isTurnScheduled = false
@@ -154,12 +162,12 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         switch patience {
         case .none: return .off
         case .loginDelay: return Self.failedLoginDelay
-        case .response: return context.upstream?.timeouts(isGRPC: isGRPC).response ?? .off
+        case .response: return context.upstream?.timeouts(isCall: isGRPC).response ?? .off
         case .firstBytes: return context.rules.headerTimeout
         // The program may send nothing for long in a gRPC stream, so the upstream's timeout for calls counts.
-        case .requestBody where isGRPC: return context.upstream?.timeouts(isGRPC: true).idle ?? .off
+        case .requestBody where isGRPC: return context.upstream?.timeouts(isCall: true).idle ?? .off
         case .requestBody, .client, .tunnel: return context.rules.idleTimeout
-        case .upstream: return context.upstream?.timeouts(isGRPC: isGRPC).idle ?? .off
+        case .upstream: return context.upstream?.timeouts(isCall: context.exchange.mayBeSilent).idle ?? .off
         case .upstreamEnd: return Self.endingTimeout
         }
     }
@@ -177,6 +185,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     private func fail(_ problem: Problem) {
         if context.sender.redirected != nil { return endConnect(problem) }
+        if let limit = ReachedLimit(problem) { RecordPhase.report(limit, &context) }
         endUpstream()
         let keeps = keepsConnection(behindOwn: problem.closes || stream.request.head.upgradeRequested)
         AnswerPhase.write(problem, keeping: keeps, &context) ? finish(keeping: keeps, stream.progress) : leave()

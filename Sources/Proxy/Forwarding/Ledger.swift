@@ -37,7 +37,7 @@ struct Ledger {
     mutating func note(_ problem: Problem, isGRPC: Bool = false) {
         status = isGRPC ? Problem.statusOfCalls : problem.status
         refusal = problem.word.rawValue
-        cause = problem.cause
+        cause = problem.cause ?? cause
         error = problem.error
     }
 }

@@ -18,6 +18,7 @@ final class Upstream {
     let enrols: Bool
     let injected: InjectedValues
     private let timeouts: (response: Timeout, idle: Timeout)
+    /// Timeouts of gRPC calls. Event streams and upgraded connections have the same `idle`.
     private let callTimeouts: (response: Timeout, idle: Timeout)
     var nonces = NonceList()
     /// Name under which the client tracks rejections of its token by this upstream.
@@ -50,7 +51,7 @@ final class Upstream {
     }
 
     /// Returns the timeouts of a request.
-    func timeouts(isGRPC: Bool) -> (response: Timeout, idle: Timeout) { isGRPC ? callTimeouts : timeouts }
+    func timeouts(isCall: Bool) -> (response: Timeout, idle: Timeout) { isCall ? callTimeouts : timeouts }
 
     /// Whether no connection is busy and no request waits, or a successor has taken the connections over.
     var isQuiet: Bool { hasSuccessor || hasQuietConnections }

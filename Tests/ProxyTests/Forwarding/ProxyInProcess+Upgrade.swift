@@ -8,7 +8,7 @@ let agreement = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConne
 extension ProxyInProcess {
     /// With the upstream `ws.test`, signed by the client `api`, at `far`.
     static func upgrading(
-        upstream: String = "", proxy: String = "", isLogged: Bool = false
+        upstream: String = "", proxy: String = "", observer: ProxyObserver = ProxyObserver(), isLogged: Bool = false
     ) async throws -> (proxy: ProxyInProcess, far: RawListener) {
         let far = try RawListener()
         let proxy = try await ProxyInProcess(
@@ -19,7 +19,7 @@ extension ProxyInProcess {
                   client: api
                   allow_plaintext: true
                 \(upstream.indented(2))
-                """, isLogged: isLogged)
+                """, observer: observer, isLogged: isLogged)
         return (proxy, far)
     }
 

@@ -19,14 +19,18 @@ struct BytePipe {
     let far: RawListener
 
     /// - Parameter idleTimeout: after which it ends if nothing moves.
-    init(_ kind: Kind, idleTimeout: String? = nil, isLogged: Bool = false) async throws {
+    init(
+        _ kind: Kind, idleTimeout: String? = nil, observer: ProxyObserver = ProxyObserver(), isLogged: Bool = false
+    ) async throws {
         self.kind = kind
         let lines = idleTimeout.map { "idle_timeout: \($0)" } ?? ""
         switch kind {
         case .tunnel:
             far = try RawListener()
-            proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)", proxy: lines, isLogged: isLogged)
-        case .upgrade: (proxy, far) = try await ProxyInProcess.upgrading(upstream: lines, isLogged: isLogged)
+            proxy = try await ProxyInProcess.tunnelling(
+                "127.0.0.1:\(far.port)", proxy: lines, observer: observer, isLogged: isLogged)
+        case .upgrade:
+            (proxy, far) = try await ProxyInProcess.upgrading(upstream: lines, observer: observer, isLogged: isLogged)
         }
     }
 

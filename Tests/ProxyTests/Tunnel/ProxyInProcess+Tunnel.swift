@@ -5,10 +5,12 @@ import Testing
 extension ProxyInProcess {
     /// With `connect: tunnel` to these places.
     static func tunnelling(
-        _ tunnels: String, proxy: String = "", more: String = "", isLogged: Bool = false
+        _ tunnels: String, proxy: String = "", more: String = "", observer: ProxyObserver = ProxyObserver(),
+        isLogged: Bool = false
     ) async throws -> ProxyInProcess {
         try await ProxyInProcess(
-            proxy: "connect: tunnel\ntunnels: [\(tunnels)]\n\(proxy)", more: more, isLogged: isLogged)
+            proxy: "connect: tunnel\ntunnels: [\(tunnels)]\n\(proxy)", more: more,
+            observer: observer, isLogged: isLogged)
     }
 
     /// A tunnel to `far`, and its two ends.

@@ -13,6 +13,7 @@ enum AnswerPhase {
             status: answer.status, framing: answer.framing, isRequestComplete: progress.isRequestComplete,
             mustClose: progress.mustClose)
         context.ledger.status = answer.status
+        if framing == .chunked || framing == .untilClose { context.exchange.isEventStream = isEventStream(answer) }
         // No replay follows an answer, so the kept bytes of a long upload can be freed.
         if !progress.isRequestComplete { context.stream.keepBody(upTo: 0) }
         let head = AnswerHead(answer.status, framing, keepsOpen: context.exchange.request.keepsAlive)
@@ -23,6 +24,18 @@ enum AnswerPhase {
         }
         context.ledger.bytesSent += UInt64(count)
     }
+
+    /// Whether the answer is `text/event-stream`, alone or with parameters.
+    private static func isEventStream(_ answer: borrowing ResponseHead) -> Bool {
+        guard let index = answer.index(of: .contentType) else { return false }
+        let line = answer.bytes
+        let value = line.span[answer.fields[index].value]
+        guard value.count >= eventStream.count else { return false }
+        return value.extracting(first: eventStream.count).equalsIgnoringCase(eventStream)
+            && (value.count == eventStream.count || !ASCII.isTokenByte(value[eventStream.count]))
+    }
+
+    private static let eventStream = Array("text/event-stream".utf8)
 
     /// Writes the held head of a gRPC call's answer, if there is one (`Exchange.State.announced`).
     static func writeHeldHead(_ context: inout Context) {

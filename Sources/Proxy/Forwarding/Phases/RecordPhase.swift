@@ -155,18 +155,35 @@ enum RecordPhase {
     static func report(_ error: TransportError, _ context: inout Context) {
         let problem = Problem(error)
         let admitted = context.admitted
-        var failure = UpstreamFailure(
-            upstream: admitted.rules?.name ?? TrafficGroup.tunnels.rawValue, client: admitted.rules?.settings.client,
-            requestID: requestID(&context), error: error, reason: problem.title, advice: problem.detail)
-        context.stream.request.with { head, bytes in
+        context.shard.observer.upstreamFailed(
+            UpstreamFailure(
+                upstream: admitted.rules?.name ?? TrafficGroup.tunnels.rawValue,
+                client: admitted.rules?.settings.client, url: url(context), requestID: requestID(&context),
+                error: error, reason: problem.title, advice: problem.detail))
+    }
+
+    /// Reports a limit that ends an exchange. The access log gets its key, too.
+    static func report(_ limit: ReachedLimit, _ context: inout Context) {
+        context.ledger.cause = context.ledger.cause ?? "\(limit.reason) (\(limit.key))"
+        let upstream = context.admitted.rules?.name ?? (context.tunnel == nil ? "" : TrafficGroup.tunnels.rawValue)
+        let shard = context.shard
+        guard let others = shard.limitLines.count(limit, upstream, at: shard.loop.now) else { return }
+        shard.observer.limitReached(
+            LimitReport(
+                limit: limit, upstream: upstream, url: url(context), requestID: requestID(&context), others: others))
+    }
+
+    /// Returns the URL of a request at its upstream, without its query; `HOST:PORT` of a tunnel.
+    private static func url(_ context: Context) -> [UInt8] {
+        let admitted = context.admitted
+        return context.stream.request.with { head, bytes in
+            guard !bytes.isEmpty else { return [] }
             guard let rules = admitted.rules, let destination = admitted.destination else {
-                failure.url = Array(bytes[head.asked(in: bytes).authority].text.utf8)
-                return
+                return Array(bytes[head.asked(in: bytes).authority].text.utf8)
             }
-            failure.url = Array("\(destination.origin.scheme.rawValue)://".utf8) + destination.host
-            guard case .path(let range) = admitted.target else { return failure.url.append(UInt8(ascii: "*")) }
-            failure.url += rules.pathPrefix + path(bytes[range], head)
+            let start = Array("\(destination.origin.scheme.rawValue)://".utf8) + destination.host
+            guard case .path(let range) = admitted.target else { return start + [UInt8(ascii: "*")] }
+            return start + rules.pathPrefix + path(bytes[range], head)
         }
-        context.shard.observer.upstreamFailed(failure)
     }
 }
