@@ -44,6 +44,8 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
     case requestID
     case traceparent
     case tracestate
+    /// `CDN-Loop` (RFC 8586)
+    case cdnLoop
 }
 
 extension KnownField {
@@ -82,7 +84,12 @@ extension KnownField {
             case 0x61_6C74_2D73_7663: .altSvc
             default: .other
             }
-        case 8: ASCII.folded(bytes, start, 8) == 0x6C6F_6361_7469_6F6E ? .location : .other
+        case 8:
+            switch ASCII.folded(bytes, start, 8) {
+            case 0x6C6F_6361_7469_6F6E: .location
+            case 0x6364_6E2D_6C6F_6F70: .cdnLoop
+            default: .other
+            }
         default: .other
         }
     }
@@ -174,5 +181,5 @@ extension KnownField {
     private static let protected: UInt64 =
         KnownField.host.bit | KnownField.contentLength.bit | KnownField.via.bit | KnownField.maxForwards.bit
         | KnownField.expect.bit | KnownField.contentType.bit | KnownField.contentEncoding.bit
-        | KnownField.contentRange.bit | KnownField.cacheControl.bit | KnownField.date.bit
+        | KnownField.contentRange.bit | KnownField.cacheControl.bit | KnownField.date.bit | KnownField.cdnLoop.bit
 }

@@ -16,6 +16,19 @@ struct NginxTests {
         #expect(response.text.contains("\nuser-agent: \naccept: \n"))
     }
 
+    @Test func `with via: false it compresses, as for the program itself`() async throws {
+        let nginx = try await Nginx(
+            locations:
+                "gzip on; gzip_types text/plain; gzip_min_length 1; location / { default_type text/plain; return 200 \"\(String(repeating: "x", count: 2000))\"; }"
+        )
+        for (line, coding) in [("", String?.none), ("via: false", "gzip")] {
+            let proxy = try await RunningProxy(to: "http://127.0.0.1:\(nginx.httpPort)", upstream: line)
+            let answer = try await proxy.get("http://api.test/", fields: [("Accept-Encoding", "gzip")])
+            #expect(answer.status == 200)
+            #expect(answer.field("Content-Encoding") == coding)
+        }
+    }
+
     @Test(arguments: [(false, "HTTP/1.1"), (true, "HTTP/2.0")])
     func `over TLS with a private CA`(http2: Bool, version: String) async throws {
         let nginx = try await Nginx.secure()

@@ -46,6 +46,7 @@ extension KnownField {
         case .requestID: "x-request-id"
         case .traceparent: "traceparent"
         case .tracestate: "tracestate"
+        case .cdnLoop: "cdn-loop"
         }
     }
 }

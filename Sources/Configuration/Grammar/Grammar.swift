@@ -176,7 +176,7 @@ enum Grammar {
 
     /// Names, in lower case, of fields that frame a message, route it or concern a single connection.
     static let framingFields: Set<String> = [
-        "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "max-forwards",
+        "cdn-loop", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "max-forwards",
         "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding",
         "upgrade", "via",
     ]

@@ -52,6 +52,7 @@ struct UpstreamReader {
         if let callers = section.section("callers") { settings.callers = callers.callers() }
         settings.hosts = section.list("hosts", Grammar.authority) ?? []
         section.read("browsers", into: &settings.browsers, Grammar.boolean)
+        section.read("via", into: &settings.addsVia, Grammar.boolean)
         let listener = section.listener("listen")
         section.refuse(
             "hosts", without: "listen",

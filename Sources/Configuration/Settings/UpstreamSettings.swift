@@ -58,6 +58,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var rewrite = true
     /// Whether the upstream receives the program's own `Host`.
     public var keepsHost = false
+    /// Whether requests and answers get a `Via` field. If not, requests get `CDN-Loop`, so that circles are found.
+    public var addsVia = true
     /// Fields that replace the program's fields of the same names.
     public var setHeaders: [NameValue] = []
     /// Names of the program's fields that are removed.

@@ -54,7 +54,7 @@ struct Gate {
         }
 
         // Forwarding loop.
-        if head.index(of: .via) != nil, ForwardingLoop.isClosed(by: head, bytes) { throw .circle }
+        if ForwardingLoop.isClosed(by: head, bytes) { throw .circle }
 
         // Route.
         if head.methodKind == .connect {

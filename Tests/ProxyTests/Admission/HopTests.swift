@@ -25,6 +25,31 @@ struct HopTests {
         #expect(try await proxy.request(fields: ["Via: \(seven)", "Via: \(others)"]).status == 200)
     }
 
+    @Test func `with via: false, CDN-Loop replaces Via, and shows circles`() async throws {
+        let proxy = try await ProxyInProcess(
+            upstream: "via: false", more: "- {host: with.test, url: ORIGIN, client: api, allow_plaintext: true}"
+        ) { try $0.respond(fields: [("Via", "1.0 other")]) }
+        let response = try await proxy.request(fields: ["Via: 1.1 first", "CDN-Loop: other;v=1"])
+        #expect(response.fields.filter { $0.name == "Via" }.map(\.value) == ["1.0 other"])
+        #expect(proxy.origin.requests[0].values("Via") == ["1.1 first"])
+        #expect(proxy.origin.requests[0].values("CDN-Loop") == ["other;v=1", "heimdallr-proxy"])
+        // Both fields count, at any upstream, even if Connection names one.
+        let own = "Connection: CDN-Loop\r\nCDN-Loop: "
+        let eight = (0..<4).map { _ in "heimdallr-proxy" } + ["heimdallr-proxy, other"]
+        for host in ["api.test", "with.test"] {
+            let refused = try await proxy.request(
+                "GET", "http://\(host)/",
+                fields: [
+                    own + eight.joined(separator: ","),
+                    "Via: 1.1 heimdallr-proxy, 2 heimdallr-proxy, 1.0 heimdallr-proxy",
+                ])
+            #expect(refused.status == 508)
+            let few = ["CDN-Loop: my-heimdallr-proxy, heimdallr-proxy;v=1, heimdallr-proxy2", own + "heimdallr-proxy"]
+            #expect(try await proxy.request("GET", "http://\(host)/", fields: few).status == 200)
+        }
+        #expect(proxy.origin.requests.last?.values("CDN-Loop").contains("heimdallr-proxy") == true)
+    }
+
     @Test(arguments: ["TRACE", "OPTIONS"])
     func `Max-Forwards counts down, and no further than to here`(method: String) async throws {
         let proxy = try await ProxyInProcess()

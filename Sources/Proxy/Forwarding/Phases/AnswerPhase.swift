@@ -17,7 +17,9 @@ enum AnswerPhase {
         // No replay follows an answer, so the kept bytes of a long upload can be freed.
         if !progress.isRequestComplete { context.stream.keepBody(upTo: 0) }
         let head = AnswerHead(answer.status, framing, keepsOpen: context.exchange.request.keepsAlive)
+        let addsVia = context.admitted.rules?.settings.addsVia ?? true
         let count = write(answer, head, context) { output in
+            guard addsVia else { return }
             output.append("Via: ")
             output.append(answer.isHTTP2 ? "2" : "1.1")
             output.append(" heimdallr-proxy\r\n")

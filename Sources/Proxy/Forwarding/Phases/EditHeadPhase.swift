@@ -42,6 +42,7 @@ enum EditHeadPhase {
             output.append("\r\n")
         }
         switch context.exchange.request.version {
+        case _ where !upstream.rules.settings.addsVia: output.append("CDN-Loop: heimdallr-proxy\r\n")
         case .http10: output.append("Via: 1.0 heimdallr-proxy\r\n")
         case .http11: output.append("Via: 1.1 heimdallr-proxy\r\n")
         case .http2: output.append("Via: 2 heimdallr-proxy\r\n")
