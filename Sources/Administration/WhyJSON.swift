@@ -23,8 +23,11 @@ extension WhyText {
                 .init("kind", "callers"), .init("callers", .array(some.map { body($0) })),
                 .init("others", body(others)),
             ])
-        case .unmatched(let destination):
-            return .object([.init("kind", "unmatched"), .init("destination", .string(destination))])
+        case .unmatched(let destination, let https):
+            return .object([
+                .init("kind", "unmatched"), .init("destination", .string(destination)),
+                .init("https", .string(https.rawValue)),
+            ])
         case .tunnel(let destination):
             return .object([.init("kind", "tunnel"), .init("destination", .string(destination))])
         case .upstream(let route):
@@ -32,6 +35,7 @@ extension WhyText {
                 .init("kind", "upstream"), .init("rule", .string(route.rule)),
                 .init("destination", .string(route.destination)), .init("client", JSON(route.client)),
                 .init("put_on_as", .string(route.injection)), .init("unsigned", JSON(route.unsigned)),
+                .init("https", .string(route.https.rawValue)),
             ]
             if let name = route.client, let client = model.sources.client(named: name) {
                 let status = client.heimdallr.status()

@@ -31,14 +31,16 @@ struct WhyText {
         case .callers(let some, let others):
             return "It depends on the caller.\n\n" + some.map { body($0) + "\n" }.joined()
                 + "All others:\n\n" + body(others)
-        case .unmatched(let destination):
+        case .unmatched(let destination, let https):
             return
                 "rule         unmatched: forward\ndestination  \(destination)\nclient       none: forwarded unsigned\n"
+                + "https        \(https.inWords("list the host in proxy.tunnels"))\n"
         case .tunnel(let destination):
             return "rule         proxy.connect: tunnel\ndestination  \(destination), through a tunnel\n"
                 + "client       none: an https:// URL goes by CONNECT, which carries no token\n"
         case .upstream(let route):
             var text = "rule         \(route.rule)\ndestination  \(route.destination)\n"
+            text += "https        \(route.https.inWords("write intercept: true at the upstream"))\n"
             guard let name = route.client, let client = model.sources.client(named: name) else {
                 guard !route.injection.isEmpty else {
                     return text + "client       none: \(route.unsigned ?? "forwarded unsigned")\n"
@@ -56,7 +58,9 @@ struct WhyText {
                 text += "answer       \(refusal.status) \(refusal.title)\n"
                 if let url = refusal.loginURL { text += "login_url    \(url)\n" }
             }
-            if let since = status.sinceLastSuccess { text += "token from   \(StatusPage.words(since)) ago\n" }
+            if status.state == .ready || status.endsBy != nil, let since = status.sinceLastSuccess {
+                text += "token from   \(StatusPage.words(since)) ago\n"
+            }
             if let ends = status.endsBy {
                 text += "expires in   \(status.expiresIn.map { "\(StatusPage.words($0)), " } ?? "")\(ends.inWords)\n"
             }
@@ -94,5 +98,16 @@ struct WhyText {
         case .starting, .ready, .fetching, .idle: return nil
         }
         return model.sources.refusal(name, error, model.signIn(of: client).hint)
+    }
+}
+
+extension HTTPSTreatment {
+    /// - Parameter remedy: makes https:// URLs work.
+    fileprivate func inWords(_ remedy: String) -> String {
+        switch self {
+        case .intercepted: "intercepted: https:// URLs get the same, in programs that trust the proxy's root"
+        case .tunnelled: "tunnelled: https:// URLs get no token"
+        case .refused: "refused: say http:// in the program, or \(remedy)"
+        }
     }
 }

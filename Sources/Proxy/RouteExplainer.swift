@@ -3,6 +3,7 @@ import CurlTransport
 import HTTPMessage
 import Reactor
 import Reports
+import WireText
 
 /// Explains, for `why` and `check`, what the proxy would do with a request. Uses the gate that judges real requests.
 struct RouteExplainer {
@@ -101,15 +102,27 @@ struct RouteExplainer {
             let destination = admitted.destination
         else { throw .internalError }
         let address = "\(destination.scheme.rawValue)://\(destination.authority)"
+        let https = treatment(ofTLSTo: bytes.span[head.asked(in: bytes.span).authority].text)
         guard let index = rules.index else {
             try judge(destination.authority)
-            return .unmatched(destination: address)
+            return .unmatched(destination: address, https: https)
         }
         let shown = rules.settings.url?.description ?? address
         return .upstream(
             UpstreamRoute(
                 upstreams[index], index: index, destination: shown, isTrace: head.methodKind == .trace,
-                way: admitted.named?.isBaseURL == true ? " by its own listener" : ""))
+                way: admitted.named?.isBaseURL == true ? " by its own listener" : "", https: https))
+    }
+
+    /// Returns what a program gets that asks for this host by https, on its port or, instead of port 80, on 443.
+    private mutating func treatment(ofTLSTo host: String) -> HTTPSTreatment {
+        guard var authority = try? Authority(parsing: host) else { return .refused }
+        if authority.port == 80 { authority.port = nil }
+        switch try? admitConnect(to: "\(authority.host):\(authority.port(for: .https))") {
+        case .connect(_, tls: .intercepted): return .intercepted
+        case .connect(_, tls: .tunnelled), .tunnel: return .tunnelled
+        case .connect(_, tls: .refused), .forward, .reply, nil: return .refused
+        }
     }
 
     mutating func admitsTunnel(to authority: String) -> Bool { (try? admitTunnel(to: authority)) != nil }

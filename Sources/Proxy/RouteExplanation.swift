@@ -19,7 +19,9 @@ extension RouteExplanation {
 
 extension UpstreamRoute {
     /// - Parameter way: text appended to the rule, saying how a request reaches it.
-    init(_ upstream: UpstreamSettings, index: Int, destination: String, isTrace: Bool, way: String) {
+    init(
+        _ upstream: UpstreamSettings, index: Int, destination: String, isTrace: Bool, way: String, https: HTTPSTreatment
+    ) {
         var rule = "upstreams[\(index)] \(upstream.host)"
         if !upstream.paths.isEmpty { rule += " paths \(upstream.paths.joined(separator: ", "))" }
         if !upstream.methods.isEmpty { rule += " methods \(upstream.methods.joined(separator: ", "))" }
@@ -28,7 +30,8 @@ extension UpstreamRoute {
         self.init(
             index: index, rule: rule + way, destination: destination, client: isTrace ? nil : upstream.client,
             injection: isTrace ? "" : upstream.injectionText,
-            unsigned: isTrace ? "TRACE carries no \(upstream.client == nil ? "credential" : "token")" : nil)
+            unsigned: isTrace ? "TRACE carries no \(upstream.client == nil ? "credential" : "token")" : nil,
+            https: https)
     }
 }
 

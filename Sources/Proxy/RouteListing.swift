@@ -55,9 +55,11 @@ public struct RouteListing: Sendable, Equatable {
                     let said = explainer.explain(
                         method: method, url: "http://\(host)\(port)\(path.hasPrefix("//") ? "/" : path)")
                     first = first ?? said
-                    guard let destination = said.destination(by: route.upstream) else { continue }
+                    guard let found = said.route(by: route.upstream) else { continue }
                     route.destination =
-                        label.isEmpty ? destination : destination.replacing("//\(host)", with: "//*.\(pattern)")
+                        label.isEmpty
+                        ? found.destination : found.destination.replacing("//\(host)", with: "//*.\(pattern)")
+                    route.https = found.https.rawValue
                     return route
                 }
             }
@@ -72,13 +74,13 @@ public struct RouteListing: Sendable, Equatable {
 }
 
 extension RouteExplanation {
-    /// Returns the destination if the upstream at `index` takes the request of some caller; else `nil`.
-    fileprivate func destination(by index: Int) -> String? {
+    /// Returns the route if the upstream at `index` takes the request of some caller; else `nil`.
+    fileprivate func route(by index: Int) -> UpstreamRoute? {
         switch self {
-        case .upstream(let route): route.index == index ? route.destination : nil
+        case .upstream(let route): route.index == index ? route : nil
         case .unmatched, .tunnel, .refused: nil
         case .callers(let some, let others):
-            (some + [others]).lazy.compactMap { $0.destination(by: index) }.first
+            (some + [others]).lazy.compactMap { $0.route(by: index) }.first
         }
     }
 }

@@ -3,7 +3,7 @@ public enum RouteExplanation: Sendable, Equatable {
     case upstream(UpstreamRoute)
     /// The proxy would forward the request without a token, because of `unmatched: forward`.
     /// - Parameter destination: scheme and authority.
-    case unmatched(destination: String)
+    case unmatched(destination: String, https: HTTPSTreatment)
     /// An https:// URL, for which programs send CONNECT. The proxy would pass the bytes on unread, without a token.
     case tunnel(destination: String)
     /// The proxy would refuse the request with its own answer.
@@ -28,9 +28,11 @@ public struct UpstreamRoute: Sendable, Equatable {
     public let injection: String
     /// Reason for forwarding this request unsigned, although the rule injects a value.
     public let unsigned: String?
+    public let https: HTTPSTreatment
 
     public init(
-        index: Int, rule: String, destination: String, client: String?, injection: String, unsigned: String? = nil
+        index: Int, rule: String, destination: String, client: String?, injection: String, unsigned: String? = nil,
+        https: HTTPSTreatment
     ) {
         self.index = index
         self.rule = rule
@@ -38,5 +40,15 @@ public struct UpstreamRoute: Sendable, Equatable {
         self.client = client
         self.injection = injection
         self.unsigned = unsigned
+        self.https = https
     }
+}
+
+/// Treatment of an https:// URL of a route's host, for which programs send CONNECT.
+public enum HTTPSTreatment: String, Sendable {
+    /// The proxy opens the TLS, and treats the requests as those of http:// URLs.
+    case intercepted
+    /// The bytes pass unread, without a token.
+    case tunnelled
+    case refused
 }

@@ -41,6 +41,20 @@ struct WhyTests {
         #expect(why.ending == .exited(3))
     }
 
+    @Test func `without a token there is no age of one, and each route says what https gets`() async throws {
+        let admin = try await AdministeredProxy(
+            TokenEndpoint([.token(accessToken, expiresIn: "1"), .status(500)]), upstream: "token_wait: 1s")
+        try await eventually("the token has ended, and there is no other") {
+            _ = try await admin.proxy.send("GET", "http://api.test/")
+            return try await admin.state() == "backing_off"
+        }
+        let why = try await admin.run("why", "GET", "http://api.test/")
+        #expect(why.output.contains("last error   ") && !why.output.contains("token from"), "\(why.output)")
+        #expect(why.output.contains("https        refused: say http:// in the program"), "\(why.output)")
+        let json = try await admin.run("why", "--json", "GET", "http://api.test/")
+        #expect(json.output.contains(/"https": ?"refused"/), "\(json.output)")
+    }
+
     @Test func `a device's grant has its short name, here and in status`() async throws {
         let admin = try await AdministeredProxy(
             TokenEndpoint([.token(accessToken)]),

@@ -22,8 +22,13 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var client: String
     /// `Authorization: Bearer <token>, X-Api-Key: <secret>`; empty if nothing is injected.
     public var injection: String
+    /// `intercepted`, `tunnelled` or `refused`: the treatment of https:// URLs; empty if `Gate` was not asked.
+    public var https = ""
 
-    var cells: [String] { [host, path, methods, fields, callers, "-> " + destination, client, injection] }
+    var cells: [String] {
+        let https = https.isEmpty ? "" : "https: \(https)"
+        return [host, path, methods, fields, callers, "-> " + destination, client, injection, https]
+    }
 
     public var description: String { cells.filter { !$0.isEmpty }.joined(separator: "  ") }
 

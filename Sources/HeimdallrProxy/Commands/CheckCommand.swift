@@ -138,7 +138,7 @@ struct CheckReport {
             "host": .string(route.host), "path": .string(route.path), "methods": .string(route.methods),
             "fields": .string(route.fields), "callers": .string(route.callers),
             "destination": .string(route.destination), "client": .string(route.client),
-            "put_on_as": .string(route.injection),
+            "put_on_as": .string(route.injection), "https": route.https.isEmpty ? .null : .string(route.https),
         ]
     }
 

@@ -150,6 +150,7 @@ struct LoginCommand: ParsableCommand {
         guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil,
             environment["SSH_CONNECTION"] == nil
         else { return false }
+        ProcessHygiene.restoreFileLimit()
         let withoutSecrets = environment.filter { !$0.key.hasPrefix("HEIMDALLR_") }
         return (try? ChildProgram(["xdg-open", url], environment: withoutSecrets)) != nil
     }

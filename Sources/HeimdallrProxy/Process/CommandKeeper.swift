@@ -45,7 +45,7 @@ enum CommandKeeper {
     /// Time for a hook to end by itself after SIGTERM.
     private static let grace = Duration.seconds(1)
 
-    /// Runs the command that the arguments name, and reports its end on standard input, a socket to the proxy. When the
+    /// Runs the command that the arguments name after the limit of open files, and reports its end on standard input, a socket to the proxy. When the
     /// proxy closes the socket or ends, the keeper kills the command and all its descendants.
     static func run() -> Never {
         ProcessHygiene.forbidDumps()
@@ -54,11 +54,13 @@ enum CommandKeeper {
         let isHook = isHook
         let input = isHook ? ProcessLink.input() : []
         if isHook, input.isEmpty { exit(0) }
+        let words = Array((ProcessArguments.all ?? []).dropFirst())
+        // The proxy has raised its own limit, with which programs that use select(2) could fail.
+        ProcessHygiene.setFileLimit(words.first ?? "")
         let program: ChildProgram
         do throws(SystemCallError) {
             program = try ChildProgram(
-                Array((ProcessArguments.all ?? []).dropFirst()), environment: ProcessEnvironment.all,
-                input: input, output: STDOUT_FILENO)
+                Array(words.dropFirst()), environment: ProcessEnvironment.all, input: input, output: STDOUT_FILENO)
         } catch { report(.notStarted(error.number)) }
         // The proxy sees the end of the output only after all processes have closed it.
         close(STDOUT_FILENO)

@@ -15,8 +15,8 @@ struct KeptCommand: ~Copyable {
     ) throws(SystemCallError) {
         var link = try ProcessLink()
         keeper = try ChildProgram(
-            [hookInput == nil ? CommandKeeper.name : CommandKeeper.hookName] + words, executable: executable,
-            environment: environment, input: link.otherEnd, output: output)
+            [hookInput == nil ? CommandKeeper.name : CommandKeeper.hookName, ProcessHygiene.initialFileLimitText]
+                + words, executable: executable, environment: environment, input: link.otherEnd, output: output)
         link.closeOtherEnd()
         if let hookInput { link.send(hookInput) }
         self.link = link

@@ -41,6 +41,14 @@ enum ProcessHygiene {
         _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
+    /// The soft limit of the process's start in decimal digits, for a keeper. Empty if it is unknown.
+    static var initialFileLimitText: String { initialFileLimit.map { "\($0.rlim_cur)" } ?? "" }
+
+    /// Sets the soft limit that `initialFileLimitText` of the parent process gave.
+    static func setFileLimit(_ text: String) {
+        if let limit = rlim_t(text) { setFileLimit { min(limit, $0.rlim_max) } }
+    }
+
     static let initialFileLimit: rlimit? = {
         var limit = rlimit()
         return unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? limit : nil

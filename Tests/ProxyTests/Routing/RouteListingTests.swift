@@ -64,6 +64,44 @@ struct RouteListingTests {
             RouteListing(configuration).routes.map(\.destination) == ["https://named.example", "https://rest.example"])
     }
 
+    @Test func `each says what a program with https gets, and why says the same`() throws {
+        let configuration = try configuration(
+            """
+            proxy: {unmatched: forward, connect: tunnel, tunnels: ["tunnel.test:443", "port.test:8443"]}
+            upstreams:
+              - {host: open.test, intercept: true}
+              - {host: "*.wild.test", intercept: true, paths: [/v1/]}
+              - {host: tunnel.test}
+              - {host: "port.test:8443"}
+              - {host: closed.test}
+              - {host: base.test, listen: "127.0.0.1:0"}
+            """)
+        let expected = [
+            "open.test": "intercepted", "*.wild.test": "intercepted", "tunnel.test": "tunnelled",
+            "port.test:8443": "tunnelled", "closed.test": "refused", "base.test": "refused",
+        ]
+        for route in RouteListing(configuration).routes {
+            let host = configuration.upstreams[route.upstream].host.description
+            #expect(route.https == expected[host], "\(host)")
+            #expect(route.description.hasSuffix("https: \(route.https)"))
+            for scheme in ["http", "https"] where scheme == "http" || route.https == "intercepted" {
+                let url = "\(scheme)://\(host.replacing("*", with: "a"))/v1/"
+                guard case .upstream(let found) = RouteExplanation(configuration, method: "GET", url: url) else {
+                    Issue.record("\(url) is no upstream's")
+                    continue
+                }
+                #expect(found.https.rawValue == route.https, "\(url)")
+            }
+        }
+        for (host, treatment) in [("tunnel.test", HTTPSTreatment.tunnelled), ("nobody.test", .refused)] {
+            let rules = try self.configuration(
+                "proxy: {unmatched: forward, connect: tunnel, tunnels: [\"tunnel.test:443\"]}\nupstreams: []")
+            #expect(
+                RouteExplanation(rules, method: "GET", url: "http://\(host)/")
+                    == .unmatched(destination: "http://\(host)", https: treatment))
+        }
+    }
+
     @Test func `so do other hosts, and CONNECT`() throws {
         let closed = RouteListing(try configuration("upstreams: [{host: a.test}]"))
         #expect(!closed.forwardsOthers)
