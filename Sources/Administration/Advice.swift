@@ -86,14 +86,21 @@ public struct Advice {
         case .dns: "check \(server), and name resolution"
         case .shortage(_, let remedy): remedy
         case .tls(let words): "\(TLSFault(words: words).advice(.authorizationServer)) (\(server))"
+        case .nextProxy(407): Self.nextProxyLogin
+        case .nextProxy: "check `proxy` of this client: the next proxy refuses, or can't be reached"
         case .connect, .cut: "check that the server runs and can be reached from here: \(server)"
         case .timeout: "check that the server answers in time (\(server)); `timeout` is its limit"
         case .bodyTooLarge, .other: wrongAddress
         }
     }
 
+    private static let nextProxyLogin =
+        "the next proxy requires a name and password, or refuses those in `proxy`: write http://NAME:PASSWORD@HOST:PORT "
+        + "there, or let the proxy's operator admit this machine"
+
     private func sentence(forStatus status: Int) -> String {
         switch status {
+        case 407: Self.nextProxyLogin
         case 401, 403: wrongSecret
         case 408, 429, 500...: "wait; the proxy tries again"
         case 404, 405, 410, 501: wrongAddress

@@ -238,8 +238,13 @@ import WireText
     }
 
     final func words(for code: CURLcode) -> String {
-        if let text = unsafe errorText, unsafe text.pointee != 0 { return unsafe String(cString: text) }
-        return unsafe String(cString: curl_easy_strerror(code))
+        guard let text = unsafe errorText, unsafe text.pointee != 0 else {
+            return unsafe String(cString: curl_easy_strerror(code))
+        }
+        let words = unsafe String(cString: text)
+        // A server can't dislike a certificate that it did not get. Go's says `bad_certificate` for a missing one.
+        let lacksCertificate = options.certificateFile == nil && TransportError.blamesCertificate(words)
+        return lacksCertificate ? words + "; no client certificate was sent" : words
     }
 
     final func error(for code: CURLcode, sawResponse: Bool = false) -> TransportError {

@@ -93,11 +93,24 @@ extension TransportError {
     /// Whether `message` reports a TLS alert that refuses the client. In TLS 1.3, this alert arrives after the
     /// handshake, in place of the answer (RFC 8446, section 4.4.2.4).
     static func isRefusal(_ message: String) -> Bool {
+        blamesCertificate(message)
+            || message.contains("SSL routines::") && message.contains("alert handshake failure")
+    }
+
+    /// Whether `message` reports a TLS alert about the client's certificate.
+    static func blamesCertificate(_ message: String) -> Bool {
         guard message.contains("SSL routines::") else { return false }
         return [
             "alert certificate ", "alert unknown ca", "alert bad certificate", "alert unsupported certificate",
-            "alert access denied", "alert decrypt error", "alert handshake failure",
+            "alert access denied", "alert decrypt error",
         ].contains { message.contains($0) }
+    }
+
+    /// Status of the next proxy's refusal of a CONNECT, which libcurl's message names; `nil` for other failures.
+    public var nextProxyStatus: Int? {
+        guard kind == .proxy, let name = message.firstRange(of: "response ") else { return nil }
+        let digits = message[name.upperBound...].prefix { $0.isNumber }
+        return digits.count == 3 ? Int(digits) : nil
     }
 }
 

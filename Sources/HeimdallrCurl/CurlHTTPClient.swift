@@ -96,7 +96,8 @@ extension HeimdallrHTTPClientError {
             case .shortage(let shortage): self = .shortage(fault: shortage.fault, remedy: shortage.remedy)
             case .connectionTimedOut, .connectionLimit, .withheld: self = .timeout
             case .tlsHandshake, .tlsCertificate, .tlsConfiguration: self = .tls(error.message)
-            case .connectionRefused, .connectionFailed, .proxy, .loop, .addressDenied: self = .connect
+            case .proxy: self = .nextProxy(error.nextProxyStatus)
+            case .connectionRefused, .connectionFailed, .loop, .addressDenied: self = .connect
             case .connectionLost, .responseTruncated: self = .cut
             case .responseMalformed, .aborted, .http2Missing, .internal: self = .other
             }

@@ -27,6 +27,8 @@ struct ListenerChange: Sendable {
         lastNumber: Int, _ input: ListenInput
     ) throws(ProxyServer.ListenError) {
         self.lastNumber = lastNumber
+        var input = input
+        input.v4Ports = configuration.v4Ports
         var left = former
         var passed = PassedSockets(input.passed)
         do throws(ProxyServer.ListenError) {
@@ -48,7 +50,13 @@ struct ListenerChange: Sendable {
                     continue
                 }
                 let name = configuration.passedName(upstream: upstream)
-                for sockets in try ProxyServer.open(address, name: name, &passed, input) {
+                let sockets: [[ListeningSocket]]
+                do throws(ProxyServer.ListenError) {
+                    sockets = try ProxyServer.open(address, name: name, &passed, input)
+                } catch {
+                    throw error.isInUse ? error.naming(former + listeners, at: address) : error
+                }
+                for sockets in sockets {
                     self.lastNumber += 1
                     let listener = ProxyPlan.Listener(
                         number: self.lastNumber, address: address, bound: sockets[0].address, upstream: upstream)
@@ -83,4 +91,29 @@ extension ProxyPlan.Listener {
 
 extension ListenAddress {
     fileprivate var isChosenByKernel: Bool { if case .tcp(_, 0) = self { true } else { false } }
+}
+
+extension Configuration {
+    /// Ports of `proxy.listen`, the upstreams' listeners and `admin.listen` for IPv4, also by name.
+    fileprivate var v4Ports: Set<UInt16> {
+        let all = listenAddresses.map(\.address) + [admin?.listen].compactMap(\.self)
+        return Set(all.compactMap { if case .tcp(let host, let port) = $0, !host.contains(":") { port } else { nil } })
+    }
+}
+
+extension ProxyServer.ListenError {
+    /// Names this process's own listener at the port, if there is one: `[::]` takes IPv4, too.
+    fileprivate func naming(_ listeners: [ProxyPlan.Listener], at address: ListenAddress) -> Self {
+        guard case .tcp(let host, let port) = address,
+            let own = listeners.first(where: { listener in
+                let takesAll = NumericAddress(listener.bound)?.isUnspecified ?? false
+                return listener.bound.port == port && (takesAll || host == "0.0.0.0" || host == "::")
+            })
+        else { return self }
+        var error = self
+        error.description =
+            "can't listen on \(address): this proxy itself listens at \(own.bound), which takes these connections, too: "
+            + "restart the proxy to have both, or leave one of them out"
+        return error
+    }
 }

@@ -6,6 +6,8 @@ import WireText
 /// Input of all functions that open listeners.
 struct ListenInput {
     let loops: Int
+    /// Ports at which the configuration listens for IPv4. There, `[::]` takes IPv6 alone.
+    var v4Ports: Set<UInt16> = []
     /// Listening sockets from the service manager (sd_listen_fds(3)).
     let passed: [PassedSocket]
 }
@@ -86,7 +88,9 @@ extension ProxyServer {
     /// Binds one socket per loop, all to the port of the first. For port 0, the kernel chose that port.
     private static func open(_ address: SocketAddress, _ input: ListenInput) throws(ListenError) -> [ListeningSocket] {
         try collect(input.loops, address) { earlier throws(SystemError) in
-            try ListeningSocket.open(earlier.first?.address ?? address, sharesPort: input.loops > 1)
+            try ListeningSocket.open(
+                earlier.first?.address ?? address, sharesPort: input.loops > 1,
+                isV6Only: address.family == AF_INET6 && input.v4Ports.contains(address.port))
         }
     }
 
@@ -117,6 +121,7 @@ extension ProxyServer {
     private static func failure(_ error: SystemError, _ address: SocketAddress) -> ListenError {
         var failure = ListenError(description: "can't listen on \(address): \(reason(error, address))")
         failure.isForeign = error.isForeignAddress
+        failure.isInUse = error.code == EADDRINUSE
         if case .unix = address.kind {} else { failure.isForbidden = error.code == EACCES }
         return failure
     }

@@ -9,11 +9,12 @@ public import TLSServer
 public final class ProxyServer: Sendable {
     /// Failure to listen at an address.
     public struct ListenError: Error, CustomStringConvertible {
-        public let description: String
+        public internal(set) var description: String
         /// Whether the proxy's user may not bind this port. Another user or a service manager can.
         public var isForbidden = false
         /// Whether this machine does not have the address.
         var isForeign = false
+        var isInUse = false
         /// Listener's address in the configuration.
         public var listener: ListenAddress?
     }

@@ -17,15 +17,20 @@ public struct ListeningSocket: Sendable {
     /// Binds and listens.
     /// - Parameters:
     ///   - sharesPort: lets several sockets listen on one address (SO_REUSEPORT, socket(7)).
+    ///   - isV6Only: whether `[::]` leaves IPv4 to other sockets (IPV6_V6ONLY, ipv6(7)).
     ///   - backlog: limit of connections that wait to be accepted (listen(2)).
     /// - Throws: `SystemError` of socket, bind or listen.
     public static func open(
-        _ address: SocketAddress, sharesPort: Bool, backlog: Int32 = 4096
+        _ address: SocketAddress, sharesPort: Bool, isV6Only: Bool = false, backlog: Int32 = 4096
     ) throws(SystemError) -> ListeningSocket {
         let descriptor = try check("socket", socket(address.family, heimdallr_stream_flags, 0))
         do throws(SystemError) {
             if address.family != AF_UNIX {
                 try check("setsockopt", setOption(SO_REUSEADDR, to: 1 as Int32, on: descriptor))
+                if isV6Only {
+                    try check(
+                        "setsockopt", setOption(IPV6_V6ONLY, of: Int32(IPPROTO_IPV6), to: 1 as Int32, on: descriptor))
+                }
                 if sharesPort { try check("setsockopt", setOption(SO_REUSEPORT, to: 1 as Int32, on: descriptor)) }
             }
             let bound = try unsafe address.withKernelForm { unsafe bind(descriptor, $0, $1) }

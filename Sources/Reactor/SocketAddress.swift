@@ -146,7 +146,8 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    var family: Int32 {
+    /// AF_INET, AF_INET6 or AF_UNIX.
+    public var family: Int32 {
         switch kind {
         case .ipv4: AF_INET
         case .ipv6: AF_INET6

@@ -16,6 +16,8 @@ public protocol HeimdallrHTTPClient: Sendable {
 public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The connection could not be made; nothing was sent.
     case connect
+    /// The next proxy refused, or can't be reached. Nothing was sent to the server. Value: the status of its refusal.
+    case nextProxy(Int?)
     /// The connection broke before the response was complete. The server may have processed the request.
     case cut
     /// The host's name could not be resolved.
@@ -34,6 +36,8 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
     public var description: String {
         switch self {
         case .connect: "the connection could not be made"
+        case .nextProxy(let status?): "the next proxy refused the connection: it answered \(status)"
+        case .nextProxy(nil): "the next proxy refused the connection, or can't be reached"
         case .cut: "the connection broke before the answer was whole"
         case .dns: "the host name could not be resolved"
         case .tls(""): "the TLS handshake failed: check the certificate, its name and the trust anchors"

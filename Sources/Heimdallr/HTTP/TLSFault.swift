@@ -61,7 +61,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
             ]
         ),
         (.weakCertificate, ["too weak", "key too small"]),
-        (.clientCertificateWanted, ["alert certificate required"]),
+        (.clientCertificateWanted, ["alert certificate required", "no client certificate was sent"]),
         (
             .clientCertificateRefused,
             [

@@ -20,6 +20,7 @@ final class InterceptionKeeper: Sendable {
         var trust: TrustFolder?
         /// Files that were written before the ports opened.
         var early: TrustFolder?
+        var fault: TrustFiles.Fault?
     }
 
     private let isForOneProgram: Bool
@@ -121,32 +122,51 @@ final class InterceptionKeeper: Sendable {
                 fields["domains"] = .stringConvertible(domains.count)
             }
             logger.info("TLS of programs is opened", metadata: fields)
-        } catch {
-            logger.error(
-                "the trust files for intercepted programs can't be written", metadata: ["reason": "\(error)"])
-        }
+        } catch { report(error, isLogged: !isForOneProgram) }
+    }
+
+    /// Keeps the fault, and logs it, unless `exec --serve` then tells it in place of starting its program.
+    private func report(_ error: any Error, isLogged: Bool = true) {
+        state.withLock { $0.fault = TrustFiles.Fault(description: "\(error): \(Self.remedy)") }
+        guard isLogged else { return }
+        logger.error(
+            "the trust files for intercepted programs can't be written",
+            metadata: ["reason": "\(error)", "what_to_do": "\(Self.remedy)"])
+    }
+
+    private static let remedy =
+        "set XDG_RUNTIME_DIR to a folder that only the proxy's user may enter and that can be written, for example on a tmpfs"
+
+    /// Returns the trust files for a program that this process starts.
+    /// - Throws: the reason why they could not be written.
+    func writtenFiles() throws(TrustFiles.Fault) -> TrustFiles? {
+        let (trust, fault) = state.withLock { ($0.trust, $0.fault) }
+        if trust == nil, let fault { throw fault }
+        return trust?.files
     }
 
     /// Writes the files that make programs trust our roots again, because they hold the system's authorities, too. Blocks.
     func systemAuthoritiesChanged() {
         guard let files else { return }
-        do { try files.writeDefaults() } catch {
-            logger.error("the trust files for intercepted programs can't be written", metadata: ["reason": "\(error)"])
-        }
+        do { try files.writeDefaults() } catch { report(error) }
     }
 
     var files: TrustFiles? { state.withLock { $0.trust?.files } }
 
     /// Returns the folder for the trust files. Its name contains the first TCP address with a fixed port in
     /// `proxy.listen`. Without such an address, or for one program, it contains this process's ID.
-    private func folder(_ configuration: Configuration) throws -> String {
+    private func folder(_ configuration: Configuration) throws(TrustFiles.Fault) -> String {
         let known = isForOneProgram ? nil : configuration.trustName
         let (port, kind) = known ?? (0, TrustFolder.nameEnd("\(getpid())"))
         if let folder = TrustFiles.systemFolder(port: port, kind: kind) { return folder }
-        return TrustFolderPath.forWriting(
-            try AdminSocket.prepareDefault(
-                port: port, kind: kind, runtimeDirectory: ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
-            ).path)
+        do throws(AdministrationError) {
+            return TrustFolderPath.forWriting(
+                try AdminSocket.prepareDefault(
+                    port: port, kind: kind, runtimeDirectory: ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
+                ).path)
+        } catch {
+            throw TrustFiles.Fault(description: "no folder for them can be made in $XDG_RUNTIME_DIR or in /tmp")
+        }
     }
 
     func end() async {

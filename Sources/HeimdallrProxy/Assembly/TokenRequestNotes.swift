@@ -57,7 +57,8 @@ struct NotingHTTPClient: HeimdallrHTTPClient {
 enum FailureCause {
     /// Makes the text printable, because libcurl's message can contain text of the other side.
     static func text(_ error: TransportError) -> String {
-        ForeignText.printable("\(words(error.kind)): \(error.message)")
+        let words = error.nextProxyStatus == 407 ? "the next proxy requires a name and password" : words(error.kind)
+        return ForeignText.printable("\(words): \(error.message)")
     }
 
     private static func words(_ kind: TransportError.Kind) -> String {

@@ -29,13 +29,18 @@ extension ExecCommand {
             try await app.run(until: served.stops, reloading: AsyncStream { $0.finish() }) { running in
                 var known = settings
                 known.proxy.listen = [.tcp(host: "127.0.0.1", port: running.port)]
+                let trust = try running.shared.interception.writtenFiles()
                 served.start(
                     program,
                     setting: try Self.variables(
                         proxy: "\(credentials)127.0.0.1:\(running.port)", known, environment,
-                        trust: running.shared.interception.files),
+                        trust: trust),
                     removing: ChildEnvironment.withheld(from: environment.keys, settings), as: start)
             }
+        } catch let code as ExitCode {
+            // The fault was printed.
+            await playground?.stop()
+            throw code
         } catch {
             log.logger.error("the proxy could not start", metadata: ["reason": "\(error)"])
             await playground?.stop()

@@ -87,6 +87,7 @@ extension Problem {
                     + "address; `proxy.private_networks` lists exceptions.")
         case .loop: self = .loop
         case .tlsHandshake, .tlsCertificate, .tlsConfiguration: self = .tls(error)
+        case .proxy where error.nextProxyStatus == 407: self = .nextProxyLogin
         case .proxy:
             self.init(
                 502, "destination_unavailable", .nextProxy, "The next proxy refused",
@@ -97,15 +98,26 @@ extension Problem {
                 502, "connection_terminated", .connectionLost, "The upstream closed the connection",
                 phrase: "Try again if that does no harm: the upstream closed the connection",
                 "The connection ended before an answer came. The upstream may have carried out the request.")
-        case .responseTruncated:
-            self.init(
-                502, "http_response_incomplete", .responseCut, "The upstream's answer was cut short",
-                phrase: "Check the upstream: it cut its answer short",
-                "The connection ended before the answer was whole.")
+        case .responseTruncated: self = .cut(error)
         case .responseMalformed: self = .malformed(error)
         case .aborted: self = .malformedResponse
         case .http2Missing, .internal: self = .internalError
         }
+    }
+
+    private static func cut(_ error: TransportError) -> Problem {
+        // The words are ours and OpenSSL's.
+        guard ["close_notify", "unexpected eof"].contains(where: error.message.contains) else {
+            return Problem(
+                502, "http_response_incomplete", .responseCut, "The upstream's answer was cut short",
+                phrase: "Check the upstream: it cut its answer short",
+                "The connection ended before the answer was whole.")
+        }
+        return Problem(
+            502, "http_response_incomplete", .responseCut, "The upstream's answer ended without close_notify",
+            phrase: "Check the upstream: it ended TLS without close_notify",
+            "The server ended TLS without close_notify, so the answer may have been cut on the way. It has to send "
+                + "close_notify, or Content-Length.")
     }
 
     /// The problem of a failed look-up.
@@ -202,6 +214,11 @@ extension Problem {
         return problem
     }
 
+    static let nextProxyLogin = Problem(
+        502, "destination_unavailable", .nextProxy, "The next proxy requires a name and password",
+        phrase: "Write a name and password into the upstream's proxy",
+        "The next proxy answered 407: it requires a name and password, or refuses those in the upstream's `proxy`. Write "
+            + "http://NAME:PASSWORD@HOST:PORT there.")
     static let malformedResponse = Problem(
         502, "http_protocol_error", .malformedResponse, "The upstream's answer can't be understood",
         phrase: "Check the upstream: its answer is no valid HTTP",

@@ -67,7 +67,8 @@ public struct FailedHandshake: Sendable {
         case .alert, .ended, .reset, .silent:
             "\(trust?.program ?? "the program") may not trust the proxy: start it by heimdallr-proxy exec"
                 + (trust.map { ", which sets \($0.variable)" } ?? "")
-                + "; a program that has a fixed list of trusted certificates needs intercept: false"
+                + "; if exec has started it, it replaces or ignores that: name roots.pem of the trust folder in its own "
+                + "settings; a program that has a fixed list of trusted certificates needs intercept: false"
         }
     }
 }

@@ -144,6 +144,8 @@ extension CarriedExchange {
         return switch machine.closed(isClean: isClean) {
         case .whole: Over()
         case .unanswered: Over(.connectionLost, "the connection ended before an answer")
+        case .cut where machine.isReadToEnd:
+            Over(.responseTruncated, "the connection ended without TLS's close_notify, which ends this answer")
         case .cut: Over(.responseTruncated, "the connection ended within the answer")
         }
     }

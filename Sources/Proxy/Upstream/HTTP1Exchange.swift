@@ -207,6 +207,8 @@ struct HTTP1Exchange: ~Copyable {
         }
     }
 
+    var isReadToEnd: Bool { if case .toEnd = reading { true } else { false } }
+
     /// - Parameter isClean: whether the connection ended in order (in TLS: by close_notify, RFC 9112, section 9.8).
     func closed(isClean: Bool) -> Closing {
         switch reading {

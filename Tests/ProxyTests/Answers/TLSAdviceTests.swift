@@ -36,6 +36,10 @@ struct BadTLSServer: Sendable, CustomTestStringConvertible {
         .init(
             name: "wants a certificate, TLS 1.2", kind: .openssl(["-Verify", "1", "-verify_return_error", "-tls1_2"]),
             fault: .handshakeRefused),
+        // The alert of Go's servers, at least up to 1.2x, for a missing certificate.
+        .init(
+            name: "bad_certificate, as Go says it",
+            kind: .plain("\u{15}\u{3}\u{3}\u{0}\u{2}\u{2}\u{2A}", isFirst: false), fault: .clientCertificateWanted),
         .init(
             name: "TLS 1.1 at most", kind: .openssl(["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]), fault: .oldProtocol),
         .init(

@@ -1,3 +1,4 @@
+import Proxy
 import TestSupport
 import Testing
 
@@ -32,17 +33,20 @@ struct SecureAnswerTests {
 
     /// A proxy in front of a server that runs this script, as `secure.test`.
     private func proxy(
-        _ script: String, _ arguments: [String] = [], _ more: String = ""
+        _ script: String, _ arguments: [String] = [], _ more: String = "", observer: ProxyObserver = ProxyObserver()
     ) async throws -> ProxyInProcess {
         let server = try await TLSServerProcess(["/usr/bin/python3", "-c", script], arguments)
         return try await ProxyInProcess(
-            more: secureUpstream("secure.test", server.port, server.authority, more), peer: server)
+            more: secureUpstream("secure.test", server.port, server.authority, more), observer: observer, peer: server)
     }
 
     /// RFC 9112, 9.8: the end of the connection is the end of the body only after close_notify.
     @Test(arguments: [("whole", true), ("cut", false), ("length", false), ("chunked", false)])
     func `a body that ends by closing is whole only if TLS says so`(path: String, isWhole: Bool) async throws {
-        let proxy = try await proxy(Self.server)
+        let failures = Recorder<UpstreamFailure>()
+        var observer = ProxyObserver()
+        observer.upstreamFailed = { failures.append($0) }
+        let proxy = try await proxy(Self.server, observer: observer)
         for version in ["1.1", "1.0"] {
             let client = try await proxy.connect(
                 sending: "GET http://secure.test/\(path) HTTP/\(version)\r\nHost: secure.test\r\n\r\n")
@@ -51,6 +55,11 @@ struct SecureAnswerTests {
             } else {
                 await #expect(throws: (any Error).self) { try await client.response() }
             }
+        }
+        #expect(failures.all.count == (isWhole ? 0 : 2))
+        if path == "cut" {
+            #expect(
+                failures.all.allSatisfy { $0.reason.contains("close_notify") && $0.advice.contains("Content-Length") })
         }
     }
 

@@ -1,4 +1,5 @@
 import Configuration
+import CurlTransport
 import HTTPMessage
 import HTTPServer
 import Heimdallr
@@ -15,6 +16,14 @@ enum JudgePhase {
         if isCall { context.exchange.callStatus = GRPCStatus(answer) }
         var findings = Exchange.Findings(
             canSendAgain: progress.canRewind, isRequestComplete: progress.isRequestComplete)
+        // Only a next proxy answers 407 (RFC 9110, section 15.5.8). The program would take it for this proxy's.
+        if answer.status == 407, let settings = context.upstream?.rules.settings, settings.proxy != .none,
+            context.admitted.destination?.origin.scheme == .http
+        {
+            let error = TransportError(.proxy, message: "the next proxy's response 407")
+            RecordPhase.report(error, &context)
+            return context.exchange.refuse(Problem(error))
+        }
         if let upstream = context.upstream, upstream.enrols, let problem = signInProblem(answer, upstream, context) {
             return context.exchange.refuse(problem)
         }
