@@ -63,11 +63,11 @@ extension ServerRequest {
     var text: String { String(decoding: body, as: UTF8.self) }
 
     /// The fields of a form (application/x-www-form-urlencoded); `nil` for another body, or with a repeated field.
-    var form: [String: String]? {
-        guard let type = value("Content-Type")?.lowercased(),
-            type == "application/x-www-form-urlencoded" || type.hasPrefix("application/x-www-form-urlencoded;")
-        else { return nil }
-        return FormText.fields(text.utf8)
+    var form: [String: String]? { isForm ? FormText.fields(text.utf8) : nil }
+
+    var isForm: Bool {
+        let type = value("Content-Type")?.lowercased().prefix { $0 != ";" }
+        return type == "application/x-www-form-urlencoded"
     }
 }
 

@@ -80,6 +80,31 @@ struct LoginCommandTests {
         #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
     }
 
+    /// A terminal's line has 4,095 bytes at most.
+    @Test func `takes a paste of two lines and 9,000 bytes, in quotes, after one that is wrong`() async throws {
+        let web = try PlayedWeb()
+        let proxy = try await RunningProxy(
+            ProxyConfiguration(
+                tokenEndpoint: "\(web.url)/token", client: web.client + "\nredirect_uri: com.example.app:/oauth",
+                admin: "",
+                upstreams: ProxyConfiguration.upstream(url: web.url)))
+        let half = String(repeating: "x", count: 4500)
+        let dialogue = [
+            ["paste it here:", "com.example.app:/oauth?code=C&state=another\n"],
+            ["Paste the address again", "'com.example.app:/oauth?code=\(half)\n\(half)&state={state}'\n"],
+        ]
+        let json = String(decoding: try JSONEncoder().encode(dialogue), as: UTF8.self)
+        let command = try await ChildProcess.run([
+            try Repository.python(), "\(Repository.root)/Tests/EndToEndTests/Fixtures/terminal.py", json,
+            try Repository.executable(), "login", "--socket", try await proxy.administration().socket, "api",
+        ])
+        #expect(command.ending == .exited(0), "\(command.transcript.suffix(2000))")
+        #expect(command.output.contains("does not belong to this login"))
+        #expect(command.output.contains("api is signed in."))
+        let sent = try #require(web.origin.requests.last { $0.target == "/token" })
+        #expect(sent.text.contains("code=\(half)\(half)&"))
+    }
+
     @Test func `shows a code for another device, and a QR code on a terminal`() async throws {
         let server = try await DjangoOAuthToolkit()
         let running = try await LoginProxy(server, client: LoginProxy.television(server))

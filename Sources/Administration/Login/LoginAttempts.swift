@@ -47,6 +47,8 @@ package struct LoginAttempts {
         package internal(set) var progress = Progress.waiting
         /// Whether a token from any login of the client ends this login.
         var isDoneWithAnyToken = false
+        /// Why the last pasted text was no answer.
+        var complaint: String?
         package internal(set) var device: DeviceLogin?
         /// Whether the page shows this device login.
         var isShown = false
@@ -64,10 +66,14 @@ package struct LoginAttempts {
         case commands
     }
 
+    package typealias Outcome = Result<Void, LoginError>
+
     private var attempts: [String: Attempt] = [:]
     private var tickets: [String: Ticket] = [:]
     /// Successful attempts by `state`, for browsers that load the final page again.
     private var finished: [String: Attempt] = [:]
+    /// Attempts whose answer is being taken, by `state`, with further requests that bring the same answer.
+    private var underWay: [String: (attempt: Attempt, waiting: [CheckedContinuation<Outcome?, Never>])] = [:]
     /// End times of passes. A pass admits a redirect from our page to the same page under another host name, which a
     /// browser treats as another site.
     private var passes: [String: ContinuousClock.Instant] = [:]
@@ -88,6 +94,7 @@ package struct LoginAttempts {
         guard let cookie = attempt.cookie else { return .failure(.commands) }
         guard cookie.isAmong(cookies) else { return .failure(.foreign) }
         attempts[state] = nil
+        underWay[state] = (attempt, [])
         return .success(attempt)
     }
 
@@ -98,6 +105,16 @@ package struct LoginAttempts {
         }
         attempts[state] = nil
         return attempt.expiresAt > now ? attempt : nil
+    }
+
+    /// Lets the attempt of a command wait for another answer.
+    /// - Returns: `false` if the command has cancelled it.
+    mutating func reopen(_ attempt: Attempt, _ complaint: String, now: ContinuousClock.Instant) -> Bool {
+        guard let id = attempt.ticket, tickets[id] != nil else { return false }
+        tickets[id]?.progress = .waiting
+        tickets[id]?.complaint = complaint
+        add(attempt, now: now)
+        return true
     }
 
     /// Returns the `state` of each attempt of a browser.
@@ -123,6 +140,21 @@ package struct LoginAttempts {
         guard reports.count < Self.mostReports else { return false }
         reports.append(now)
         return true
+    }
+
+    /// Lets a request wait for the same browser's request with the same answer.
+    /// - Returns: `false` if no such answer is being taken.
+    mutating func wait(
+        state: String, cookies: [String: String], _ waiting: CheckedContinuation<Outcome?, Never>
+    ) -> Bool {
+        guard underWay[state]?.attempt.cookie?.isAmong(cookies) == true else { return false }
+        underWay[state]?.waiting.append(waiting)
+        return true
+    }
+
+    /// - Returns: the requests that wait for the outcome.
+    mutating func ended(_ attempt: Attempt) -> [CheckedContinuation<Outcome?, Never>] {
+        underWay.removeValue(forKey: attempt.login.state)?.waiting ?? []
     }
 
     mutating func succeeded(_ attempt: Attempt, now: ContinuousClock.Instant) {
@@ -195,10 +227,14 @@ package struct LoginAttempts {
         return ticket.work
     }
 
-    /// Removes everything.
+    /// Removes everything but answers that are being taken.
     /// - Returns: the tasks, to be cancelled.
     mutating func removeAll() -> [Task<Void, Never>] {
-        defer { self = LoginAttempts() }
+        defer {
+            let underWay = underWay
+            self = LoginAttempts()
+            self.underWay = underWay
+        }
         return tickets.values.compactMap(\.work)
     }
 }

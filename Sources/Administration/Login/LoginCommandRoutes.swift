@@ -73,11 +73,14 @@ struct LoginCommandRoutes: Sendable {
         }
     }
 
-    /// Takes the address of the redirect, pasted by a person.
+    /// Takes the address of the redirect, pasted by a person. A text that is no answer gets `again`, with the reason.
     private func takeAddress(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
         guard let id = context.parameters["ticket"],
             await model.logins.finishForCommand(id, redirectedTo: request.text)
         else { return .problem(.signInOver, "This sign-in is over: it was finished before, or took too long.\n") }
+        if let ticket = model.logins.ticket(id), ticket.progress == .waiting, let complaint = ticket.complaint {
+            return Self.json(["state": "again", "message": .string(Sentence.whole(Sentence.plain(complaint)))])
+        }
         return progress(context)
     }
 

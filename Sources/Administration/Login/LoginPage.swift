@@ -74,26 +74,22 @@ enum LoginPage {
         return .page(400, page.html)
     }
 
-    static func refusal(_ refusal: LoginAttempts.Refusal) -> ServerResponse {
-        switch refusal {
-        case .unknown:
-            failure(
-                400, "This sign-in is unknown",
-                "It was finished, took longer than ten minutes, or was begun elsewhere. Nothing was stored.",
-                "Begin again from the overview.", isCallback: true)
-        case .foreign:
-            failure(
-                400, "This sign-in was begun in another browser",
-                "It has to end where it began, so that nobody can make you finish their sign-in. Nothing was stored, "
-                    + "and it can still be finished in the browser that began it.",
-                "Go back to that browser, or begin again from the overview.", isCallback: true)
-        case .commands:
-            // No `isCallback`: that page's script removes the query, which the command needs.
-            failure(
-                400, "Go back to the terminal",
-                "This sign-in was begun by heimdallr-proxy login --paste. Copy the whole address of this page and paste "
-                    + "it there.")
-        }
+    /// The page for a failed sign-in.
+    /// - Parameter signIn: the client's way to sign in; `nil` to begin again from the overview.
+    static func failure(of error: LoginError, _ signIn: SignIn?) -> ServerResponse {
+        let sentence = signIn.map { Self.sentence(error, $0) } ?? Sentence.whole(Sentence.plain("\(error)"))
+        return failure(
+            status(of: error), "Not signed in", sentence, "Nothing was stored.",
+            again: signIn.map { "/login/\($0.client)" }, isCallback: true)
+    }
+
+    /// The page for an answer that the server's page has sent in a form. Browsers send no cookie with it.
+    static var formPost: ServerResponse {
+        failure(
+            400, "Not signed in",
+            "The authorization server sent its answer in a form (response_mode=form_post). This proxy does not ask for that, "
+                + "and takes answers from the address only. Nothing was stored.",
+            "Remove response_mode from the client’s params, or change it at the server.", isCallback: true)
     }
 
     /// Returns the error as a sentence, with advice.

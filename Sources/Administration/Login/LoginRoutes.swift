@@ -29,7 +29,9 @@ struct LoginRoutes: Sendable {
         }
         for path in paths {
             router.on("GET", path, .callback) { request, _ in await answer(request) }
-            router.on("POST", path, .callback) { request, _ in await fragment(request) }
+            router.on("POST", path, .callback) { request, context in
+                await fragment(request, isForeign: context.isForeign)
+            }
         }
     }
 
@@ -88,7 +90,8 @@ struct LoginRoutes: Sendable {
 
     /// Answers a browser that reloads the page of a successful sign-in.
     private func again(_ request: ServerRequest, state: String) -> ServerResponse {
-        signedIn(request, state: state).map { LoginPage.success($0.status()) } ?? LoginPage.refusal(.unknown)
+        signedIn(request, state: state).map { LoginPage.success($0.status()) }
+            ?? UnusableAnswer(.unknown, hasState: true, cookies: [:]).page(nil)
     }
 
     /// Returns the client that this browser has signed in with this state, if the client has a token.
@@ -108,11 +111,20 @@ struct LoginRoutes: Sendable {
         return !names.contains("code") && model.sources.clients.contains { $0.heimdallr.loginMethod == .implicit }
     }
 
-    private func fragment(_ request: ServerRequest) async -> ServerResponse {
+    /// - Parameter isForeign: whether the authorization server's page has sent the answer, and not our own page.
+    private func fragment(_ request: ServerRequest, isForeign: Bool) async -> ServerResponse {
+        if isForeign {
+            report("the server sent it by POST, which was not asked for (response_mode=form_post)")
+            return LoginPage.formPost
+        }
         let text = request.text
         guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
         else {
-            return LoginPage.failure(400, "Not signed in", "The server’s answer can’t be read.")
+            report(text.isEmpty ? "it is empty" : "it can't be read")
+            return LoginPage.failure(
+                400, "Not signed in",
+                text.isEmpty ? "The server’s answer is empty." : "The server’s answer can’t be read.",
+                "Sign in again from the overview.", isCallback: true)
         }
         return await finish(request, answer: (request.query.map { "?" + $0 } ?? "") + "#" + text)
     }
@@ -123,20 +135,21 @@ struct LoginRoutes: Sendable {
         let relevant = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
         if let name = Heimdallr.repeatedParameter(in: relevant.dropFirst(), isFragment: relevant.hasPrefix("#")) {
             // The answer is ambiguous, so the attempt stays valid.
-            if model.logins.mayReport() {
-                logger.warning(
-                    "an answer to a sign-in was refused", metadata: ["reason": "the parameter \(name) is repeated"])
-            }
+            report("the parameter \(name) is repeated")
             return LoginPage.repeatedParameter(name)
+        }
+        let state = Self.state(in: relevant)
+        // A browser may send an answer twice at once. The first request reports a failure.
+        switch await model.logins.outcome(state: state, cookies: request.cookies) {
+        case .success: return again(request, state: state)
+        case .failure(let error): return LoginPage.failure(of: error, nil)
+        case nil: break
         }
         let taken: LoginAttempts.Attempt
         do throws(LoginAttempts.Refusal) {
-            taken = try await take(state: Self.state(in: relevant), cookies: request.cookies)
+            taken = try await take(state: state, cookies: request.cookies)
         } catch {
-            guard error == .unknown else { return LoginPage.refusal(error) }
-            if let denial = await denial(relevant.dropFirst(), request) { return denial }
-            let client = signedIn(request, state: Self.state(in: relevant))
-            return client.map { LoginPage.repeated($0.name) } ?? LoginPage.refusal(error)
+            return await unusable(relevant, error, request)
         }
         let name = taken.client.name
         // The URL that the browser requested, for the checks in `Heimdallr.finishLogin`.
@@ -146,10 +159,30 @@ struct LoginRoutes: Sendable {
             try await model.logins.finish(taken, redirectedTo: url)
             return LoginPage.success(taken.client.status())
         } catch {
-            return LoginPage.failure(
-                LoginPage.status(of: error), "Not signed in", LoginPage.sentence(error, model.signIn(of: name)),
-                "Nothing was stored.", again: "/login/\(name)", isCallback: true)
+            return LoginPage.failure(of: error, model.signIn(of: name))
         }
+    }
+
+    /// The page for an answer that ends no sign-in now.
+    private func unusable(
+        _ answer: Substring, _ refusal: LoginAttempts.Refusal, _ request: ServerRequest
+    ) async -> ServerResponse {
+        let (state, parameters) = (Self.state(in: answer), answer.dropFirst())
+        if refusal == .unknown {
+            if let denial = await denial(parameters, request) { return denial }
+            if let client = signedIn(request, state: state) { return LoginPage.repeated(client.name) }
+        }
+        let word = Heimdallr.refusalWord(in: parameters)
+        let cause = UnusableAnswer(refusal, hasState: !state.isEmpty, cookies: request.cookies)
+        // The client has reported an answer from another browser.
+        if refusal != .foreign { report(cause.reason + (word.map { "; the server’s answer was \($0)" } ?? "")) }
+        return cause.page(word)
+    }
+
+    /// Logs an answer that ended no sign-in, a few times a minute.
+    private func report(_ reason: String) {
+        guard model.logins.mayReport() else { return }
+        logger.warning("an answer to a sign-in was refused", metadata: ["reason": "\(reason)"])
     }
 
     /// Takes the attempt from this process, or else from another proxy of the fleet.

@@ -100,14 +100,29 @@ package final class PendingLogins: Sendable {
 
     /// Finishes the login, also if the browser leaves, so that the code is not spent without effect.
     package func finish(_ attempt: LoginAttempts.Attempt, redirectedTo url: String) async throws(LoginError) {
+        let outcome = await take(attempt, url)
+        for request in state.withLock({ $0.ended(attempt) }) { request.resume(returning: outcome) }
+        try outcome.get()
+    }
+
+    /// Waits for another request of this browser that has brought the same answer, if it is being taken.
+    /// - Returns: `nil` if there is none.
+    func outcome(state key: String, cookies: [String: String]) async -> LoginAttempts.Outcome? {
+        await withCheckedContinuation { request in
+            if !state.withLock({ $0.wait(state: key, cookies: cookies, request) }) { request.resume(returning: nil) }
+        }
+    }
+
+    private func take(_ attempt: LoginAttempts.Attempt, _ url: String) async -> LoginAttempts.Outcome {
         if attempt.isShared, let shared {
             let isOurs: Bool
             do { isOurs = try await shared.claim(attempt) } catch {
                 // The copy may still exist. Nothing was sent, so the browser may try again.
                 update { $0.add(attempt, now: $1) }
-                throw .endpoint(.store(error as? TokenStoreError ?? TokenStoreError("the token store failed")))
+                let fault = error as? TokenStoreError ?? TokenStoreError("the token store failed")
+                return .failure(.endpoint(.store(fault)))
             }
-            guard isOurs else { throw .expired }
+            guard isOurs else { return .failure(.expired) }
         }
         let outcome = await Task.detached { [self] in
             await carryOut(attempt.client) { client throws(LoginError) in
@@ -115,8 +130,8 @@ package final class PendingLogins: Sendable {
             }
         }.value
         if let ticket = attempt.ticket { state.withLock { $0.settle(ticket, outcome) } }
-        try outcome.get()
-        update { $0.succeeded(attempt, now: $1) }
+        if case .success = outcome { update { $0.succeeded(attempt, now: $1) } }
+        return outcome
     }
 
     /// Ends a login with the current client: a reload may have replaced the client that began the login.
@@ -165,10 +180,21 @@ package final class PendingLogins: Sendable {
         return (id, login.url)
     }
 
+    /// Takes what a person has pasted. A text that is no answer to this login, or a code that the server refuses, has no
+    /// effect but a complaint, and the login still waits.
     /// - Returns: `false` if no login with this ticket waits for an address; `true` also if the login fails.
-    func finishForCommand(_ id: String, redirectedTo url: String) async -> Bool {
+    func finishForCommand(_ id: String, redirectedTo text: String) async -> Bool {
         guard let attempt = update({ $0.take(ofCommand: id, now: $1) }) else { return false }
-        try? await finish(attempt, redirectedTo: url)
+        do throws(LoginError) {
+            let url = attempt.login.address(inPasted: text)
+            do throws(LoginError) { try attempt.login.check(url) } catch {
+                return update { $0.reopen(attempt, "\(error)", now: $1) }
+            }
+            try await finish(attempt, redirectedTo: url)
+        } catch {
+            guard case .refused(let refusal) = error, refusal.code == .invalidGrant else { return true }
+            return update { $0.reopen(attempt, "\(error)", now: $1) }
+        }
         return true
     }
 

@@ -210,7 +210,6 @@
     const handOver = byId("outcome").dataset.fragment !== undefined;
     if (!handOver) return;
     const outcome = byId("outcome");
-    if (!fragment) { outcome.textContent = "The server’s answer is empty. Sign in again."; return; }
     try {
       const answer = await fetch(target, {
         method: "POST", headers: { Accept: "text/html", "Content-Type": "text/plain" }, body: fragment,

@@ -67,6 +67,17 @@ struct AuthorizationResponse: Sendable {
         return refusal(in: parameters, hiding: secrets)
     }
 
+    /// Returns the error's word of an answer to an unknown login, if it is a word of the protocols. Anybody may have
+    /// written the answer, so no other text of it is shown.
+    static func refusalWord(in answer: Substring) -> OAuthError.Code? {
+        guard answer.utf8.count <= maxBytes,
+            let (parameters, _) = try? decode(answer.split(separator: "&"), knownNames(.browser))
+        else { return nil }
+        return parameters["error"].map { OAuthError.Code(rawValue: $0) }.flatMap {
+            OAuthError.Code.known.contains($0) ? $0 : nil
+        }
+    }
+
     /// Returns the first known parameter that appears twice in an answer.
     static func repeatedName(in answer: Substring, isFragment: Bool) -> String? {
         guard answer.utf8.count <= maxBytes else { return nil }
@@ -108,8 +119,11 @@ struct AuthorizationResponse: Sendable {
 
     // MARK: application/x-www-form-urlencoded
 
+    /// Parameters that only people read.
+    private static let words: Set = ["error_description", "error_uri"]
+
     /// Decodes the parameters. Repeated or undecodable parameters are errors if they are known (RFC 6749 section 3.1),
-    /// and are ignored otherwise.
+    /// and are ignored otherwise. Words for people are read in any encoding, so that they never hide the error.
     private static func decode(
         _ pairs: [Substring], _ names: Set<String>
     ) throws(LoginError) -> (known: [String: String], foreign: [String: String]) {
@@ -118,8 +132,9 @@ struct AuthorizationResponse: Sendable {
         var foreign: [String: String] = [:]
         var repeated: Set<String> = []
         for pair in pairs {
-            let (name, value) = FormText.pair(pair.utf8)
+            var (name, value) = FormText.pair(pair.utf8)
             guard let name else { continue }
+            if words.contains(name) { value = FormWords.decode(pair.utf8.drop { $0 != ASCII.equals }.dropFirst()) }
             guard names.contains(name) else {
                 if let value, foreign.updateValue(value, forKey: name) == nil { continue }
                 repeated.insert(name)

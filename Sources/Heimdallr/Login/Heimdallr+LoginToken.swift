@@ -30,6 +30,11 @@ extension Heimdallr {
         AuthorizationResponse.refusalWithoutState(in: answer, hiding: secrets)
     }
 
+    /// Returns the error's word of an answer to an unknown login, if it is a word of the protocols.
+    package static func refusalWord(in answer: Substring) -> OAuthError.Code? {
+        AuthorizationResponse.refusalWord(in: answer)
+    }
+
     func checkRunning() throws(LoginError) { if look({ $0.stage == .stopped || $0.isYielding }) { throw .stopped } }
 
     /// Returns the address of an endpoint. `metadata` is the server's metadata, if it is known.

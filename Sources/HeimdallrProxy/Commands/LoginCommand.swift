@@ -104,13 +104,18 @@ struct LoginCommand: ParsableCommand {
 
     private func readAddress(_ url: String, _ attempt: String) throws -> JSONValue {
         Self.say("Open this address in a browser, and sign in:\n\n    \(url)\n")
-        Self.say(
+        var prompt =
             "After the sign-in, the browser opens an address that it may not be able to show. Copy that address and "
-                + "paste it here:")
-        guard let line = Terminal.readLine(), !line.allSatisfy(\.isWhitespace) else { throw cancel(attempt) }
-        let answer = try ask("POST", attempt, body: Array(Self.trimmed(line).utf8), type: "text/plain")
-        guard answer["state"]?.string == "done" else { throw Self.refusal(answer) }
-        return answer
+            + "paste it here:"
+        while true {
+            guard let text = Terminal.readPaste(prompt), !text.allSatisfy(\.isWhitespace) else { throw cancel(attempt) }
+            let answer = try ask("POST", attempt, body: Array(Self.trimmed(text).utf8), type: "text/plain")
+            switch answer["state"]?.string {
+            case "done": return answer
+            case "again": prompt = "\(answer["message"]?.string ?? "") Paste the address again, or press Ctrl-C:"
+            default: throw Self.refusal(answer)
+            }
+        }
     }
 
     private func askForPassword(_ path: String) throws -> JSONValue {

@@ -29,6 +29,40 @@ enum Terminal {
         return nil
     }
 
+    /// Reads a pasted text, with all lines that arrive together. Reads no lines from a terminal (`ICANON`), because the
+    /// kernel cuts a line at 4,095 bytes. termios(3).
+    /// - Parameter prompt: is written when the terminal is ready.
+    /// - Returns: the first `limit` bytes; `nil` at the end of input, and after Ctrl-C.
+    static func readPaste(_ prompt: String, limit: Int = 60 * 1024) -> String? {
+        var before = termios()
+        let isTerminal = unsafe tcgetattr(STDIN_FILENO, &before) == 0
+        if isTerminal {
+            var raw = before
+            raw.c_lflag &= ~tcflag_t(ICANON | ECHO)
+            _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &raw)
+        }
+        defer { if isTerminal { _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &before) } }
+        OutputDescriptor.standardError.write(prompt + "\n")
+        var paste = Paste(limit: limit)
+        while !paste.isAtLineEnd || hasInput(withinMilliseconds: 300) {
+            var byte: UInt8 = 0
+            let count = unsafe read(STDIN_FILENO, &byte, 1)
+            if count < 0, errno == EINTR, !Interruption.hasCome { continue }
+            guard count >= 0 else { return nil }
+            let isEnd = count == 0 || isTerminal && byte == Paste.endOfTransmission
+            guard !isEnd else { return paste.bytes.isEmpty ? nil : paste.text }
+            let echo = paste.take(byte, isTyped: isTerminal)
+            if isTerminal { OutputDescriptor.standardError.write(echo) }
+        }
+        return Interruption.hasCome ? nil : paste.text
+    }
+
+    /// poll(2).
+    private static func hasInput(withinMilliseconds limit: Int32) -> Bool {
+        var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&input, 1, limit) == 1 && input.revents & Int16(POLLIN) != 0
+    }
+
     /// Reads a line without echo. termios(3).
     static func readSecretLine() -> String? {
         var before = termios()

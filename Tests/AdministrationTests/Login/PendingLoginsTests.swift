@@ -45,11 +45,14 @@ struct PendingLoginsTests {
         let state = try state(url)
         #expect(throws: LoginAttempts.Refusal.commands) { try logins.take(state: state, cookies: [:]) }
         #expect(await logins.finishForCommand(ticket, redirectedTo: "\(redirectURI)?code=x&state=wrong"))
+        // A wrong answer is complained of, and the next one may be right.
+        #expect(logins.ticket(ticket)?.progress == .waiting)
+        #expect(logins.ticket(ticket)?.complaint?.contains("does not belong to this login") == true)
+        #expect(await logins.finishForCommand(ticket, redirectedTo: "\(redirectURI)?code=x&state=\(state)"))
         guard case .failed = logins.ticket(ticket)?.progress else {
-            Issue.record("a wrong state passed")
+            Issue.record("a login without a server passed")
             return
         }
-        // It was the one attempt.
         #expect(await !logins.finishForCommand(ticket, redirectedTo: "\(redirectURI)?code=x&state=\(state)"))
     }
 

@@ -2,12 +2,14 @@
 
     terminal.py '[["expected text", "typed text"], …]' COMMAND…
 
-The exit code is the command's; 99 when an expected text does not come.
+`{state}` in a typed text is the state of the address that was shown. The exit code is the command's; 99 when an expected
+text does not come.
 """
 
 import json
 import os
 import pty
+import re
 import select
 import sys
 import time
@@ -22,7 +24,10 @@ while True:
     if dialogue and dialogue[0][0].encode() in shown:
         # Time itself: a person types later than a prompt appears.
         time.sleep(0.2)
-        os.write(terminal, dialogue.pop(0)[1].encode())
+        state = re.search(rb"[?&]state=([^&\s]+)", shown)
+        text = dialogue.pop(0)[1].encode().replace(b"{state}", state.group(1) if state else b"")
+        while text:
+            text = text[os.write(terminal, text[:1024]):]
     readable, _, _ = select.select([terminal], [], [], 0.1)
     if readable:
         try:
