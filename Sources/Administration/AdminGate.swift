@@ -42,6 +42,10 @@ struct AdminGate: Sendable {
                 try check(request)
             }
         } catch {
+            if error == .foreignPage, origins.front == nil, let front = Front.unknown(before: request) {
+                let fault = "A server in front of this page has written another Host than your browser’s address has. "
+                return .refused(.problem(.foreignPage, fault + Sentence.plain(Front.advice(front)) + "\n"))
+            }
             return .refused(Self.answer(error))
         }
         if area == .data || area == .page {

@@ -35,7 +35,9 @@ struct AdminRouter: Sendable {
 
     /// Answers a request. Every answer, also an error, gets the security fields.
     func respond(to request: ServerRequest) async -> ServerResponse {
-        var response = await answer(request)
+        let front = gate?.origins.front
+        var response = await answer(front?.inside(request) ?? request)
+        if let front { response = front.outside(response) }
         if request.values("Accept").contains(where: { $0.contains("application/problem+json") }) {
             response.explainForPrograms()
         }

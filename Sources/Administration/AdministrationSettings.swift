@@ -13,6 +13,8 @@ public struct AdministrationSettings: Sendable {
     public var socket: String?
     /// Additional hosts by which the page, `/status` and `/events` may be requested.
     public var hosts: [Authority.Host] = []
+    /// Address of the page behind a front, without a slash at its end; `nil`: that of the listener.
+    public var url: String?
     /// Source of `admin.token`, read for each request. A browser sends the token once, a program in each request.
     public var token: (any SecretProvider)?
     /// `$XDG_RUNTIME_DIR`.
@@ -37,8 +39,8 @@ public struct AdministrationSettings: Sendable {
 
 extension AdministrationSettings {
     /// Returns the default redirect URI. Its port is the word `PORT` if the kernel chooses the port.
-    public static func redirectURI(host: String, port: UInt16) -> String {
-        LoginAddresses.base(host: host, port: port == 0 ? "PORT" : "\(port)") + "/callback"
+    public static func redirectURI(host: String, port: UInt16, url: String? = nil) -> String {
+        (url ?? LoginAddresses.base(host: host, port: port == 0 ? "PORT" : "\(port)")) + "/callback"
     }
 }
 

@@ -6,6 +6,13 @@ import Reactor
 struct OriginPolicy: Sendable {
     /// Allowed hosts besides loopback and the listener's address.
     let hosts: [Authority.Host]
+    /// The front before this listener, whose page is ours, whatever Host the front writes.
+    let front: Front?
+
+    init(hosts: [Authority.Host], front: Front? = nil) {
+        self.hosts = hosts + [front?.host].compactMap(\.self)
+        self.front = front
+    }
 
     enum Refusal: Error, Equatable {
         case noHost
@@ -34,7 +41,9 @@ struct OriginPolicy: Sendable {
     ///   - own: the connection's local address.
     func check(hosts: [String], origins: [String], sites: [String], own: SocketAddress?) throws(Refusal) {
         let host = try checkHost(hosts, own: own)
-        for origin in origins where !Self.isSame(origin: origin, host: host) { throw .foreignPage }
+        for origin in origins where origin != front?.origin && !Self.isSame(origin: origin, host: host) {
+            throw .foreignPage
+        }
         // `none` means the address bar. `same-site` is refused, because all ports of localhost are one site.
         for site in sites where site != "same-origin" && site != "none" { throw .foreignPage }
     }

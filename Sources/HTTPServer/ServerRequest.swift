@@ -6,7 +6,7 @@ public struct ServerRequest: Sendable {
     /// Method as received. Its case matters.
     public let method: String
     /// Path of the target, percent-encoded as received: begins with `/`, or is `*`.
-    public let path: String
+    public package(set) var path: String
     /// Query of the target, after the first `?`; `nil` without a `?`.
     public let query: String?
     /// Requested authority, from an absolute target or else from the Host field (RFC 9112, section 3.3). Empty in an

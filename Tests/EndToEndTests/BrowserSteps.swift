@@ -51,7 +51,9 @@ struct PlayedWeb {
     }
 
     /// Lines of a client that signs in here.
-    var client: String { "grant_type: authorization_code\nauthorization_endpoint: \(url)/authorize" }
+    var client: String {
+        "grant_type: authorization_code\nauthorization_endpoint: \(url)/authorize\nrevocation_endpoint: \(url)/revoke"
+    }
 
     /// Steps of a person who gets a link in a chat.
     func link(to address: String) -> [String] { ["open:\(url)/chat?to=\(address)", "click:Look"] }

@@ -1,10 +1,13 @@
+import HTTPMessage
+import HTTPServer
 import Heimdallr
 import Synchronization
 
 /// URLs for signing in. They are valid after `setPort`. Any thread.
 final class LoginAddresses: Sendable {
-    /// `http://127.0.0.1:8081`, for a browser on this machine.
+    /// `admin.url`, or `http://127.0.0.1:8081` for a browser on this machine.
     private let base = Mutex("")
+    private let port = Atomic(0)
     private let origins: OriginPolicy
     /// Configured address of the listener.
     private let host: String
@@ -15,13 +18,18 @@ final class LoginAddresses: Sendable {
     }
 
     /// - Parameter port: actual port of the listener.
-    func setPort(_ port: Int) { base.withLock { $0 = Self.base(host: host, port: "\(port)") } }
+    func setPort(_ port: Int) {
+        base.withLock { $0 = origins.front?.url ?? Self.base(host: host, port: "\(port)") }
+        self.port.store(port, ordering: .relaxed)
+    }
 
     static func base(host: String, port: String) -> String {
         // Clients can't connect to a wildcard address.
         let reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host
         return "http://" + (reachable.contains(":") ? "[\(reachable)]" : reachable) + ":\(port)"
     }
+
+    var front: Front? { origins.front }
 
     func redirectURI(of client: AdministrationSources.Client) -> String {
         client.redirectURI ?? base.withLock { $0 } + "/callback"
@@ -30,12 +38,24 @@ final class LoginAddresses: Sendable {
     /// Returns the URL of the page that signs the client in. If the redirect URI leads to this listener, the URL has
     /// the same origin, so that the browser sends the page's cookies after the redirect.
     func loginURL(of client: AdministrationSources.Client) -> String {
-        let origin = ownOrigin(of: redirectURI(of: client)).map { $0.scheme + "://" + $0.authority }
-        return (origin ?? base.withLock { $0 }) + "/login/" + client.heimdallr.name
+        let base = ownOrigin(of: redirectURI(of: client))?.base ?? base.withLock { $0 }
+        return base + "/login/" + client.heimdallr.name
+    }
+
+    /// A redirect URI that leads to this listener.
+    struct OwnOrigin {
+        let scheme: String
+        let authority: String
+        /// Path in the browser.
+        let path: String
+        /// Address of the page beside it.
+        let base: String
+        /// Path of the route.
+        var route: String { String((scheme + "://" + authority + path).dropFirst(base.count)) }
     }
 
     /// Splits a redirect URI that leads to this listener; returns `nil` for private schemes and foreign hosts.
-    func ownOrigin(of redirectURI: String) -> (scheme: String, authority: String, path: String)? {
+    func ownOrigin(of redirectURI: String) -> OwnOrigin? {
         guard let mark = redirectURI.firstRange(of: "://") else { return nil }
         let scheme = redirectURI[..<mark.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else { return nil }
@@ -43,7 +63,39 @@ final class LoginAddresses: Sendable {
         let authority = rest.prefix { $0 != "/" }
         guard !authority.contains("@"), origins.answers(to: String(authority), listener: host) else { return nil }
         let path = rest.dropFirst(authority.count)
-        return (scheme, authority.lowercased(), path.isEmpty ? "/" : String(path))
+        let origin = scheme + "://" + authority.lowercased()
+        let url = origins.front?.url
+        let base = url.flatMap { (origin + path).hasPrefix($0 + "/") ? $0 : nil } ?? origin
+        return OwnOrigin(
+            scheme: scheme, authority: authority.lowercased(), path: path.isEmpty ? "/" : String(path), base: base)
+    }
+
+    /// Whether a browser on another page can be sent to this redirect URI's page. A listener on loopback answers at its
+    /// own port only. One that other machines reach may have another port outside, as that of a container.
+    func isServed(_ redirectURI: String) -> Bool {
+        guard let origin = ownOrigin(of: redirectURI) else { return false }
+        guard origin.base != origins.front?.url, origin.scheme == "http",
+            OriginPolicy.host(in: origin.authority)?.isLoopback == true,
+            OriginPolicy.host(in: Self.base(host: host, port: "1").replacing("http://", with: ""))?.isLoopback == true,
+            host != "0.0.0.0", host != "::", let asked = try? Authority(parsing: origin.authority)
+        else { return true }
+        return Int(asked.port ?? 80) == port.load(ordering: .relaxed)
+    }
+
+    /// Returns the URL in the browser's address bar, for the checks in `Heimdallr.finishLogin`.
+    func url(of request: ServerRequest, answer: String, redirectURI: String) -> String {
+        if let front = origins.front, ownOrigin(of: redirectURI)?.base == front.url {
+            return front.url + request.path + answer
+        }
+        return "\(redirectURI.prefix { $0 != ":" })://\(request.hosts.first ?? "")\(request.path)\(answer)"
+    }
+
+    /// Whether the browser is at the origin of its redirect URI. Behind a front that writes another Host, its form or
+    /// its second request shows that.
+    func isAt(_ origin: OwnOrigin, _ request: ServerRequest) -> Bool {
+        if Self.isSame(request.hosts.first ?? "", origin.authority, scheme: origin.scheme) { return true }
+        guard let front = origins.front, origin.base == front.url else { return false }
+        return request.parameter("pass") != nil || request.values("Origin") == [front.origin]
     }
 
     /// Whether a Host field and an authority name the same host and port.

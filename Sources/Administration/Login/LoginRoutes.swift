@@ -25,7 +25,7 @@ struct LoginRoutes: Sendable {
         var paths: Set<String> = ["/callback"]
         for client in model.sources.clients {
             guard let uri = client.redirectURI, let origin = model.addresses.ownOrigin(of: uri) else { continue }
-            if Self.isFree(origin.path, taken) { paths.insert(origin.path) }
+            if Self.isFree(origin.route, taken) { paths.insert(origin.route) }
         }
         for path in paths {
             router.on("GET", path, .callback) { request, _ in await answer(request) }
@@ -50,7 +50,13 @@ struct LoginRoutes: Sendable {
         guard let method = client.heimdallr.loginMethod else {
             return LoginPage.failure(400, "Nothing to sign in", "Client \(name) gets its tokens without a sign-in.")
         }
-        guard model.signsInHere(name) else {
+        if let front = Front.unknown(before: request), model.addresses.front == nil {
+            return LoginPage.failure(
+                400, "A server in front of this page hides its address",
+                "Your browser is at \(ForeignText.printable(front)), but the request names \(request.hosts.first ?? "no host"). The "
+                    + "authorization server could not send your browser back.", Front.advice(front))
+        }
+        guard model.signsInHere(name, at: request.hosts.first) else {
             return LoginPage.failure(
                 400, "Sign in at a terminal",
                 method == .password
@@ -152,9 +158,7 @@ struct LoginRoutes: Sendable {
             return await unusable(relevant, error, request)
         }
         let name = taken.client.name
-        // The URL that the browser requested, for the checks in `Heimdallr.finishLogin`.
-        let scheme = taken.login.redirectURI.prefix { $0 != ":" }
-        let url = "\(scheme)://\(request.hosts.first ?? "")\(request.path)\(answer)"
+        let url = model.addresses.url(of: request, answer: answer, redirectURI: taken.login.redirectURI)
         do throws(LoginError) {
             try await model.logins.finish(taken, redirectedTo: url)
             return LoginPage.success(taken.client.status())

@@ -15,7 +15,7 @@ struct LoginStart: Sendable {
             throw .badRedirectURI
         }
         let host = request.hosts.first ?? ""
-        guard !LoginAddresses.isSame(host, origin.authority, scheme: origin.scheme) else { return nil }
+        guard !model.addresses.isAt(origin, request) else { return nil }
         guard request.method == "GET", request.parameter("pass") == nil else {
             return LoginPage.failure(
                 400, "This address does not match redirect_uri",
@@ -23,7 +23,7 @@ struct LoginStart: Sendable {
                     + "opened \(host), even after a redirect.", "Use the server's address, or change redirect_uri.")
         }
         guard let pass = model.logins.newPass() else { throw .noRandomness }
-        var url = "\(origin.scheme)://\(origin.authority)/login/\(client.heimdallr.name)?pass=\(pass)"
+        var url = "\(origin.base)/login/\(client.heimdallr.name)?pass=\(pass)"
         if let ticket = ticket(request.parameter("ticket"), client) { url += "&ticket=\(ticket)" }
         return .redirect(to: url)
     }

@@ -81,10 +81,18 @@ extension AdminModel {
     }
 
     /// Whether a person can sign in to the client at the page. Otherwise a command is needed.
-    func signsInHere(_ name: String) -> Bool {
+    /// - Parameter host: Host of a browser that has opened the page: a forwarded port leads here, too.
+    func signsInHere(_ name: String, at host: String? = nil) -> Bool {
         guard let client = sources.client(named: name) else { return false }
+        let redirectURI = addresses.redirectURI(of: client)
         return switch client.heimdallr.loginMethod {
-        case .browser, .implicit: addresses.ownOrigin(of: addresses.redirectURI(of: client)) != nil
+        case .browser, .implicit:
+            addresses.isServed(redirectURI)
+                || host.map { host in
+                    addresses.ownOrigin(of: redirectURI).map {
+                        LoginAddresses.isSame(host, $0.authority, scheme: $0.scheme)
+                    } ?? false
+                } ?? false
         case .device: true
         case .password, nil: false
         }

@@ -25,6 +25,8 @@ struct PageLayout {
         \(alreadyHTML: leading)\(alreadyHTML: reloading)</head>
         <body\(attribute: "data-kind", kind)>
         <a class="skip" href="#content">Skip to the content</a>
+        <p class="styled">The style of this page is missing. If a server in front of it leads here from another path, write the
+        address of this page as <code>url</code> under <code>admin</code> into the configuration.</p>
         \(alreadyHTML: body)
         </body>
         </html>

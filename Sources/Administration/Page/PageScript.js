@@ -1,5 +1,7 @@
 "use strict";
 (() => {
+  // Path before all paths of the page, behind a front.
+  const root = new URL(".", document.currentScript.src).pathname;
   const byId = (id) => document.getElementById(id);
 
   // Formats a duration as the server does: 3 s, 4 min 10 s, 2 h 5 min, 3 d 4 h.
@@ -126,7 +128,7 @@
       if (running) { again = true; return; }
       running = true;
       try {
-        const answer = await fetch("/fragment", { headers: { Accept: "text/html" }, cache: "no-store" });
+        const answer = await fetch(root + "fragment", { headers: { Accept: "text/html" }, cache: "no-store" });
         if (answer.status === 401) { location.reload(); return; }
         if (answer.ok) {
           take(`<div id="live">${await answer.text()}</div>`, "live");
@@ -149,7 +151,7 @@
       token_failed: (event) => `${event.client}: ${event.message}.`,
       needs_authentication: (event) => `${event.client} needs a sign-in.`,
     };
-    const events = new EventSource("/events");
+    const events = new EventSource(root + "events");
     for (const name of Object.keys(sentences)) {
       events.addEventListener(name, (message) => {
         try { const text = sentences[name](JSON.parse(message.data)); if (text) tell(text); } catch { /* not ours */ }
@@ -175,7 +177,7 @@
           method: "POST", headers: { Accept: "text/plain" }, body: new URLSearchParams(new FormData(form)),
         });
         say((await answer.text()).trim(), !answer.ok);
-        if (!answer.ok && answer.status !== 403 && new URL(form.action).pathname.startsWith("/logout/")
+        if (!answer.ok && answer.status !== 403 && new URL(form.action).pathname.startsWith(root + "logout/")
             && !form.querySelector("[name=local]")) offerForgetting(form);
       } catch { say("The proxy can’t be reached. The outcome of this action is unknown.", true); }
       refresh();

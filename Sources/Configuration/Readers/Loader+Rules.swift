@@ -167,6 +167,13 @@ extension Loader {
                     position, "\(path): a person has to log in, which requires `admin`: add `admin: {}`"
                 )
             }
+            if let port = configuration.foreignCallbackPort(of: client) {
+                diagnostics.warn(
+                    position,
+                    "\(path): redirect_uri leads to port \(port) of this machine, where the admin port does not listen: write "
+                        + "the admin port there, write `url: http://localhost:\(port)` under `admin` if that port is "
+                        + "forwarded here, or sign in with heimdallr-proxy login --paste")
+            }
             // A store does not help with the playground: its server ends with the process, and forgets the login.
             if configuration.store == .memory, !configuration.playground {
                 diagnostics.warn(

@@ -1,4 +1,6 @@
 // Readers of `proxy`, `log` and `admin`, of TLS settings, the next proxy and PEM files.
+import WireText
+
 extension Section {
     /// Upper limit of most durations.
     static let day = Duration.seconds(86_400)
@@ -61,6 +63,7 @@ extension Section {
             address: settings.listen, position: position(of: "listen"), name: label("listen"),
             kind: .administration(hasToken: has("token")))
         settings.hosts = list("hosts", Grammar.host) ?? []
+        settings.url = value("url", Self.pageURL)
         settings.token = secret("token")
         read("quitquitquit", into: &settings.quits, Grammar.boolean)
         return (settings, listener)
@@ -81,6 +84,26 @@ extension Section {
             throw BadValue("write a host and port such as 127.0.0.1:8081; a Unix socket's path goes into `socket`")
         }
         return address
+    }
+
+    /// The address of the page in people's browsers: https, or http on loopback.
+    private static func pageURL(_ text: String) throws(BadValue) -> String {
+        let example = "https://proxy.example.com/heimdallr"
+        let parts = try URLParts(web: text, example: example, query: "")
+        guard parts.scheme == "https" || ["127.0.0.1", "::1", "localhost"].contains(parts.authority.host.bare) else {
+            throw BadValue(
+                "sessions and codes would cross the network in plain text: write https://, or a loopback address")
+        }
+        guard text.prefix(text.count - parts.path.count) == text.lowercased().prefix(text.count - parts.path.count)
+        else {
+            throw BadValue("write scheme and host in lower case, as browsers do")
+        }
+        let path = parts.path.utf8
+        guard path.allSatisfy({ ASCII.isAlphanumeric($0) || "-._~/".utf8.contains($0) }), !parts.path.contains("//")
+        else {
+            throw BadValue("write a path of letters, digits and - . _ ~ only")
+        }
+        return text.hasSuffix("/") ? String(text.dropLast()) : text
     }
 
     private static func socketPath(_ text: String) throws(BadValue) -> String {

@@ -7,6 +7,8 @@ public struct AdminSettings: Sendable, Equatable {
     public var socket: String?
     /// Additional hosts that the admin port accepts in `Host`.
     public var hosts: [Authority.Host] = []
+    /// Address of the page behind a front, without a slash at its end; `nil`: that of the listener.
+    public var url: String?
     public var token: SecretSource?
     /// Whether `POST /quitquitquit` ends the proxy.
     public var quits = false

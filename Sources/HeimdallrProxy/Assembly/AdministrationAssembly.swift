@@ -21,6 +21,7 @@ struct AdministrationAssembly {
             var settings = Self.addresses(configuration, passed)
         else { return nil }
         settings.hosts = admin.hosts
+        settings.url = admin.url
         settings.pendingLogins = shared.stores.pendingLogins
         settings.token = admin.token.map { AdminTokenRule.guarding(shared.secrets.accessSecret($0)) }
         settings.runtimeDirectory = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")

@@ -47,6 +47,7 @@ extension Configuration {
     func redirectURI(of client: ClientSettings) -> String {
         var address = (host: "127.0.0.1", port: UInt16(8081))
         if case .tcp(let host, let port)? = admin?.listen { address = (host, port) }
-        return client.redirectURI ?? AdministrationSettings.redirectURI(host: address.host, port: address.port)
+        return client.redirectURI
+            ?? AdministrationSettings.redirectURI(host: address.host, port: address.port, url: admin?.url)
     }
 }

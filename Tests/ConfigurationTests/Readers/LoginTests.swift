@@ -138,6 +138,39 @@ struct LoginTests {
     }
 
     @Test(
+        "a redirect_uri at another port of this machine is a warning, unless the port may lead here",
+        arguments: [
+            ("http://localhost:3000/cb", "listen: 127.0.0.1:8081", true),
+            ("http://127.0.0.1/cb", "listen: localhost:8081", true),
+            ("http://localhost:8081/cb", "listen: 127.0.0.1:8081", false),
+            ("http://localhost:3000/cb", "listen: 127.0.0.1:0", false),
+            ("http://localhost:3000/cb", "listen: 0.0.0.0:8081, token: {env: T}", false),
+            ("http://localhost:3000/cb", "url: http://localhost:3000", false),
+            ("https://proxy.example.com/cb", "listen: 127.0.0.1:8081", false),
+            ("com.example.app:/oauth", "listen: 127.0.0.1:8081", false),
+        ])
+    func foreignPort(uri: String, admin: String, isWarned: Bool) throws {
+        let client = "grant_type: authorization_code, client_id: c, issuer: https://i.example, redirect_uri: \"\(uri)\""
+        let text = "clients:\n  a: {\(client)}\nupstreams: [{host: h.example, client: a}]\nadmin: {\(admin)}\n"
+        let messages = try good(text, environment: ["T": String(repeating: "t", count: 20)]).warnings
+        #expect(messages.contains { $0.contains("where the admin port does not listen") } == isWarned, "\(messages)")
+    }
+
+    @Test(
+        "admin.url is https or loopback, in the spelling of browsers, without a query",
+        arguments: [
+            ("http://proxy.example.com/x", "plain text"), ("https://Proxy.example.com", "lower case"),
+            ("https://proxy.example.com/?x=1", "without a query"),
+            ("https://u@proxy.example.com", "without a user name"),
+            ("https://proxy.example.com/%2e", "letters"), ("https://proxy.example.com//x", "letters"),
+            ("proxy.example.com", "absolute URL"),
+        ])
+    func badURL(url: String, words: String) {
+        let found = problems("upstreams: [{host: h.example}]\nadmin: {url: \"\(url)\"}\n")
+        #expect(found.count == 1 && found[0].contains("admin.url") && found[0].contains(words), "\(found)")
+    }
+
+    @Test(
         "a redirect_uri that can't be safe is an error",
         arguments: [
             "/callback": "write an absolute URI such as http://127.0.0.1:8081/callback",
