@@ -100,6 +100,9 @@ final class EventFeed: Sendable {
             members += [.init("refresh_token_expires_in_seconds", JSON(expiresIn))] + way
         case .tokenAcquired(let expiresIn, let stored):
             members += [.init("expires_in_seconds", JSON(expiresIn)), .init("stored", .bool(stored))]
+            let status = signIn.status
+            let persons = [("signed_in_as", status?.signedInAs), ("formerly_signed_in_as", status?.formerlySignedInAs)]
+            members += persons.compactMap { name, person in person.map { .init(name, .string($0)) } }
         case .tokenRefreshed(let expiresIn):
             members.append(.init("expires_in_seconds", JSON(expiresIn)))
         case .tokenLost(let reason): members.append(.init("reason", .string(reason.rawValue)))

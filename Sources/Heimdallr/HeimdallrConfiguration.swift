@@ -25,6 +25,10 @@ public struct HeimdallrConfiguration: Sendable {
     /// Whether a login with the scope `openid` sends a `nonce`, and requires and checks an id token. If false, no person's
     /// name is known.
     public var usesIDToken = true
+    /// Persons who may log in; empty: everybody. Each is a subject (`sub`), an e-mail address that the server has verified,
+    /// or a domain with an `@` before it (`@example.com`): that of a verified address, or Google's `hd`. Another person's
+    /// login is refused, and so is one without an id token.
+    public var expectedPersons: [String] = []
     /// Path of the member that holds the access token, names with dots between them; `nil`: `access_token`. The token's
     /// type, lifetime, scope and refresh token stand beside it. A refresh without this member has `access_token`.
     public var tokenMember: String?

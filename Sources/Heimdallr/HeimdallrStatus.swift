@@ -27,6 +27,8 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var loginMethod: LoginMethod?
     /// Name of the signed-in person, from a verified id token. Printable, at most 256 characters.
     public var signedInAs: String?
+    /// The other person who was signed in before the last login of this process; `nil`: nobody, or the same person.
+    public var formerlySignedInAs: String?
     /// The granted scopes of the current token.
     public var scope: [String]
     /// Whether there is a token, and the reason if there is none.

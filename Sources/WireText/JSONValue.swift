@@ -18,6 +18,11 @@ public enum JSONValue: Sendable, Hashable {
         if case .string(let text) = self { text } else { nil }
     }
 
+    /// The object without its members that are `null`, as many servers write absent ones; any other value unchanged.
+    public var withoutNulls: JSONValue {
+        if case .object(let members) = self { .object(members.filter { $0.value != .null }) } else { self }
+    }
+
     /// The member of this name; `nil` when the object has none, and for any other value.
     public subscript(name: String) -> JSONValue? {
         if case .object(let members) = self { members[name] } else { nil }

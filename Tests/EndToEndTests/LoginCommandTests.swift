@@ -16,6 +16,8 @@ struct LoginCommandTests {
         #expect(try await running.get(back, cookie: String(cookie)).status == 200)
         #expect(try await command.ended() == .exited(0))
         #expect(command.errors.contains("api is signed in."))
+        #expect(command.errors.contains("The person is \(DjangoOAuthToolkit.user.email)."))
+        #expect(running.proxy.log.contains("signed_in_as=\(DjangoOAuthToolkit.user.email)"))
         #expect(try await running.status().contains("signed in: \(DjangoOAuthToolkit.user.email)"))
         #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
     }

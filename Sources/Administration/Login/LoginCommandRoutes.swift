@@ -84,9 +84,9 @@ struct LoginCommandRoutes: Sendable {
         return progress(context)
     }
 
-    /// Reports success, with sentences about permissions that were not granted.
+    /// Reports success, with sentences about the person and about permissions that were not granted.
     private static func done(_ client: Heimdallr?) -> ServerResponse {
-        let notes = client.map { Shortfall($0.status()).sentences } ?? []
+        let notes = client.map { $0.status().personSentences + Shortfall($0.status()).sentences } ?? []
         return json(["state": "done", "notes": .array(notes.map { .string($0) })])
     }
 

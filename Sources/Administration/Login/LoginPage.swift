@@ -11,6 +11,7 @@ enum LoginPage {
             "Client \(client.client) has its token"
                 + (shortfall.until == nil ? ", and keeps it fresh from now on." : ".")
         ]
+        lines += client.personSentences
         if shortfall.sentences.isEmpty { lines.append("You can close this window.") }
         var page = message(headline: "Signed in", tone: "good", lines)
         page.shortfall = shortfall.sentences

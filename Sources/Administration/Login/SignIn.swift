@@ -28,3 +28,12 @@ struct SignIn: Sendable {
         return url.map { "sign in at \($0), or by \(command)" } ?? "sign in by \(command)"
     }
 }
+
+extension HeimdallrStatus {
+    /// Sentences about the person who has signed in; empty if the person's name is unknown.
+    var personSentences: [String] {
+        guard let signedInAs else { return [] }
+        let former = formerlySignedInAs.map { ["This is another person than before, who was \($0)."] } ?? []
+        return ["The person is \(signedInAs)."] + former
+    }
+}

@@ -30,6 +30,16 @@ extension ClientReader {
         }
     }
 
+    /// Only a verified id token says who has signed in.
+    func checkExpectation() {
+        guard section.has("expect"),
+            !settings.scope.contains("openid") || !settings.usesIDToken || !section.has("issuer")
+        else { return }
+        section.error(
+            "expect",
+            "this needs `issuer`, the scope `openid`, and no `id_token: off`: only an id token says who has signed in")
+    }
+
     private func needEndpoint(_ key: String, _ purpose: String) {
         let name = section.shownName(of: key)
         section.need(key, "issuer", saying: "\(name) is missing: write the URL to \(purpose), or `issuer`")

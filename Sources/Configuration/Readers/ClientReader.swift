@@ -65,7 +65,7 @@ struct ClientReader {
             [.authorizationCode, .implicit]
         ),
         (["pkce"], [.authorizationCode]),
-        (["id_token"], [.authorizationCode, .deviceCode, .implicit, .password]),
+        (["id_token", "expect"], [.authorizationCode, .deviceCode, .implicit, .password]),
         (["device_authorization_endpoint"], [.deviceCode]),
         (["refresh_token"], [.refreshToken]),
         (["assertion"], [.jwtBearer, .saml2Bearer]),
@@ -79,6 +79,7 @@ struct ClientReader {
             section.refuse(
                 keys, saying: "this belongs to `grant_type: \(names)`: leave it out, or change `grant_type`")
         }
+        checkExpectation()
         switch grant {
         case .authorizationCode, .deviceCode: checkLogin(grant)
         case .implicit:
@@ -191,6 +192,7 @@ struct ClientReader {
     private mutating func readScopes() {
         settings.scope = readScope()
         settings.resource = section.list("resource", Grammar.resource) ?? []
+        settings.expectedPersons = section.list("expect", Grammar.nonempty) ?? []
         settings.username = section.value("username", Grammar.nonempty)
         settings.password = section.secret("password")
         section.deprecate("username", "password")

@@ -1,4 +1,5 @@
 // Readers of `proxy`, `log` and `admin`, of TLS settings, the next proxy and PEM files.
+import HTTPMessage
 import WireText
 
 extension Section {

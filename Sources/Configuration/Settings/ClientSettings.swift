@@ -82,6 +82,8 @@ public struct ClientSettings: Sendable, Equatable {
     /// `nil`: S256, which a server that an API names has to list.
     public var pkce: PKCE?
     public var usesIDToken = true
+    /// Persons who may sign in; empty: everybody.
+    public var expectedPersons: [String] = []
     /// Path of the member that holds the token; `nil` for `access_token`.
     public var tokenMember: String?
     public var clientID = ""

@@ -8,7 +8,7 @@ struct Claims: Sendable {
     /// Seconds by which two clocks may differ.
     static let leeway: Int64 = 60
 
-    init(_ payload: JSONValue) { self.payload = payload }
+    init(_ payload: JSONValue) { self.payload = payload.withoutNulls }
 
     /// - Parameters:
     ///   - nonce: the nonce that the login sent; `nil`: none.
@@ -27,6 +27,17 @@ struct Claims: Sendable {
             }
         }
         guard let subject = payload["sub"]?.string, !subject.isEmpty, subject.utf8.count <= 255 else { throw .subject }
+    }
+
+    /// Returns the fault of a time claim with its difference from this machine's clock; any other fault unchanged.
+    func explained(_ fault: IDTokenFault, now: Int64) -> IDTokenFault {
+        switch fault {
+        case .expired: time("exp").map { .late(seconds: now - $0) } ?? fault
+        case .issuedAt:
+            [time("iat"), time("nbf")].compactMap { $0 }.max().flatMap { $0 > now ? .early(seconds: $0 - now) : nil }
+                ?? fault
+        default: fault
+        }
     }
 
     /// Checks that this client is the only audience, or one of several audiences and the authorized party (`azp`).
@@ -52,6 +63,21 @@ struct Claims: Sendable {
         }
         let half = Base64.encode(Array(digest.prefix(digest.count / 2)), alphabet: .url)
         guard ConstantTime.isEqual(Array(text.utf8), Array(half.utf8)) else { throw .accessToken }
+    }
+
+    /// Checks that the person is one of `expected`, if there are any: `HeimdallrConfiguration.expectedPersons`. An address
+    /// that the server has not verified proves nothing, because people can choose it themselves.
+    func check(isOneOf expected: [String]) throws(IDTokenFault) {
+        let isVerified = [.bool(true), .string("true")].contains(payload["email_verified"])
+        let address = isVerified ? payload["email"]?.string?.lowercased() : nil
+        let domains = [
+            address.flatMap { $0.split(separator: "@").last.map(String.init) }, payload["hd"]?.string?.lowercased(),
+        ]
+        let isExpected = expected.contains { person in
+            if person.hasPrefix("@") { return domains.contains(person.dropFirst().lowercased()) }
+            return person.contains("@") ? person.lowercased() == address : person == subject
+        }
+        guard expected.isEmpty || isExpected else { throw .person }
     }
 
     var subject: String? { payload["sub"]?.string }

@@ -20,10 +20,16 @@ public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
     case expired
     /// `iat` or `nbf` lies in the future, or `iat` is missing.
     case issuedAt
+    /// `exp` has passed by this many seconds.
+    case late(seconds: Int64)
+    /// `iat` or `nbf` lies this many seconds in the future.
+    case early(seconds: Int64)
     /// `nonce` is not the value that this login sent.
     case nonce
     /// `at_hash` belongs to another access token.
     case accessToken
+    /// The person is none of `HeimdallrConfiguration.expectedPersons`.
+    case person
     /// `sub` is missing, empty, or longer than 255 bytes.
     case subject
 
@@ -34,14 +40,24 @@ public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .algorithm(let name):
             "its algorithm \(name) is not accepted: have the server sign with RS256, PS256, ES256 or EdDSA"
         case .keys(let fault): "the keys to verify it are unavailable: \(fault)"
-        case .unknownKey: "none of the server's keys matches it"
+        case .unknownKey:
+            "none of the server's keys matches it. They are asked for once a minute: if the server has just changed them, "
+                + "sign in again in \(IssuerKeys.pause.components.seconds) s"
         case .signature: "its signature is wrong"
         case .issuer: "it comes from another issuer"
         case .audience: "it is meant for another client"
         case .expired: "it has expired: check this machine's clock"
         case .issuedAt: "it was issued in the future: check this machine's clock"
+        case .late(let seconds):
+            "it has expired \(seconds) s ago by this machine's clock, and \(Claims.leeway) s are tolerated: set the clock"
+        case .early(let seconds):
+            "it was issued \(seconds) s in the future by this machine's clock, and \(Claims.leeway) s are tolerated: set the "
+                + "clock"
         case .nonce: "it belongs to another login"
         case .accessToken: "it belongs to another access token"
+        case .person:
+            "another person has signed in than `expect` names (a subject, or an address or domain that the server has verified): "
+                + "sign in as that person; `params: {prompt: select_account}` lets people choose"
         case .subject: "it does not say who signed in"
         }
     }

@@ -23,16 +23,17 @@ struct KeySet: Sendable {
         keys = entries.prefix(Self.maxKeys).compactMap(Self.key)
     }
 
-    /// Returns the keys for the token's algorithm; if the token has a `kid`, only the keys with this `kid`.
+    /// Returns the keys for the token's algorithm; if the token has a `kid`, only the keys with this `kid` or without any.
     func candidates(for token: SignedToken) -> [VerificationKey] {
         keys.filter { key in
             guard key.key.kind == token.algorithm.keyKind else { return false }
             if let only = key.algorithm, only != token.algorithm { return false }
-            return token.keyID == nil || key.identifier == token.keyID
+            return token.keyID == nil || key.identifier == nil || key.identifier == token.keyID
         }.map(\.key)
     }
 
     private static func key(_ entry: JSONValue) -> Key? {
+        let entry = entry.withoutNulls
         if let use = entry["use"], use != .string("sig") { return nil }
         if case .array(let operations) = entry["key_ops"], !operations.contains(.string("verify")) { return nil }
         var only: SignatureAlgorithm?

@@ -26,7 +26,7 @@ struct SignedToken: Sendable {
             !signature.isEmpty
         else { throw .malformed }
         switch header["kid"] {
-        case nil: keyID = nil
+        case nil, .null?: keyID = nil
         case .string(let identifier): keyID = identifier
         default: throw .malformed
         }

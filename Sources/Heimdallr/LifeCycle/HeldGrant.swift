@@ -14,6 +14,10 @@ struct HeldGrant: Sendable {
     /// Lifetime of the refresh token; `nil` without a refresh token, or if the server stated no lifetime.
     private(set) var life: RefreshLife?
     private(set) var signIn: SignIn?
+    /// The last person who signed in, also after that sign-in has ended.
+    private var lastPerson: String?
+    /// The person whom the last sign-in has replaced; `nil` if it was the same one.
+    private(set) var formerPerson: String?
     /// The granted scope of the last answer.
     private(set) var scope: [String] = []
     /// Whether refreshes go without a scope, because the server refused one with it.
@@ -43,6 +47,7 @@ struct HeldGrant: Sendable {
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         hold(record.refreshToken, record.refreshTokenLife.map { RefreshLife($0, moment) })
         signIn = record.signIn
+        lastPerson = signIn?.name ?? lastPerson
         scope = record.scope
         enrolment = record.enrolment.flatMap { Enrolment(stored: $0) }
         spentSeeds.merge(record.spentSeeds)
@@ -56,6 +61,8 @@ struct HeldGrant: Sendable {
     ) {
         hold(refreshToken, life)
         self.signIn = signIn
+        formerPerson = signIn?.name == nil || signIn?.name == lastPerson ? nil : lastPerson
+        lastPerson = signIn?.name ?? lastPerson
         self.scope = scope
         omitsScope = false
         trust = .trusted

@@ -17,6 +17,7 @@ extension TokenLifeCycle {
             status.cause = lastFault.fault
             status.sinceCause = lastFault.at.duration(to: now)
         }
+        if status.signedInAs != nil { status.formerlySignedInAs = grant.formerPerson }
         status.isTokenRefused = isTokenInvalid
         status.endsBy = usable?.endsBy
         status.hasForeignRecord = saving.hasForeignRecord

@@ -135,10 +135,11 @@ extension Heimdallr {
     private func signIn(from response: TokenResponse, nonce: String?, isRequired: Bool) async throws(LoginError)
         -> SignIn?
     {
-        guard wantsIDToken else { return nil }
-        guard let idToken = response.idToken else {
+        let expected = requests.settings.expectedPersons
+        guard wantsIDToken || !expected.isEmpty else { return nil }
+        guard wantsIDToken, let idToken = response.idToken else {
             let isGranted = response.scope?.contains("openid") ?? true
-            if isRequired, isGranted { throw .idToken(.missing) }
+            if isRequired && isGranted || !expected.isEmpty { throw .idToken(.missing) }
             return nil
         }
         do throws(IDTokenFault) {
@@ -146,10 +147,12 @@ extension Heimdallr {
             try await issuerKeys.check(token)
             // The keys' metadata has the issuer's spelling.
             let issuer = requests.configuration.issuer ?? ""
-            let claims = Claims(token.payload)
-            try claims.check(
-                issuer: issuer, client: requests.credentials.identifier, nonce: nonce, now: clock.wallClock())
+            let (claims, now) = (Claims(token.payload), clock.wallClock())
+            do throws(IDTokenFault) {
+                try claims.check(issuer: issuer, client: requests.credentials.identifier, nonce: nonce, now: now)
+            } catch { throw claims.explained(error, now: now) }
             try claims.check(response.accessToken, by: token.algorithm)
+            try claims.check(isOneOf: expected)
             var name = claims.personalName
             if name == nil { name = await userInfoName(of: claims.subject, response) }
             return SignIn(idToken: idToken, name: name ?? claims.name)

@@ -44,10 +44,25 @@ enum GrantedScope {
 
     /// Returns the requested names that were not granted. A requested list with commas counts as its names.
     static func missing(from granted: [String], wanted: [String]) -> [String] {
-        let granted = Set(granted.flatMap { [$0] + $0.split(separator: ",").map(String.init) })
-        return wanted.flatMap { $0.split(separator: " ").map(String.init) }.filter { name in
-            !granted.contains(name) && !name.split(separator: ",").allSatisfy { granted.contains(String($0)) }
+        let names = granted.flatMap { [$0] + $0.split(separator: ",").map(String.init) }
+        let known = Set(names.flatMap { [$0, short($0)] })
+        func isGranted(_ name: String) -> Bool {
+            known.contains(name) || name.hasSuffix("/.default") && !names.isEmpty
+                || name.contains("://") && names.contains(short(name))
         }
+        return wanted.flatMap { $0.split(separator: " ").map(String.init) }.filter { name in
+            !isGranted(name) && !name.split(separator: ",").allSatisfy { isGranted(String($0)) }
+        }
+    }
+
+    /// Returns the last part of a name that is a URL. Servers answer a short name by its URL, or a URL by its short name:
+    /// `User.Read` and `https://graph.microsoft.com/User.Read` (Entra ID). Google answers `email` by
+    /// `https://www.googleapis.com/auth/userinfo.email`. For a name that ends in `/.default` (Entra ID), the answer lists
+    /// the permissions.
+    private static func short(_ name: String) -> String {
+        guard name.contains("://"), let slash = name.lastIndex(of: "/") else { return name }
+        let last = name[name.index(after: slash)...]
+        return String(last.hasPrefix("userinfo.") ? last.dropFirst("userinfo.".count) : last)
     }
 
     /// 0x21, 0x23–0x5B, 0x5D–0x7E.

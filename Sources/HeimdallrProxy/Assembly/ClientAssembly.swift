@@ -65,6 +65,7 @@ struct ClientAssembly {
         configuration.pushedAuthorization = PushedAuthorization(rawValue: settings.par.rawValue) ?? .auto
         configuration.pkce = settings.pkce.flatMap { PKCE(rawValue: $0.rawValue) }
         configuration.usesIDToken = settings.usesIDToken
+        configuration.expectedPersons = settings.expectedPersons
         configuration.tokenMember = settings.tokenMember
         configuration.scope = settings.scope
         configuration.resource = settings.resource

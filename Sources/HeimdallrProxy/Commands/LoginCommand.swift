@@ -43,7 +43,7 @@ struct LoginCommand: ParsableCommand {
         default: done = try readAddress(begun["url"]?.string ?? "", attempt)
         }
         Self.say("\(client) is signed in.")
-        // The notes name scopes that were not granted.
+        // The notes name the person, and scopes that were not granted.
         guard case .array(let notes)? = done["notes"] else { return }
         for note in notes.compactMap(\.string) { Self.say(note) }
     }

@@ -77,6 +77,9 @@ enum EventLog {
         case .tokenAcquired(let expiresIn, let stored):
             fields["expires_in"] = expiresIn.map { .stringConvertible(LogSeconds($0)) }
             if stored { fields["source"] = "store" }
+            let status = client.status()
+            if let person = status.signedInAs { fields["signed_in_as"] = "\(person)" }
+            if let person = status.formerlySignedInAs { fields["formerly_signed_in_as"] = "\(person)" }
             logger.info("token acquired", metadata: fields)
         case .tokenRefreshed(let expiresIn):
             fields["expires_in"] = expiresIn.map { .stringConvertible(LogSeconds($0)) }

@@ -156,6 +156,20 @@ struct LoginTests {
         #expect(messages.contains { $0.contains("where the admin port does not listen") } == isWarned, "\(messages)")
     }
 
+    @Test("expect needs an id token that can be checked")
+    func expectation() throws {
+        let client = "grant_type: authorization_code, authorization_endpoint: https://i.example/a, "
+        for more in [
+            "token_endpoint: https://i.example/t, scope: [openid]", "issuer: https://i.example, scope: [read]",
+            "issuer: https://i.example, scope: [openid], id_token: off",
+        ] {
+            let found = problems(yaml(client + more + ", expect: \"@example.com\""))
+            #expect(found.count == 1 && found[0].contains("only an id token says who has signed in"), "\(found)")
+        }
+        let good = try good(yaml(client + "issuer: https://i.example, scope: [openid], expect: [\"1\", a@example.com]"))
+        #expect(good.configuration.clients[0].expectedPersons == ["1", "a@example.com"])
+    }
+
     @Test(
         "admin.url is https or loopback, in the spelling of browsers, without a query",
         arguments: [

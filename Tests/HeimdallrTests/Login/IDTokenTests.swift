@@ -234,6 +234,31 @@ struct SignedIDToken {
         #expect(throws: fault) { try check(members) }
     }
 
+    @Test("a key without an identifier is tried for a token with one")
+    func unnamedKey() async throws {
+        let server = try LoginServer()
+        let client = try server.client(clock: Self.clock.clock) { $0.scope = ["openid"] }
+        let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+        let claims = Self.claims(server, nonce: attempt.expectation.nonce)
+        let signed = try await SignedIDToken(claims: claims)
+        server["/keys"] = .json(signed.keys.replacing(/"kid":\s*"[^"]*"/) { _ in #""kid":null"# })
+        server.giveToken(more: #""id_token":"\#(signed.token)""#)
+        try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
+        #expect(client.status().signedInAs == "ada@example.com")
+    }
+
+    @Test(
+        "the difference between two clocks is told in seconds, with the tolerance",
+        arguments: [
+            (["exp": now - 90], IDTokenFault.late(seconds: 90), "expired 90 s ago"),
+            (["iat": now + 75], IDTokenFault.early(seconds: 75), "75 s in the future"),
+            (["nbf": now + 3600], IDTokenFault.early(seconds: 3600), "3600 s in the future"),
+        ])
+    func clocks(change: [String: Int64], fault: IDTokenFault, words: String) async throws {
+        await #expect(throws: LoginError.idToken(fault)) { try await logIn(changing: change.mapValues { $0 as Any? }) }
+        #expect("\(fault)".contains(words) && "\(fault)".contains("60 s are tolerated"))
+    }
+
     @Test("says who is signed in by its first claim that does, printable and short")
     func names() async throws {
         func name(_ change: [String: Any?]) -> String? {
