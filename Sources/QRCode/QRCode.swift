@@ -60,10 +60,16 @@ public struct QRCode: Sendable, Equatable {
     /// Modules in a row, including the quiet zone.
     public var extent: Int { width + 2 * Self.quietZone }
 
+    /// Width of the light border in a terminal, in modules.
+    private static let terminalZone = 2
+
+    /// Columns of `terminalText`.
+    public var terminalColumns: Int { width + 2 * Self.terminalZone }
+
     /// The code as half blocks, two rows of modules per line, black on white in every terminal theme (ECMA-48 SGR).
     public var terminalText: String {
         var text = ""
-        let zone = 2
+        let zone = Self.terminalZone
         for row in stride(from: -zone, to: width + zone, by: 2) {
             text += "\u{1B}[30;107m"
             for column in -zone..<width + zone {

@@ -134,6 +134,54 @@ struct LoginCommandTests {
         #expect(!plain.errors.contains("\u{1B}["))
     }
 
+    private static let narrow: [[String: String?]] = [
+        ["LC_ALL": "C"], ["TERMINAL_COLUMNS": "28", "LC_ALL": "C.UTF-8"],
+    ]
+
+    @Test(arguments: narrow)
+    func `draws no QR code that the terminal can't show`(environment: [String: String?]) async throws {
+        let device = try RecordingOrigin { exchange in
+            let isBegun = try exchange.readBody().target == "/device"
+            let begun = #"{"device_code":"D","user_code":"ABCD","verification_uri":"https://x.example","interval":1}"#
+            try exchange.respond(
+                isBegun ? 200 : 400, fields: [("Content-Type", "application/json")],
+                body: isBegun ? begun : #"{"error":"access_denied"}"#)
+        }
+        let proxy = try await RunningProxy(
+            ProxyConfiguration(
+                tokenEndpoint: "\(device.url)/token",
+                client: "grant_type: device_code\ndevice_authorization_endpoint: \(device.url)/device", admin: "",
+                upstreams: ProxyConfiguration.upstream(url: device.url)))
+        let command = try await ChildProcess.run(
+            [
+                try Repository.python(), "\(Repository.root)/Tests/EndToEndTests/Fixtures/terminal.py", "[]",
+                try Repository.executable(), "login", "--socket", try await proxy.administration().socket, "api",
+            ], environment: environment)
+        #expect(command.output.contains("ABCD"), "\(command.transcript)")
+        #expect(!command.output.contains("\u{1B}[30;107m") && !command.output.contains("▀"))
+    }
+
+    @Test func `opens the browser of BROWSER, also without a desktop`() async throws {
+        let (web, folder) = (try PlayedWeb(), try TemporaryDirectory())
+        let proxy = try await RunningProxy(
+            ProxyConfiguration(
+                tokenEndpoint: "\(web.url)/token", client: web.client, admin: "",
+                upstreams: ProxyConfiguration.upstream(url: web.url)))
+        let script = try folder.write(
+            "#!/bin/sh\nprintf '%s' \"$1\" > \(folder.path)/part\nmv \(folder.path)/part \(folder.path)/url\n",
+            to: "browser")
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: script)
+        let command = try ChildProcess(
+            [
+                try Repository.executable(), "login", "--socket", try await proxy.administration().socket, "api",
+            ], environment: ["DISPLAY": nil, "WAYLAND_DISPLAY": nil, "BROWSER": "/nowhere/browser:\(script)"])
+        let shown = try await address(in: command)
+        let opened = try await eventually("the browser") { try? folder.read("url") }
+        #expect(opened == shown)
+        command.signal(SIGINT)
+        #expect(try await command.ended() == .exited(1))
+    }
+
     /// On another device, with what the command shows.
     private func signIn(_ server: DjangoOAuthToolkit, shown: @Sendable () throws -> String?) async throws {
         let text = try await eventually("a code", shown)

@@ -14,10 +14,11 @@ struct DevicePage {
             <h1>Sign in “\(client)” on any device</h1>
             <div id="device" data-poll="3">
             <p>Open this address on your telephone or in another window, and type the code:</p>
-            <p><a class="address" href="\(address)" rel="noreferrer" target="_blank">\(login.verificationURI)</a></p>
-            <p class="code" aria-label="The code: \(login.userCode.map { String($0) }.joined(separator: " "))">\
+            <p><a class="address" translate="no" href="\(address)" rel="noreferrer" target="_blank">\(login.verificationURI)</a></p>
+            <p class="code" translate="no" aria-label="The code: \(login.userCode.map { String($0) }.joined(separator: " "))">\
             \(login.userCode)</p>
-            \(alreadyHTML: picture)<p class="waiting" role="status">Waiting for you to sign in. The code is valid for another \
+            \(alreadyHTML: picture)<p class="waiting" role="status">Waiting for you to sign in.</p>
+            <p class="minor">The code is valid for another \
             <span data-countdown="\(left.components.seconds)">\(StatusPage.words(left))</span>.</p>
             </div>
             <p class="ways"><a class="button" href="/">To the overview</a></p>

@@ -66,6 +66,8 @@ final class LoginAddresses: Sendable {
         let origin = scheme + "://" + authority.lowercased()
         let url = origins.front?.url
         let base = url.flatMap { (origin + path).hasPrefix($0 + "/") ? $0 : nil } ?? origin
+        // The front leads only addresses below its own here.
+        if base == origin, let front = origins.front, front.origin == origin, !front.path.isEmpty { return nil }
         return OwnOrigin(
             scheme: scheme, authority: authority.lowercased(), path: path.isEmpty ? "/" : String(path), base: base)
     }

@@ -16,7 +16,7 @@ struct OfferPage {
     var html: HTML {
         PageLayout(title: "Sign in").card(
             """
-            <h1>Sign in to “\(client)”?</h1>
+            <h1>Sign in to “<span translate="no">\(client)</span>”?</h1>
             \(alreadyHTML: changed)
             <dl class="offer">\(alreadyHTML: facts.map { "<dt>\($0.name)</dt><dd>\($0.text)</dd>\n" })</dl>
             \(alreadyHTML: ways)
@@ -67,7 +67,7 @@ struct OfferPage {
             """
         return """
             <p>Register a client at the server, with the redirect URI
-            <code>\(redirectURI)</code>, and type in what the server gives you.</p>
+            <code translate="no">\(redirectURI)</code>, and type in what the server gives you.</p>
             \(alreadyHTML: form("type", fields))
             """
     }

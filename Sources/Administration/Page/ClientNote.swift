@@ -88,10 +88,12 @@ struct ClientNote {
 
     private var advice: HTML? { todo.map { "<p>What to do: \(alreadyHTML: Self.marked($0))</p>" } }
 
-    private var toRun: HTML? { command.map { "<p>Run: <code>\($0)</code></p>" } }
+    private var toRun: HTML? { command.map { "<p translate=\"no\">Run: <code>\($0)</code></p>" } }
 
     /// Returns the text with its code in another font.
     private static func marked(_ text: String) -> HTML {
-        Sentence.runs(text).map { run -> HTML in run.isCode ? "<code>\(run.text)</code>" : "\(run.text)" }.joined()
+        Sentence.runs(text).map { run -> HTML in
+            run.isCode ? "<code><span translate=\"no\">\(run.text)</span></code>" : "\(run.text)"
+        }.joined()
     }
 }

@@ -22,7 +22,7 @@ struct ClientRow {
         let failing = client.urgency == 0 ? " failing" : ""
         return """
             <tr role="row" id="row-\(client.client)" class="\(note == nil ? "has-calm" : "has-note")\(failing)">
-            <th role="rowheader" scope="row"><span class="name">\(client.client)</span>
+            <th role="rowheader" scope="row" translate="no"><span class="name">\(client.client)</span>
             <span class="minor">\(GrantName.inWords(client.grantType))</span>\(alreadyHTML: issuer)</th>
             <td role="cell" data-label="State" class="state"><span class="chip \(tone)">\(word)</span>\
             \(alreadyHTML: Self.minor(waiters))</td>
@@ -55,7 +55,7 @@ struct ClientRow {
     private var needsLogin: Bool { client.state == .needsAuthentication }
 
     private var who: HTML {
-        if let who = client.signedInAs { return "<span class=\"who\">\(who)</span>" }
+        if let who = client.signedInAs { return "<span class=\"who\" translate=\"no\">\(who)</span>" }
         return
             "<span class=\"minor\">\(client.loginMethod == nil ? "by itself" : needsLogin ? "nobody" : "somebody")</span>"
     }
@@ -64,7 +64,7 @@ struct ClientRow {
 
     private var scopes: HTML {
         if client.scope.isEmpty { return Self.nothing }
-        return "<ul class=\"scopes\">\(alreadyHTML: client.scope.map { "<li>\($0)</li>" })</ul>"
+        return "<ul translate=\"no\" class=\"scopes\">\(alreadyHTML: client.scope.map { "<li>\($0)</li>" })</ul>"
     }
 
     private var expiry: HTML {

@@ -62,8 +62,11 @@
   function localTimes() {
     for (const place of document.querySelectorAll("[data-until]")) {
       const time = new Date(place.dataset.until);
-      const clock = `${time.getHours()}`.padStart(2, "0") + ":" + `${time.getMinutes()}`.padStart(2, "0");
-      place.textContent = place.textContent.replace(/\d\d:\d\d UTC/, clock);
+      const two = (number) => `${number}`.padStart(2, "0");
+      const day = (date) => `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+      // The day, too: it may be another one here.
+      const local = (day(time) === day(new Date()) ? "" : day(time) + " ") + `${two(time.getHours())}:${two(time.getMinutes())}`;
+      place.textContent = place.textContent.replace(/(\d{4}-\d\d-\d\d )?\d\d:\d\d UTC/, local);
     }
   }
 
@@ -159,7 +162,8 @@
       });
     }
     events.addEventListener("open", () => { lost(false); refresh(); });
-    events.addEventListener("error", () => lost(true));
+    // There may only be too many readers: the page asks then.
+    events.addEventListener("error", refresh);
     setInterval(() => { if (!document.hidden) refresh(); }, 5000);
     document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
 

@@ -29,7 +29,7 @@ struct UpstreamRow {
         let chart = LatencyChart(upstream.durationsByUpstream)
         return """
             <tr role="row" id="up-\(id)" class="\(hasMore ? "has-note" : "")\(failing)">
-            <th role="rowheader" scope="row"><span class="name">\(name)</span>\
+            <th role="rowheader" scope="row" translate="no"><span class="name">\(name)</span>\
             \(alreadyHTML: destinations.map { "\n<span class=\"minor url\">→ \($0)</span>" })</th>
             <td role="cell" data-label="Client">\(alreadyHTML: client)</td>
             <td role="cell" data-label="Requests" class="number">\(total)</td>
@@ -106,7 +106,7 @@ struct UpstreamRow {
     private static func example(_ command: String) -> HTML {
         """
 
-        <p class="example"><code>\(command)</code> <button type="button" class="button copy" data-copy hidden aria-label="Copy: \(command)">Copy</button></p>
+        <p class="example" translate="no"><code>\(command)</code> <button type="button" class="button copy" data-copy hidden aria-label="Copy: \(command)">Copy</button></p>
         """
     }
 }

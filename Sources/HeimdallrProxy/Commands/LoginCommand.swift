@@ -89,7 +89,9 @@ struct LoginCommand: ParsableCommand {
             Self.say("A browser was opened. If none shows, open this address:\n\n    \(url)\n")
         } else {
             Self.say("Open this address in a browser on this machine:\n\n    \(url)\n")
-            Self.say("No browser here? Press Ctrl-C, and sign in with --paste.\n")
+            Self.say(
+                "No browser here? Press Ctrl-C, and sign in with --paste; or see \"The browser is elsewhere\" in "
+                    + "docs/administration.md.\n")
         }
     }
 
@@ -97,9 +99,11 @@ struct LoginCommand: ParsableCommand {
         let address = begun["verification_uri"]?.string ?? ""
         let code = begun["user_code"]?.string ?? ""
         Self.say("Open this address in any browser, and type in the code:\n\n    \(address)\n    \(code)\n")
-        if Terminal.isStandardError, let code = QRCode(begun["verification_uri_complete"]?.string ?? address) {
-            Self.say(code.terminalText)
-        }
+        guard Terminal.isStandardError, Terminal.showsUnicode,
+            let code = QRCode(begun["verification_uri_complete"]?.string ?? address),
+            code.terminalColumns <= Terminal.columns
+        else { return }
+        Self.say(code.terminalText)
     }
 
     private func readAddress(_ url: String, _ attempt: String) throws -> JSONValue {
@@ -148,15 +152,21 @@ struct LoginCommand: ParsableCommand {
         return String(head.reversed().drop(while: \.isWhitespace).reversed())
     }
 
-    /// Opens a browser on the desktop of this terminal.
-    /// - Returns: `false` over SSH, without a desktop, or if xdg-open is missing.
+    /// Opens a browser: that of `BROWSER`, which also workspaces and WSL set without a desktop, or else that of the desktop
+    /// of this terminal.
+    /// - Returns: `false` over SSH or without a desktop, if `BROWSER` is not set; or if no program can be started.
     private static func openBrowser(_ url: String) -> Bool {
         let environment = ProcessEnvironment.all
+        let withoutSecrets = environment.filter { !$0.key.hasPrefix("HEIMDALLR_") }
+        ProcessHygiene.restoreFileLimit()
+        for command in environment["BROWSER"]?.split(separator: ":") ?? [] {
+            var words = command.split(separator: " ").map { String($0).replacing("%s", with: url) }
+            if !command.contains("%s") { words.append(url) }
+            if (try? ChildProgram(words, environment: withoutSecrets)) != nil { return true }
+        }
         guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil,
             environment["SSH_CONNECTION"] == nil
         else { return false }
-        ProcessHygiene.restoreFileLimit()
-        let withoutSecrets = environment.filter { !$0.key.hasPrefix("HEIMDALLR_") }
         return (try? ChildProgram(["xdg-open", url], environment: withoutSecrets)) != nil
     }
 }

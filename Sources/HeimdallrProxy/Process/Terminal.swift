@@ -85,6 +85,21 @@ enum Terminal {
         return (Int(rows), Int(columns))
     }
 
+    /// Columns of the terminal of standard error; 80 if they are unknown.
+    static var columns: Int {
+        var rows: UInt16 = 0
+        var columns: UInt16 = 0
+        guard unsafe heimdallr_window_size(STDERR_FILENO, &rows, &columns) == 0, columns > 0 else { return 80 }
+        return Int(columns)
+    }
+
+    /// Whether the locale's characters are UTF-8, which is also assumed without a locale. locale(7).
+    static var showsUnicode: Bool {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { ProcessEnvironment.value(of: $0) }
+            .first { !$0.isEmpty }
+        return locale.map { $0.lowercased().replacing("-", with: "").contains("utf8") } ?? true
+    }
+
     /// Sleeps, and returns early after Ctrl-C. nanosleep(2).
     static func pause(seconds: Int) {
         var time = timespec(tv_sec: seconds, tv_nsec: 0)

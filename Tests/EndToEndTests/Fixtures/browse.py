@@ -15,6 +15,10 @@ browser's console. Exits with 1 and the page when a step can't be done.
     post:PATH           sends a form of the current page, with its token, and tells where the browser ends
     tell:SCRIPT         tells the value of an expression
     size:WIDTHxHEIGHT   changes the window
+    media:NAME=VALUE    changes a media feature, such as prefers-color-scheme
+    early:SCRIPT        runs at the beginning of each page from now on
+    until:SCRIPT        waits until an expression is true
+    contrast:           fails if text has less contrast than WCAG 2.2 AA wants
 """
 
 import sys
@@ -39,6 +43,32 @@ form.append(field);
 document.body.append(form);
 window.stays = true;
 HTMLFormElement.prototype.submit.call(form);
+"""
+
+
+CONTRAST = """
+const rgb = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+const light = (color) => color.slice(0, 3).map((part) => part / 255)
+  .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
+const behind = (element) => {
+  for (let at = element; at; at = at.parentElement) {
+    const color = rgb(getComputedStyle(at).backgroundColor);
+    if (color.length === 3 || color[3] > 0) return color;
+  }
+  return rgb(getComputedStyle(document.documentElement).colorScheme === "dark" ? "rgb(0, 0, 0)" : "rgb(255, 255, 255)");
+};
+const weak = [];
+for (const element of document.querySelectorAll("body *")) {
+  const text = Array.from(element.childNodes).some((node) => node.nodeType === 3 && node.nodeValue.trim());
+  if (!text || !element.checkVisibility() || element.closest("svg")) continue;
+  const style = getComputedStyle(element);
+  const [one, other] = [light(rgb(style.color)), light(behind(element))].sort((a, b) => b - a);
+  const large = parseFloat(style.fontSize) >= 24 || parseFloat(style.fontSize) >= 18.66 && Number(style.fontWeight) >= 700;
+  const ratio = (one + 0.05) / (other + 0.05);
+  if (ratio < (large ? 3 : 4.5)) weak.push(`${ratio.toFixed(2)} ${element.className} ${element.textContent.trim().slice(0, 40)}`);
+}
+return weak;
 """
 
 
@@ -106,7 +136,20 @@ def resize(argument):
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
+def emulate(argument):
+    name, value = argument.split("=", 1)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": name, "value": value}]})
+
+
+def measure(_):
+    if weak := driver.execute_script(CONTRAST):
+        raise AssertionError(weak)
+
+
 VERBS = {
+    "early": lambda script: driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script}),
+    "until": lambda script: wait(lambda: driver.execute_script("return " + script)),
+    "media": emulate, "contrast": measure,
     "open": driver.get, "click": click, "type": fill, "not": absent, "cookies": store, "post": post, "size": resize,
     "see": lambda words: wait(lambda: words in text()),
     "at": lambda prefix: wait(lambda: driver.current_url.startswith(prefix)),
@@ -120,7 +163,7 @@ try:
             VERBS[verb](argument)
         except Exception as error:
             complaints = [line["message"] for line in driver.get_log("browser")]
-            raise SystemExit(f"{step}: {type(error).__name__} at {driver.current_url}: {complaints}\n{text()}") from error
+            raise SystemExit(f"{step}: {type(error).__name__} {error} at {driver.current_url}: {complaints}\n{text()}") from error
     for line in driver.get_log("browser"):
         if line["level"] in ("SEVERE", "WARNING") and "Failed to load resource" not in line["message"]:
             print("complaint", line["message"])

@@ -3,20 +3,25 @@
     terminal.py '[["expected text", "typed text"], …]' COMMAND…
 
 `{state}` in a typed text is the state of the address that was shown. The exit code is the command's; 99 when an expected
-text does not come.
+text does not come. `TERMINAL_COLUMNS` sets the width.
 """
 
+import fcntl
 import json
 import os
 import pty
 import re
 import select
+import struct
 import sys
+import termios
 import time
 
 dialogue, command = json.loads(sys.argv[1]), sys.argv[2:]
 pid, terminal = pty.fork()
 if pid == 0:
+    if columns := os.environ.get("TERMINAL_COLUMNS"):
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(columns), 0, 0))
     os.execvp(command[0], command)
 shown = b""
 deadline = time.monotonic() + 60
