@@ -22,6 +22,26 @@ public struct TCPPeer {
     /// peer that reads nothing counts as silent, too, once its window is full.
     public func limitSilence(_ limit: Duration) { set(TCP_USER_TIMEOUT, Int32(limit.wholeMilliseconds)) }
 
+    public enum Reaction {
+        /// All sent bytes are acknowledged, or some of them since the given time.
+        case heard
+        /// The kernel has not sent the bytes often enough to know.
+        case unknown
+        /// Nothing came since the given time, although the kernel has sent the bytes three times.
+        case none
+    }
+
+    /// Returns the reaction to bytes that were sent this long ago (TCP_INFO). An acknowledgement of earlier bytes may have
+    /// come some milliseconds later. A full window is acknowledged, too.
+    public func reaction(after time: Duration) -> Reaction {
+        var info = tcp_info()
+        var length = socklen_t(MemoryLayout<tcp_info>.size)
+        guard unsafe getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &info, &length) == 0, info.tcpi_unacked > 0,
+            Int(info.tcpi_last_ack_recv) + 20 >= time.wholeMilliseconds
+        else { return .heard }
+        return info.tcpi_retransmits >= 2 ? .none : .unknown
+    }
+
     private func set(_ option: Int32, _ value: Int32) {
         _ = setOption(option, of: Int32(IPPROTO_TCP), to: value, on: descriptor)
     }

@@ -2,6 +2,8 @@ import Reactor
 
 // A peer that has gone without a word.
 extension Carrier {
+    /// Time after which the kernel has sent the bytes three times on most networks.
+    private static let reactionTime = Duration.seconds(1)
     /// Limit for the acknowledgement of sent bytes.
     private static let silenceLimit = Duration.seconds(30)
 
@@ -11,6 +13,26 @@ extension Carrier {
         guard membership.use != .tunnel, membership.use != .socket else { return }
         TCPPeer(socket.descriptor).limitSilence(Self.silenceLimit)
         wire.hasSilenceLimit = true
+    }
+
+    /// Looks later whether the peer has acknowledged the next bytes.
+    func awaitReaction() {
+        membership.busySince = pool.now
+        if reactionTimer == nil, let loop = engine?.loop {
+            reactionTimer = LoopTimer(on: loop) { [unowned self] in lookForReaction() }
+        }
+        reactionTimer?.schedule(at: membership.busySince + Self.reactionTime)
+    }
+
+    private func lookForReaction() {
+        guard phase == .inUse, !membership.isResting, let socket else { return }
+        switch TCPPeer(socket.descriptor).reaction(after: pool.now.since(membership.busySince)) {
+        case .heard: break
+        case .unknown: reactionTimer?.schedule(at: pool.now + Self.reactionTime)
+        case .none:
+            pool.closeIdle(before: self)
+            owner?.carrierIsSilent(self)
+        }
     }
 
     /// Notes that the socket has no room. A peer that reads slowly is not gone: the exchange's own limits count.
@@ -42,7 +64,11 @@ extension Carrier {
         pool.carrierIsIdle()
     }
 
-    public func wake() { membership.isResting = false }
+    public func wake() {
+        guard membership.isResting else { return }
+        membership.isResting = false
+        awaitReaction()
+    }
 
     var isAtRest: Bool { phase == .idle || phase == .inUse && membership.isResting }
 

@@ -19,6 +19,8 @@ import WireText
     var phase = Phase.dialling
     private(set) var owner: (any CarrierOwner)?
     private(set) var socket: CurlSocket?
+    /// Fires some time after a reused connection got a request.
+    var reactionTimer: LoopTimer?
     /// Number that identifies the client certificate used in the handshake: `TLSMaterial.certificateID`.
     public var certificateID: UInt64 { tlsContent?.certificateID ?? 0 }
 
@@ -187,6 +189,7 @@ import WireText
     func use(by owner: any CarrierOwner) {
         phase = .inUse
         self.owner = owner
+        if membership.hasServed { awaitReaction() }
     }
 
     func ready(_ readiness: Readiness) {
@@ -241,6 +244,7 @@ import WireText
         phase = .closed
         request = nil
         approach = nil
+        reactionTimer = nil
         owner = nil
         socket?.carrier = nil
         socket = nil

@@ -7,6 +7,9 @@ public protocol CarrierOwner: AnyObject {
     func carrierReady(_ carrier: Carrier)
     /// The pool needs an idle connection (`Carrier.rest`). The owner has to close it now.
     func carrierIsNeeded(_ carrier: Carrier)
+    /// The peer of a reused connection has acknowledged nothing since the connection's idle time: perhaps nobody knows the
+    /// connection any more.
+    func carrierIsSilent(_ carrier: Carrier)
     /// Whether a client still waits for the answer. The pool's queue serves such owners first.
     var isWanted: Bool { get }
 }
@@ -15,6 +18,8 @@ extension CarrierOwner {
     public var isWanted: Bool { true }
 
     public func carrierIsNeeded(_ carrier: Carrier) { carrier.close() }
+
+    public func carrierIsSilent(_ carrier: Carrier) {}
 }
 
 public enum CarrierSent: Sendable, Equatable {

@@ -143,6 +143,12 @@ public final class CarrierPool {
         ageTimer?.schedule(at: min(carrier.membership.opened + options.maxConnectionAge, idleEnd(carrier)))
     }
 
+    /// Closes the connections to the same origin that were idle before this one was used. They may be forgotten, too.
+    func closeIdle(before carrier: Carrier) {
+        for idle in carrier.membership.siblings.idle
+        where idle.membership.idleSince < carrier.membership.busySince { close(idle) }
+    }
+
     /// Serves the queue at the end of the turn, because a connection became idle. This may close the idle connection.
     func carrierIsIdle() { if !queue.isEmpty { serveLater() } }
 

@@ -13,6 +13,8 @@ extension Carrier {
         /// Generation of the pool's TLS material at the time of dialling.
         let generation: UInt64
         var idleSince = LoopTime(nanoseconds: 0)
+        /// End of the last idle time.
+        var busySince = LoopTime(nanoseconds: 0)
         /// Position in the pool's list.
         var index = 0
         var hasServed = false

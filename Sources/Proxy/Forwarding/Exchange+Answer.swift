@@ -169,13 +169,16 @@ extension Exchange {
             attempts.renewals += 1
             return token == nil ? .fail(.noCredential) : .awaitToken(insteadOf: nil)
         }
-        let mayRepeat = error.kind == .connectionLost && end.wasReused && request.isIdempotent
-        if mayRepeat || end.isUnprocessed, canSendAgain, !attempts.isRetried {
+        let isStale = error.kind == .connectionLost && end.wasReused
+        if isStale && mayRepeat || end.isUnprocessed && !attempts.isRetried, canSendAgain {
             attempts.isRetried = true
             return .sendAgain(newConnection: !end.isUnprocessed)
         }
         return .fail(Problem(error))
     }
+
+    /// Whether the request may be sent again although the upstream may have processed it.
+    var mayRepeat: Bool { request.isIdempotent && !attempts.isRetried }
 
     /// Sends the request again after a held answer: at once with that answer's nonce, or after a wait for a new token.
     mutating func sendAfterRefusal(

@@ -120,6 +120,8 @@ extension Forwarder: UpstreamStreamDelegate {
         }
     }
 
+    var mayRepeat: Bool { context.exchange.mayRepeat && stream.progress.canRewind }
+
     func takeTrailers() -> [(name: [UInt8], value: [UInt8])] { EditHeadPhase.trailers(context) }
 
     // MARK: The answer

@@ -182,6 +182,11 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         tell(flow.end != nil && carrier.isBroken ? Over() : pump())
     }
 
+    func carrierIsSilent(_ carrier: Carrier) {
+        guard let delegate, !machine.isAnswered, delegate.mayRepeat else { return }
+        tell(Over(.connectionLost, "the server acknowledged nothing of the request"))
+    }
+
     // MARK: Turns
 
     func goOnNextTurn() {

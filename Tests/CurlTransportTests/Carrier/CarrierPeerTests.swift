@@ -51,4 +51,20 @@ struct CarrierPeerTests {
         #expect(try await Self.watch(user, on: carriers.loop).limit == 0)
         withExtendedLifetime(peer) {}
     }
+
+    @Test func `a server that has a request and is slow has acknowledged it`() async throws {
+        let listener = try RawListener()
+        let carriers = try await CarrierPoolOnLoop()
+        let user = try await carriers.connected(.plain(listener.port))
+        let peer = try await listener.accept()
+        try await user.send("GET / HTTP/1.1\r\n\r\n")
+        try await eventually("an acknowledgement") {
+            try await carriers.loop.run {
+                guard let descriptor = user.carrier?.descriptor else { throw TestFailure("no connection") }
+                if case .heard = TCPPeer(descriptor).reaction(after: .zero) { return true }
+                return false
+            }
+        }
+        withExtendedLifetime(peer) {}
+    }
 }

@@ -33,6 +33,13 @@ extension HTTP2Connection {
         marks.isDoubtful = true
     }
 
+    /// Lets the requests that may be repeated use another connection.
+    func carrierIsSilent(_ carrier: Carrier) {
+        marks.isDoubtful = true
+        let error = TransportError(.connectionLost, message: "the server acknowledged nothing of the request")
+        for exchange in exchanges.values.filter(\.mayMove) { exchange.tell(error) }
+    }
+
     /// Whether a PING checks the connection before its next request.
     var isProbed: Bool { marks.awaitsPong && exchanges.isEmpty }
 

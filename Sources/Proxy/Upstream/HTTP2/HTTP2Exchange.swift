@@ -160,6 +160,9 @@ final class HTTP2Exchange: UpstreamStream {
 
     // MARK: For its connection
 
+    /// Whether another connection may serve this request if its own does not live.
+    var mayMove: Bool { wasReused && !answer.hasBegun && delegate?.mayRepeat == true }
+
     func headCame(_ fields: borrowing HTTP2FieldList, _ block: HTTP2Block) {
         guard let delegate else { return }
         do throws(MessageError) { try answer.read(fields, block) } catch {
