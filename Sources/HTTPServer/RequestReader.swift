@@ -123,6 +123,8 @@ struct RequestReader: ~Copyable {
     // MARK: Bodies
 
     var taken: UInt64 { body.taken }
+    /// Whether bytes have arrived that were not read as a part of the body.
+    var hasMore: Bool { input.count > body.offset }
     var canRewind: Bool { !body.isSpent }
 
     mutating func keep(upTo limit: Int) { body.keep(upTo: limit) }

@@ -19,7 +19,7 @@ extension ServerConnection {
                 return nil
             }
         }
-        return !reader.input.isEmpty
+        return reader.hasMore
     }
 
     public func peek(until isEnough: (Span<UInt8>) -> Bool) -> Peeked {

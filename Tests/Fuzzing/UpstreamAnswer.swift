@@ -19,9 +19,11 @@ private func begin(_ exchange: inout HTTP1Exchange, _ options: UInt8) {
         case 0: .none
         case 1: .length(UInt64(options >> 4) + 1)
         case 2: .chunked
-        default: .upgrade
+        default: .none
         }
-    exchange.begin(requestWasHead: options & 1 != 0, upload: upload, expectsContinue: options & 2 != 0)
+    exchange.begin(
+        requestWasHead: options & 1 != 0, upload: upload, expectsContinue: options & 2 != 0,
+        offersUpgrade: options >> 2 & 3 == 3 || options & 0x20 != 0)
     // How much of the body went out before the answer.
     if options & 0x80 != 0 { exchange.sent(Int(options >> 4)) }
 }

@@ -21,6 +21,8 @@ struct Admitted {
     var upgrade: UpgradeList?
     /// Whether this is the connection's last request: the client wants an upgrade, or a reload ended the interception.
     var isLast = false
+    /// Whether the connection nevertheless stays if the upstream ignores the offer of an upgrade.
+    var staysIfIgnored = false
     var credential = Credential.none
 
     enum Credential: Equatable {

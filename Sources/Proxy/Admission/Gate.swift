@@ -222,11 +222,13 @@ struct Gate {
     ) throws(Problem) {
         let offer = UpgradeList(head.fields, in: bytes)?.withoutHTTP
         if let offer, offer.isEmpty { return }
+        let wasLast = admitted.isLast
         admitted.isLast = true
-        guard let offer, case .path = admitted.target, head.framing == .none || head.framing == .length(0),
-            head.methodKind != .head, head.methodKind != .trace
-        else { return }
-        if hasBytesAfterHead { throw .bytesBeforeUpgrade }
+        guard let offer, case .path = admitted.target, head.methodKind != .head, head.methodKind != .trace else {
+            return
+        }
+        if hasBytesAfterHead, head.framing == .none || head.framing == .length(0) { throw .bytesBeforeUpgrade }
         admitted.upgrade = offer
+        admitted.staysIfIgnored = !wasLast
     }
 }

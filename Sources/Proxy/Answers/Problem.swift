@@ -76,6 +76,11 @@ extension Problem {
         413, "http_request_error", .bodyTooLarge, "The request's body is too large",
         phrase: "Send a shorter body, or raise proxy.max_body_bytes",
         "The body is longer than proxy.max_body_bytes.", closes: true)
+    static let upgradeBodyTooLarge = Problem(
+        413, "http_request_error", .bodyTooLarge, "The request's body is too large",
+        phrase: "Send a shorter body with Upgrade, or raise max_replay_bytes",
+        "A request that offers an upgrade is passed on once its body is whole, and the body is longer than the upstream's "
+            + "max_replay_bytes.", closes: true)
     static let connectRefused = Problem(
         403, "http_request_denied", .connectRefused, "CONNECT is not allowed",
         phrase: "Use http:// URLs of upstreams, or set proxy.connect: tunnel",

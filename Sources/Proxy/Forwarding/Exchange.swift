@@ -18,6 +18,8 @@ struct Exchange {
         var keepsAlive = false
         /// An offer of other protocols is passed on to the upstream.
         var offersUpgrade = false
+        /// The request is sent once its body is whole: bytes behind the body must not be taken for another protocol's.
+        var awaitsWholeBody = false
         /// After a 401 that blames the token, the request is sent once more with a new token.
         var replaysUnauthorized = false
         var isGRPC = false
@@ -141,7 +143,8 @@ struct Exchange {
     /// Notes that the request was admitted and goes to an upstream.
     mutating func forward(_ admitted: Admitted) {
         request.offersUpgrade = admitted.upgrade != nil
-        if admitted.isLast { request.keepsAlive = false }
+        request.awaitsWholeBody = request.offersUpgrade && request.framing != .none && request.framing != .length(0)
+        if admitted.isLast, !admitted.staysIfIgnored { request.keepsAlive = false }
     }
 
     /// Begins the reading of a ClientHello that came without a CONNECT.
@@ -182,7 +185,10 @@ struct Exchange {
     }
 
     /// Begins to read and keep the whole body before the request is sent.
-    mutating func collect() { state = .collecting }
+    mutating func collect() {
+        state = .collecting
+        request.awaitsWholeBody = false
+    }
 
     mutating func collected() {
         state = .deciding

@@ -66,7 +66,7 @@ extension Forwarder: UpstreamStreamDelegate {
     }
 
     func takeUpload(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
-        let step = context.exchange.request.offersUpgrade ? takeSwitched(into: &bytes) : takeBody(into: &bytes)
+        let step = context.exchange.isSwitched ? takeSwitched(into: &bytes) : takeBody(into: &bytes)
         keepTime()
         return step
     }
@@ -101,8 +101,6 @@ extension Forwarder: UpstreamStreamDelegate {
 
     /// Takes the client's bytes of an upgraded connection.
     private func takeSwitched(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
-        // Bytes pass only after a 101. Any other final answer ends the upload.
-        guard context.exchange.isSwitched else { return context.exchange.isAnswered ? .end : .wait }
         switch try? stream.readBody(into: &bytes) {
         case .bytes(let count):
             context.ledger.bytesSwitched += UInt64(count)
@@ -185,7 +183,8 @@ extension UpstreamRequest {
             switch request.framing {
             case .length(let length) where length > 0: .length(length)
             case .chunked: .chunked
-            default: request.offersUpgrade ? .upgrade : .none
+            default: .none
             }
+        offersUpgrade = request.offersUpgrade
     }
 }

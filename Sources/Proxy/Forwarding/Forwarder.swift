@@ -110,7 +110,7 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
         case .openTunnel(let authority): openTunnel(to: authority)
         case .endTunnel: context.tunnel?.end(cut: true)
         case .collectBody:
-            let next = BodyDigest.goOn(&context, &share)
+            let next = WholeBody.goOn(&context, &share)
             if case .next = next { return run(from: .token) }
             return perform(next)
         case .awaitToken(let refused):

@@ -62,12 +62,13 @@ extension CarriedExchange {
     private func pull(_ delegate: any UpstreamStreamDelegate) -> Over? {
         var step = UploadStep.wait
         var buffer = ByteBuffer()
-        if request.upload == .chunked { exchanges.lendPiece(&buffer) } else { swap(&buffer, &output) }
+        let isChunked = request.upload == .chunked && !machine.isSwitched
+        if isChunked { exchanges.lendPiece(&buffer) } else { swap(&buffer, &output) }
         buffer.append(upTo: machine.room(Self.pieceLimit)) { bytes in
             step = delegate.takeUpload(into: &bytes)
             return if case .bytes(let count) = step { count } else { 0 }
         }
-        if request.upload == .chunked {
+        if isChunked {
             output.append(chunk: buffer.bytes)
             buffer.removeAll()
             exchanges.giveBackPiece(&buffer)

@@ -99,7 +99,7 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
         do throws(TransportError) {
             while let carrier = try pool.connect(
                 to: request.origin, for: self, connectionRequest, newConnection: request.needsNewConnection,
-                use: request.upload == .upgrade ? .tunnel : .exchanges, bond: request.bond)
+                use: request.offersUpgrade ? .tunnel : .exchanges, bond: request.bond)
             {
                 switch begin(carrier) {
                 case .unusable: carrier.close()
@@ -136,7 +136,8 @@ final class CarriedExchange: UpstreamStream, CarrierOwner, NextTurnHandler {
             return .begun(nil)
         }
         machine.begin(
-            requestWasHead: request.isHead, upload: request.upload, expectsContinue: request.expectsContinue)
+            requestWasHead: request.isHead, upload: request.upload, expectsContinue: request.expectsContinue,
+            offersUpgrade: request.offersUpgrade)
         var head = ByteBuffer()
         swap(&head, &output)
         head.isSecret = true

@@ -8,8 +8,6 @@ struct HTTP1Exchange: ~Copyable {
         case none
         case length(UInt64)
         case chunked
-        /// The request offers an upgrade. After a 101, both sides send another protocol.
-        case upgrade
     }
 
     /// Meaning of the answer's next bytes. Reading continues at `consumed`.
@@ -90,15 +88,16 @@ struct HTTP1Exchange: ~Copyable {
     private var expectsContinue = false
 
     /// Prepares for the next request. Keeps memory.
-    mutating func begin(requestWasHead: Bool, upload: Upload, expectsContinue: Bool) {
-        self.requestWasHead = requestWasHead
-        self.expectsContinue = expectsContinue
-        offersUpgrade = upload == .upgrade
+    mutating func begin(
+        requestWasHead: Bool, upload: Upload, expectsContinue: Bool, offersUpgrade: Bool = false
+    ) {
+        (self.requestWasHead, self.expectsContinue) = (requestWasHead, expectsContinue)
+        self.offersUpgrade = offersUpgrade
         head.reset(requestWasHead: requestWasHead)
         (reading, hasIrregularInterim) = (.heads(Heads()), false)
         sending =
             switch upload {
-            case .none, .upgrade, .length(0): .finished
+            case .none, .length(0): .finished
             case .length(let length): .content(left: length)
             case .chunked: .chunks
             }
@@ -193,7 +192,10 @@ struct HTTP1Exchange: ~Copyable {
             reading = .heads(heads)
             return
         }
-        if head.status == 101, offersUpgrade { return reading = .switched }
+        if head.status == 101, offersUpgrade {
+            guard isUploadFinished else { throw Self.earlySwitch }
+            return reading = .switched
+        }
         // An upstream that sends an error does not want the rest of the body. One that sends a final answer instead of
         // the expected 100 does not want the body at all.
         if head.status >= 400 || expectsContinue { stopUpload() }
@@ -228,12 +230,7 @@ struct HTTP1Exchange: ~Copyable {
 
     // MARK: The request's body
 
-    var wantsUpload: Bool {
-        switch sending {
-        case .content, .chunks: true
-        case .finished, .stopped: isSwitched
-        }
-    }
+    var wantsUpload: Bool { if isUploadFinished || isUploadStopped { isSwitched } else { true } }
 
     /// Returns the number of bytes that may be sent at once, at most `limit`.
     func room(_ limit: Int) -> Int {
@@ -294,6 +291,8 @@ struct HTTP1Exchange: ~Copyable {
         return head.framing != .chunked || !decoder.isIrregular
     }
 
+    private static let earlySwitch = MessageError(
+        status: 502, detail: "The upstream switched protocols before it had the whole request.")
     private static let lineTooLong = MessageError(
         status: 502, detail: "A line of the head is longer than \(maxLine >> 10) KiB.")
     static let manyInterim = MessageError(status: 502, detail: "There are more than \(maxInterim) interim answers.")

@@ -87,7 +87,7 @@ final class Upstream {
     /// Returns the HTTP/2 connections for a request; `nil` if it uses HTTP/1.1, as upgrades do.
     private func http2Origin(for request: UpstreamRequest) -> HTTP2Origin? {
         let use = rules.settings.http2
-        guard use != .never, use != .calls || request.isGRPC, request.upload != .upgrade else { return nil }
+        guard use != .never, use != .calls || request.isGRPC, !request.offersUpgrade else { return nil }
         // A login belongs to a connection over HTTP/1.1 only.
         guard request.bond == nil || use == .known || request.isGRPC else { return nil }
         let isSecure = request.origin.scheme == .https

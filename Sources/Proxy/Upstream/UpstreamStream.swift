@@ -50,6 +50,8 @@ struct UpstreamRequest {
     /// Whether the request is a gRPC call, which needs HTTP/2.
     var isGRPC = false
     var upload = HTTP1Exchange.Upload.none
+    /// Whether the request offers an upgrade. After a 101, both sides send another protocol.
+    var offersUpgrade = false
     /// Whether to use a new connection, because a kept-alive one just died.
     var needsNewConnection = false
     /// Bond of a program that logged in on its connections. They serve no other program.

@@ -116,8 +116,8 @@ struct UpgradeHandshakeTests {
 
     // MARK: Not agreed
 
-    @Test(arguments: [200, 400, 403, 426, 503])
-    func `an answer that is no 101 is passed on as it is, and ends the connection`(status: Int) async throws {
+    @Test(arguments: [302, 400, 403, 426, 503])
+    func `an answer that refuses is passed on as it is, and ends the connection`(status: Int) async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let (client, end) = try await proxy.askUpgrade(far)
         try await end.send("HTTP/1.1 \(status) No\r\nContent-Length: 4\r\nX-Why: so\r\n\r\nbody")
@@ -131,9 +131,30 @@ struct UpgradeHandshakeTests {
     @Test func `a chunked one too`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let (client, end) = try await proxy.askUpgrade(far)
-        try await end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n")
+        try await end.send("HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n")
         #expect(try await client.response().text == "body")
         #expect(try await client.readToEnd().isEmpty)
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody", "HTTP/1.1 204 No\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
+    ])
+    func `a success ignores the offer, and the connection stays`(answer: String) async throws {
+        let (proxy, far) = try await ProxyInProcess.upgrading()
+        let (client, end) = try await proxy.askUpgrade(far)
+        try await end.send(answer)
+        let response = try await client.response()
+        #expect(response.field("Connection") == nil)
+        for _ in 0..<2 {
+            try await client.send(message("GET", "http://api.test/next"))
+            #expect(try await client.response().text == "ok")
+        }
+        try await client.send(handshake())
+        let again = try await far.accept()
+        _ = try await again.read(until: "\r\n\r\n")
+        try await again.send(agreement + "\r\n")
+        #expect(try await client.response().status == 101)
     }
 
     @Test func `a 401 gets a new token and the handshake once more`() async throws {
@@ -180,7 +201,7 @@ struct UpgradeHandshakeTests {
 
     @Test(arguments: [
         "GET /x HTTP/1.0\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-        "POST /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nhi",
+        "POST /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\nhi",
         "GET /x HTTP/1.1\r\nHost: ws.test\r\nUpgrade: websocket\r\n\r\n",
         "GET /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\n\r\n",
         "GET /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
@@ -219,14 +240,15 @@ struct UpgradeHandshakeTests {
         #expect(try await end.readToEnd().isEmpty)
     }
 
-    @Test func `behind a refusal nothing is read as a request`() async throws {
+    @Test(arguments: ["403 No", "200 OK"])
+    func `behind any answer, bytes that came before it are not read as a request`(status: String) async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let (client, end) = try await proxy.askUpgrade(far)
         try await client.send(message("GET", "http://api.test/smuggled"))
         try await client.isDelivered()
         try await proxy.isCaughtUp()
-        try await end.send("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n")
-        #expect(try await client.response().status == 403)
+        try await end.send("HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n")
+        #expect(try await client.response().field("Connection") == "close")
         #expect(try await client.readToEnd().isEmpty)
         #expect(proxy.origin.requests.isEmpty)
     }

@@ -18,10 +18,10 @@ struct HTTP1ExchangeTests {
     }
 
     private func exchange(
-        _ upload: HTTP1Exchange.Upload = .none, isHead: Bool = false, expects: Bool = false
+        _ upload: HTTP1Exchange.Upload = .none, isHead: Bool = false, expects: Bool = false, offers: Bool = false
     ) -> HTTP1Exchange {
         var exchange = HTTP1Exchange()
-        exchange.begin(requestWasHead: isHead, upload: upload, expectsContinue: expects)
+        exchange.begin(requestWasHead: isHead, upload: upload, expectsContinue: expects, offersUpgrade: offers)
         return exchange
     }
 
@@ -116,6 +116,21 @@ struct HTTP1ExchangeTests {
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         #expect(keeps(chunked + "2\r\nok\r\n0\r\n\r\n"))
         #expect(!keeps(chunked + "2 \r\nok\r\n0\r\n\r\n"))
+    }
+
+    @Test func `a switch of protocols comes after the whole request`() {
+        let agreement = "HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: tcp\r\n\r\n"
+        for upload in [HTTP1Exchange.Upload.length(2), .chunked] {
+            var early = exchange(upload, offers: true)
+            early.sent(1)
+            #expect(feed(&early, agreement, by: 1000).isRefused)
+            var whole = exchange(upload, offers: true)
+            whole.sent(2)
+            let isWhole = whole.endUpload()
+            #expect(isWhole)
+            #expect(!feed(&whole, agreement + "raw", by: 1000).isRefused)
+            #expect(whole.isSwitched && whole.wantsUpload)
+        }
     }
 
     @Test func `bounds`() {

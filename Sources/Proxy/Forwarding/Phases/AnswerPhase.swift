@@ -9,9 +9,10 @@ enum AnswerPhase {
     // MARK: The upstream's answer
 
     static func writeHead(_ answer: borrowing ResponseHead, _ progress: StreamProgress, _ context: inout Context) {
+        let ends = context.exchange.request.offersUpgrade && endsOffer(answer.status, context.stream)
         let framing = context.exchange.answer(
             status: answer.status, framing: answer.framing, isRequestComplete: progress.isRequestComplete,
-            mustClose: progress.mustClose)
+            mustClose: progress.mustClose || ends)
         context.ledger.status = answer.status
         if framing == .chunked || framing == .untilClose { context.exchange.isEventStream = isEventStream(answer) }
         // No replay follows an answer, so the kept bytes of a long upload can be freed.
@@ -62,11 +63,17 @@ enum AnswerPhase {
         }
     }
 
+    /// Whether an answer that is no 101 ends the connection of a client that offered an upgrade. A success ignores the
+    /// offer, and leaves the connection as it was, unless bytes have come already: they could be a smuggled request.
+    private static func endsOffer(_ status: Int, _ stream: any ClientStream) -> Bool {
+        !(200..<300).contains(status) || stream.hasInput(reading: true) != false
+    }
+
     /// Passes an upgrade on (RFC 9110, section 7.8). The handshake is an ordinary request with its token. Then both
     /// bodies carry the bytes of the other protocol.
     ///
     /// Bytes sent before the 101 are not passed on: they could be a smuggled request (RFC 9931). For the same reason
-    /// the connection closes after any other answer.
+    /// the connection closes after a refusal.
     /// - Returns: whether the exchange with the upstream continues.
     static func switchProtocols(_ answer: borrowing ResponseHead, _ context: inout Context) -> Bool {
         guard answer.upgrades, let offer = context.admitted.upgrade,

@@ -16,9 +16,10 @@ enum TokenPhase {
                 context.ledger.injection = .failed
                 return .fail(.noCredential)
             }
-            let action = BodyDigest.begin(&context, signer, keys)
+            let action = WholeBody.begin(&context, signer, keys)
             guard case .next = action else { return action }
         }
+        if context.exchange.request.awaitsWholeBody { return WholeBody.collect(&context) }
         switch context.admitted.credential {
         case .none: return .next
         case .kept:

@@ -12,8 +12,9 @@ struct Signing {
     var digest: PayloadDigest?
 }
 
-/// Part of the token phase: reads the whole body before the request is sent, if the signature needs its digest.
-enum BodyDigest {
+/// Part of the token phase: reads the whole body before the request is sent, if the signature needs its digest, or the
+/// request offers an upgrade.
+enum WholeBody {
     static func begin(_ context: inout Context, _ signer: RequestSigner, _ keys: SigningKeys) -> Action {
         context.signing = Signing(keys: keys)
         let isSecure = context.admitted.destination?.scheme == .https
@@ -27,13 +28,15 @@ enum BodyDigest {
         }
     }
 
-    private static func collect(_ context: inout Context) -> Action {
+    static func collect(_ context: inout Context) -> Action {
         guard let rules = context.admitted.rules else { return .fail(.internalError) }
         let limit = rules.settings.maxReplayBytes
         if case .length(let length) = context.exchange.request.framing, length > UInt64(limit) {
-            return .fail(.bodyNotSignable)
+            return .fail(tooLong(context))
         }
-        do { context.signing?.digest = try PayloadDigest() } catch { return .fail(.internalError) }
+        if context.signing?.payload == nil {
+            do { context.signing?.digest = try PayloadDigest() } catch { return .fail(.internalError) }
+        }
         context.stream.keepBody(upTo: limit, isNeeded: true)
         context.exchange.collect()
         if context.exchange.request.expectsContinue {
@@ -68,7 +71,7 @@ enum BodyDigest {
                 if let limit = context.rules.settings.maxBodyBytes, progress.bodyTaken > limit {
                     return .fail(.bodyTooLarge)
                 }
-                guard progress.canRewind else { return .fail(.bodyNotSignable) }
+                guard progress.canRewind else { return .fail(tooLong(context)) }
             case .wait:
                 context.exchange.pieceCame()
                 return .wait
@@ -79,12 +82,21 @@ enum BodyDigest {
         }
     }
 
+    private static func tooLong(_ context: Context) -> Problem {
+        // A signing with a payload needs no digest.
+        if let signing = context.signing, signing.payload == nil { .bodyNotSignable } else { .upgradeBodyTooLarge }
+    }
+
     private static func finish(_ context: inout Context) -> Action {
-        guard context.stream.rewindBody(), let payload = try? context.signing?.digest?.finish() else {
-            return .fail(.bodyNotSignable)
+        if context.exchange.request.offersUpgrade, context.stream.hasInput(reading: true) != false {
+            return .fail(.bytesBeforeUpgrade)
         }
-        context.signing?.digest = nil
-        context.signing?.payload = payload
+        guard context.stream.rewindBody() else { return .fail(tooLong(context)) }
+        if context.signing?.digest != nil {
+            guard let payload = try? context.signing?.digest?.finish() else { return .fail(.internalError) }
+            context.signing?.digest = nil
+            context.signing?.payload = payload
+        }
         context.exchange.collected()
         return .next
     }
