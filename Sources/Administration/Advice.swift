@@ -90,6 +90,8 @@ public struct Advice {
         case .nextProxy: "check `proxy` of this client: the next proxy refuses, or can't be reached"
         case .connect, .cut: "check that the server runs and can be reached from here: \(server)"
         case .timeout: "check that the server answers in time (\(server)); `timeout` is its limit"
+        case .http2Only(let isSecure):
+            "\(TLSFault.http2Advice(.authorizationServer, isSecure: isSecure)) (\(server))"
         case .bodyTooLarge, .other: wrongAddress
         }
     }

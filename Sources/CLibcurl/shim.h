@@ -333,6 +333,8 @@ static inline struct sockaddr *heimdallr_sockaddr(struct curl_sockaddr *a) { ret
 
 // Macros that Swift can't import.
 static const long heimdallr_http_1_1 = CURL_HTTP_VERSION_1_1;
+static const long heimdallr_http_2_tls = CURL_HTTP_VERSION_2TLS;
+static const long heimdallr_http_2_known = CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
 static const long heimdallr_tls_1_2 = CURL_SSLVERSION_TLSv1_2;
 static const size_t heimdallr_read_abort = CURL_READFUNC_ABORT;
 static const int heimdallr_socket_open_flags = SOCK_STREAM | 02000000 /* SOCK_CLOEXEC */ | 04000 /* SOCK_NONBLOCK */;

@@ -56,6 +56,7 @@ public struct ConnectionProbe: Sendable {
         let first = Origin(scheme: .http, host: hosts[0].name, port: hosts[0].port)
         let handle = try EasyHandle(options, to: reaching ? origin : first, by: reaching ? hop : .direct, on: nil)
         try handle.setUp()
+        try handle.setVersion()
         try handle.setConnectOnly()
         try handle.check(unsafe heimdallr_easy_set_witness(handle.easy.pointer, witness), CURLOPT_SSL_CTX_FUNCTION)
         try handle.set(CURLOPT_TIMEOUT_MS, max(1, limit.wholeMilliseconds))

@@ -91,6 +91,15 @@ import WireText
         if let engine { try setCallbacks(engine) }
     }
 
+    /// Lets libcurl itself speak HTTP/2, as the options say.
+    final func setVersion() throws(TransportError) {
+        switch options.http2 {
+        case .never: break
+        case .offered: try set(CURLOPT_HTTP_VERSION, heimdallr_http_2_tls)
+        case .known: try set(CURLOPT_HTTP_VERSION, heimdallr_http_2_known)
+        }
+    }
+
     /// Makes libcurl only connect, by CONNECT if a next proxy has to tunnel. The handle's user then reads and writes.
     final func setConnectOnly() throws(TransportError) {
         try set(CURLOPT_CONNECT_ONLY, 1)

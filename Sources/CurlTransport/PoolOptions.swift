@@ -10,6 +10,15 @@ public struct PoolOptions: Sendable, Equatable {
         case url(String)
     }
 
+    /// Use of HTTP/2 in whole requests (`BufferedClient`).
+    public enum HTTP2: Sendable {
+        case never
+        /// Over https, if the server agrees (ALPN).
+        case offered
+        /// Always, without negotiation.
+        case known
+    }
+
     public enum TrustAnchors: Sendable, Hashable {
         case system
         /// The system's anchors and the anchors in a PEM file.
@@ -27,6 +36,7 @@ public struct PoolOptions: Sendable, Equatable {
     /// have forgotten it. Counts suspension.
     public var maxIdleTime = Duration.seconds(60)
     public var nextProxy = NextProxy.none
+    public var http2 = HTTP2.never
     public var trustAnchors = TrustAnchors.system
     /// PEM files of a client certificate and its key.
     public var certificateFile: String?

@@ -33,6 +33,8 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         case withheld
         /// The server does not offer HTTP/2; nothing was sent.
         case http2Missing
+        /// The server's first bytes are HTTP/2's, on a connection of HTTP/1.1.
+        case http2Only(isSecure: Bool)
         /// Our side ended the exchange.
         case aborted
         case `internal`
@@ -44,6 +46,12 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
     public init(_ kind: Kind, message: String) {
         self.kind = kind
         self.message = message
+    }
+
+    /// The failure of HTTP/1.1 with a server that knows only HTTP/2.
+    public static func http2Only(isSecure: Bool) -> TransportError {
+        TransportError(
+            .http2Only(isSecure: isSecure), message: "the server's first bytes are a SETTINGS frame of HTTP/2")
     }
 
     public var description: String { message }

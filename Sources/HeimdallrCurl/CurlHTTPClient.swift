@@ -99,6 +99,7 @@ extension HeimdallrHTTPClientError {
             case .proxy: self = .nextProxy(error.nextProxyStatus)
             case .connectionRefused, .connectionFailed, .loop, .addressDenied: self = .connect
             case .connectionLost, .responseTruncated: self = .cut
+            case .http2Only(let isSecure): self = .http2Only(isSecure: isSecure)
             case .responseMalformed, .aborted, .http2Missing, .internal: self = .other
             }
         }

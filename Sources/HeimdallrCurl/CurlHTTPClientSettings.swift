@@ -32,17 +32,20 @@ public struct CurlHTTPClientSettings: Sendable, Equatable {
     public var proxy: Proxy
     /// Time limit for name lookup, TCP and TLS handshake together.
     public var connectTimeout: Duration
+    /// Whether to offer HTTP/2 over https (ALPN). For servers that do not speak HTTP/1.1.
+    public var http2: Bool
 
     /// The parameters are the properties of the same names.
     public init(
         trustAnchors: TrustAnchors = .system, certificateFile: String? = nil, keyFile: String? = nil,
-        proxy: Proxy = .none, connectTimeout: Duration = .seconds(5)
+        proxy: Proxy = .none, connectTimeout: Duration = .seconds(5), http2: Bool = false
     ) {
         self.trustAnchors = trustAnchors
         self.certificateFile = certificateFile
         self.keyFile = keyFile
         self.proxy = proxy
         self.connectTimeout = connectTimeout
+        self.http2 = http2
     }
 
     var options: PoolOptions {
@@ -60,6 +63,7 @@ public struct CurlHTTPClientSettings: Sendable, Equatable {
         options.certificateFile = certificateFile
         options.keyFile = keyFile
         options.connectTimeout = connectTimeout
+        options.http2 = http2 ? .offered : .never
         return options
     }
 }

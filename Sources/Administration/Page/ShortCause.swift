@@ -49,6 +49,7 @@ enum ShortCause {
         case .dns: "The server’s name can’t be resolved"
         case .tls: "TLS with the server failed"
         case .timeout: "No answer in time"
+        case .http2Only: "The server speaks HTTP/2 only"
         case .bodyTooLarge, .other: "The server’s answer is unusable"
         }
     }

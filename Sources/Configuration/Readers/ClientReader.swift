@@ -251,6 +251,7 @@ struct ClientReader {
         settings.defaultTokenType = section.value("default_token_type", Self.tokenType)
         section.read("refresh_before", into: &settings.refreshBefore, Grammar.duration(.zero...Section.day))
         section.read("timeout", into: &settings.timeout, Grammar.duration(.milliseconds(1) ... .seconds(3600)))
+        section.read("http2", into: &settings.http2, HTTP2Use.init(text:))
     }
     private func lifetime(_ key: String) -> ClientSettings.Lifetime? {
         section.value(key, Grammar.durationOrOff(.seconds(1)...Section.day * 365)).map {

@@ -240,10 +240,6 @@ struct UpstreamReader {
         section.read("max_connections", into: &settings.maxConnections, Grammar.integer(1...65535))
         section.read(
             "max_connection_age", into: &settings.maxConnectionAge, Grammar.duration(.seconds(1)...Section.day))
-        section.read("http2", into: &settings.http2) { text throws(BadValue) -> UpstreamSettings.HTTP2Use in
-            if text == "prior-knowledge" { return .known }
-            if let isOffered = try? Grammar.boolean(text) { return isOffered ? .offered : .never }
-            throw BadValue("write true, false or prior-knowledge", fits: .words(["true", "false", "prior-knowledge"]))
-        }
+        section.read("http2", into: &settings.http2, HTTP2Use.init(text:))
     }
 }

@@ -134,6 +134,7 @@ public struct ClientSettings: Sendable, Equatable {
     public var defaultTokenType: String?
     public var refreshBefore = Duration.seconds(60)
     public var timeout = Duration.seconds(10)
+    public var http2 = HTTP2Use.never
     public var proxy = NextProxy.none
     public var tls = TLSSettings()
     public var dpop = DPoP.off

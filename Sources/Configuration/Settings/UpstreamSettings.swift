@@ -3,15 +3,6 @@ import HTTPMessage
 /// A rule: its requests, their target and their credentials.
 public struct UpstreamSettings: Sendable, Equatable {
     public enum OnExisting: String, Sendable, Equatable, CaseIterable { case replace, keep, reject }
-    public enum HTTP2Use: Sendable, Equatable {
-        /// HTTP/2 only for gRPC calls.
-        case calls
-        case never
-        /// HTTP/2 over https, if the server agrees (ALPN).
-        case offered
-        /// Always HTTP/2, with prior knowledge.
-        case known
-    }
     public enum OnUnauthorized: String, Sendable, Equatable, CaseIterable { case replay, pass }
 
     /// Canonical host: `api.example.com`, `*.example.com`, `[::1]:8443`. Also the upstream's name in logs and metrics.

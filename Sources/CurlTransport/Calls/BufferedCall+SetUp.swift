@@ -6,9 +6,11 @@ import WireText
 extension BufferedCall {
     func setCall() throws(TransportError) {
         try setUp()
+        try setVersion()
         try set(CURLOPT_FOLLOWLOCATION, 0)
         try set(CURLOPT_NETRC, 0)
-        try set(CURLOPT_HTTP09_ALLOWED, 0)
+        // Bytes without a head come as content, which `content` refuses. Only so it can tell HTTP/2.
+        try set(CURLOPT_HTTP09_ALLOWED, 1)
         // The engine may be that of several clients.
         try set(CURLOPT_FRESH_CONNECT, 1)
         // Requests an answer without compression. libcurl decodes a compressed answer nevertheless, and `content` counts

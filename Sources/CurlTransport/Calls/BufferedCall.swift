@@ -1,5 +1,6 @@
 import CLibcurl
 import Reactor
+import WireText
 
 /// One request and its whole answer, by libcurl's easy interface (libcurl-easy(3)) on a separate connection. libcurl
 /// does the framing and decoding, and keeps the answer's fields. Loop's thread only.
@@ -138,6 +139,13 @@ import Reactor
     }
 
     func content(_ bytes: Span<UInt8>) -> Bool {
+        guard progress.headBytes > 0 else {
+            progress.failure = .transport(
+                HTTP2FirstFrame.isSettings(bytes)
+                    ? .http2Only(isSecure: request.origin.scheme == .https)
+                    : TransportError(.responseMalformed, message: "the answer is not HTTP"))
+            return false
+        }
         guard body.count + bytes.count <= request.maxBodyBytes else {
             progress.failure = .bodyTooLarge
             return false

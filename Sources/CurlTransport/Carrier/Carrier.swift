@@ -180,7 +180,10 @@ import WireText
         case .bytes where wire.speaksHTTP2:
             wire.early = [UInt8](copying: first.bytes)
             return nil
-        case .bytes: return TransportError(.responseMalformed, message: "the server sent bytes before a request")
+        case .bytes:
+            return HTTP2FirstFrame.isSettings(first.bytes)
+                ? .http2Only(isSecure: isSecured)
+                : TransportError(.responseMalformed, message: "the server sent bytes before a request")
         case .end: return TransportError(.connectionLost, message: "the connection ended before it was used")
         case .failed(let error): return error
         }

@@ -30,6 +30,8 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
     case bodyTooLarge
     /// This machine lacks what a connection needs. Nothing was sent. Values: two sentences without a capital letter.
     case shortage(fault: String, remedy: String)
+    /// The server speaks HTTP/2 only, and the request came over HTTP/1.1. Value: whether over https.
+    case http2Only(isSecure: Bool)
     /// The response is not HTTP, or the fault has no other case.
     case other
 
@@ -45,6 +47,7 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
         case .timeout: "no complete answer came in time"
         case .bodyTooLarge: "the answer is larger than the limit"
         case .shortage(let fault, _): fault
+        case .http2Only: "the server speaks HTTP/2 only"
         case .other: "the exchange failed"
         }
     }

@@ -19,6 +19,8 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
     case clientCertificateRefused
     /// The server ended the handshake without a clear reason.
     case handshakeRefused
+    /// The server speaks HTTP/2 only, and we offered HTTP/1.1 (ALPN, RFC 7301).
+    case http2Only
     /// The server supports no TLS version that is accepted here.
     case oldProtocol
     /// The connection ended during the handshake.
@@ -69,7 +71,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
                 "alert access denied", "alert decrypt error",
             ]
         ),
-        (.otherName, ["unrecognized name"]),
+        (.otherName, ["unrecognized name"]), (.http2Only, ["alert no application protocol"]),
         (
             .oldProtocol,
             [
@@ -116,13 +118,18 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
         case .handshakeRefused:
             "the server ended the handshake: if it requires a client certificate, name it in tls.cert_file and its key "
                 + "in tls.key_file; otherwise it supports no TLS version or cipher that is accepted here"
+        case .http2Only: Self.http2Advice(peer, isSecure: true)
         case .oldProtocol: "the server supports neither TLS 1.2 nor a later version: it needs an update"
         case .cut:
             "the connection was cut in the handshake: check that the port speaks TLS, and any firewall on the way"
         case .unusableFile: "a configured file can't be used: check ca_file, cert_file and key_file under `tls`"
         case .other:
-            "check the certificate of the server; if your own CA has signed it, name the CA's file in "
-                + "tls.ca_file of \(peer.owner)"
+            "the handshake failed for a reason that is not known here: ask the server's operator, and look at its log"
         }
+    }
+
+    /// Returns the fault of a server that speaks HTTP/2 only, and its remedy.
+    package static func http2Advice(_ peer: Peer, isSecure: Bool) -> String {
+        "the server speaks HTTP/2 only: set `http2: \(isSecure ? "true" : "prior-knowledge")` at \(peer.owner)"
     }
 }

@@ -212,6 +212,7 @@ struct ClientAssembly {
             connectTimeout: settings.timeout, maxConnections: TokenRequestLimits().client, settings.tls,
             anchors: configuration.trustAnchorsFile, material)
         options.nextProxy = PoolOptions.NextProxy(settings.proxy)
+        options.http2 = PoolOptions.HTTP2(settings.http2)
         options.counts = counts
         return options
     }

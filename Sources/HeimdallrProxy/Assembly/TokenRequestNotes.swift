@@ -79,6 +79,7 @@ enum FailureCause {
         case .connectionLost: "the connection was closed before an answer"
         case .responseTruncated: "the answer was cut"
         case .responseMalformed: "the answer is not HTTP"
+        case .http2Only: "the server speaks HTTP/2 only"
         case .aborted, .http2Missing, .internal: "the exchange failed"
         }
     }

@@ -52,7 +52,23 @@ struct UpstreamCheck: Sendable {
                     : .good("HTTP", text, after: taken),
                 .clock(date: value("date"), age: value("age"), now: (before + WallClock.now()) / 2),
             ]
-        } catch { return [await connection.wantsTLS() ? ConnectionCheck.schemeFault : Self.failure(error)] }
+        } catch {
+            if await connection.wantsTLS() { return [ConnectionCheck.schemeFault] }
+            return [await speaksHTTP2(request) ? Self.http2Fault(origin) : Self.failure(error)]
+        }
+    }
+
+    /// Whether the server, which did not answer over HTTP/1.1, answers over HTTP/2.
+    private func speaksHTTP2(_ request: BufferedClient.Request) async -> Bool {
+        guard options.http2 == .never else { return false }
+        var options = options
+        options.http2 = request.origin.scheme == .https ? .offered : .known
+        return (try? await BufferedClient(options: options, loop: loop).send(request)) != nil
+    }
+
+    private static func http2Fault(_ origin: Origin) -> Finding {
+        let advice = TLSFault.http2Advice(.upstream, isSecure: origin.scheme == .https)
+        return .failed("HTTP", "the server speaks HTTP/2 only", String(advice.drop { $0 != ":" }.dropFirst(2)))
     }
 
     private static func failure(_ failure: BufferedClient.Failure) -> Finding {
@@ -62,7 +78,7 @@ struct UpstreamCheck: Sendable {
             case .transport(let error): FailureCause.text(error)
             case .bodyTooLarge, .invalidRequest: "the answer to HEAD can't be read"
             }
-        return .failed("HTTP", text, "check that the port speaks HTTP, `tls` of the upstream, and the upstream's log")
+        return .failed("HTTP", text, "check that the port speaks HTTP, and the upstream's log")
     }
 }
 

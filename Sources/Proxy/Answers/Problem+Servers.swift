@@ -99,6 +99,10 @@ extension Problem {
                 phrase: "Try again if that does no harm: the upstream closed the connection",
                 "The connection ended before an answer came. The upstream may have carried out the request.")
         case .responseTruncated: self = .cut(error)
+        case .http2Only(let isSecure):
+            self.init(
+                502, "http_protocol_error", .malformedResponse, "The upstream speaks HTTP/2 only",
+                Self.sentences(TLSFault.http2Advice(.upstream, isSecure: isSecure)))
         case .responseMalformed: self = .malformed(error)
         case .aborted: self = .malformedResponse
         case .http2Missing, .internal: self = .internalError
@@ -134,37 +138,38 @@ extension Problem {
     }
 
     private static func tls(_ error: TransportError) -> Problem {
-        switch error.kind {
-        case .tlsHandshake:
-            Problem(
-                502, "tls_protocol_error", .tls, "TLS with the upstream failed",
-                phrase: "Check that the upstream's port speaks TLS 1.2 or later",
-                sentence(error, "Check that its port speaks TLS 1.2 or later."))
-        case .tlsCertificate:
-            Problem(
-                502, "tls_certificate_error", .tlsCertificate, "The upstream's certificate is not trusted",
-                phrase: "Check the name, dates and issuer of the upstream's certificate",
-                sentence(error, "Check its name and issuer; `tls.ca_file` adds a private authority."))
-        default:
-            Problem(
+        if error.kind == .tlsConfiguration {
+            return Problem(
                 502, "proxy_configuration_error", .tlsConfiguration, "A TLS file of the upstream can't be used",
                 phrase: "Check ca_file, cert_file and key_file under the upstream's tls",
                 "Check ca_file, cert_file and key_file under the upstream's `tls`.")
         }
+        let texts = sentences(TLSFault(words: error.message).advice(.upstream))
+        return error.kind == .tlsCertificate
+            ? Problem(
+                502, "tls_certificate_error", .tlsCertificate, "The upstream's certificate is not trusted", texts)
+            : Problem(502, "tls_protocol_error", .tls, "TLS with the upstream failed", texts)
     }
 
-    /// Returns the remedy for the TLS error; `other` if the error is not recognized.
     /// Puts the resolver's words, which name the host, in front of the advice.
     private static func named(_ error: TransportError, _ advice: String) -> String {
         guard let first = error.message.first else { return advice }
         return ForeignText.printable(first.uppercased() + error.message.dropFirst(), most: 300) + ". " + advice
     }
 
-    private static func sentence(_ error: TransportError, _ other: String) -> String {
-        let fault = TLSFault(words: error.message)
-        guard fault != .other else { return other }
-        let advice = fault.advice(.upstream)
-        return advice.prefix(1).uppercased() + advice.dropFirst() + "."
+    private init(
+        _ status: Int, _ error: String, _ word: ProblemWord, _ title: String, _ texts: (phrase: String, detail: String)
+    ) {
+        self.init(status, error, word, title, phrase: texts.phrase, texts.detail)
+    }
+
+    /// Returns the reason phrase and the detail for a fault and its remedy, which a colon separates. The phrase says the
+    /// same as the detail, if need be without the remedy.
+    private static func sentences(_ advice: String) -> (phrase: String, detail: String) {
+        let sentence = advice.prefix(1).uppercased() + advice.dropFirst()
+        let fault = advice.firstRange(of: ": ").map { String(advice[..<$0.lowerBound]) } ?? advice
+        let phrase = Self.phrase([sentence, "Check the upstream: \(fault)", "Upstream: \(fault)"])
+        return (phrase, sentence + ".")
     }
 
     /// The problem of a failed dial for a tunnel. Its texts name the target of CONNECT, not an upstream.

@@ -97,7 +97,8 @@ extension CarriedExchange {
         while true {
             let event: HTTP1Exchange.Event
             do throws(MessageError) { event = try machine.next(buffer.bytes, from: index) } catch {
-                return .over(Over(.responseMalformed, error.detail))
+                guard error == HTTP1Exchange.http2Only else { return .over(Over(.responseMalformed, error.detail)) }
+                return .over(Over(.http2Only(isSecure: carrier.isSecured)))
             }
             switch event {
             case .needMore(let consumed):

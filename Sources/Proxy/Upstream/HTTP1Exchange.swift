@@ -151,6 +151,10 @@ struct HTTP1Exchange: ~Copyable {
             heads.isHeadOver = false
         }
         var start = from
+        if head.status == 0, heads.bytes == 0, start < bytes.count, bytes[start] == 0 {
+            guard bytes.count - start >= HTTP2FirstFrame.headerSize else { return .needMore(consumed: start) }
+            if HTTP2FirstFrame.isSettings(bytes.extracting(start...)) { throw Self.http2Only }
+        }
         while true {
             let index = bytes.position(of: UInt8(ascii: "\n"), from: start + heads.scanned)
             guard index < bytes.count else {
@@ -209,8 +213,6 @@ struct HTTP1Exchange: ~Copyable {
         }
     }
 
-    var isReadToEnd: Bool { if case .toEnd = reading { true } else { false } }
-
     /// - Parameter isClean: whether the connection ended in order (in TLS: by close_notify, RFC 9112, section 9.8).
     func closed(isClean: Bool) -> Closing {
         switch reading {
@@ -224,7 +226,7 @@ struct HTTP1Exchange: ~Copyable {
 
     /// Trailers that may be passed on; empty unless the answer is chunked and complete.
     var trailers: [(name: [UInt8], value: [UInt8])] {
-        guard head.framing == .chunked, decoder.isEnded, !decoder.trailers.isEmpty else { return [] }
+        guard isChunked, decoder.isEnded, !decoder.trailers.isEmpty else { return [] }
         return decoder.trailers.filter { !head.connectionNames($0.name.span) }
     }
 
@@ -270,7 +272,6 @@ struct HTTP1Exchange: ~Copyable {
 
     var isUploadFinished: Bool { if case .finished = sending { true } else { false } }
     var isUploadStopped: Bool { if case .stopped = sending { true } else { false } }
-
     mutating func stopUpload() {
         switch sending {
         case .content, .chunks: sending = .stopped
@@ -279,18 +280,18 @@ struct HTTP1Exchange: ~Copyable {
     }
 
     var isSwitched: Bool { if case .switched = reading { true } else { false } }
-
     /// Whether the final head has come.
     var isAnswered: Bool { if case .heads = reading { false } else { true } }
-
     var isWhole: Bool { if case .done = reading { true } else { false } }
+    var isReadToEnd: Bool { if case .toEnd = reading { true } else { false } }
 
     /// Whether request and answer allow another request on the connection. Not after an answer that broke the grammar.
     var keepsConnection: Bool {
-        guard isWhole, isUploadFinished, head.keepAlive, !hasIrregularInterim else { return false }
-        return head.framing != .chunked || !decoder.isIrregular
+        isWhole && isUploadFinished && head.keepAlive && !hasIrregularInterim && !(isChunked && decoder.isIrregular)
     }
+    private var isChunked: Bool { head.framing == .chunked }
 
+    static let http2Only = MessageError(status: 502, detail: "The first bytes are a SETTINGS frame of HTTP/2.")
     private static let earlySwitch = MessageError(
         status: 502, detail: "The upstream switched protocols before it had the whole request.")
     private static let lineTooLong = MessageError(

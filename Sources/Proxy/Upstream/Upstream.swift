@@ -128,6 +128,17 @@ extension PoolOptions {
         self.trustAnchors = TrustAnchors(own: settings.tls.caFile, extra: trustAnchors)
         certificateFile = settings.tls.certFile
         keyFile = settings.tls.keyFile
+        http2 = HTTP2(settings.http2)
+    }
+}
+
+extension PoolOptions.HTTP2 {
+    public init(_ use: HTTP2Use) {
+        switch use {
+        case .never, .calls: self = .never
+        case .offered: self = .offered
+        case .known: self = .known
+        }
     }
 }
 

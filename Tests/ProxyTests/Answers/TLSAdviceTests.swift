@@ -45,6 +45,7 @@ struct BadTLSServer: Sendable, CustomTestStringConvertible {
         .init(
             name: "no cipher in common",
             kind: .openssl(["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"]), fault: .handshakeRefused),
+        .init(name: "HTTP/2 only", kind: .openssl(["-alpn", "h2"]), fault: .http2Only),
     ]
 
     /// Runs as long as the value that comes back lives.
@@ -109,6 +110,10 @@ struct TLSAdviceTests {
         let advice = server.fault.advice(.upstream)
         #expect(TLSFault(words: failure.error.message) == server.fault, "\(failure.error.message)")
         #expect(failure.advice.lowercased() == advice.lowercased() + ".", "\(failure.advice) \(failure.error)")
+        let cause = advice.firstRange(of: ": ").map { advice[..<$0.lowerBound] } ?? advice[...]
+        #expect(
+            answer.reason.lowercased().contains(cause.lowercased()),
+            "the phrase says what the detail says: \(answer.reason)")
         #expect(answer.text.contains(failure.advice.replacing("\"", with: "\\\"")), "\(answer.text)")
         withExtendedLifetime(keeper) {}
     }
@@ -135,7 +140,8 @@ struct TLSAdviceTests {
             .plainPort: ["speaks no TLS", "http://", "allow_plaintext", "port"], .unknownAuthority: ["tls.ca_file"],
             .expired: ["expired"], .clientCertificateWanted: ["tls.cert_file", "tls.key_file"],
             .clientCertificateRefused: ["tls.cert_file"], .handshakeRefused: ["tls.cert_file", "cipher"],
-            .oldProtocol: ["1.2"], .cut: ["cut"], .notYetValid: ["clock"],
+            .http2Only: ["http2: true"], .other: ["not known"], .oldProtocol: ["1.2"], .cut: ["cut"],
+            .notYetValid: ["clock"],
         ]
         for (fault, words) in words {
             for peer in [TLSFault.Peer.authorizationServer, .upstream] {

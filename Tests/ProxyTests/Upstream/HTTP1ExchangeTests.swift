@@ -133,6 +133,28 @@ struct HTTP1ExchangeTests {
         }
     }
 
+    @Test(arguments: [1, 4, 9, 100]) func `the first frame of HTTP 2 is told from other bytes`(size: Int) {
+        func refusal(_ bytes: [UInt8]) -> MessageError? {
+            var exchange = exchange()
+            for count in stride(from: min(size, bytes.count), through: bytes.count, by: size) {
+                do throws(MessageError) { _ = try exchange.next(bytes.span.extracting(first: count), from: 0) } catch {
+                    return error
+                }
+            }
+            return nil
+        }
+        let settings: [UInt8] = [0, 0, 12, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100, 0, 4, 0, 10, 0, 0]
+        #expect(refusal(settings + Array(repeating: 0, count: 100)) == HTTP1Exchange.http2Only)
+        let others: [[UInt8]] = [
+            [0, 0, 13, 4, 0, 0, 0, 0, 0], [0, 0, 12, 6, 0, 0, 0, 0, 0], [0, 0, 12, 4, 1, 0, 0, 0, 0],
+            [0, 0, 12, 4, 0, 0, 0, 0, 1], [1, 0, 12, 4, 0, 0, 0, 0, 0],
+        ]
+        for other in others {
+            let error = refusal(other + Array(repeating: 10, count: 100))
+            #expect(error != nil && error != HTTP1Exchange.http2Only)
+        }
+    }
+
     @Test func `bounds`() {
         var many = exchange()
         let interim = String(repeating: "HTTP/1.1 103 Hints\r\n\r\n", count: 33)
