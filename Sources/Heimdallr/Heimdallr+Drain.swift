@@ -1,4 +1,15 @@
+// The beginning of a client, its end, and the hand-over to a successor.
 extension Heimdallr {
+    /// Gets a token from the store or the server. Returns at once. Has no effect if `exchangesCallers`.
+    public func start() {
+        guard !exchangesCallers else { return }
+        followSubject()
+        apply { $0.start($1) }
+    }
+
+    /// Ignores the stored access token, which was requested with other settings. Still uses the stored refresh token.
+    package func ignoreStoredToken() { apply { life, _ in life.ignoreStoredToken() } }
+
     /// Waits until a refresh or a login under way has saved its tokens, at most for `limit`. Call this before
     /// `shutdown()`, which could lose a rotated refresh token. Token requests that are not sent yet are cancelled, and
     /// no others begin. At the end, tries once more to save an unsaved record.
@@ -14,6 +25,9 @@ extension Heimdallr {
         guard let record = unsavedRecord else { return }
         await waitBriefly(atMost: clock.now().duration(to: deadline), on: clock) { [self] in await resave(record) }
     }
+
+    /// Whether a token request of any kind is under way.
+    var isAsking: Bool { isSpending || look { $0.fetch != nil } }
 
     package var hasUnsavedRecord: Bool { unsavedRecord != nil }
 

@@ -5,6 +5,7 @@ extension Heimdallr {
     func read(_ reading: TokenLifeCycle.Reading) async {
         if reading == .start {
             watchStore()
+            await awaitSubject()
             let record = await stored()
             if case .success(nil) = record, await hasForeignRecord() { apply { life, _ in life.foundForeignRecord() } }
             apply { $0.read(.start, record, $1) }
@@ -19,7 +20,7 @@ extension Heimdallr {
     func stored() async -> Result<TokenRecord?, TokenStoreError> {
         do {
             guard let record = try await store.load(client: recordName) else { return .success(nil) }
-            return .success(await requests.takingUp(record))
+            return .success(fitting(await requests.takingUp(record)))
         } catch {
             return .failure(Self.fault(error))
         }

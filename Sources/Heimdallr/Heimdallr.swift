@@ -19,6 +19,10 @@ public final class Heimdallr: Sendable {
     let clock: HeimdallrClock
     /// See `HeimdallrConfiguration`.
     let certificate: (@Sendable () -> UInt64)?
+    /// Returns the client whose sign-in this client uses.
+    let subject: (@Sendable () -> Heimdallr?)?
+    /// Whether `checkBinding()` has anything to check.
+    private let isBound: Bool
     let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
     /// Clients of the callers, if callers' tokens are exchanged; `nil`: the client has its own token.
     let callers: CallerClients?
@@ -35,6 +39,8 @@ public final class Heimdallr: Sendable {
         var alarm: (at: ContinuousClock.Instant, task: Task<Void, Never>)?
         /// Task that listens for changes of the record by other processes.
         var storeWatch: Task<Void, Never>?
+        /// By the names of the clients that use this client's sign-in: called after its person has changed.
+        var followers: [String: @Sendable () -> Void] = [:]
     }
 
     private typealias Resumption = (
@@ -74,6 +80,8 @@ public final class Heimdallr: Sendable {
         self.clock = clock
         gate = TokenRequestLimiter(.one, clock: clock)
         certificate = configuration.certificate
+        subject = (grant as? IdentityAssertionGrant)?.provider
+        isBound = certificate != nil || subject != nil
         self.onTokenRequest = onTokenRequest
         requests = TokenRequests(
             configuration, credentials, grant, parser, LimitedHTTPClient(httpClient, limiter), clock)
@@ -118,6 +126,8 @@ public final class Heimdallr: Sendable {
         clock = blueprint.clock
         gate = TokenRequestLimiter(.one, clock: clock)
         certificate = blueprint.requests.configuration.certificate
+        subject = nil
+        isBound = certificate != nil
         onTokenRequest = { report in
             asked(report)
             blueprint.onTokenRequest?(report)
@@ -140,7 +150,7 @@ public final class Heimdallr: Sendable {
     /// - Parameter resource: a name from a small set, for example the origin; `nil`: any resource. After this resource
     ///   has refused a token, the result is `nil` until a new token was fetched.
     public func currentToken(for resource: String? = nil) -> AccessToken? {
-        if certificate != nil { checkCertificate() }
+        if isBound { checkBinding() }
         let now = clock.now()
         if let token = state.withLock({ $0.lifeCycle.tokenInUse(for: resource, now: now) }) { return token }
         return apply { $0.use(for: resource, $1) }
@@ -156,7 +166,7 @@ public final class Heimdallr: Sendable {
     /// Waits for a token or an error. `begin` adds a waiter with the given number to the life cycle.
     func waiting(_ begin: (inout TokenLifeCycle, UInt64, Moment) -> Void) async throws(HeimdallrError) -> AccessToken {
         if exchangesCallers { throw Self.callerWanted }
-        checkCertificate()
+        checkBinding()
         let id = state.withLock { state in
             state.nextWaiter += 1
             return state.nextWaiter
@@ -185,22 +195,10 @@ public final class Heimdallr: Sendable {
         }
     }
 
-    /// Whether a token request of any kind is under way.
-    var isAsking: Bool { isSpending || state.withLock { $0.lifeCycle.fetch != nil } }
-
     /// Counts logins that exchange a credential. `drain(within:)` waits for them.
     func countLogin(_ change: Int) { state.withLock { $0.logins += change } }
 
     // MARK: Beginning and ending
-
-    /// Gets a token from the store or the server. Returns at once. Has no effect if `exchangesCallers`.
-    public func start() {
-        guard !exchangesCallers else { return }
-        apply { $0.start($1) }
-    }
-
-    /// Ignores the stored access token, which was requested with other settings. Still uses the stored refresh token.
-    package func ignoreStoredToken() { apply { life, _ in life.ignoreStoredToken() } }
 
     /// Ends the client: waiting callers get `HeimdallrError.stopped`, and event streams end. Returns at once. Call
     /// `drain(within:)` first, so that no refresh token is lost.
@@ -233,14 +231,16 @@ public final class Heimdallr: Sendable {
     @discardableResult
     func apply<Answer: Sendable>(_ body: (inout TokenLifeCycle, Moment) -> Answer) -> Answer {
         let moment = Moment(clock)
-        let (answer, resumptions): (Answer, [Resumption]) = state.withLock { state in
+        let (answer, resumptions, followers): (Answer, [Resumption], [@Sendable () -> Void]) = state.withLock { state in
+            let identity = state.lifeCycle.identity
             let answer = body(&state.lifeCycle, moment)
             var resumptions: [Resumption] = []
             for action in state.lifeCycle.takeActions() { perform(action, &state, &resumptions) }
             setAlarm(&state)
-            return (answer, resumptions)
+            return (answer, resumptions, state.lifeCycle.identity == identity ? [] : Array(state.followers.values))
         }
         for resumption in resumptions { resumption.continuation.resume(returning: resumption.result) }
+        for follower in followers { follower() }
         return answer
     }
 
@@ -279,6 +279,10 @@ public final class Heimdallr: Sendable {
     private func ring(_ instant: ContinuousClock.Instant) {
         state.withLock { if $0.alarm?.at == instant { $0.alarm = nil } }
         apply { $0.tick($1) }
+    }
+
+    func onIdentityChange(of follower: String, _ act: @escaping @Sendable () -> Void) {
+        state.withLock { $0.followers[follower] = act }
     }
 
     func ended(_ id: UInt64) { state.withLock { $0.fetches[id] = nil } }

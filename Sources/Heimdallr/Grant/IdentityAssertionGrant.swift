@@ -6,7 +6,7 @@ public struct IdentityAssertionGrant: OAuthAuthorizationGrant {
     public let type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     public let needs = GrantNeeds.nobody
     public let namesIdentityAnew = true
-    private let provider: @Sendable () -> Heimdallr?
+    let provider: @Sendable () -> Heimdallr?
 
     /// - Parameter provider: returns the client at which the person is signed in, with `openid` in its scope. Called
     ///   for each token request, on any thread.

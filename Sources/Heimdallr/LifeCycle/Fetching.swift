@@ -5,6 +5,8 @@ extension TokenLifeCycle {
         fileprivate(set) var kind: FetchKind
         /// The configured refresh token, if this request sends it.
         fileprivate(set) var seed: Secret?
+        /// The person at another client whose sign-in this request uses.
+        fileprivate(set) var subject: UInt64?
         fileprivate(set) var phase = Phase.inLine
 
         enum Phase: Sendable {
@@ -104,11 +106,14 @@ struct Fetching: Sendable {
     // MARK: Under way
 
     /// Notes that the request is sent now, or that the reading of its secrets begins.
-    /// - Parameter seed: the configured refresh token, if the request sends it.
+    /// - Parameters: see `TokenLifeCycle.began`.
     /// - Returns: false if the request was cancelled.
-    mutating func asked(_ id: TokenLifeCycle.FetchID, seed: Secret?, now: Instant) -> Bool {
+    mutating func asked(
+        _ id: TokenLifeCycle.FetchID, seed: Secret?, subject: UInt64? = nil, now: Instant
+    ) -> Bool {
         guard current?.id == id else { return false }
         current?.seed = seed
+        current?.subject = subject
         current?.phase = .asked(at: now)
         lastAskedAt = now
         return true

@@ -66,6 +66,8 @@ extension Heimdallr {
         // The fetch's `patience` begins here, so that it limits the reading of the secrets too.
         guard apply({ $0.began(id, now: $1.now) }) else { return nil }
         var prepared: TokenRequests.Prepared
+        // Read first: if the person changes meanwhile, the token counts as the former person's, and goes.
+        let subject = subject?()?.identity
         let slot: TokenRequestLimiter.Slot?
         do {
             let scope = look { $0.grant.scopeOfRefresh(by: requests) }
@@ -91,9 +93,12 @@ extension Heimdallr {
             let error = TokenStoreError("the store gave this client's lease to another process", kind: .busy)
             return .fault(.store(error), retryAfter: nil)
         }
-        guard apply({ $0.began(id, seed: prepared.seed, now: $1.now) }) else { return nil }
+        guard apply({ $0.began(id, seed: prepared.seed, subject: subject, now: $1.now) }) else { return nil }
         let begin = clock.now()
-        let outcome = await requests.perform(prepared, hiding: secrets, wallClock: clock.wallClock)
+        var outcome = await requests.perform(prepared, hiding: secrets, wallClock: clock.wallClock)
+        if case .response = outcome, hasOtherSubject(than: subject) {
+            outcome = .fault(.secret(SecretProviderError("the sign-in has changed meanwhile")), retryAfter: nil)
+        }
         report(outcome, prepared.grantType, since: begin)
         return outcome
     }

@@ -13,7 +13,11 @@ struct HeldGrant: Sendable {
     private(set) var refreshToken: Secret?
     /// Lifetime of the refresh token; `nil` without a refresh token, or if the server stated no lifetime.
     private(set) var life: RefreshLife?
-    private(set) var signIn: SignIn?
+    private(set) var signIn: SignIn? { didSet { identity = Self.identity(of: signIn) } }
+    /// See `identity(of:)`.
+    private(set) var identity: UInt64 = 0
+    /// The person at another client whose sign-in the tokens were made from; `nil`: unknown, or no such client.
+    private(set) var subject: UInt64?
     /// The last person who signed in, also after that sign-in has ended.
     private var lastPerson: String?
     /// The person whom the last sign-in has replaced; `nil` if it was the same one.
@@ -51,7 +55,10 @@ struct HeldGrant: Sendable {
         scope = record.scope
         enrolment = record.enrolment.flatMap { Enrolment(stored: $0) }
         spentSeeds.merge(record.spentSeeds)
+        subject = record.subject
     }
+
+    mutating func belongs(to subject: UInt64?) { self.subject = subject }
 
     /// Sets the enrolment of a sign-in that begins or has succeeded.
     mutating func enrol(_ new: Enrolment) { enrolment = new }

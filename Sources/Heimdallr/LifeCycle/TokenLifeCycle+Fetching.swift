@@ -64,12 +64,14 @@ extension TokenLifeCycle {
     }
 
     /// Notes that the request is sent now, or that the reading of its secrets begins.
-    /// - Parameter seed: the configured refresh token, if the request contains it.
+    /// - Parameters:
+    ///   - seed: the configured refresh token, if the request contains it.
+    ///   - subject: the person at another client whose sign-in the request uses.
     /// - Returns: whether the request may go on.
-    mutating func began(_ id: FetchID, seed: Secret? = nil, now: Instant) -> Bool {
+    mutating func began(_ id: FetchID, seed: Secret? = nil, subject: UInt64? = nil, now: Instant) -> Bool {
         // After `yield`, only a request that has already begun may go on. The object that takes over waits for it.
         guard stage == .running, !isYielding || fetch?.askedAt != nil else { return false }
-        return fetching.asked(id, seed: seed, now: now)
+        return fetching.asked(id, seed: seed, subject: subject, now: now)
     }
 
     /// Notes that the request is built and waits for a slot.
@@ -143,6 +145,7 @@ extension TokenLifeCycle {
         }
         grant.renew(by: response, replacing: kept, askedAt: fetch.askedAt ?? moment.now)
         grant.exchanged(fetch.seed, for: response.refreshToken)
+        if fetch.kind == .grant { grant.belongs(to: fetch.subject) }
         grant.grants(new.scope)
         if fetch.kind != .grant || response.refreshToken != nil { grant.restoreTrust() }
         fetching.saves(then: .publish(new, refreshed: token != nil || fetch.kind != .grant), now: moment.now)

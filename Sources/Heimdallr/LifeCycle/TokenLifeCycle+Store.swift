@@ -73,8 +73,9 @@ extension TokenLifeCycle {
         guard let stored = record.accessToken(at: moment) else { return }
         // A later revision may hold the same token. It keeps its generation, under which resources may have refused it.
         if let token, token.value == stored.value, !token.isExpired(at: moment.now) { return }
-        // A record of another process may come from a new sign-in.
-        publish(stored, isStored: true, continues: settings.needs != .person, moment)
+        // A record of another process may come from a new sign-in, here or at the client that the token is made from.
+        publish(
+            stored, isStored: true, continues: settings.needs != .person && !settings.namesIdentityAnew, moment)
         act(.emit(.tokenAcquired(expiresIn: stored.left(at: moment.now), stored: true)))
     }
 
@@ -203,6 +204,7 @@ extension TokenLifeCycle {
         record.refreshTokenLife = grant.life?.record(moment)
         record.enrolment = grant.enrolment?.stored
         record.spentSeeds = grant.spentSeeds
+        record.subject = grant.subject
         return record
     }
 

@@ -89,6 +89,9 @@ struct RecordReader {
         guard case .object(var extra) = try value(span, depth: 0) else { throw Unreadable() }
         let end = extra.removeValue(forKey: StoredRecord.endMember)?.string
         record.endsBy = end.flatMap { TokenEnd(rawValue: $0) } ?? .stated
+        if case .number(let text) = extra.removeValue(forKey: StoredRecord.subjectMember) {
+            record.subject = UInt64(text)
+        }
         record.spentSeeds = SpentSeeds(text: extra.removeValue(forKey: StoredRecord.seedsMember)?.string ?? "")
         record.extra = extra
         var stamp = TimeStamp(wall: Int64(bitPattern: try integer(span)))

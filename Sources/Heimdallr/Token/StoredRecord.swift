@@ -19,6 +19,8 @@ package struct StoredRecord: Sendable {
 
     /// Name of the member of `extra` with the source of the token's end. Earlier versions ignore it.
     static let endMember = "heimdallr-proxy: end"
+    /// Name of the member of `extra` with `TokenRecord.subject`.
+    static let subjectMember = "heimdallr-proxy: subject"
     /// Name of the member of `extra` with `TokenRecord.spentSeeds`.
     static let seedsMember = "heimdallr-proxy: spent seeds"
 
@@ -63,6 +65,7 @@ package struct StoredRecord: Sendable {
         writer.list(record.scope) { $0.text($1) }
         var extra = record.extra
         extra[Self.endMember] = record.endsBy == .stated ? nil : .string(record.endsBy.rawValue)
+        if let subject = record.subject { extra[Self.subjectMember] = .number("\(subject)") }
         if !record.spentSeeds.isEmpty { extra[Self.seedsMember] = .string(record.spentSeeds.text) }
         writer.value(.object(extra))
         writer.integer(UInt64(bitPattern: stamp.wall))
@@ -94,7 +97,7 @@ package struct StoredRecord: Sendable {
 
     /// Upper bound of the record's size in bytes, so that the writer's buffer is never reallocated.
     private var size: Int {
-        352 + record.spentSeeds.text.utf8.count + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
+        416 + record.spentSeeds.text.utf8.count + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
             + record.scope.reduce(0) { $0 + 8 + $1.utf8.count } + Self.size(of: .object(record.extra))
             + (stamp.boot?.count ?? 0) + (record.signIn?.idToken?.count ?? 0)
             + (record.signIn?.name?.utf8.count ?? 0) + (record.dpopKey?.count ?? 0)

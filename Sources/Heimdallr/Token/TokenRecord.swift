@@ -62,13 +62,19 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         get { traits.endsBy }
         set { traits.endsBy = newValue }
     }
+    /// See `HeldGrant`.
+    var subject: UInt64? {
+        get { traits.subject }
+        set { traits.subject = newValue }
+    }
     @Uncompared private var traits = Traits()
 
-    /// Properties of the access token that are no content of the record.
+    /// Properties of the tokens that are not compared.
     private struct Traits: Sendable {
         var binding: DPoPKey?
         var certificate: UInt64?
         var endsBy = TokenEnd.stated
+        var subject: UInt64?
     }
 
     /// Issue and expiry on the monotonic clock of this process.

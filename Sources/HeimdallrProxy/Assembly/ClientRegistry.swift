@@ -12,6 +12,7 @@ final class ClientRegistry: Sendable {
     func set(_ clients: [Heimdallr]) {
         let named = Dictionary(clients.map { ($0.name, $0) }) { $1 }
         self.clients.withLock { $0 = named }
+        for client in clients { client.followSubject() }
     }
 
     subscript(_ name: String) -> Heimdallr? { clients.withLock { $0[name] } }
