@@ -20,6 +20,8 @@ public protocol ClientStreamHandler: AnyObject {
     func clientEnded()
     /// Called when there is room for more output, after a `write` that did not take all bytes.
     func roomCame()
+    /// Called when the server stops and no longer waits for the answer. The handler may answer at once.
+    func serverStops()
     /// Called when the connection or its HTTP/2 stream is closed. Nothing more of an answer can reach the client.
     func clientLeft(_ leaving: ClientLeaving)
     /// Called when the deadline that the handler set has passed.
@@ -35,6 +37,8 @@ extension ClientStreamHandler {
     public var awaitsRequest: Bool { false }
 
     public func clientEnded() {}
+
+    public func serverStops() {}
 
     public func ready(_ readiness: Readiness) {}
 

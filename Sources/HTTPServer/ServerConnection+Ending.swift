@@ -115,13 +115,21 @@ extension ServerConnection {
         switch phase {
         case .readingHead: reader.input.isEmpty && output.isEmpty ? closeIdle() : closeAfterOutput()
         case .multiplexed: multiplexed?.cut()
-        case .busy, .handedOver: stop(.cutOff)
+        case .busy, .handedOver: cut()
         case .closing, .resetting, .lingering, .closed: break
         }
     }
 
+    /// Ends the connection at the stop of the server. A request without an answer may get one.
+    func stop() {
+        if phase == .busy { handler?.serverStops() }
+        // What the kernel does not take now is lost.
+        if phase == .closing { flush() }
+        cut(.stopped)
+    }
+
     /// Ends the connection at once, even in the middle of an answer.
-    func stop(_ leaving: ClientLeaving = .stopped) {
+    func cut(_ leaving: ClientLeaving = .cutOff) {
         if phase == .busy || phase == .multiplexed || phase == .resetting { stream.resetOnClose() }
         leave(leaving)
     }

@@ -146,7 +146,7 @@ public final class ServerLoop {
         let count = connections.count
         while connections.count == count, let connection = weakest {
             if connection.phase != .lingering { connection.ready(.readable) }
-            if connection.claim != nil { connection.stop() }
+            if connection.claim != nil { connection.cut() }
         }
     }
 

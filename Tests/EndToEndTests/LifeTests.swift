@@ -90,6 +90,19 @@ struct LifeTests {
         #expect(try await proxy.terminate() == .exited(0))
     }
 
+    @Test func `a request that drain_timeout cuts is told, and logged, that the proxy stops`() async throws {
+        let origin = try RecordingOrigin { _ = $0.waitForPeerToLeave() }
+        let proxy = try await RunningProxy(to: origin, proxy: "drain_timeout: 300ms")
+        let client = try await RawClient.connect(port: proxy.port)
+        try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        try await eventually("the request arrives") { origin.requests.count == 1 }
+        #expect(try await proxy.terminate() == .exited(0))
+        let output = String(decoding: try await client.readToEnd(), as: UTF8.self)
+        #expect(output.hasPrefix("HTTP/1.1 503 Send the request again: this proxy is stopping"), "\(output)")
+        #expect(proxy.log.contains("status=503") && proxy.log.contains("stopping"), "\(proxy.log)")
+        #expect(!proxy.log.contains("status=499"), "\(proxy.log)")
+    }
+
     @Test func `a second SIGTERM ends at once what is still in flight`() async throws {
         let origin = try RecordingOrigin { _ = $0.waitForPeerToLeave() }
         let proxy = try await RunningProxy(to: origin, proxy: "drain_timeout: 10m")

@@ -9,6 +9,8 @@ struct Backoff: Sendable {
     static let transient = Backoff(base: .seconds(1), cap: .seconds(30))
     /// For faults that an operator has to repair. Frequent requests would only fill the server's log.
     static let permanent = Backoff(base: .seconds(10), cap: .seconds(300))
+    /// For changed secrets that don't help.
+    static let repair = Backoff(base: .seconds(1), cap: .seconds(300))
     /// For tokens that the resource refuses on their first use.
     static let rejection = Backoff(base: .seconds(4), cap: .seconds(300))
 

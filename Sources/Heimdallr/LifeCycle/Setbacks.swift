@@ -23,11 +23,15 @@ struct Setbacks: Sendable {
         var retryAt: Instant
         /// Time before which the server allows no request (`Retry-After`, at most an hour).
         var serverWants: Instant?
+        /// Whether a secret, a key or a certificate has changed since.
+        fileprivate(set) var isRepaired = false
     }
 
     /// The last failure that delays requests.
     private(set) var failure: Failure?
     private(set) var inARow = 0
+    /// Number of repairs since the last success. None of them but the last can have helped.
+    private var repairs = 0
     /// The last fault of any kind.
     private(set) var lastFault: (fault: TokenEndpointFault, at: Instant)?
     private(set) var lastSuccessAt: Instant?
@@ -40,6 +44,17 @@ struct Setbacks: Sendable {
         self.failure = failure
     }
 
+    /// Counts a repair. Returns the time of the next request: now, or after a pause that grows with repairs of no avail,
+    /// as of a secret that is written again and again.
+    mutating func repair(now: Instant) -> Instant {
+        defer { repairs += 1 }
+        guard repairs > 0 else {
+            inARow = 0
+            return now
+        }
+        return now + Backoff.repair.ceiling(attempt: repairs)
+    }
+
     mutating func succeeded(at now: Instant) {
         forget()
         lastSuccessAt = now
@@ -50,18 +65,21 @@ struct Setbacks: Sendable {
         lastFault = nil
     }
 
-    /// Allows the next request now, or at the end of the server's `Retry-After`. Returns whether there is a failure.
+    /// Ends the backoff after a repair, but not the server's `Retry-After`. Returns whether there is a failure.
     mutating func endBackoff(now: Instant) -> Bool {
         guard let failure else { return false }
-        self.failure?.retryAt = min(failure.retryAt, max(now, failure.serverWants ?? now))
-        inARow = 0
+        if !failure.isRepaired {
+            let next = max(repair(now: now), failure.serverWants ?? now)
+            self.failure?.isRepaired = true
+            self.failure?.retryAt = min(failure.retryAt, next)
+        }
         return true
     }
 
     /// Forgets the failure, so that a request may be sent at once.
     mutating func forgetFailure() {
         failure = nil
-        inARow = 0
+        (inARow, repairs) = (0, 0)
     }
 }
 

@@ -20,7 +20,7 @@ extension TokenLifeCycle {
         settle()
         let now = moment.now
         // If a secret or a certificate has changed since the request began, the next request may succeed at once.
-        let planned = planned ?? (fetching.takeRepair() ? now : nil)
+        let planned = planned ?? (fetching.takeRepair() ? setbacks.repair(now: now) : nil)
         let backoff = if case .unavailable = kind { Backoff.transient } else { Backoff.permanent }
         let next = planned ?? now + backoff.delay(attempt: setbacks.inARow + 1, random: moment.random())
         var retryAt = fetching.earliest(from: next)

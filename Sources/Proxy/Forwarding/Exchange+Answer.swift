@@ -38,14 +38,13 @@ extension Exchange {
             return request.isHTTP10 ? .read : .forwardInterim
         }
         if answer.status == 101 { return request.offersUpgrade ? .switchProtocols : refuse(.unaskedUpgrade) }
-        let wantsNonce = findings.wantsNonce && !attempts.hasNonce
-        let wantsToken = findings.isTokenRefused && request.replaysUnauthorized && !attempts.isReplayed
-        if findings.canSendAgain, wantsNonce || wantsToken {
-            attempts.wantsNonce = wantsNonce
+        let wantsToken = findings.isTokenRefused && request.replaysUnauthorized
+        if findings.canSendAgain, findings.wantsNonce || wantsToken, !attempts.wasRefused {
+            attempts.wantsNonce = findings.wantsNonce
             return hold(HeldAnswer(head: copy answer), findings)
         }
         awaitsStatus = findings.awaitsStatus
-        if awaitsStatus, findings.canSendAgain, request.replaysUnauthorized, !attempts.isReplayed {
+        if awaitsStatus, findings.canSendAgain, request.replaysUnauthorized, !attempts.wasRefused {
             state = .announced(HeldAnswer(head: copy answer))
             pause = .turn
             return .read

@@ -82,6 +82,8 @@ struct Exchange {
         var isReplayed = false
         var wantsNonce = false
         var hasNonce = false
+        /// Whether the request was sent again after a refusal. A second refusal passes, so no API gets it three times.
+        var wasRefused: Bool { isReplayed || hasNonce }
         /// Number of times that the head was withheld, usually because the token expired in the wait for a connection.
         var renewals = 0
         static let maxRenewals = 3

@@ -68,8 +68,22 @@ final class Forwarder: ClientStreamHandler, NextTurnHandler {
 
     func roomCame() { perform(context.exchange.roomCame()) }
 
+    func serverStops() {
+        switch context.exchange.state {
+        case .collecting, .awaitingToken, .asked, .refused, .announced:
+            RecordPhase.report(.drain, &context)
+            perform(.fail(.draining))
+        case .deciding, .delayed, .greeted, .connected, .answered, .switched, .tunnelled: break
+        }
+    }
+
     func clientLeft(_ leaving: ClientLeaving) {
-        if leaving != .gone, context.exchange.isAnswered { context.ledger.wasCut = true }
+        if leaving == .stopped, !context.exchange.isAnswered {
+            // Over HTTP/2 the stop of the server ends the streams without an answer.
+            context.ledger.note(.draining)
+        } else if leaving != .gone {
+            context.ledger.wasCut = true
+        }
         switch leaving {
         case .stalled: RecordPhase.report(.unreadAnswer, &context)
         case .stopped: RecordPhase.report(.drain, &context)

@@ -139,6 +139,34 @@ import Testing
         #expect(cycle.eventNames.last == "needs_authentication")
     }
 
+    @Test("a secret that is written again and again ends the backoff less and less; one that helps, at once")
+    func repairs() {
+        for pause in [0.3, 0.9, 5.0] {
+            var cycle = DrivenLifeCycle()
+            cycle.start()
+            func isRefused(_ cycle: inout DrivenLifeCycle) -> Bool {
+                guard cycle.fetch != nil else { return false }
+                cycle.answer(DrivenLifeCycle.refused(.invalidClient, status: 401))
+                return true
+            }
+            #expect(isRefused(&cycle))
+            // The first repair counts at once, in spite of the backoff.
+            cycle.life.repaired(cycle.moment)
+            cycle.pass(1)
+            #expect(isRefused(&cycle))
+            var refusals = 0
+            for _ in 0..<Int(600 / pause) {
+                cycle.life.repaired(cycle.moment)
+                cycle.pass(pause)
+                if isRefused(&cycle) { refusals += 1 }
+            }
+            #expect((3...24).contains(refusals), "\(refusals) in ten minutes, a new secret each \(pause) s")
+            while cycle.fetch == nil { cycle.pass(1) }
+            cycle.answer(DrivenLifeCycle.token("T1"))
+            #expect(cycle.use() == "T1")
+        }
+    }
+
     @Test("over real sockets and in real time: a dead refresh token costs seconds")
     func realTime() async throws {
         let endpoint = try TokenEndpoint { request, number in

@@ -100,6 +100,20 @@ struct ExchangeTests {
         #expect(exchange.judge(refusal, findings) == .forward)
     }
 
+    @Test func `a request goes twice at most, in whatever order a nonce and a new token are asked for`() throws {
+        let refusal = try head(401, "Content-Length: 0")
+        let nonce = Exchange.Findings(wantsNonce: true, canSendAgain: true, isRequestComplete: true)
+        let token = Exchange.Findings(isTokenRefused: true, canSendAgain: true, isRequestComplete: true)
+        for (first, second) in [(nonce, token), (token, nonce), (token, token), (nonce, nonce)] {
+            var exchange = exchange { $0.replaysUnauthorized = true }
+            #expect(exchange.judge(refusal, first) != .forward)
+            _ = ended(&exchange, first.wantsNonce ? TransportError(.aborted, message: "") : nil)
+            exchange.ask()
+            #expect(exchange.judge(refusal, second) == .forward)
+            #expect(!exchange.attempts.wantsNonce)
+        }
+    }
+
     @Test func `without a new token the 401 is the answer, unless somebody can sign in`() throws {
         func held(whole: Bool = true) throws -> Exchange {
             var exchange = exchange { $0.replaysUnauthorized = true }
