@@ -3,8 +3,8 @@ public import Heimdallr
 /// Advice after a failed token request or sign-in. The sentences are fixed, except for addresses, and names that a
 /// server sent.
 public struct Advice {
-    private let client: HeimdallrStatus?
-    private let signIn: SignIn
+    let client: HeimdallrStatus?
+    let signIn: SignIn
 
     init(_ signIn: SignIn) {
         client = signIn.status
@@ -125,6 +125,8 @@ public struct Advice {
         case .foreign: "ask the server's operator; \(wrongAddress)"
         case .noAccessToken:
             "\(wrongAddress); if the answer holds the token elsewhere, name that member as `token_member`"
+        case .noMember:
+            "compare `token_member` with the server's documentation, and the scopes with those it names; or leave it out"
         case .emptyBody, .notJSON, .notAnObject: wrongAddress
         }
     }
@@ -137,7 +139,7 @@ public struct Advice {
         "have the firewall or gateway in front of the server let requests with `User-Agent: heimdallr-proxy` pass"
     }
 
-    private var wrongSecret: String {
+    var wrongSecret: String {
         let text = wrongAuthentication + (endpoint == "token_endpoint" ? "" : " (\(endpoint) refused them)")
         guard let encoding = client?.ambiguousEncoding else { return text }
         let others = BasicEncoding.allCases.filter { $0 != encoding }.map(\.rawValue).joined(separator: " or ")
@@ -174,8 +176,13 @@ public struct Advice {
                 "compare `client_id` (the app's id), `key`, `installation`, `repositories` and `permissions` with the app's "
                 + "settings at GitHub"
         }
+        if error.missesScope {
+            return "the server wants a scope with each request: leave `refresh_scope: none` out, and check `scope`"
+        }
         return switch error.code {
-        case .invalidClient: wrongSecret
+        case .invalidClient,
+            _ where Self.wrongClients.contains(error.code.rawValue):
+            wrongSecret
         case .invalidGrant: wrongGrant
         case .invalidScope: "check `scope` for typing errors, and allow these scopes for the client at the server"
         case .unauthorizedClient, .unsupportedGrantType:
@@ -189,7 +196,12 @@ public struct Advice {
         }
     }
 
-    private var wrongGrant: String {
+    /// Servers' own words for `invalid_client`: Slack, GitHub.
+    static let wrongClients: Set = [
+        "invalid_client_id", "bad_client_secret", "incorrect_client_credentials",
+    ]
+
+    var wrongGrant: String {
         switch client?.grantType {
         case "password": "check the user name and the password: the server rejects them"
         case "refresh_token": "hand in a new refresh token: \(signIn.advice)"
@@ -200,7 +212,7 @@ public struct Advice {
 
     // MARK: Discovery
 
-    private func sentence(for fault: DiscoveryFault) -> String {
+    func sentence(for fault: DiscoveryFault) -> String {
         let issuer = client?.issuer ?? "issuer"
         return switch fault {
         case .network(let error): sentence(for: error, of: "`issuer`, \(issuer)")
@@ -249,49 +261,5 @@ public struct Advice {
     /// Hint: by default, addresses in documents may not lead to private networks.
     private func privateHint(_ error: HeimdallrHTTPClientError) -> String {
         error == .connect ? "; a private address has to be in `proxy.private_networks`" : ""
-    }
-
-    // MARK: Signing in
-
-    /// Advice for a failed login; `nil` if the error needs none.
-    public func sentence(for error: LoginError) -> String? {
-        switch error {
-        case .discovery(let fault): sentence(for: fault)
-        case .endpoint(let fault): sentence(for: fault)
-        case .refused(let error): sentence(forLogin: error)
-        case .pushRefused(let error): sentence(forPush: error)
-        case .idToken(.keys(let fault)): sentence(for: fault)
-        case .noEndpoint("jwks_uri"): sentence(for: DiscoveryFault.missing("jwks_uri"))
-        default: nil
-        }
-    }
-
-    private func sentence(forLogin error: OAuthError) -> String? {
-        switch error.code {
-        case .invalidClient: return wrongSecret
-        case .accessDenied, .serverError, .temporarilyUnavailable: return nil
-        case .invalidGrant where client?.loginMethod == .password: return wrongGrant
-        case .invalidGrant, .invalidScope, .invalidTarget: return nil
-        default:
-            if [401, 403].contains(error.status) { return wrongSecret }
-            return registration(for: error)
-                ?? "allow this sign-in for the client at the server, and compare the client's settings with the "
-                + "server's message"
-        }
-    }
-
-    private func sentence(forPush error: OAuthError) -> String {
-        if error.code == .invalidClient || [401, 403].contains(error.status) { return wrongSecret }
-        let direct = "if the server does not require PAR, `par: off` sends the request by the browser"
-        return registration(for: error, silent: []).map { "\($0); \(direct)" }
-            ?? "compare this client's settings with the server's message; \(direct)"
-    }
-
-    /// Advice to register the redirect URI, if the server's error is about that URI.
-    /// - Parameter silent: codes that most likely mean the redirect URI if they come without a description.
-    private func registration(for error: OAuthError, silent: [OAuthError.Code] = [.invalidRequest]) -> String? {
-        let words = (error.code.rawValue + (error.detail ?? "")).lowercased()
-        guard words.contains("redirect") || error.detail == nil && silent.contains(error.code) else { return nil }
-        return signIn.redirectURI.map { "register \($0) at the server as the client's redirect URI" }
     }
 }

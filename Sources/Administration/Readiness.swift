@@ -15,6 +15,14 @@ struct Readiness {
 
         /// Issuer or token endpoint of the client, as the name of its authorization server.
         var server: String? { issuer ?? tokenEndpoint }
+
+        /// The last failed sign-in since the last token, in a sentence; `nil`: none.
+        var lastSignIn: String? {
+            guard let error = status.lastLoginError else { return nil }
+            let since = status.sinceLastLoginError.map { " \(StatusPage.words($0)) ago" } ?? ""
+            let advice = Advice(signIn).sentence(for: error).map { "; \($0)" } ?? ""
+            return "the last sign-in failed\(since): \(error)\(advice)"
+        }
     }
 
     /// Sentences, one for each reason why the proxy is not ready.

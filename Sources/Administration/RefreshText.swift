@@ -21,7 +21,8 @@ struct RefreshText {
         let refreshed = await model.refreshes.run {
             do throws(HeimdallrError) {
                 let token = try await heimdallr.refreshedToken(waiting: timeout)
-                return RefreshText(isGood: true, text: good(heimdallr.name, token, heimdallr.status()))
+                let status = heimdallr.status()
+                return RefreshText(isGood: status.storeFault == nil, text: good(heimdallr.name, token, status))
             } catch {
                 return RefreshText(isGood: false, text: bad(error, heimdallr.status(), model.signIn(of: client)))
             }
@@ -42,6 +43,9 @@ struct RefreshText {
 
     static func bad(_ error: HeimdallrError, _ status: HeimdallrStatus, _ signIn: SignIn) -> String {
         var text = "There is no new token: \(error).\n"
+        if error == .needsAuthentication, let reason = status.needsAuthenticationBecause {
+            text += "Because: \(Sentence.ended(reason))\n"
+        }
         if status.endsBy != nil {
             let end = status.expiresIn.map { "expires in \(StatusPage.words($0))" } ?? "has no known end"
             text += "The previous token stays in use; it \(end).\n"

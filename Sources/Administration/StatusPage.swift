@@ -72,6 +72,13 @@ struct StatusPage {
         let cause = status.needsAuthenticationBecause.map { reason in
             JSON.object([.init("message", .string(reason)), .init("seconds_ago", JSON(status.sinceCause))])
         }
+        let signIn = status.lastLoginError.map { error in
+            JSON.object([
+                .init("message", .string(error.description)),
+                .init("advice", JSON(Advice(client.signIn).sentence(for: error).map(Sentence.plain))),
+                .init("seconds_ago", JSON(status.sinceLastLoginError)),
+            ])
+        }
         var members: [JSON.Member] = [
             .init("client", .string(status.client)), .init("grant_type", .string(GrantName.short(status.grantType))),
             .init("issuer", JSON(client.issuer)), .init("token_endpoint", JSON(client.tokenEndpoint)),
@@ -85,7 +92,7 @@ struct StatusPage {
             .init("refresh_token_expires_in_seconds", JSON(status.refreshTokenExpiresIn)),
             .init("seconds_since_last_success", JSON(status.sinceLastSuccess)),
             .init("last_error", error ?? .null),
-            .init("needs_authentication_because", cause ?? .null),
+            .init("needs_authentication_because", cause ?? .null), .init("last_sign_in_error", signIn ?? .null),
             .init("next_attempt_in_seconds", JSON(status.nextAttemptIn)), .init("waiters", .number(status.waiters)),
             .init("store_fault", JSON(status.storeFault)), .init("has_foreign_record", .bool(status.hasForeignRecord)),
         ]
@@ -241,7 +248,8 @@ struct StatusPage {
             if let since = status.sinceCause { text += ", \(words(since)) ago," }
             text += " the server refused: \(cause)\n"
         }
-        if status.isTokenRefused, let reason = status.needsAuthenticationBecause { text += "  because \(reason)\n" }
+        if status.isTokenRefused { text += "  because \(HeimdallrStatus.tokenRefusal(status.endsBy))\n" }
+        if let words = client.lastSignIn { text += "  \(words)\n" }
         if status.state == .needsAuthentication, status.enrolment == nil, let uri = client.signIn.redirectURI {
             text += "  redirect URI to register at the server: \(uri)\n"
         }

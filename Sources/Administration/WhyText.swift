@@ -90,8 +90,9 @@ struct WhyText {
         let status = client.heimdallr.status()
         let error: HeimdallrError
         switch status.state {
-        // The proxy still sends the token that the API refused, and passes on the API's answer.
-        case .needsAuthentication where status.isTokenRefused: return nil
+        // The proxy still sends the token that the API refused, and passes on the API's answer. If the refresh token had
+        // ended before, requests get the need for a sign-in.
+        case .needsAuthentication where status.isTokenRefused && !client.heimdallr.awaitsPerson: return nil
         case .needsAuthentication: error = .needsAuthentication
         case .stopped: error = .stopped
         case .backingOff: error = status.lastError ?? .deadlineExceeded(retryAfter: .zero)

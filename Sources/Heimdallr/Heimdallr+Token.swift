@@ -30,7 +30,7 @@ extension Heimdallr {
 
     /// Whether a new token requires a login, or a new refresh token in the configuration. The current token may still
     /// be valid. An `invalid_token` of a resource does not count.
-    public var awaitsPerson: Bool { look { $0.announcedNeed && !$0.isTokenInvalid } }
+    public var awaitsPerson: Bool { look { $0.announcedNeed && !($0.held?.announcedNeed ?? false) } }
 
     /// Drops the access token, and keeps the refresh token.
     public func invalidateAccessToken() { apply { $0.invalidate($1) } }

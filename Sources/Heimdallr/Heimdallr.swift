@@ -94,6 +94,7 @@ public final class Heimdallr: Sendable {
             needs: grant.needs, policy: policy, refreshBefore: configuration.refreshBefore,
             patience: configuration.timeout + .seconds(5))
         settings.namesIdentityAnew = grant.namesIdentityAnew
+        settings.refreshesWithScope = configuration.refreshesWithScope
         if let grant = grant as? TokenExchangeGrant, grant.isOfCallers {
             var caller = settings
             caller.refreshBefore = .zero

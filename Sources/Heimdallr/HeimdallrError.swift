@@ -93,6 +93,11 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
         }
     }
 
+    /// Whether the server misses a scope in a request that had none (Entra ID: AADSTS900144).
+    var missesScope: Bool {
+        if case .refused(let error) = self { error.missesScope } else { false }
+    }
+
     /// Whether the fault probably lasts until an operator repairs it. Requests are then retried less often.
     package var looksPermanent: Bool {
         switch self {
@@ -102,7 +107,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
         case .answer(let error):
             switch error {
             case .noTokenType, .unknownTokenType, .notBound, .notAnAccessToken, .badAccessToken, .badRefreshToken: true
-            case .emptyBody, .notJSON, .foreign, .notAnObject, .noAccessToken, .alreadyExpired: false
+            case .emptyBody, .notJSON, .foreign, .notAnObject, .noAccessToken, .noMember, .alreadyExpired: false
             }
         case .refused(let error):
             !([.serverError, .temporarilyUnavailable, .slowDown].contains(error.code) || error.status >= 500

@@ -61,6 +61,10 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var cause: TokenEndpointFault?
     /// Time since `cause`.
     public var sinceCause: Duration?
+    /// Reason why the last login failed; `nil`: there was none since the last token.
+    public var lastLoginError: LoginError?
+    /// Time since `lastLoginError`.
+    public var sinceLastLoginError: Duration?
     /// Whether a resource refused the token as invalid and only a login can bring another token. The token stays in use.
     public var isTokenRefused = false
     /// Source of the current token's end; `nil`: there is no token.
@@ -85,15 +89,18 @@ extension HeimdallrStatus {
     /// Reason for a required login, as text after a colon; `nil`: unknown.
     public var needsAuthenticationBecause: String? {
         if let cause { return cause.description }
-        return isTokenRefused
-            ? "an API refused the token\(endsBy == .open ? "" : " (invalid_token)"), and there is no refresh token to get a new token"
-            : nil
+        return isTokenRefused ? Self.tokenRefusal(endsBy) : nil
+    }
+
+    package static func tokenRefusal(_ endsBy: TokenEnd?) -> String {
+        "an API refused the token\(endsBy == .open ? "" : " (invalid_token)"), and there is no refresh token to get a new token"
     }
 
     mutating func noteScope(wanted: [String]) {
         // In a library's configuration, one entry may hold several scopes.
         scopeNotGranted = GrantedScope.missing(from: scope, wanted: wanted).filter { name in
-            !(name == "offline_access" && hasRefreshToken || name == "openid" && signedInAs != nil)
+            // Once a refresh token was refused, its end is told, not that it was never granted.
+            !(name == "offline_access" && (hasRefreshToken || cause != nil) || name == "openid" && signedInAs != nil)
         }
     }
 }

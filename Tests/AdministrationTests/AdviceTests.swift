@@ -124,6 +124,31 @@ struct AdviceTests {
         #expect(advice(.invalidClient, 404).contains("device_authorization_endpoint"))
     }
 
+    @Test func `servers' own words for a wrong client, a refused PKCE and a missing scope have advice`() {
+        var status = HeimdallrStatus(
+            client: "api", grantType: "authorization_code", loginMethod: .browser, scope: [], state: .backingOff,
+            hasRefreshToken: false, waiters: 0, hasSettled: true)
+        func refusal(_ code: String, _ detail: String? = nil) -> OAuthError {
+            OAuthError(status: 200, code: .init(rawValue: code), detail: detail)
+        }
+        for code in ["invalid_client", "invalid_client_id", "bad_client_secret", "incorrect_client_credentials"] {
+            let fault = TokenEndpointFault.refused(refusal(code))
+            #expect(Advice(status).sentence(for: .clientRefused(fault, retryAfter: .zero)).contains("client_secret"))
+            let signIn = Advice(status).sentence(for: LoginError.refused(refusal(code))) ?? ""
+            #expect(signIn.contains("client_secret") && signIn.contains("`pkce: off`"), "\(signIn)")
+        }
+        status.authentication = .none
+        #expect(Advice(status).sentence(for: LoginError.refused(refusal("invalid_client")))?.contains("pkce") == false)
+        #expect(Advice(status).sentence(for: LoginError.refused(refusal("user_cancelled_login"))) == nil)
+        let scope = TokenEndpointFault.refused(refusal("invalid_request", "the body must contain 'scope'"))
+        #expect(
+            Advice(status).sentence(for: .clientRefused(scope, retryAfter: .zero)).contains("`refresh_scope: none` out")
+        )
+        let missing = TokenEndpointFault.answer(.noMember("authed_user.access_token"))
+        #expect("\(missing)".contains("authed_user.access_token"))
+        #expect(!Advice(status).sentence(for: .clientRefused(missing, retryAfter: .zero)).contains("elsewhere"))
+    }
+
     @Test func `a template of issuers is never to be written`() {
         let status = HeimdallrStatus(
             client: "api", grantType: "client_credentials", scope: [], state: .backingOff, hasRefreshToken: false,

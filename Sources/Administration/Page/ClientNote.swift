@@ -34,7 +34,8 @@ struct ClientNote {
             headline = "An API refuses the token."
             detail =
                 "It answered invalid_token, and there is no refresh token, so only a sign-in brings a new token. "
-                + "Requests still get the old token, and the API’s 401."
+                + "Requests still get the old token; where the API refuses it, its 401 or a 503 of the proxy follows."
+                + cause
         } else if needsLogin {
             tone = "warn"
             headline = "Nobody is signed in."
@@ -62,6 +63,7 @@ struct ClientNote {
                 also.append("The next token request is due in \(StatusPage.words(next)).")
             }
         }
+        if let words = listed.lastSignIn { also.append(Sentence.whole(words)) }
         if client.hasForeignRecord { also.append("Store: \(Advice.foreignRecord).") }
         if let fault = client.storeFault { also.append(Sentence.ended("Store: \(fault)")) }
         for fact in client.enrolment?.facts ?? [] where fact.name != "wanted" {

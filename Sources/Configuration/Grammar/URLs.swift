@@ -15,6 +15,7 @@ struct URLParts {
         guard !text.utf8.contains(0x20) else {
             throw BadValue("write the URL without spaces; in a path, write %20 for a space")
         }
+        if let name = Template.braced(in: text) { throw BadValue("write your own value in place of \(name)") }
         guard Grammar.isVisible(text), !text.utf8.contains(where: { "\"<>\\^`{|}".utf8.contains($0) }) else {
             throw advice
         }

@@ -68,6 +68,7 @@ struct AutoReader {
             "pkce", without: "issuer", saying: "write the server that this is about as `issuer`: an API may name others"
         )
         ClientReader.checkPKCE(section, client)
+        ClientReader.warnOfTemplates(section, client)
     }
 
     /// Reads `subject_token`: `{client: idp, token: id_token}`.

@@ -20,6 +20,18 @@ extension ClientReader {
         }
     }
 
+    /// Warns of values that were copied from a server's documentation.
+    static func warnOfTemplates(_ section: Section, _ settings: ClientSettings) {
+        for (key, value) in [
+            ("issuer", settings.issuer), ("token_endpoint", settings.tokenEndpoint),
+            ("authorization_endpoint", settings.authorizationEndpoint),
+            ("device_authorization_endpoint", settings.deviceAuthorizationEndpoint), ("client_id", settings.clientID),
+        ] {
+            guard section.has(key), let value, let word = Template.word(in: value) else { continue }
+            section.warn(key, "\(word) stands for your own value: write that in its place")
+        }
+    }
+
     /// Refuses a client without PKCE and without authentication, and warns of a client without PKCE.
     static func checkPKCE(_ section: Section, _ settings: ClientSettings) {
         guard settings.pkce == .off else { return }

@@ -16,6 +16,7 @@ struct ClientReader {
         reader.readRequest()
         reader.readAssertions(grant)
         Self.readServer(section, into: &reader.settings)
+        Self.warnOfTemplates(section, reader.settings)
         section.finish()
         let words = Grant.named.map { (case: $1, words: $1 == .githubApp ? [$0] : [$0, Grant.urn + $0]) }
         section.check(by: "grant_type", grant, among: words, usual: .clientCredentials) { grant in

@@ -73,7 +73,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .webPage(let status): "a firewall or a web page in between answered \(status), not the server"
         case .malformed: "the server's metadata is not a JSON object of endpoints: check `issuer`"
         case .otherIssuer(let named) where Self.isTemplate(named):
-            "the server's metadata is for many issuers, \(named): write one of them as `issuer`, or the endpoints themselves"
+            "the server's metadata is for many issuers, \(named): write the issuer of your own tenant, with its id in that place, or the endpoints themselves"
         case .otherIssuer(let named):
             "the server's metadata belongs to another issuer, \(named): write `issuer` exactly as the server does"
         case .missing(Endpoint.keys.rawValue): "the server's metadata has no jwks_uri, so no id token can be checked"

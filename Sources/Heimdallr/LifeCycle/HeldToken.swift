@@ -10,6 +10,8 @@ struct HeldToken: Sendable {
     let isStored: Bool
     /// Whether a resource called the token invalid while only a login could replace it.
     private(set) var isInvalid = false
+    /// Whether this refusal announced the need for a login, which was not known before.
+    private(set) var announcedNeed = false
 
     /// - Parameter refreshBefore: longest time before expiry at which a refresh begins, limited to half the lifetime.
     init(_ token: AccessToken, isStored: Bool = false, refreshBefore: Duration, _ moment: Moment) {
@@ -22,7 +24,10 @@ struct HeldToken: Sendable {
 
     mutating func noteUse(at now: Instant) { if firstUsedAt == nil { firstUsedAt = now } }
 
-    mutating func noteInvalid() { isInvalid = true }
+    mutating func noteInvalid(announcesNeed: Bool) {
+        isInvalid = true
+        announcedNeed = announcedNeed || announcesNeed
+    }
 
     /// Ends the short way of `serves`, so that the next use finds the former token.
     mutating func rest() { firstUsedAt = nil }

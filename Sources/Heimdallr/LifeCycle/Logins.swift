@@ -8,6 +8,8 @@ struct Logins: Sendable {
     }
 
     private(set) var pending: Pending?
+    /// The last failed login; `nil` after a token.
+    private(set) var failure: (error: LoginError, at: ContinuousClock.Instant)?
     private var nextID: TokenLifeCycle.LoginID = 1
     /// Time at which the store was last read to find a login at another process.
     private var lookedAt: ContinuousClock.Instant?
@@ -29,6 +31,10 @@ struct Logins: Sendable {
     }
 
     mutating func forget() { pending = nil }
+
+    mutating func failed(_ error: LoginError, at now: ContinuousClock.Instant) { failure = (error, now) }
+
+    mutating func forgetFailure() { failure = nil }
 
     /// Returns whether the store may be searched again now. If so, notes the time of the search.
     mutating func mayLook(now: ContinuousClock.Instant) -> Bool {

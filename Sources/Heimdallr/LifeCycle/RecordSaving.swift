@@ -140,6 +140,7 @@ struct RecordSaving: Sendable {
             failuresInARow = 0
             return
         }
+        if fault?.hasRecord == true { storedRefreshToken = record.refreshToken }
         failuresInARow += 1
         var pause = Backoff.transient.delay(attempt: failuresInARow, random: moment.random())
         // Other processes wait for the record, so the pause is short.

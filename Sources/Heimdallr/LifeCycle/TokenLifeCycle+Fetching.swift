@@ -105,6 +105,9 @@ extension TokenLifeCycle {
             if case .refresh = fetch.kind { grant.noteFault(fault) }
             switch (fetch.kind, Self.verdict(on: fault)) {
             case (.refresh(let spent), .grantGone): return loseRefreshToken(spent, moment)
+            case (.refresh, .refused) where fault.missesScope && !settings.refreshesWithScope:
+                // The configuration leaves the scope out, so the refresh token is not at fault.
+                fail(fault, retryAfter: retryAfter, moment)
             case (.refresh, .refused): refreshRefused(fault, retryAfter: retryAfter, moment)
             case (.grant, .grantGone) where settings.needs == .freshSeed,
                 (.grant, .refused) where settings.needs == .freshSeed && awaitsStore:

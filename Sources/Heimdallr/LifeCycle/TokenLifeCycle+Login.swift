@@ -30,7 +30,10 @@ extension TokenLifeCycle {
         return true
     }
 
-    mutating func loginFailed(_ error: LoginError) { act(.emit(.loginFailed(error))) }
+    mutating func loginFailed(_ error: LoginError, _ moment: Moment) {
+        logins.failed(error, at: moment.now)
+        act(.emit(.loginFailed(error)))
+    }
 
     /// Handles the token of a login. The caller saves the record and calls `loginSaved`, which makes the token current.
     /// - Parameter stored: revision of the store's record.

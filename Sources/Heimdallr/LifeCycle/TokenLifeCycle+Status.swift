@@ -19,6 +19,8 @@ extension TokenLifeCycle {
         }
         if status.signedInAs != nil { status.formerlySignedInAs = grant.formerPerson }
         status.isTokenRefused = isTokenInvalid
+        status.lastLoginError = logins.failure?.error
+        status.sinceLastLoginError = logins.failure.map { $0.at.duration(to: now) }
         status.endsBy = usable?.endsBy
         status.hasForeignRecord = saving.hasForeignRecord
         if status.lastError == nil, let rejectedUntil, rejectedUntil > now {

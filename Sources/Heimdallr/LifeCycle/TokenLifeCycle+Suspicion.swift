@@ -18,8 +18,11 @@ extension TokenLifeCycle {
         // Without a new token, callers go on with the old one.
         if let obstacle = self.refusal(now: moment.now) {
             suspicions.giveUp()
-            // A token without a known end never expires, so a refusal is the only sign of its end.
-            if obstacle == .needsAuthentication, saysInvalid || token.endsBy == .open { askForPerson(now: moment.now) }
+            // A token without a known end never expires, so a refusal is the only sign of its end. Once the refresh token has
+            // ended, requests get the need for a login instead of the refusal.
+            if obstacle == .needsAuthentication, saysInvalid || token.endsBy == .open || announcedNeed {
+                askForPerson(now: moment.now)
+            }
             return false
         }
         wantToken(now: moment.now)
@@ -35,10 +38,8 @@ extension TokenLifeCycle {
     /// Announces that a login is needed, because a resource refuses the token. The token stays in use. Searches
     /// the store for a login at another process.
     private mutating func askForPerson(now: Instant) {
-        if !announcedNeed {
-            noteInvalid()
-            needAuthentication()
-        }
+        noteInvalid()
+        if !announcedNeed { needAuthentication() }
         lookAgain(now: now)
     }
 

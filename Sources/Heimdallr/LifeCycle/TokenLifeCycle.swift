@@ -23,6 +23,8 @@ struct TokenLifeCycle: Sendable {
         var usesStoredToken = true
         /// As in `OAuthAuthorizationGrant`.
         var namesIdentityAnew = false
+        /// As in `HeimdallrConfiguration`.
+        var refreshesWithScope = true
     }
 
     enum FetchKind: Sendable, Equatable {
@@ -258,6 +260,7 @@ struct TokenLifeCycle: Sendable {
         suspicions.former = continues ? token.flatMap { suspicions.formerToken(of: $0, beside: new) } : nil
         held = HeldToken(new, isStored: isStored, refreshBefore: settings.refreshBefore, moment)
         firstOutcome = .known
+        logins.forgetFailure()
         // The waiting callers count as its first use.
         if !waiters.isEmpty { held?.noteUse(at: moment.now) }
         resumeAll(.success(new))
@@ -278,7 +281,10 @@ struct TokenLifeCycle: Sendable {
     mutating func endNeed() { firstOutcome = .known }
 
     /// Notes that a resource called the current token invalid.
-    mutating func noteInvalid() { held?.noteInvalid() }
+    mutating func noteInvalid() {
+        let isNews = !announcedNeed
+        held?.noteInvalid(announcesNeed: isNews)
+    }
 
     /// Lets the former token serve. See `HeldToken.rest`.
     mutating func rest() { held?.rest() }

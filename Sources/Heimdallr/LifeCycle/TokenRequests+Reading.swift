@@ -22,7 +22,8 @@ extension TokenRequests {
         } catch {
             let words = error == .noAccessToken ? self.words(in: response) : nil
             let refusal = words.flatMap { $0.code == nil ? nil : refused(response, $0, limit, hiding: secrets) }
-            return .fault(refusal ?? .answer(error), retryAfter: limit.wait)
+            let missing = error == .noAccessToken ? settings.tokenMember.map { TokenResponseError.noMember($0) } : nil
+            return .fault(refusal ?? .answer(missing ?? error), retryAfter: limit.wait)
         }
     }
 

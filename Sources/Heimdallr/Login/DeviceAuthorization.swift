@@ -9,9 +9,10 @@ struct DeviceAuthorization: Sendable {
     var expiresIn: Duration
     var interval: Duration
 
-    /// Parses a response; `nil` if it has another form or an unsafe address.
+    /// Parses a response, JSON or a form; `nil` if it has another form or an unsafe address.
     init?(_ body: [UInt8]) {
-        guard let value = try? JSONParser.parse(body), let code = value["device_code"]?.string, !code.isEmpty,
+        let value = AnswerBody.json(of: Secret(body)).withSpan { try? JSONParser.parse($0) }
+        guard let value, let code = value["device_code"]?.string, !code.isEmpty,
             code.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), let userCode = value["user_code"]?.string,
             !userCode.isEmpty, userCode.count <= 128,
             // Google uses the second name.

@@ -4,7 +4,7 @@ extension Heimdallr {
     func reportFailure(_ error: LoginError) {
         switch error {
         case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI, .badClient, .offerChanged: return
-        default: apply { life, _ in life.loginFailed(error) }
+        default: apply { $0.loginFailed(error, $1) }
         }
     }
 

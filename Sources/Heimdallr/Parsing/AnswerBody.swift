@@ -31,13 +31,13 @@ enum AnswerBody {
         body.indices.first { body[$0] > 0x20 && ![0xEF, 0xBB, 0xBF].contains(body[$0]) }.map { body[$0] }
     }
 
-    /// Whether the body is a form with a token or an error.
+    /// Whether the body is a form with a token, a device's codes or an error.
     private static func isForm(_ body: Span<UInt8>) -> Bool {
         let text = body.trimmed
         guard text.indices.allSatisfy({ text[$0] > 0x20 && text[$0] < 0x7F && !"\"<>[]{}".utf8.contains(text[$0]) })
         else { return false }
         return pairs(of: text).contains { pair in
-            ["access_token=", "error="].contains { name in
+            ["access_token=", "device_code=", "error="].contains { name in
                 pair.count >= name.utf8.count
                     && zip(pair, name.utf8).allSatisfy { index, byte in text[index] == byte }
             }

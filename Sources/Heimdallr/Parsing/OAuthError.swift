@@ -92,6 +92,9 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Whether the server misses a parameter `scope`, by its own words.
+    package var missesScope: Bool { code == .invalidRequest && detail?.lowercased().contains("scope") ?? false }
+
     public var description: String {
         var text = code.rawValue
         if let detail { text += ": \(detail)" }

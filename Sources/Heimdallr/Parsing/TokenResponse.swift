@@ -61,6 +61,8 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
     case notAnObject
     /// `access_token` is missing, empty or not a string.
     case noAccessToken
+    /// The member that `tokenMember` names is missing, empty or not a string. Value: its name.
+    case noMember(String)
     /// `access_token` has bytes that a header field must not have.
     case badAccessToken
     /// `refresh_token` is not a string of printable ASCII.
@@ -93,6 +95,7 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
         case .notJSON: "the answer is not valid JSON"
         case .notAnObject: "the answer is not a JSON object with the required members"
         case .noAccessToken: "the answer has no access_token"
+        case .noMember(let name): "the answer has no \(name), which `token_member` names"
         case .badAccessToken: "the access_token has characters that a header field must not have"
         case .badRefreshToken: "the refresh_token is not a string of printable ASCII"
         case .noTokenType: "the answer has no token_type; set default_token_type to accept it"

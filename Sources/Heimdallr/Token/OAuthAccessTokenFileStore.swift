@@ -190,8 +190,10 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
                 throw TokenStoreError("the record of \(client.name) is larger than \(Self.maxRecordBytes) bytes")
             }
             do throws(CryptographyError) { try folder.replace(client.recordName, with: sealed) } catch {
-                if let old, error.isLackOfSpace { try? retire(old, for: new, sealed, client, in: folder) }
-                throw error
+                guard let old, error.isLackOfSpace else { throw error }
+                var fault = TokenStoreError(error)
+                fault.hasRecord = (try? retire(old, for: new, sealed, client, in: folder)) ?? false
+                throw fault
             }
             // The work may outlive its caller. Until the work ends, the lock keeps other processes from writing.
             withExtendedLifetime(lock) {}
@@ -201,15 +203,22 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     /// Removes a refresh token that is used up from the record of a full disk, so that no later process presents it. If
     /// the new record fits into the old file, it takes its place, but the save still counts as failed and is repeated:
     /// writing over a file is not safe from power cuts. Otherwise the old record loses its tokens.
+    /// - Returns: whether the new record, or its refresh token, is in the file.
     private func retire(
         _ old: StoredRecord, for new: StoredRecord, _ sealed: [UInt8], _ client: FileStoreClient,
         in folder: PrivateDirectory
-    ) throws {
-        guard let spent = old.record.refreshToken, spent != new.record.refreshToken else { return }
-        do { try folder.overwrite(client.recordName, with: sealed) } catch {
+    ) throws -> Bool {
+        guard let spent = old.record.refreshToken, spent != new.record.refreshToken else {
+            return old.record.refreshToken == new.record.refreshToken
+        }
+        do {
+            try folder.overwrite(client.recordName, with: sealed)
+            return true
+        } catch {
             var rest = old
             (rest.record.accessToken, rest.record.refreshToken) = (nil, nil)
             try folder.overwrite(client.recordName, with: rest.seal(client: client.name, key: key))
+            return false
         }
     }
 

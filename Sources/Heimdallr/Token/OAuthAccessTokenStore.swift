@@ -86,6 +86,8 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
     public var kind: Kind
     /// The remedy, if it is known. The description ends with this text.
     package var advice: String?
+    /// Whether the store has the record nevertheless, though a power cut could still cost it.
+    package var hasRecord = false
 
     /// The description says the fault and what to do, without the record's data.
     public init(_ description: String, kind: Kind = .fault) {

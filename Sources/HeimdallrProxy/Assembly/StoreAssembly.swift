@@ -116,11 +116,17 @@ struct StoreAssembly {
     }
 }
 
-/// Logs once for each new reason why a client's record can't be read or written, and once after the recovery.
+/// Logs once for each new reason why records can't be read or written, and once after the recovery. A record that can be
+/// read may still not be written, and one reason may concern many clients.
 private final class LoggedTokenStore: OAuthAccessTokenStore {
     private let store: any OAuthAccessTokenStore
     private let logger: Logger
-    private let faults = Mutex<[String: String]>([:])
+    private struct Fault {
+        var reason: String
+        var isLogged: Bool
+    }
+
+    private let faults = Mutex<[String: [String: Fault]]>([:])
 
     init(_ store: any OAuthAccessTokenStore, logger: Logger) {
         self.store = store
@@ -128,14 +134,16 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
     }
 
     func load(client: String) async throws -> TokenRecord? {
-        try await watch(client) { try await store.load(client: client) }
+        try await watch(client, "load") { try await store.load(client: client) }
     }
 
     func save(_ record: TokenRecord, client: String) async throws {
-        try await watch(client) { try await store.save(record, client: client) }
+        try await watch(client, "save") { try await store.save(record, client: client) }
     }
 
-    func remove(client: String) async throws { try await watch(client) { try await store.remove(client: client) } }
+    func remove(client: String) async throws {
+        try await watch(client, "save") { try await store.remove(client: client) }
+    }
 
     /// Logs nothing: a fault is logged when the record is saved.
     func lease(client: String) async throws -> (any TokenStoreLease)? { try await store.lease(client: client) }
@@ -155,16 +163,28 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
         return names
     }
 
-    private func watch<Value>(_ client: String, _ work: () async throws -> Value) async throws -> Value {
+    private func watch<Value>(_ client: String, _ operation: String, _ work: () async throws -> Value) async throws
+        -> Value
+    {
         do {
             let value = try await work()
-            if faults.withLock({ $0.removeValue(forKey: client) }) != nil {
-                logger.info("the token store works again", metadata: ["client": "\(client)"])
+            let isRecovery = faults.withLock { faults in
+                guard let former = faults[client]?.removeValue(forKey: operation) else { return false }
+                guard faults[client]?.isEmpty ?? true else { return false }
+                faults[client] = nil
+                return former.isLogged
             }
+            if isRecovery { logger.info("the token store works again", metadata: ["client": "\(client)"]) }
             return value
         } catch {
             let reason = "\(error)"
-            if faults.withLock({ $0.updateValue(reason, forKey: client) }) != reason {
+            let isNew = faults.withLock { faults in
+                guard faults[client]?[operation]?.reason != reason else { return false }
+                let isNew = !faults.values.contains { $0.values.contains { $0.reason == reason } }
+                faults[client, default: [:]][operation] = Fault(reason: reason, isLogged: isNew)
+                return isNew
+            }
+            if isNew {
                 logger.warning(
                     "the token store can't be used; tokens are kept in memory",
                     metadata: ["client": "\(client)", "reason": "\(reason)"])

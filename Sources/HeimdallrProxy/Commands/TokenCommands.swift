@@ -40,7 +40,7 @@ struct RefreshCommand: ParsableCommand {
             use until a new token arrives. The command ends a backoff. It respects the other limits: one token request \
             of a client at a time, a second between two requests, and the server's Retry-After. It shows no token.
 
-            The exit code is 0 once the client has a new token, else 1. For a client that needs a sign-in, use \
+            The exit code is 0 once the client has a new token, and the store has its record; else 1. For a client that needs a sign-in, use \
             heimdallr-proxy login CLIENT instead.
             """)
 

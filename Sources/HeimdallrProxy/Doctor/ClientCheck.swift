@@ -17,6 +17,8 @@ struct ClientCheck: Sendable {
     let own: OwnListeners
     let asksForTokens: Bool
     let loop: EventLoop
+    /// The client at the running proxy; `nil` without one.
+    let running: RunningClients.Client?
     /// Checks of `client: auto`; `nil` for other clients.
     var enrolment: EnrolmentCheck?
     let trial: AssertionTrial
@@ -24,7 +26,9 @@ struct ClientCheck: Sendable {
     func diagnosis() async -> Diagnosis {
         let findings = if let enrolment { await enrolment.findings() } else { await findings() }
         client.shutdown()
-        return Diagnosis(kind: .client, name: settings.name, findings: findings + [clock()])
+        let hasFailed = findings.contains { $0.outcome == .failed }
+        let more = [running?.finding(besides: hasFailed), clock()].compactMap(\.self)
+        return Diagnosis(kind: .client, name: settings.name, findings: findings + more)
     }
 
     private func findings() async -> [Finding] {
@@ -181,6 +185,11 @@ struct ClientCheck: Sendable {
     /// and no refresh token, and the command has no --no-token.
     private var reasonNotToAsk: String? {
         if !asksForTokens { return ", because of --no-token" }
+        switch client.loginMethod {
+        case .browser, .implicit, .device, .password:
+            if running?.isSignedIn == true { return ": a person is signed in at the running proxy" }
+        case nil: break
+        }
         switch client.loginMethod {
         case .browser, .implicit, .device:
             return ": somebody has to sign in (heimdallr-proxy login \(settings.name))"

@@ -20,6 +20,9 @@ struct Doctor {
         defer { loop.stop() }
         let secrets = SecretCache(configuration)
         let own = await BlockingWork.run { [configuration] in Self.listeners(configuration) }
+        let running = await BlockingWork.run { [configuration] in
+            RunningClients(SurroundingsCheck.status(of: configuration))
+        }
         let files = FileCheck(
             configuration: configuration, secrets: secrets, clients: clients, upstreams: upstreams,
             isWhole: names.isEmpty, loop: loop)
@@ -36,7 +39,7 @@ struct Doctor {
             }
             let check = ClientCheck(
                 settings: settings, client: client, notes: notes, tap: tap, options: assembly.poolOptions, own: own,
-                asksForTokens: asksForTokens, loop: loop, enrolment: enrolment,
+                asksForTokens: asksForTokens, loop: loop, running: running[settings.name], enrolment: enrolment,
                 trial: AssertionTrial(settings: settings) { [configuration] settings in
                     let other = ClientAssembly(settings: settings, configuration: configuration, secrets: secrets)
                     return try? other.make(

@@ -156,8 +156,10 @@ struct SurroundingsCheck {
         return findings
     }
 
-    /// The running proxy's answer; `nil` without one.
-    private var status: JSONValue? {
+    private var status: JSONValue? { Self.status(of: configuration) }
+
+    /// Status of the running proxy; `nil` without one. Blocks.
+    static func status(of configuration: Configuration) -> JSONValue? {
         guard let admin = configuration.admin else { return nil }
         let paths = AdminOptions.sockets(of: admin, environment: ProcessEnvironment.all)
         return AdminClient.first(of: paths, "GET", "/status", timeout: 2).flatMap { try? JSONParser.parse($0.body) }

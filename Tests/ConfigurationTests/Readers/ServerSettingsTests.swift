@@ -29,6 +29,37 @@ import Testing
         #expect(near.count == 1 && near[0].contains("write client_credentials"), "\(near)")
     }
 
+    @Test(arguments: [
+        ("https://login.example/TENANT_ID/v2.0", "TENANT_ID"), ("https://YOUR_DOMAIN.example.com", "YOUR_DOMAIN"),
+        ("https://TENANT.eu.auth0.example/", "TENANT"), ("https://YOUR-ORG.example", "YOUR-ORG"),
+        ("https://i.example/realms/REALM", "REALM"), ("https://i.example/API/OAUTH2", nil),
+        ("https://i.example/3F2504E0-4F89-11D3-9A0C-0305E82C3301/v2.0", nil), ("https://i.example/IDENTITY", nil),
+    ]) func `words in capitals that stand for the operator's own value are warned of`(
+        issuer: String, word: String?
+    ) throws {
+        let own = try client(
+            yaml("grant_type: authorization_code, issuer: '\(issuer)', redirect_uri: 'http://127.0.0.1:1/x'"))
+        let auto = try client(auto("issuer: '\(issuer)', client_id: a"))
+        for warnings in [own.warnings, auto.warnings] {
+            let found = warnings.filter { $0.contains("stands for your own value") }
+            #expect(found.count == (word == nil ? 0 : 1), "\(warnings)")
+            if let word { #expect(found.first?.contains("issuer: \(word) stands") == true, "\(found)") }
+        }
+        #expect(
+            try client(
+                yaml("token_endpoint: 'https://i.example/t', client_secret: x, client_id: YOUR_ID")
+                    .replacing("client_id: a, ", with: "")
+            ).warnings.contains { $0.contains("YOUR_ID stands") })
+    }
+
+    @Test func `a part in braces is named, not called no URL`() {
+        for (text, part) in [("https://login.example/{tenant}/v2.0", "{tenant}"), ("https://<domain>/t", "<domain>")] {
+            let found = problems(yaml("client_secret: x, token_endpoint: '\(text)'"))
+            #expect(found.count == 1 && found[0].contains("write your own value in place of \(part)"), "\(found)")
+            #expect(!found[0].contains("absolute URL"))
+        }
+    }
+
     @Test func `an empty secret is written as an empty text`() throws {
         let cf = "token_endpoint: https://uaa.example/oauth/token, client_secret: \"\""
         let (client, warnings) = try client(yaml(cf))

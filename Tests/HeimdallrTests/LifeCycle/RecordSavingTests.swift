@@ -28,6 +28,20 @@ import Testing
         #expect(saving.nextRevision() == 5)
     }
 
+    @Test func `a record that is in the file in spite of the fault is not lost at a stop`() {
+        for hasRecord in [false, true] {
+            var saving = RecordSaving()
+            var record = record(1)
+            record.refreshToken = Secret("R2")
+            _ = saving.nextRevision()
+            var fault = TokenStoreError("full")
+            fault.hasRecord = hasRecord
+            saving.ended(record, fault: fault, Moment(now: begin, wallClock: 0) { 1 })
+            #expect(saving.fault != nil && saving.unsaved == record, "it is still to be saved")
+            #expect((saving.faultOfRefreshToken == nil) == hasRecord)
+        }
+    }
+
     @Test func `a record of the object before is a fault until it is durable`() {
         var saving = RecordSaving()
         saving.inherit(record(3))

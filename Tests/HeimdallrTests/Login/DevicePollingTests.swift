@@ -59,8 +59,13 @@ import Testing
         let google = answer(#"{"device_code":"D","user_code":"A\u001b[2J","verification_url":"https://a.example"}"#)
         #expect(google?.userCode == "A?[2J")
         #expect(google?.interval == .seconds(5))
+        let form = answer(
+            "device_code=D&user_code=AB-CD&verification_uri=https%3A%2F%2Fa.example%2Fd&expires_in=899&interval=7")
+        #expect(form?.userCode == "AB-CD")
+        #expect(form?.verificationURI == "https://a.example/d")
+        #expect(form?.interval == .seconds(7) && form?.expiresIn == .seconds(899))
         for bad in [
-            "", "[]", #"{"device_code":"D","user_code":"A"}"#,
+            "device_code=D", "", "[]", #"{"device_code":"D","user_code":"A"}"#,
             #"{"device_code":"D","user_code":"A","verification_uri":"javascript:alert(1)"}"#,
             #"{"device_code":"D","user_code":"A","verification_uri":"https://a\nb"}"#,
             #"{"device_code":"","user_code":"A","verification_uri":"https://a.example"}"#,

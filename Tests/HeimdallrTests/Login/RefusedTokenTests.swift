@@ -32,6 +32,44 @@ import Testing
         #expect(cycle.status.state == .ready)
     }
 
+    @Test("behind a dead refresh token every refusal is told at once, and requests still get the need for a sign-in")
+    func deadRefreshToken() throws {
+        for saysInvalid in [true, false] {
+            var cycle = try signedIn(refreshToken: "R1")
+            cycle.waitForRefresh()
+            cycle.pass(2)
+            cycle.answer(DrivenLifeCycle.refused(.invalidGrant))
+            #expect(cycle.eventNames == ["token_lost", "needs_authentication"])
+            #expect(cycle.status.state == .ready, "the token still serves")
+            #expect(cycle.status.cause != nil)
+            #expect(cycle.refused(saysInvalid: saysInvalid) == false)
+            #expect(cycle.status.state == .needsAuthentication)
+            #expect(cycle.status.isTokenRefused)
+            #expect(cycle.status.needsAuthenticationBecause?.contains("invalid_grant") == true)
+            #expect(cycle.life.announcedNeed && cycle.life.held?.announcedNeed == false, "requests get 503")
+            try cycle.logIn(DrivenLifeCycle.response("T2"))
+            #expect(cycle.status.state == .ready)
+        }
+    }
+
+    @Test("a failed sign-in is told until there is a token, and its end is no scope that was never granted")
+    func failedSignIn() throws {
+        var cycle = try signedIn(refreshToken: "R1")
+        cycle.life.loginFailed(.refused(OAuthError(status: 400, code: .accessDenied, detail: "no")), cycle.moment)
+        cycle.pass(3)
+        #expect(cycle.status.lastLoginError == .refused(OAuthError(status: 400, code: .accessDenied, detail: "no")))
+        #expect(cycle.status.sinceLastLoginError == .seconds(3))
+        try cycle.logIn(DrivenLifeCycle.response("T2", refreshToken: "R2"))
+        #expect(cycle.status.lastLoginError == nil)
+        var status = cycle.status
+        status.hasRefreshToken = false
+        status.noteScope(wanted: ["offline_access"])
+        #expect(status.scopeNotGranted == ["offline_access"])
+        status.cause = .status(400)
+        status.noteScope(wanted: ["offline_access"])
+        #expect(status.scopeNotGranted.isEmpty)
+    }
+
     @Test("where there is a refresh token, nobody is asked")
     func refreshed() throws {
         var cycle = try signedIn(refreshToken: "R1")

@@ -97,6 +97,45 @@ import Testing
         #expect(GrantedScope.keep(["x,y"], askedFor: [], granted: ["x,y"], hiding: []) == ["x,y"], "as granted before")
     }
 
+    @Test("a server that misses the scope in a refresh without one does not end the sign-in")
+    func missingScope() async throws {
+        let endpoint = try TokenEndpoint { _, _ in
+            .error(
+                "invalid_request",
+                description: "AADSTS900144: The request body must contain the following parameter: 'scope'.")
+        }
+        let record = TokenRecord(
+            revision: 1, accessToken: nil, issuedAt: 0, expiresAt: 0, refreshToken: Secret("R1"))
+        for refreshesWithScope in [false, true] {
+            let clock = ManualClock()
+            let client = try makeClient(
+                endpoint, grant: InteractiveGrant(), store: RecordingStore(["billing": record]), clock: clock.clock
+            ) {
+                $0.authorizationEndpoint = "http://127.0.0.1:9/authorize"
+                $0.refreshesWithScope = refreshesWithScope
+            }
+            defer { client.shutdown() }
+            client.start()
+            let before = endpoint.requests.count
+            try await eventually("three refreshes") {
+                clock.advance(by: .seconds(1))
+                return endpoint.requests.count >= before + 3 && client.status().lastError != nil
+            }
+            #expect(client.awaitsPerson == refreshesWithScope)
+            #expect((client.status().state == .needsAuthentication) == refreshesWithScope)
+        }
+    }
+
+    @Test("an answer without the configured member is told by the member's name")
+    func missingMember() async throws {
+        let endpoint = try TokenEndpoint([.token("T1")])
+        let client = try makeClient(endpoint, clock: ManualClock(chance: 0.9).clock) {
+            $0.tokenMember = "authed_user.access_token"
+        }
+        defer { client.shutdown() }
+        #expect(try await client.refusal().fault == .answer(.noMember("authed_user.access_token")))
+    }
+
     @Test("an answer without compression is asked for, and the operator's name replaces the product's")
     func userAgent() async throws {
         let endpoint = try TokenEndpoint([.token("T1")])
