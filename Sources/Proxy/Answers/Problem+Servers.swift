@@ -221,7 +221,7 @@ extension Problem {
 
     static let nextProxyLogin = Problem(
         502, "destination_unavailable", .nextProxy, "The next proxy requires a name and password",
-        phrase: "Write a name and password into the upstream's proxy",
+        phrase: "Set a name and password in the upstream's proxy",
         "The next proxy answered 407: it requires a name and password, or refuses those in the upstream's `proxy`. Write "
             + "http://NAME:PASSWORD@HOST:PORT there.")
     static let malformedResponse = Problem(
