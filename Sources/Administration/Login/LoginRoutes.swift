@@ -145,16 +145,13 @@ struct LoginRoutes: Sendable {
             return LoginPage.repeatedParameter(name)
         }
         let state = Self.state(in: relevant)
-        // A browser may send an answer twice at once. The first request reports a failure.
-        switch await model.logins.outcome(state: state, cookies: request.cookies) {
-        case .success: return again(request, state: state)
-        case .failure(let error): return LoginPage.failure(of: error, nil)
-        case nil: break
-        }
+        if let page = await pageOfOther(request, state: state) { return page }
         let taken: LoginAttempts.Attempt
         do throws(LoginAttempts.Refusal) {
             taken = try await take(state: state, cookies: request.cookies)
         } catch {
+            // The other request may have taken it since.
+            if error == .unknown, let page = await pageOfOther(request, state: state) { return page }
             return await unusable(relevant, error, request)
         }
         let name = taken.client.name
@@ -164,6 +161,16 @@ struct LoginRoutes: Sendable {
             return LoginPage.success(taken.client.status())
         } catch {
             return LoginPage.failure(of: error, model.signIn(of: name))
+        }
+    }
+
+    /// A browser may send an answer twice at once. Waits for the other request with it, which reports a failure.
+    /// - Returns: `nil` if there is none.
+    private func pageOfOther(_ request: ServerRequest, state: String) async -> ServerResponse? {
+        switch await model.logins.outcome(state: state, cookies: request.cookies) {
+        case .success: again(request, state: state)
+        case .failure(let error): LoginPage.failure(of: error, nil)
+        case nil: nil
         }
     }
 
