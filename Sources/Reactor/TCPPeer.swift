@@ -10,17 +10,17 @@ public struct TCPPeer {
 
     public init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Makes the kernel probe a silent peer. Reads and writes fail after nine probes without an answer. The probes also
+    /// Makes the kernel probe a silent peer. Reads and writes fail after four probes without an answer. The probes also
     /// keep the connection in the memory of those in between. Connections inherit this from their listener.
+    ///
+    /// TCP_USER_TIMEOUT would find a peer that has gone while bytes are under way, too. It would also end the connection to
+    /// a peer that is there and reads nothing for a time: Linux does not count the answers to probes of a full window.
     public func probe() {
         set(TCP_KEEPIDLE, Self.silence)
         set(TCP_KEEPINTVL, Self.silence)
+        set(TCP_KEEPCNT, 4)
         _ = setOption(SO_KEEPALIVE, to: 1 as Int32, on: descriptor)
     }
-
-    /// Ends the connection when sent bytes or probes stay without an acknowledgement for this time; zero sets no limit. A
-    /// peer that reads nothing counts as silent, too, once its window is full.
-    public func limitSilence(_ limit: Duration) { set(TCP_USER_TIMEOUT, Int32(limit.wholeMilliseconds)) }
 
     public enum Reaction {
         /// All sent bytes are acknowledged, or some of them since the given time.

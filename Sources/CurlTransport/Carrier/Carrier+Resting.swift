@@ -4,17 +4,6 @@ import Reactor
 extension Carrier {
     /// Time after which the kernel has sent the bytes three times on most networks.
     private static let reactionTime = Duration.seconds(1)
-    /// Limit for the acknowledgement of sent bytes.
-    private static let silenceLimit = Duration.seconds(30)
-
-    /// Begins to probe the peer. Other protocols may leave bytes unread for as long as they want.
-    func watchPeer(_ socket: CurlSocket) {
-        TCPPeer(socket.descriptor).probe()
-        guard membership.use != .tunnel, membership.use != .socket else { return }
-        TCPPeer(socket.descriptor).limitSilence(Self.silenceLimit)
-        wire.hasSilenceLimit = true
-    }
-
     /// Looks later whether the peer has acknowledged the next bytes.
     func awaitReaction() {
         membership.busySince = pool.now
@@ -33,14 +22,6 @@ extension Carrier {
             pool.closeIdle(before: self)
             owner?.carrierIsSilent(self)
         }
-    }
-
-    /// Notes that the socket has no room. A peer that reads slowly is not gone: the exchange's own limits count.
-    func blocked() {
-        wire.canWrite = false
-        guard wire.hasSilenceLimit, let socket else { return }
-        wire.hasSilenceLimit = false
-        TCPPeer(socket.descriptor).limitSilence(.zero)
     }
 }
 

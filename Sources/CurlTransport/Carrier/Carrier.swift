@@ -76,11 +76,11 @@ import WireText
         }
         if code == CURLE_OK {
             // Without TLS, a partial write means that the socket is full. The next edge reports room.
-            if count < bytes.count, !isSecured { blocked() }
+            if count < bytes.count, !isSecured { wire.canWrite = false }
             return count > 0 ? .bytes(count) : .wouldBlock
         }
         if code == CURLE_AGAIN {
-            blocked()
+            wire.canWrite = false
             return .wouldBlock
         }
         // Bytes that the peer sent before its end may still be readable.
@@ -148,7 +148,7 @@ import WireText
         // libcurl does not watch a socket that was connected when libcurl got it.
         engine?.sockets.watch(socket)
         approach = nil
-        watchPeer(socket)
+        TCPPeer(socket.descriptor).probe()
         phase = .inUse
         request = nil
         if isSecured {

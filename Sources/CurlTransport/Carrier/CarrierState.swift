@@ -27,8 +27,6 @@ extension Carrier {
         var canRead = true
         var canWrite = true
         var isPeerClosed = false
-        /// Whether the kernel ends the connection if the peer acknowledges nothing for a time.
-        var hasSilenceLimit = false
         var hasFailed = false
         /// Whether no further exchange may use the connection.
         var isSpent = false
