@@ -50,9 +50,11 @@ struct Claims: Sendable {
             guard audiences.count == several.count else { throw .audience }
         default: throw .audience
         }
-        guard audiences.contains(client) else { throw .audience }
+        guard audiences.contains(where: { $0.utf8.elementsEqual(client.utf8) }) else { throw .audience }
         let party = payload["azp"]
-        guard audiences.count == 1 && party == nil || party?.string == client else { throw .audience }
+        guard audiences.count == 1 && party == nil || party?.string?.utf8.elementsEqual(client.utf8) == true else {
+            throw .audience
+        }
     }
 
     /// Checks the access token of the same answer against `at_hash`, if the id token has that claim: section 3.1.3.6.
@@ -69,13 +71,17 @@ struct Claims: Sendable {
     /// that the server has not verified proves nothing, because people can choose it themselves.
     func check(isOneOf expected: [String]) throws(IDTokenFault) {
         let isVerified = [.bool(true), .string("true")].contains(payload["email_verified"])
-        let address = isVerified ? payload["email"]?.string?.lowercased() : nil
-        let domains = [
-            address.flatMap { $0.split(separator: "@").last.map(String.init) }, payload["hd"]?.string?.lowercased(),
-        ]
+        let address = isVerified ? payload["email"]?.string : nil
+        let parts = address?.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false) ?? []
+        let domain = parts.count == 2 && parts.allSatisfy { !$0.isEmpty } ? String(parts[1]) : nil
+        let domains = [domain, payload["hd"]?.string].compactMap(\.self)
+        // Byte for byte, but for the case of ASCII letters in addresses: other text that looks the same is another person.
         let isExpected = expected.contains { person in
-            if person.hasPrefix("@") { return domains.contains(person.dropFirst().lowercased()) }
-            return person.contains("@") ? person.lowercased() == address : person == subject
+            if person.hasPrefix("@") {
+                return domains.contains { ASCII.equalIgnoringCase($0, String(person.dropFirst())) }
+            }
+            guard person.contains("@") else { return subject?.utf8.elementsEqual(person.utf8) == true }
+            return domain != nil && ASCII.equalIgnoringCase(address ?? "", person)
         }
         guard expected.isEmpty || isExpected else { throw .person }
     }

@@ -42,6 +42,13 @@ struct SignedInPersonTests {
             (["@example.com"], #""sub":"1","email":"x@example.com""#, false),
             (["@example.com"], #""sub":"1","hd":"example.com""#, true),
             (["@example.com"], #""sub":"@example.com","preferred_username":"x@example.com""#, false),
+            // Text that looks the same, but is other bytes: U+212A for K, a letter with a combining mark.
+            (["K1"], #""sub":"\u212a1""#, false), (["\u{E4}"], #""sub":"a\u0308""#, false),
+            (["@bank.example"], #""sub":"1","email":"x@ban\u212a.example","email_verified":true"#, false),
+            (["k@bank.example"], #""sub":"1","email":"\u212a@bank.example","email_verified":true"#, false),
+            (["@bank.example"], #""sub":"1","email":"bank.example","email_verified":true"#, false),
+            (["@bank.example"], #""sub":"1","email":"@bank.example","email_verified":true"#, false),
+            (["@bank.example"], #""sub":"1","email":"x@evil@bank.example","email_verified":true"#, false),
             ([], #""sub":"1""#, true),
         ])
     func persons(expected: [String], claims: String, isOne: Bool) throws {
