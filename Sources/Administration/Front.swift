@@ -35,10 +35,16 @@ struct Front: Sendable {
         return request
     }
 
-    /// Returns the answer with the address's path before every path of ours.
+    /// Returns the answer with the address's path before every path of ours. Cookies are for https alone, if the address is.
     func outside(_ response: ServerResponse) -> ServerResponse {
-        guard !path.isEmpty else { return response }
         var response = response
+        if origin.hasPrefix("https://") {
+            for index in response.fields.indices where response.fields[index].name == "Set-Cookie" {
+                let isSecure = response.fields[index].value.hasSuffix("; Secure")
+                if !isSecure { response.fields[index].value += "; Secure" }
+            }
+        }
+        guard !path.isEmpty else { return response }
         for index in response.fields.indices {
             switch response.fields[index].name {
             case "Location" where response.fields[index].value.hasPrefix("/"):

@@ -192,7 +192,11 @@ package final class PendingLogins: Sendable {
             }
             try await finish(attempt, redirectedTo: url)
         } catch {
-            guard case .refused(let refusal) = error, refusal.code == .invalidGrant else { return true }
+            switch error {
+            case .malformedRedirect: break
+            case .refused(let refusal) where refusal.code == .invalidGrant: break
+            default: return true
+            }
             return update { $0.reopen(attempt, "\(error)", now: $1) }
         }
         return true
