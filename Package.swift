@@ -58,6 +58,8 @@ let package = Package(
         .target(name: "HTML", dependencies: ["WireText"], swiftSettings: strict),
         .target(name: "SigV4", dependencies: ["Cryptography", "WireText"], swiftSettings: strict),
         .target(name: "FileSystem", swiftSettings: strict),
+        .target(
+            name: "Enclosure", dependencies: ["CLinux", "FileSystem", "Reactor", "WireText"], swiftSettings: strict),
         .target(name: "Reports", swiftSettings: strict),
         .target(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
@@ -92,8 +94,8 @@ let package = Package(
             name: "HeimdallrProxy",
             dependencies: [
                 "Proxy", "Administration", "Playground", "Configuration", "Cryptography", "Heimdallr", "HeimdallrCurl",
-                "CLinux", "CurlTransport", "FileSystem", "HTTPMessage", "PostgresStore", "QRCode", "Reactor", "Reports",
-                "TLSServer", "WireText",
+                "CLinux", "CurlTransport", "Enclosure", "FileSystem", "HTTPMessage", "PostgresStore", "QRCode",
+                "Reactor", "Reports", "TLSServer", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -108,6 +110,9 @@ let package = Package(
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage", "WireText"], swiftSettings: strict),
         .testTarget(
             name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage", "TestSupport", "WireText"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "EnclosureTests", dependencies: ["Enclosure", "Reactor", "TestSupport", "WireText"],
             swiftSettings: strict),
         .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
         .executableTarget(

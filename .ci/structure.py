@@ -18,7 +18,7 @@ BRIDGE = "HeimdallrFoundation"
 # Modules that may hold unsafe code, and files elsewhere that may: process limits, signals, log writing; the terminal and
 # child programs; libyaml; copies of bytes and the search for one.
 MAY_BE_UNSAFE = {
-    "CLinux", "Reactor", "CurlTransport", "Cryptography", "FileSystem", "HTTP2", "PostgresStore", "QRCode",
+    "CLinux", "Enclosure", "Reactor", "CurlTransport", "Cryptography", "FileSystem", "HTTP2", "PostgresStore", "QRCode",
     "TLSServer",
 }
 UNSAFE_FILES = {

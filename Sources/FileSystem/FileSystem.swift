@@ -27,6 +27,13 @@ public enum FileSystem {
         }
     }
 
+    /// Returns the path from the root on, for one that may begin in the working folder. getcwd(3).
+    public static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let folder = unsafe getcwd(nil, 0) else { return path }
+        defer { unsafe free(folder) }
+        return unsafe String(cString: folder) + "/" + path
+    }
+
     /// Whether a file of any kind exists at the path; `false` for a dangling symbolic link.
     public static func exists(_ path: String) -> Bool { FileStatus(of: path) != nil }
 

@@ -7,6 +7,7 @@ enum Main {
     static func main() async {
         ProcessHygiene.forbidCrashReports()
         if CommandKeeper.isThisProcess { CommandKeeper.run() }
+        if EnclosedStart.isThisProcess { EnclosedStart.run() }
         ProcessHygiene.apply()
         // This changes the environment, which has no lock, so it comes before the first thread.
         _ = LibcurlGlobal.removedVariables
@@ -67,6 +68,8 @@ enum ExitStatus: Int32 {
     case badConfiguration = 78
     /// `exec` found the program but can't run it, as in shells and env(1).
     case notExecutable = 126
+    /// `exec --enclose` can't enclose the program, as in env(1) for a fault of its own.
+    case notEnclosed = 125
     case noSuchProgram = 127
 
     /// Replaces the argument parser's code for wrong usage, 64, by 2, as in shells.

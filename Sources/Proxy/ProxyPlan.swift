@@ -38,7 +38,8 @@ struct ProxyPlan: Sendable {
     /// Number of reloads so far.
     let generation: Int
     /// Open listeners by number. `address` has the actual port; `tls` is `nil` for plain HTTP.
-    let roles: [Int: (role: ListenerRole, address: SocketAddress, tls: ListenerTLS?)]
+    let roles: [Int: Role]
+    typealias Role = (role: ListenerRole, address: SocketAddress, tls: ListenerTLS?)
 
     init(
         _ configuration: Configuration, _ shared: Shared, observer: ProxyObserver, users: UserDirectory?,
@@ -61,5 +62,19 @@ struct ProxyPlan: Sendable {
             return (listener.number, (role: role, address: listener.bound, tls: listener.tls(configuration)))
         }
         self.roles = Dictionary(uniqueKeysWithValues: roles)
+    }
+
+    /// Returns what a listener at this address of an enclosure is: an upstream's own one, if the upstream has this address,
+    /// or else the first of `proxy.listen`.
+    func role(ofEnclosed address: SocketAddress) -> Role {
+        let upstreams = configuration.upstreams
+        let index = upstreams.firstIndex { upstream in
+            guard case .tcp(let host, let port) = upstream.listen, upstream.listenerTLS == nil else { return false }
+            return address == SocketAddress(numericHost: host == "localhost" ? "127.0.0.1" : host, port: port)
+        }
+        let role =
+            index.map { ListenerRole.upstream(UpstreamListener(upstreams[$0], index: $0, own: address)) }
+            ?? .forward(configuration.proxy.listen.first?.endpoint ?? .tcp(host: "127.0.0.1", port: 80))
+        return (role, address, nil)
     }
 }

@@ -23,6 +23,8 @@ public final class ProxyServer: Sendable {
     struct Current {
         var plan: ProxyPlan
         var lastNumber: Int
+        /// Number of the newest listener of an enclosure; negative.
+        var lastEnclosed = 0
         var shards: [LoopBound<ProxyShard>] = []
     }
 
@@ -37,7 +39,7 @@ public final class ProxyServer: Sendable {
     let leaving = Mutex(Leaving.notYet)
     /// Addresses of all listeners of this process, also the administration's. A request that would go there gets a 508.
     public let own: OwnListeners
-    private let state: Mutex<Current>
+    let state: Mutex<Current>
     var current: Current { state.withLock { $0 } }
     /// Certificates of intercepted hosts.
     public var interception: Interception? { current.plan.interception }

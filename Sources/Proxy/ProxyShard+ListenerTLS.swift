@@ -6,7 +6,7 @@ extension ProxyShard {
     /// Adds TLS to a connection if its listener has TLS. The server name in the ClientHello does not matter.
     /// - Returns: `nil` if no certificate is available or memory is lacking.
     func secure(_ carrier: any ByteStream, listener: Int) -> (any ByteStream)? {
-        guard let tls = rules.listeners[listener]?.tls else { return carrier }
+        guard let tls = self.listener(listener, under: rules)?.tls else { return carrier }
         guard let certificate = rules.plan.shared.certificate(tls) else { return nil }
         return try? TLSServerStream(
             on: carrier, server: self.tls, choose: { _ in .serve(certificate) },

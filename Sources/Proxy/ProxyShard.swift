@@ -25,10 +25,10 @@ final class ProxyShard {
     private var server: ServerLoop?
     private(set) lazy var tls = TLSServerLoop(on: loop)
     var limitLines = LimitLines()
-    /// Prefix of this loop's request IDs.
-    private let requestPrefix = UInt32.random(in: .min ... .max).bigEndianBytes.hexadecimal + [UInt8(ascii: "-")]
-    private var requestCount: UInt64 = 0
+    private var requestIDs = RequestIDs()
     private(set) lazy var listenerTLS = ListenerTLSState(loop: loop)
+    /// Listeners of enclosures by number, which is negative.
+    private var enclosed: [Int: EnclosedListener] = [:]
 
     /// - Parameter sockets: this loop's sockets, one per listener of the plan.
     init(_ plan: ProxyPlan, sockets: [ListeningSocket], loop: EventLoop) throws {
@@ -85,6 +85,28 @@ final class ProxyShard {
     /// Wipes the copies of a client's token.
     func forgetCredentials(of client: Heimdallr) { for rules in allRules { rules.forgetCredentials(of: client) } }
 
+    // MARK: Listeners
+
+    /// Returns a listener as `rules` know it; `nil` if they have none with this number.
+    func listener(_ number: Int, under rules: RuleSet) -> ProxyPlan.Role? {
+        number >= 0 ? rules.listeners[number] : enclosed[number].map { rules.plan.role(ofEnclosed: $0.address) }
+    }
+
+    /// Returns the enclosed programs behind a listener; `nil` for one of the configuration.
+    func enclosedPrograms(at number: Int) -> EnclosedPrograms? { number >= 0 ? nil : enclosed[number]?.programs }
+
+    /// Accepts connections of enclosed programs.
+    func enclose(_ socket: ListeningSocket, number: Int, _ programs: EnclosedPrograms) {
+        enclosed[number] = EnclosedListener(address: socket.address, programs: programs)
+        do throws(SystemError) { try server?.listen(socket, listener: number) } catch { observer.acceptFailed(error) }
+    }
+
+    /// Closes a listener of an enclosure. Requests in flight end.
+    func release(_ number: Int) {
+        server?.stopListening(number)
+        enclosed[number] = nil
+    }
+
     // MARK: The report
 
     /// The current rules, and former rules that are still in use.
@@ -99,10 +121,7 @@ final class ProxyShard {
 
     // MARK: Requests
 
-    func nextRequestID() -> [UInt8] {
-        requestCount &+= 1
-        return requestPrefix + String(requestCount, radix: 16).utf8
-    }
+    func nextRequestID() -> [UInt8] { requestIDs.next() }
 
     // MARK: Stopping
 

@@ -24,3 +24,14 @@ enum RequestID {
 
     private static let marks = Array("-._~:/+=@|,".utf8)
 }
+
+/// The IDs that one loop makes: a random prefix, and a number.
+struct RequestIDs {
+    private let prefix = UInt32.random(in: .min ... .max).bigEndianBytes.hexadecimal + [UInt8(ascii: "-")]
+    private var count: UInt64 = 0
+
+    mutating func next() -> [UInt8] {
+        count &+= 1
+        return prefix + String(count, radix: 16).utf8
+    }
+}

@@ -76,7 +76,7 @@ final class RuleSet {
 
     var layout: MetricsLayout { plan.layout }
     /// Open listeners by number.
-    var listeners: [Int: (role: ListenerRole, address: SocketAddress, tls: ListenerTLS?)] { plan.roles }
+    var listeners: [Int: ProxyPlan.Role] { plan.roles }
 
     // MARK: Upstreams
 

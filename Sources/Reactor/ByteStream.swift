@@ -12,6 +12,12 @@ public struct PeerCredentials: Sendable, Equatable {
     public let user: UInt32
     public let group: UInt32
     public let process: Int32
+
+    public init(user: UInt32, group: UInt32, process: Int32) {
+        self.user = user
+        self.group = group
+        self.process = process
+    }
 }
 
 /// A non-blocking stream of bytes in both directions: a socket, or a protocol on another stream. Edge-triggered, as in
@@ -44,7 +50,7 @@ public protocol ByteStream: AnyObject {
 
     func close()
 
-    /// Process at the other end; `nil` for a stream that is no Unix socket.
+    /// Process at the other end of a Unix socket, or user of an enclosed program; otherwise `nil`.
     var peerCredentials: PeerCredentials? { get }
 
     /// Address of the other end; `nil` for a Unix socket and after the connection's end.
@@ -53,7 +59,8 @@ public protocol ByteStream: AnyObject {
     /// Address of our end; `nil` for a Unix socket and after the connection's end.
     var localAddress: SocketAddress? { get }
 
-    /// Address that the client dialled, if the kernel redirected the connection; otherwise `nil`.
+    /// Address that the program dialled, if the kernel redirected the connection or the program is enclosed; otherwise
+    /// `nil`.
     var originalDestination: SocketAddress? { get }
 
     var isSecure: Bool { get }

@@ -13,6 +13,8 @@ public struct ListeningSocket: Sendable {
     /// Whether another process passed this socket. That process keeps the socket and accepts after our end, so `finish`
     /// leaves the connections in the queue.
     public internal(set) var isPassed = false
+    /// The user of the enclosed programs that dial; `nil` for a socket of our own network namespace.
+    var enclosed: PeerCredentials?
 
     /// Binds and listens.
     /// - Parameters:
@@ -56,6 +58,7 @@ public struct ListeningSocket: Sendable {
         var socket = ListeningSocket(descriptor: copy, address: address)
         socket.isShared = true
         socket.isPassed = isPassed
+        socket.enclosed = enclosed
         return socket
     }
 
@@ -199,7 +202,7 @@ public final class Acceptor: ReadinessHandler {
         if socket.address.family != AF_UNIX {
             _ = setOption(TCP_NODELAY, of: Int32(IPPROTO_TCP), to: 1 as Int32, on: descriptor)
         }
-        accepted(StreamSocket(descriptor: descriptor, loop: loop))
+        accepted(StreamSocket(descriptor: descriptor, loop: loop, enclosed: socket.enclosed))
         return .taken
     }
 }

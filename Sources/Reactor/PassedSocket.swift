@@ -9,6 +9,8 @@ public struct PassedSocket: Sendable, Equatable {
     public let address: SocketAddress
     /// Permissions of the Unix socket's file; `nil` for TCP, and if this process does not see the file.
     public let mode: UInt16?
+    /// The user of the enclosed programs whose network namespace the socket is in; `nil` for one of our own namespace.
+    public private(set) var enclosed: PeerCredentials?
 
     /// Reason why a descriptor is unusable. In the reason, "it" is the descriptor, which messages name first.
     public struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
@@ -49,11 +51,22 @@ public struct PassedSocket: Sendable, Equatable {
         }
     }
 
+    /// Checks a socket of an enclosure's namespace. No other process has it.
+    /// - Parameter process: the first of the enclosed programs. All have its user.
+    public init(enclosed descriptor: Int32, process: PeerCredentials) throws(Fault) {
+        try self.init(descriptor, name: "")
+        enclosed = process
+    }
+
+    /// Closes the descriptor. Called once, and for no socket that a later configuration may use.
+    public func close() { Glibc.close(descriptor) }
+
     /// Duplicates the socket for one loop. The original stays open, so that a changed configuration can use it again.
     /// - Throws: `SystemError` without free descriptors.
     public func listeningSocket() throws(SystemError) -> ListeningSocket {
         var own = ListeningSocket(descriptor: descriptor, address: address)
-        own.isPassed = true
+        own.isPassed = enclosed == nil
+        own.enclosed = enclosed
         return try own.duplicate()
     }
 

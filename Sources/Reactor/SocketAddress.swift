@@ -156,7 +156,9 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Lends this address to `body` in the kernel's form.
-    func withKernelForm<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) throws(SystemError) -> Result {
+    public func withKernelForm<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) throws(SystemError)
+        -> Result
+    {
         switch kind {
         case .ipv4(let host, let port):
             var address = sockaddr_in()

@@ -5,12 +5,15 @@ import Glibc
 public final class StreamSocket: ByteStream {
     public let descriptor: Int32
     private let loop: EventLoop
+    /// The user of an enclosed program at the other end; `nil` for any other peer.
+    private let enclosed: PeerCredentials?
     private var isOpen = true
     private var isRegistered = false
 
     /// Takes ownership of `descriptor`.
-    init(descriptor: Int32, loop: EventLoop) {
+    init(descriptor: Int32, loop: EventLoop, enclosed: PeerCredentials? = nil) {
         self.descriptor = descriptor
+        self.enclosed = enclosed
         self.loop = loop
     }
 
@@ -28,6 +31,7 @@ public final class StreamSocket: ByteStream {
     }
 
     public var peerCredentials: PeerCredentials? {
+        if let enclosed { return enclosed }
         var peer = heimdallr_peer()
         var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
         // For a socket that is no Unix socket, the kernel answers with uid and gid -1 and pid 0.
@@ -41,7 +45,11 @@ public final class StreamSocket: ByteStream {
 
     public var localAddress: SocketAddress? { isOpen ? SocketAddress(own: descriptor) : nil }
 
-    public var originalDestination: SocketAddress? { isOpen ? SocketAddress(original: descriptor) : nil }
+    public var originalDestination: SocketAddress? {
+        // In an enclosure each address is local, and the dialled one is our own.
+        guard enclosed == nil else { return localAddress }
+        return isOpen ? SocketAddress(original: descriptor) : nil
+    }
 
     public var unacknowledged: Int { isOpen ? Int(heimdallr_unacknowledged(descriptor)) : 0 }
 

@@ -74,6 +74,7 @@ struct App {
             shared: shared, server: server, administration: administration,
             current: .init(configuration: configuration, clients: assembled.clients))
         shared.reloadQueue.set(running)
+        if !isForOneProgram { await running.serveEnclosures() }
         return running
     }
 
@@ -102,10 +103,11 @@ struct App {
     /// - Returns: `false` if a refresh token could not be saved. The last lines of the log then name its client.
     @discardableResult
     func run(
-        until stops: AsyncStream<Void>, reloading reloads: AsyncStream<Void>, onListening: (RunningApp) throws -> Void
+        until stops: AsyncStream<Void>, reloading reloads: AsyncStream<Void>,
+        onListening: (RunningApp) async throws -> Void
     ) async throws -> Bool {
         let running = try await start()
-        do { try onListening(running) } catch {
+        do { try await onListening(running) } catch {
             await running.stop()
             throw error
         }

@@ -22,12 +22,26 @@ final class RunningApp: Sendable {
     let server: ProxyServer
     let administration: Administration?
     let current: Mutex<Current>
+    /// Serves enclosed programs; `nil` without an admin section, and for one program.
+    private let enclosures = Mutex<EnclosureService?>(nil)
 
     init(shared: SharedObjects, server: ProxyServer, administration: Administration?, current: Current) {
         self.shared = shared
         self.server = server
         self.administration = administration
         self.current = Mutex(current)
+    }
+
+    /// Begins to serve enclosed programs. A socket that can't be opened is told in the log.
+    func serveEnclosures() async {
+        guard let administration else { return }
+        do {
+            let service = try await EnclosureService(beside: administration.socketPath, for: self)
+            enclosures.withLock { $0 = service }
+        } catch {
+            shared.logger.warning(
+                "exec --enclose can't use this proxy", metadata: ["reason": "\(error)"])
+        }
     }
 
     var configuration: Configuration { current.withLock { $0.configuration } }
@@ -51,6 +65,7 @@ final class RunningApp: Sendable {
     func stop(drainTimeout: Duration = .seconds(1), delay: Duration = .zero) async -> [Loss] {
         let begin = ContinuousClock.now
         administration?.beginDraining()
+        enclosures.withLock { $0 }?.end()
         await shared.reloadQueue.close()
         await server.drain(within: drainTimeout, after: delay)
         shared.files.end()

@@ -11,8 +11,8 @@ struct ExecCommand: ParsableCommand {
         commandName: "exec",
         abstract: "Run a program that uses the proxy, without the variables of the proxy's secrets.",
         usage: """
-            heimdallr-proxy exec [--config <path>] [--serve [--log-level <level>]] [--user <name>] -- <command> \
-            [<argument> ...]
+            heimdallr-proxy exec [--config <path>] [--serve [--log-level <level>]] [--enclose [--allow \
+            <host:port>]...] [--user <name>] -- <command> [<argument> ...]
             """,
         discussion: """
             Sets http_proxy for the program. Adds this machine and the proxy's listeners to no_proxy. Sets \
@@ -43,6 +43,15 @@ struct ExecCommand: ParsableCommand {
     @Flag(help: "Start a proxy for this program alone.")
     var serve = false
 
+    @Flag(help: "Run the program in namespaces of its own, in which nothing but the proxy answers.")
+    var enclose = false
+
+    @Option(
+        help: ArgumentHelp(
+            "With --enclose: an address that the program reaches directly, without a token. May be repeated.",
+            valueName: "host:port"))
+    var allow: [String] = []
+
     @Option(
         help: ArgumentHelp(
             "With --serve: the level of the proxy's log.",
@@ -69,13 +78,20 @@ struct ExecCommand: ParsableCommand {
                 throw ValidationError(error.sentence)
             }
         }
+        if !allow.isEmpty, !enclose { throw ValidationError("--allow needs --enclose") }
+        for address in allow where AllowedAddress(address) == nil {
+            throw ValidationError("--allow takes HOST:PORT, such as db.example.com:5432, and not '\(address)'")
+        }
         if program.isEmpty { throw ValidationError("Name a program: heimdallr-proxy exec -- COMMAND…") }
     }
+
+    var allowed: [AllowedAddress] { allow.compactMap { AllowedAddress($0) } }
 
     var program: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
 
     func run() throws {
         let (settings, environment) = try options.load()
+        if enclose { throw try runEnclosed(settings, environment) }
         guard let authority = Self.authority(settings) else { throw Self.lackOfAuthority(settings) }
         let failure = ProgramExecution.replaceProcess(
             program,
@@ -112,9 +128,11 @@ struct ExecCommand: ParsableCommand {
     }
 
     /// Returns the exit code for a program that can't be run, and prints the fault.
-    func exitCode(of failure: SystemCallError) -> ExitCode {
+    func exitCode(of failure: SystemCallError) -> ExitCode { Self.exitCode(of: failure, running: program[0]) }
+
+    static func exitCode(of failure: SystemCallError, running program: String) -> ExitCode {
         (failure.isNoSuchFile ? ExitStatus.noSuchProgram : .notExecutable).error(
-            "can't run \(program[0]): \(failure.sentence)")
+            "can't run \(program): \(failure.sentence)")
     }
 
     /// Returns name and password as in `alice:secret@`, percent-encoded; an empty string if the proxy has no users.

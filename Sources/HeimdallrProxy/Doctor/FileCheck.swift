@@ -25,6 +25,7 @@ struct FileCheck: Sendable {
         for (name, source) in sources { findings.append(await check("of \(name)", source)) }
         if isWhole {
             findings += await store()
+            findings.append(await EnclosureCheck.finding(configuration))
             findings += await InterceptionCheck(configuration: configuration, secrets: secrets, loop: loop).findings()
         }
         if findings.isEmpty { findings = [.good("secrets", "the configuration has no secrets")] }

@@ -30,7 +30,7 @@ enum ChildEnvironment {
 }
 
 extension Configuration {
-    fileprivate var allSecrets: [SecretSource] {
+    var allSecrets: [SecretSource] {
         clients.flatMap(\.allSecrets) + upstreams.flatMap(\.secrets) + commonSecrets.map(\.source)
     }
 

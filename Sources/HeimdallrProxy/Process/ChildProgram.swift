@@ -68,16 +68,21 @@ struct ChildProgram {
     /// process's environment, its standard descriptors and the state in `start`.
     /// - Parameters:
     ///   - arguments: the program, searched in `PATH`, then its arguments.
+    ///   - executable: the file to run; `nil` runs the file that the first argument names.
     ///   - setting: variables to add or replace in the environment. `removing` names variables to remove.
+    ///   - link: a descriptor that the program gets as `start.free`, beside those that it inherits.
     init(
-        _ arguments: [String], setting: [String: String], removing: Set<String>, as start: StartState
+        _ arguments: [String], executable: String? = nil, setting: [String: String], removing: Set<String>,
+        as start: StartState, link: Int32? = nil
     ) throws(SystemCallError) {
         let envp = unsafe ProcessEnvironment.entries(setting: setting, removing: removing)
         ProcessHygiene.restoreFileLimit()
         defer { ProcessHygiene.raiseFileLimit() }
-        pid = try unsafe Self.spawn(nil, arguments, envp, flags: 0) { actions, defaults, mask in
-            let end = (start.descriptors.last ?? STDERR_FILENO) + 1
-            for number in (STDERR_FILENO + 1)..<end where !start.descriptors.contains(number) {
+        let kept = start.descriptors + (link == nil ? [] : [start.free])
+        pid = try unsafe Self.spawn(executable, arguments, envp, flags: 0) { actions, defaults, mask in
+            if let link { unsafe posix_spawn_file_actions_adddup2(&actions, link, start.free) }
+            let end = (kept.max() ?? STDERR_FILENO) + 1
+            for number in (STDERR_FILENO + 1)..<end where !kept.contains(number) {
                 unsafe posix_spawn_file_actions_addclose(&actions, number)
             }
             // Some libraries open descriptors that a child would inherit.
@@ -149,6 +154,12 @@ struct StartState: Sendable {
     /// refuses to close a number above that limit.
     let descriptors: [Int32]
 
+    /// The lowest number above the standard descriptors that is none of `descriptors`.
+    var free: Int32 {
+        let inherited = Set(descriptors)
+        return ((STDERR_FILENO + 1)...).first { !inherited.contains($0) } ?? 0
+    }
+
     /// Called on the main thread, because other threads block signals, and before anything else opens files.
     init() {
         var mask = sigset_t()
@@ -168,14 +179,7 @@ struct ProcessLink: ~Copyable {
     private(set) var otherEnd: Int32
 
     init() throws(SystemCallError) {
-        var ends: (Int32, Int32) = (-1, -1)
-        let made = unsafe withUnsafeMutableBytes(of: &ends) { bytes in
-            unsafe socketpair(
-                AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0,
-                bytes.bindMemory(to: Int32.self).baseAddress)
-        }
-        guard made == 0 else { throw SystemCallError(number: errno) }
-        (ownEnd, otherEnd) = ends
+        (ownEnd, otherEnd) = try SystemSockets.pair()
     }
 
     deinit {

@@ -8,7 +8,7 @@ final class ServedProgram: Sendable {
         case waiting
         case running(ChildProgram)
         case ended(ChildProgram.Ending)
-        case notStarted(SystemCallError)
+        case notStarted(any Error)
     }
 
     /// One element when the program ends or can't start, and one for each SIGTERM and SIGINT after that.
@@ -25,9 +25,9 @@ final class ServedProgram: Sendable {
 
     init() { (stops, stopped) = AsyncStream.makeStream() }
 
-    /// Starts the program, and passes signals to it from now on. Before this call, signals have their usual effect on
-    /// the proxy. The parameters are those of `ChildProgram`.
-    func start(_ words: [String], setting: [String: String], removing: Set<String>, as start: StartState) {
+    /// Starts the program by `spawn`, and passes signals to it from now on. Before this call, signals have their usual
+    /// effect on the proxy.
+    func start(_ spawn: () throws -> ChildProgram) {
         _ = signal(SIGXFSZ, SIG_IGN)
         SignalPipe.open()
         let reading = DispatchSource.makeReadSource(fileDescriptor: SignalPipe.readEnd)
@@ -39,8 +39,8 @@ final class ServedProgram: Sendable {
         for number in Self.passed where !SignalPipe.isIgnored(number) { SignalPipe.catchSignal(number) }
         SignalPipe.catchSignal(SIGCHLD)
         state.withLock { state in
-            do throws(SystemCallError) {
-                state = .running(try ChildProgram(words, setting: setting, removing: removing, as: start))
+            do {
+                state = .running(try spawn())
             } catch {
                 state = .notStarted(error)
                 stopped.yield()
@@ -54,7 +54,7 @@ final class ServedProgram: Sendable {
 
     /// Returns the program's exit code, 128 plus the signal that ended it, or `failure` while it has not ended.
     /// - Throws: the reason why the program could not start.
-    func exitCode() throws(SystemCallError) -> Int32 {
+    func exitCode() throws -> Int32 {
         switch state.withLock({ $0 }) {
         case .waiting, .running: ExitStatus.failure.rawValue
         case .ended(.exited(let code)): code

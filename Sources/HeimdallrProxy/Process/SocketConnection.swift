@@ -96,6 +96,14 @@ struct SocketConnection: ~Copyable {
 
     deinit { close(descriptor) }
 
+    /// Returns the descriptor, which the next program of this process inherits. The caller closes it.
+    consuming func inherited() -> Int32 {
+        let number = descriptor
+        discard self
+        _ = fcntl(number, F_SETFD, 0)
+        return number
+    }
+
     /// Ends our side of the connection: shutdown(2).
     borrowing func endSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 

@@ -96,6 +96,20 @@ enum SystemPipe {
     }
 }
 
+enum SystemSockets {
+    /// - Returns: both ends of a connection, socketpair(2). No child program inherits them.
+    static func pair() throws(SystemCallError) -> (Int32, Int32) {
+        var ends: (Int32, Int32) = (-1, -1)
+        let made = unsafe withUnsafeMutableBytes(of: &ends) { bytes in
+            unsafe socketpair(
+                AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0,
+                bytes.bindMemory(to: Int32.self).baseAddress)
+        }
+        guard made == 0 else { throw SystemCallError(number: errno) }
+        return ends
+    }
+}
+
 /// A pipe for the numbers of signals. A signal handler may do little more than write to a pipe.
 /// sigaction(2), signal-safety(7), pipe(7).
 enum SignalPipe {
@@ -256,6 +270,13 @@ enum ProgramExecution {
     static func replaceProcess(
         _ arguments: [String], setting: [String: String], removing: Set<String>
     ) -> SystemCallError {
+        replaceProcess(arguments, executable: nil, setting: setting, removing: removing)
+    }
+
+    /// - Parameter executable: the file to run; `nil` runs the file that the first argument names.
+    static func replaceProcess(
+        _ arguments: [String], executable: String?, setting: [String: String], removing: Set<String>
+    ) -> SystemCallError {
         for name in removing { _ = unsafe unsetenv(name) }
         for (name, value) in setting { ProcessEnvironment.set(name, to: value) }
         // Restores the state at the start of this process.
@@ -263,7 +284,7 @@ enum ProgramExecution {
         ProcessHygiene.restoreFileLimit()
         var argv: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) }
         unsafe argv.append(nil)
-        if let program = unsafe argv[0] { _ = unsafe execvp(program, argv) }
+        if let program = executable ?? arguments.first { _ = unsafe execvp(program, argv) }
         return SystemCallError(number: errno)
     }
 }

@@ -35,6 +35,8 @@ struct Gate {
         var assumed: RouteTable.Match?
         /// The CONNECT inside which the request came.
         var inside: Inside?
+        /// The name whose address an enclosed program has dialled. The connection is for this host alone.
+        var dialled: String?
         /// Whether the command `why` asks. Its answers may name all hosts of the configuration.
         var isOperator = false
 
@@ -115,6 +117,7 @@ struct Gate {
         if let inside = situation.inside, known.rules == nil || !inside.admits(known.authority, scheme) {
             throw Self.otherAuthority(head, isListed: known.rules != nil)
         }
+        if let dialled = situation.dialled, known.authority.host != .name(dialled) { throw .otherThanDialled }
         guard let rules = known.rules else {
             // A program may send requests for an upstream's own listener through the proxy.
             if case .absolute = parsed, scheme == .http,

@@ -98,6 +98,11 @@ extension Problem {
         phrase: "Send the host and port of the CONNECT in Host",
         "Inside CONNECT, requests go to the host and port that the CONNECT names. If the CONNECT names an address, "
             + "requests may go to any host of `upstreams` with that port.", closes: true)
+    static let otherThanDialled = Problem(
+        403, "http_request_denied", .otherAuthority, "The request names another host than the one that was dialled",
+        phrase: "Send the host that the connection was opened for in Host",
+        "An enclosed program has looked up a name, connected to its address, and named another host in Host, or in the "
+            + "server name of TLS.", closes: true)
     static let nothingInside = Problem(
         408, "http_request_error", .slowRequest, "The request took too long",
         phrase: "Send the first bytes within proxy.header_timeout, or raise that",

@@ -25,6 +25,7 @@ final class ConnectionGrant {
     private(set) var certificate: ClientCertificate?
     private unowned let connection: ServerConnection
     private let ends: CertificateEnds
+    private unowned let shard: ProxyShard
     private var clients: ClientVerification?
     private var standing = Standing.good
     /// Generation of the rules under which `standing` was decided; `nil` before the first request.
@@ -32,8 +33,9 @@ final class ConnectionGrant {
 
     init(_ connection: ServerConnection, _ shard: ProxyShard) {
         self.connection = connection
+        self.shard = shard
         ends = shard.listenerTLS.certificateEnds
-        tls = shard.rules.listeners[connection.source.listener]?.tls
+        tls = shard.listener(connection.source.listener, under: shard.rules)?.tls
     }
 
     deinit { if certificate != nil { ends.remove(self) } }
@@ -60,7 +62,9 @@ final class ConnectionGrant {
     }
 
     private func judge(_ rules: RuleSet, _ inside: Inside?) -> Standing {
-        guard let listener = rules.listeners[connection.source.listener], listener.tls == tls else { return .over }
+        guard let listener = shard.listener(connection.source.listener, under: rules), listener.tls == tls else {
+            return .over
+        }
         guard let inside else { return .good }
         // A CONNECT was for the hosts of all upstreams. Now the listener is one upstream's own.
         guard case .forward = listener.role else { return .over }

@@ -39,6 +39,11 @@ struct Context {
         let isLogged = (shard.observer.accessLog != nil || shard.observer.audit != nil) && source.peer == nil
         sender = Sender(address: isLogged ? source.address : nil)
         sender.caller.uid = source.peer?.user
+        if let programs = shard.enclosedPrograms(at: source.listener) {
+            sender.enclosed = programs
+            sender.caller.user = programs.user
+            sender.dialled = source.originalDestination.flatMap(programs.dialledName)
+        }
         takeRole()
     }
 
@@ -57,7 +62,7 @@ struct Context {
 
     /// Sets role and the caller's listener from the rules.
     private mutating func takeRole() {
-        role = rules.listeners[stream.source.listener]?.role
+        role = shard.listener(stream.source.listener, under: rules)?.role
         sender.caller.listener = if case .forward(let address) = role { address } else { nil }
     }
 
@@ -107,6 +112,10 @@ struct Context {
 struct Sender {
     /// Address of a TCP client; `nil` if no log records it. Read once for each connection.
     let address: SocketAddress?
+    /// The enclosed programs that it belongs to; `nil` for any other program.
+    var enclosed: EnclosedPrograms?
+    /// The name for whose address an enclosed program has dialled; `nil` if it dialled an address that is no name's.
+    var dialled: String?
     /// Caller without its user, because each request names its own user.
     var caller = Caller()
     /// `nil` before the first request that needs it.

@@ -11,6 +11,7 @@ extension Forwarder {
     var isHello: Bool {
         guard context.sender.inside == nil, case .forward = context.role,
             context.rules.plan.interception != nil || context.rules.tunnels != nil
+                || context.sender.enclosed != nil
         else { return false }
         return stream.request.with { $1.starts(with: [0x16]) }
     }
@@ -36,6 +37,7 @@ extension Forwarder {
 
     private func serve(_ hello: ClientHello) {
         guard case .whole(let name) = hello, let target = target(name) else { return endConnect(.noHello) }
+        if let name, let dialled = context.sender.dialled, name != dialled { return endConnect(.otherThanDialled) }
         do throws(MessageError) {
             let head = Array("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\r\n".utf8)
             try stream.replaceRequest(by: head.span)
@@ -43,13 +45,16 @@ extension Forwarder {
             return endConnect(Problem(error))
         }
         context.exchange.helloCame(stream.request.with { Exchange.Request($0, $1) })
-        guard !OwnConnections.contains(stream.source.address) else { return endConnect(.circle) }
+        // The addresses of an enclosure's programs are others' out here.
+        guard context.sender.enclosed != nil || !OwnConnections.contains(stream.source.address) else {
+            return endConnect(.circle)
+        }
         run(from: .identify)
     }
 
-    /// Returns the target of the CONNECT: `name` of the ClientHello, or else the address that the program dialled.
+    /// Returns the target of the CONNECT: `name` of the ClientHello, or else the name or address that the program dialled.
     private func target(_ name: String?) -> String? {
         let destination = context.sender.redirected?.destination
-        return name.map { "\($0):\(destination?.port ?? 443)" } ?? destination?.description
+        return (name ?? context.sender.dialled).map { "\($0):\(destination?.port ?? 443)" } ?? destination?.description
     }
 }

@@ -9,7 +9,7 @@ enum AdmitPhase {
         let situation = Gate.Situation(
             role: role, listenerScheme: context.grant.tls == nil ? .http : .https,
             hasBytesAfterHead: stream.hasInput(reading: false) == true,
-            inside: context.sender.inside)
+            inside: context.sender.inside, dialled: context.sender.dialled)
         let admission: Admission
         do throws(Problem) {
             admission = try stream.request.with { head, bytes throws(Problem) in

@@ -5,7 +5,8 @@ import Reactor
 /// Checks the user (`proxy.users`) on every listener, because each listener gives access to tokens.
 enum IdentifyPhase {
     static func run(_ context: inout Context) -> Action {
-        guard context.rules.users != nil else { return .next }
+        // Who starts an enclosed program has said which user it is. It can't send a password to a proxy it knows nothing of.
+        guard context.rules.users != nil, context.sender.enclosed?.user == nil else { return .next }
         guard
             let offered = context.sender.inside?.credentials
                 ?? context.stream.request.with({ BasicCredentials($0, $1) })

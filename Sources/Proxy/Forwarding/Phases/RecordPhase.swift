@@ -84,7 +84,7 @@ enum RecordPhase {
         record.certificate = admitted.caller.certificate?.name
         record.peer = context.stream.source.peer
         record.address = context.sender.address ?? context.stream.source.address
-        record.listener = context.rules.listeners[context.stream.source.listener]?.address
+        record.listener = context.shard.listener(context.stream.source.listener, under: context.rules)?.address
         return record
     }
 

@@ -1,0 +1,79 @@
+import CLinux
+import Glibc
+
+/// One end of the connection between the launcher and the process inside: messages of words, and descriptors. unix(7).
+///
+/// A message is its number of bytes, then its words, each closed by a zero byte. Closes its descriptor when freed.
+struct EnclosureLink: ~Copyable {
+    private let descriptor: Int32
+
+    /// Limit of descriptors in a message: SCM_MAX_FD of unix(7).
+    static let most = 253
+    /// Limit of a message's bytes. An environment is below 6 MiB (execve(2)).
+    private static let limit = 8 << 20
+
+    init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+
+    /// Whether each word can be sent: no word has a zero byte.
+    static func canSend(_ words: [String]) -> Bool { !words.contains { $0.utf8.contains(0) } }
+
+    /// Blocks until the message is sent.
+    /// - Parameter descriptors: at most `most`.
+    /// - Returns: whether it was sent. If not, the other end is closed.
+    func send(_ words: [String], descriptors: [Int32] = []) -> Bool {
+        Self.send(words, descriptors, to: descriptor)
+    }
+
+    static func send(_ words: [String], _ descriptors: [Int32] = [], to descriptor: Int32) -> Bool {
+        var bytes: [UInt8] = []
+        for word in words { bytes += Array(word.utf8) + [0] }
+        let count = UInt32(truncatingIfNeeded: bytes.count)
+        bytes = unsafe withUnsafeBytes(of: count) { unsafe Array($0) } + bytes
+        var start = 0
+        while start < bytes.count {
+            let passed = start == 0 ? descriptors : []
+            let sent = unsafe bytes.withUnsafeBytes { buffer in
+                unsafe heimdallr_send_descriptors(
+                    descriptor, buffer.baseAddress.map { unsafe $0 + start }, buffer.count - start, passed,
+                    Int32(passed.count))
+            }
+            if sent > 0 { start += sent } else if errno != EINTR { return false }
+        }
+        return true
+    }
+
+    /// Blocks until a message has come.
+    /// - Returns: `nil` if the other end is closed, or has sent something else.
+    func receive() -> (words: [String], descriptors: [Int32])? {
+        var descriptors: [Int32] = []
+        var count: UInt32 = 0
+        guard let head = read(MemoryLayout<UInt32>.size, &descriptors) else { return nil }
+        unsafe withUnsafeMutableBytes(of: &count) { unsafe $0.copyBytes(from: head) }
+        guard count <= Self.limit, let bytes = read(Int(count), &descriptors), bytes.last ?? 0 == 0 else {
+            for one in descriptors { close(one) }
+            return nil
+        }
+        let words = bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
+        return (words.map { String(decoding: $0, as: UTF8.self) }, descriptors)
+    }
+
+    private func read(_ count: Int, _ descriptors: inout [Int32]) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var start = 0
+        while start < count {
+            var passed = [Int32](repeating: -1, count: Self.most)
+            var number: Int32 = 0
+            let received = unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe heimdallr_receive_descriptors(
+                    descriptor, buffer.baseAddress.map { unsafe $0 + start }, count - start, &passed, &number)
+            }
+            if received < 0, errno == EINTR { continue }
+            guard received > 0 else { return nil }
+            descriptors += passed.prefix(Int(number))
+            start += received
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,279 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Whether this machine has namespaces for users. Elsewhere, `exec --enclose` refuses, which has tests of its own.
+private let hasNamespaces: Bool = {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
+    process.arguments = ["--user", "--net", "--mount", "true"]
+    process.standardError = FileHandle.nullDevice
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+}()
+
+@Suite("exec --enclose: a program that can't go around the proxy", .enabled(if: hasNamespaces), .timeLimit(.minutes(5)))
+struct EnclosedProgramTests {
+    private let directory: TemporaryDirectory
+    private let endpoint: TokenEndpoint
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        endpoint = try .plain()
+    }
+
+    /// Without the variables that lead to the proxy; those of trust stay.
+    private static let without =
+        ["env"]
+        + InterceptedProgram.clean.keys.filter { $0.lowercased().hasSuffix("_proxy") }
+        .sorted().flatMap { ["-u", $0] } + ["-u", "NODE_USE_ENV_PROXY"]
+
+    private var environment: [String: String?] {
+        InterceptedProgram.clean.merging(["XDG_RUNTIME_DIR": directory.path(of: "run")]) { $1 }
+    }
+
+    private func configuration(
+        to url: String, host: String = "api.test", upstream: String = "", proxy: String = "", listen: UInt16 = 1,
+        admin: String? = nil
+    ) throws -> String {
+        try directory.write(clientSecret, to: "secret")
+        let text = ProxyConfiguration(
+            listen: listen, tokenEndpoint: endpoint.url, proxy: proxy, admin: admin,
+            upstreams: ProxyConfiguration.upstream(host, url: url, upstream)
+        ).text
+        return try directory.write(text.replacing("FOLDER", with: directory.path), to: "config.yaml")
+    }
+
+    private func exec(
+        _ file: String, _ options: [String] = ["--serve"], program: String? = nil
+    ) throws -> [String] {
+        [try program ?? Repository.executable(), "exec", "--enclose"] + options + ["--config", file, "--"]
+    }
+
+    private func set(_ mode: Int, _ path: String) throws {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    }
+
+    private func run(_ command: [String]) async throws -> ChildProcess {
+        try await ChildProcess.run(command, environment: environment, within: .seconds(150))
+    }
+
+    // MARK: Programs
+
+    @Test(arguments: InterceptedProgram.all.filter { !$0.name.hasPrefix("Java") && $0.name != "an older Node" })
+    func `a program without variables gets its token for https`(program: InterceptedProgram) async throws {
+        let origin = try await SecureOrigin(packages: ["apt", "pip"].contains(program.name))
+        let file = try configuration(to: origin.url, upstream: "intercept: true\n" + origin.trust)
+        let command = try program.command("https://api.test\(program.target)", directory)
+        let run = try await run(exec(file) + Self.without + command)
+        #expect(run.ending == .exited(0) && run.output.contains(program.says), "\(run.transcript)")
+        let requests = origin.recording.requests
+        #expect(!requests.isEmpty && requests.allSatisfy { $0.values("Authorization") == ["Bearer \(token)"] })
+        #expect(requests.allSatisfy { $0.target.hasPrefix(program.target) })
+    }
+
+    @Test(arguments: [
+        ["curl", "-sS", "--fail"], ["wget", "-qO-", "--tries=1"], ["env", "-i", "/usr/bin/curl", "-sS"],
+    ])
+    func `a program without any variable gets its token for http`(program: [String]) async throws {
+        let origin = try RecordingOrigin()
+        let file = try configuration(to: origin.url)
+        let run = try await run(exec(file) + Self.without + program + ["http://api.test/x"])
+        #expect(run.ending == .exited(0) && run.output == "ok", "\(run.transcript)")
+        #expect(origin.requests.map { $0.values("Authorization") } == [["Bearer \(TokenEndpoint.plainToken)"]])
+    }
+
+    @Test func `another user's program gets its token, and is the same user inside`() async throws {
+        let origin = try RecordingOrigin()
+        // The user must reach the files.
+        try set(0o755, directory.path)
+        let program = directory.path(of: "heimdallr-proxy")
+        try await ChildProcess.output(of: ["cp", Repository.executable(), program])
+        let file = try configuration(to: origin.url)
+        for name in ["secret", "config.yaml"] { try set(0o644, directory.path(of: name)) }
+        let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/nonexistent"]
+        let command = Self.without + ["sh", "-c", "id -u; id -g; curl -sS http://api.test/x; umask"]
+        let run = try await run(user + exec(file, program: program) + command)
+        #expect(run.output == "65534\n65534\nok0022\n", "\(run.transcript)")
+        #expect(origin.requests.count == 1)
+    }
+
+    @Test func `hosts that no upstream names are refused with the reason`() async throws {
+        let origin = try RecordingOrigin()
+        let file = try configuration(to: origin.url)
+        let script = """
+            curl -sS http://evil.test/; echo; curl -sS http://192.0.2.7/; echo; curl -sS 'http://[2001:db8::7]/'; echo
+            curl -sS https://evil.test/ || echo "rc=$?"; curl -sS -H 'Host: api.test' http://other.test/
+            """
+        let run = try await run(exec(file) + Self.without + ["sh", "-c", script])
+        let lines = run.output.split(separator: "\n")
+        #expect(lines.count == 5, "\(run.transcript)")
+        for (line, host) in zip(lines, ["evil.test:80", "192.0.2.7:80", "[2001:db8::7]:80"]) {
+            #expect(line.contains("The configuration names no upstream for \(host)"), "\(line)")
+        }
+        #expect(lines.dropFirst(3).first == "rc=35")
+        #expect(lines.last?.contains("names another host than the one that was dialled") == true, "\(run.transcript)")
+        #expect(run.errors.contains("evil.test:443"), "\(run.transcript)")
+        #expect(origin.requests.isEmpty)
+    }
+
+    @Test func `a name has one address for the whole run, and no name is looked up outside`() async throws {
+        let file = try configuration(to: RecordingOrigin().url)
+        let script = """
+            getent ahostsv4 one.test | head -1; getent ahostsv4 two.test | head -1; getent ahostsv4 one.test | head -1
+            getent ahostsv4 localhost | head -1
+            """
+        let run = try await run(exec(file) + ["sh", "-c", script])
+        let addresses = run.output.split(separator: "\n").map { $0.prefix { $0 != " " } }
+        #expect(
+            addresses == ["198.18.0.1", "198.18.0.2", "198.18.0.1", "127.0.0.1"],
+            "\(run.transcript)")
+    }
+
+    // MARK: --allow
+
+    @Test func `an allowed address is reached as it is, and its server may speak first`() async throws {
+        let origin = try RecordingOrigin()
+        let server = try ChildProcess([
+            "python3", "-c",
+            """
+            import socket
+            server = socket.create_server(("127.0.0.1", 0))
+            print(server.getsockname()[1], flush=True)
+            while True:
+                one, _ = server.accept()
+                one.sendall(b"server speaks\\n")
+                one.sendall(one.recv(100))
+                one.close()
+            """,
+        ])
+        let port = try await eventually("it listens") { UInt16(server.output.trimmingCharacters(in: .newlines)) }
+        let file = try configuration(to: origin.url)
+        let script = """
+            import socket
+            for host in ("127.0.0.1", "localhost"):
+                with socket.create_connection((host, \(port))) as one:
+                    text = one.recv(14)
+                    one.sendall(b"echo\\n")
+                    while part := one.recv(100):
+                        text += part
+                    print(text)
+            """
+        let run = try await run(
+            exec(file, ["--serve", "--allow", "127.0.0.1:\(port)", "--allow", "localhost:\(port)"])
+                + ["python3", "-c", script])
+        #expect(run.output == String(repeating: "b'server speaks\\necho\\n'\n", count: 2), "\(run.transcript)")
+        let refused = try await self.run(exec(file) + ["python3", "-c", script])
+        #expect(refused.errors.contains("Connection refused"), "\(refused.transcript)")
+        let wrong = try await self.run(exec(file, ["--serve", "--allow", "db.test"]) + ["true"])
+        #expect(wrong.ending == .exited(2) && wrong.errors.contains("HOST:PORT"), "\(wrong.transcript)")
+    }
+
+    // MARK: Escapes
+
+    @Test(arguments: [true, false])
+    func `no way out is open`(asRoot: Bool) async throws {
+        let outside = try RecordingOrigin()
+        try set(0o755, directory.path)
+        let program = directory.path(of: "heimdallr-proxy")
+        try await ChildProcess.output(of: ["cp", Repository.executable(), program])
+        let run = directory.path(of: "run")
+        try FileManager.default.createDirectory(atPath: run, withIntermediateDirectories: false)
+        let file = try configuration(to: outside.url, admin: "socket: \(run)/admin.sock")
+        let attempts = directory.path(of: "attempts.py")
+        try FileManager.default.copyItem(atPath: fixture("enclosure_escapes.py"), toPath: attempts)
+        for name in ["secret", "config.yaml", "attempts.py"] { try set(0o644, directory.path(of: name)) }
+        var user: [String] = []
+        if !asRoot {
+            user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/nonexistent"]
+            try FileManager.default.setAttributes(
+                [.ownerAccountID: 65534, .groupOwnerAccountID: 65534], ofItemAtPath: run)
+        }
+        // 7 is a socket of outside, 8 a pipe, 9 an event.
+        let wrapper = """
+            import os, socket, sys
+            one, two, three = socket.socket(), os.pipe()[0], os.eventfd(0)
+            os.dup2(one.fileno(), 7); os.dup2(two, 8); os.dup2(three, 9)
+            os.execvp(sys.argv[1], sys.argv[1:])
+            """
+        let result = try await self.run(
+            user + ["python3", "-c", wrapper] + exec(file, program: program)
+                + ["python3", attempts, "\(outside.port)", "\(run)/admin.sock", directory.path(of: "secret")])
+        let outcomes = result.output.split(separator: "\n").map(String.init)
+        #expect(outcomes == Self.outcomes, "\(result.transcript)")
+        #expect(outside.connections.isEmpty)
+    }
+
+    private static let outcomes = [
+        "tcp, another port: ENETUNREACH", "tcp6, another port: ENETUNREACH", "udp 443: ENETUNREACH",
+        "udp ntp: ENETUNREACH", "127.0.0.1 outside: ECONNREFUSED", "vsock: EAFNOSUPPORT", "raw: EPERM",
+        "ping: EACCES", "packet: EPERM", "bluetooth: EAFNOSUPPORT", "unix: open", "io_uring: ENOSYS", "x32: ENOSYS",
+        "typing: EPERM", "unmount: EPERM", "port 80: EACCES", "own server: done", "admin socket: ENOENT",
+        "secret: 0 bytes", "launcher's memory: EACCES", "launcher's variables: EACCES", "launcher's root: EACCES",
+        "resolv.conf: nameserver 127.0.0.1", "capabilities: 0000000000000000", "bounding set: 0000000000000000",
+        "no new privileges: 1", "nested: True", "inherited: ['8']",
+    ]
+
+    // MARK: Refusals
+
+    @Test func `where namespaces are refused, nothing starts, and the cause is named`() async throws {
+        let file = try configuration(to: RecordingOrigin().url)
+        let none = ["unshare", "-Ur", "sh", "-c", "echo 0 >/proc/sys/user/max_user_namespaces; exec \"$@\"", "sh"]
+        let run = try await run(none + exec(file) + ["touch", directory.path(of: "started")])
+        #expect(run.ending == .exited(125), "\(run.transcript)")
+        #expect(
+            run.errors.contains("not started") && run.errors.contains("user.max_user_namespaces"), "\(run.transcript)")
+        #expect(!FileManager.default.fileExists(atPath: directory.path(of: "started")))
+    }
+
+    @Test func `the program's end is the command's, as with every program`() async throws {
+        let file = try configuration(to: RecordingOrigin().url)
+        #expect(try await run(exec(file) + ["sh", "-c", "exit 3"]).ending == .exited(3))
+        #expect(try await run(exec(file) + ["sh", "-c", "kill -9 $$"]).ending == .exited(137))
+        let missing = try await run(exec(file) + ["/no/such/program"])
+        #expect(missing.ending == .exited(127), "\(missing.transcript)")
+        #expect(missing.errors.hasSuffix("error: can't run /no/such/program: No such file or directory\n"))
+        #expect(try await run(exec(file) + [directory.path]).ending == .exited(126))
+        let input = try await ChildProcess.run(
+            exec(file) + ["sh", "-c", "cat; echo wrong >&2"], environment: environment, input: Array("given".utf8))
+        #expect(input.output == "given" && input.errors.hasSuffix("wrong\n"), "\(input.transcript)")
+    }
+
+    // MARK: A running proxy
+
+    @Test func `a running proxy serves enclosed programs, and gives their sockets back`() async throws {
+        let origin = try RecordingOrigin()
+        try FileManager.default.createDirectory(
+            atPath: directory.path(of: "run"), withIntermediateDirectories: false,
+            attributes: [.posixPermissions: 0o700])
+        let file = try configuration(
+            to: origin.url, upstream: "callers: {uids: [\(getuid())]}",
+            proxy: "listen: [\"127.0.0.1:0\", \"unix:FOLDER/proxy.sock\"]",
+            admin: "socket: \(directory.path)/run/admin.sock")
+        let proxy = try ChildProcess([try Repository.executable(), "--config", file], environment: environment)
+        try await eventually("the proxy listens") {
+            if proxy.ending != nil { throw TestFailure(proxy.transcript) }
+            return FileManager.default.fileExists(atPath: directory.path(of: "run/admin.sock.enclose"))
+        }
+        @Sendable func descriptors() throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/\(proxy.pid)/fd").count
+        }
+        let before = try descriptors()
+        for _ in 0..<3 {
+            let run = try await run(exec(file, []) + Self.without + ["curl", "-sS", "http://api.test/x"])
+            #expect(run.ending == .exited(0) && run.output == "ok", "\(run.transcript) \(proxy.transcript)")
+        }
+        #expect(origin.requests.count == 3)
+        // Each program has passed eight sockets. What stays are the proxy's own connections.
+        try await eventually("the sockets are given back") { try descriptors() < before + 8 }
+        let missing = try await run(exec(file, []) + ["/no/such/program"])
+        #expect(missing.ending == .exited(127), "\(missing.transcript)")
+        // It has no socket for its own proxy inside.
+        let inner = try await run(exec(file, []) + exec(file, []) + ["true"])
+        #expect(inner.ending != .exited(0), "\(inner.transcript)")
+        #expect(try await proxy.stop() == .exited(0), "\(proxy.transcript)")
+        let gone = try await run(exec(file, []) + ["true"])
+        #expect(gone.ending == .exited(1) && gone.errors.contains("no running proxy"), "\(gone.transcript)")
+    }
+}
