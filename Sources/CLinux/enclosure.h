@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -15,8 +16,8 @@ int unshare(int);
 int mount(const char *, const char *, const char *, unsigned long, const void *);
 int umount2(const char *, int);
 
-// CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS of unshare(2).
-static const int heimdallr_enclosure_namespaces = 0x10000000 | 0x40000000 | 0x00020000;
+// CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC of unshare(2).
+static const int heimdallr_enclosure_namespaces = 0x10000000 | 0x40000000 | 0x00020000 | 0x08000000;
 // MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_SLAVE of mount(2); MNT_DETACH of umount2(2).
 static const unsigned long heimdallr_mount_empty = 1 | 2 | 4 | 8;
 static const unsigned long heimdallr_mount_staging = 2 | 4 | 8;
@@ -42,6 +43,9 @@ static inline int heimdallr_drop_capabilities(void) {
     if (syscall(SYS_capset, &header, none) < 0) return -1;
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
+
+// Whether a file is a namespace: NS_GET_NSTYPE of ioctl_ns(2).
+static inline int heimdallr_is_namespace(int descriptor) { return ioctl(descriptor, 0xB703) >= 0; }
 
 // Opens a descriptor that is readable once the process has ended: pidfd_open(2). Linux 5.3.
 static inline int heimdallr_open_process(int process) { return (int)syscall(434, process, 0); }

@@ -54,7 +54,11 @@ public final class Enclosure: Sendable {
     public static func greet(_ link: Int32, _ words: [String]) -> Bool { EnclosureLink.send(words, to: link) }
 
     /// Waits for the words of `greet`; `nil` if none come.
-    public func greeting() -> [String]? { link.receive()?.words }
+    public func greeting() -> [String]? {
+        guard let (words, descriptors) = link.receive() else { return nil }
+        for one in descriptors { close(one) }
+        return words
+    }
 
     /// Says why the program is not enclosed.
     public func refuse(_ reason: String) {
@@ -73,10 +77,18 @@ public final class Enclosure: Sendable {
         var sockets = Sockets()
         do throws(EnclosureRefusal) {
             while let message = try receive(.sockets, or: .opened) {
-                guard message.words.count == message.descriptors.count else { throw EnclosureRefusal.gone }
-                for (place, descriptor) in zip(message.words, message.descriptors) {
-                    guard let index = Int(place), plan.listeners.indices.contains(index) else { continue }
-                    try sockets.add(descriptor, plan.listeners[index], process)
+                let places = message.words.compactMap { Int($0) }.filter { plan.listeners.indices.contains($0) }
+                guard places.count == message.descriptors.count else {
+                    for one in message.descriptors { close(one) }
+                    throw EnclosureRefusal.gone
+                }
+                for (index, descriptor) in message.descriptors.enumerated() {
+                    do throws(EnclosureRefusal) {
+                        try sockets.add(descriptor, plan.listeners[places[index]], process)
+                    } catch {
+                        for one in message.descriptors[index...] { close(one) }
+                        throw error
+                    }
                 }
             }
         } catch {
@@ -112,6 +124,7 @@ public final class Enclosure: Sendable {
         guard let (words, descriptors) = link.receive() else { throw EnclosureRefusal.gone }
         let message = words.first.flatMap { EnclosureProcess.Message(rawValue: $0) }
         guard message == expected else {
+            for one in descriptors { close(one) }
             guard message == end else { throw EnclosureRefusal(words) }
             return nil
         }

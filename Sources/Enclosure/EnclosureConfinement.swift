@@ -13,19 +13,29 @@ enum EnclosureFilter {
         let socket: UInt32
         let ioctl: UInt32
         var socketcall: UInt32?
+        /// `add_key`, `request_key` and `keyctl`: the kernel starts a program outside for a key that it lacks.
+        let keys: [UInt32]
     }
+
+    #if arch(x86_64)
+        private static let nativeKeys: [UInt32] = [248, 249, 250]
+    #else
+        private static let nativeKeys: [UInt32] = [217, 218, 219]
+    #endif
 
     private static var calls: [Calls] {
         var all = [
             Calls(
-                architecture: heimdallr_architecture, socket: heimdallr_call_socket, ioctl: heimdallr_call_ioctl)
+                architecture: heimdallr_architecture, socket: heimdallr_call_socket, ioctl: heimdallr_call_ioctl,
+                keys: nativeKeys)
         ]
         #if arch(x86_64)
             // i386 programs.
-            all.append(Calls(architecture: 0x4000_0003, socket: 359, ioctl: 54, socketcall: 102))
+            all.append(
+                Calls(architecture: 0x4000_0003, socket: 359, ioctl: 54, socketcall: 102, keys: [286, 287, 288]))
         #elseif arch(arm64)
             // 32-bit ARM programs.
-            all.append(Calls(architecture: 0x4000_0028, socket: 281, ioctl: 54))
+            all.append(Calls(architecture: 0x4000_0028, socket: 281, ioctl: 54, keys: [309, 310, 311]))
         #endif
         return all
     }
@@ -54,7 +64,7 @@ enum EnclosureFilter {
             // x32 calls have this bit.
             if calls.socketcall == nil { section += refuse(ENOSYS, ifAtLeast: 0x4000_0000) }
         #endif
-        section += refuse(ENOSYS, if: [ioUringSetup] + (calls.socketcall.map { [$0] } ?? []))
+        section += refuse(ENOSYS, if: [ioUringSetup] + (calls.socketcall.map { [$0] } ?? []) + calls.keys)
         // The first argument's lower half.
         let families =
             [load(offset: 16)] + Self.families.flatMap { [jump(unless: $0, past: 1), allow] }
@@ -98,15 +108,25 @@ enum EnclosureFilter {
     }
 }
 
-/// Descriptors that the program may inherit: files, pipes, terminals, Unix sockets. Not those that lead out.
+/// Descriptors that the program may inherit: files, pipes, terminals, Unix sockets. Not those that lead out, and not
+/// folders: they would show what the enclosure hides.
 enum InheritedDescriptors {
-    /// Closes network sockets and devices for networks above the standard descriptors.
+    /// Closes such descriptors. A folder among the standard ones becomes /dev/null.
     /// - Parameter kept: descriptors that this process still needs.
     static func closeNetworks(but kept: [Int32]) {
+        for number in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where isFolder(number) {
+            let nothing = unsafe open("/dev/null", O_RDWR | O_CLOEXEC)
+            if nothing >= 0 { dup2(nothing, number) } else { close(number) }
+        }
         for number in FileSystem.names(in: "/proc/self/fd").compactMap({ Int32($0) })
         where number > STDERR_FILENO && !kept.contains(number) && leadsOut(number) {
             close(number)
         }
+    }
+
+    private static func isFolder(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
     private static func leadsOut(_ descriptor: Int32) -> Bool {
@@ -119,8 +139,9 @@ enum InheritedDescriptors {
             return unsafe getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &length) < 0 || domain != AF_UNIX
         // /dev/net/tun: major 10, minor 200.
         case S_IFCHR: return status.st_rdev == 10 << 8 | 200
-        case S_IFREG, S_IFDIR, S_IFIFO, S_IFBLK, S_IFLNK: return false
-        // Anonymous inodes: io_uring, BPF, pidfd, namespaces of nsfs.
+        case S_IFREG: return heimdallr_is_namespace(descriptor) != 0
+        case S_IFIFO, S_IFBLK: return false
+        // Folders, and anonymous inodes: io_uring, BPF, pidfd.
         default: return true
         }
     }

@@ -3,11 +3,12 @@ import Glibc
 
 /// The users and groups of the new user namespace: those of outside, under the same numbers. user_namespaces(7).
 enum EnclosureIdentity {
-    /// Maps the own user and group alone. Called inside, by a user without rights.
-    static func mapOwn() throws(EnclosureFault) {
+    /// Maps one user and one group alone: those that this process had outside. Called inside, where they have no numbers
+    /// before that.
+    static func map(user: uid_t, group: gid_t) throws(EnclosureFault) {
         try write("deny", to: "/proc/self/setgroups")
-        try write("\(geteuid()) \(geteuid()) 1", to: "/proc/self/uid_map")
-        try write("\(getegid()) \(getegid()) 1", to: "/proc/self/gid_map")
+        try write("\(user) \(user) 1", to: "/proc/self/uid_map")
+        try write("\(group) \(group) 1", to: "/proc/self/gid_map")
     }
 
     /// Maps all users and groups that this process has itself, each onto itself. Called by the launcher as root.

@@ -49,7 +49,10 @@ struct EnclosureLink: ~Copyable {
     func receive() -> (words: [String], descriptors: [Int32])? {
         var descriptors: [Int32] = []
         var count: UInt32 = 0
-        guard let head = read(MemoryLayout<UInt32>.size, &descriptors) else { return nil }
+        guard let head = read(MemoryLayout<UInt32>.size, &descriptors) else {
+            for one in descriptors { close(one) }
+            return nil
+        }
         unsafe withUnsafeMutableBytes(of: &count) { unsafe $0.copyBytes(from: head) }
         guard count <= Self.limit, let bytes = read(Int(count), &descriptors), bytes.last ?? 0 == 0 else {
             for one in descriptors { close(one) }

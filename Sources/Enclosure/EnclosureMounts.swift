@@ -60,7 +60,9 @@ public struct EnclosureMounts: Sendable, Equatable {
         for path in hiddenFolders { try Self.mount("tmpfs", path, heimdallr_mount_staging, isOptional: true) }
         for (path, descriptor) in zip(shown, kept) where descriptor >= 0 {
             Self.makeFolders(of: path)
-            try Self.mount("/proc/self/fd/\(descriptor)", path, heimdallr_mount_bind, isOptional: true)
+            try Self.mount("/proc/self/fd/\(descriptor)", path, heimdallr_mount_bind)
+            // Other programs use these files, too. Before Linux 5.12 they stay as they are.
+            _ = unsafe heimdallr_make_read_only(path)
             close(descriptor)
         }
         for path in hiddenFiles { try Self.mount("/dev/null", path, heimdallr_mount_bind, isOptional: true) }

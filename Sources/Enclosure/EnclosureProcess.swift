@@ -41,10 +41,11 @@ public struct EnclosureProcess: ~Copyable {
         if words.first == Message.refused.rawValue { return EnclosureRefusal(description: words.dropFirst().joined()) }
         guard let plan = EnclosurePlan(words) else { return .gone }
 
+        let (user, group) = (geteuid(), getegid())
         try check(.namespaces, unshare(heimdallr_enclosure_namespaces))
 
         guard link.send([Message.unshared.rawValue]), let answer = link.receive()?.words.first else { return .gone }
-        if answer == Message.mapOwn.rawValue { try EnclosureIdentity.mapOwn() }
+        if answer == Message.mapOwn.rawValue { try EnclosureIdentity.map(user: user, group: group) }
         // A process that forbids dumps can't write its maps. From here on it can.
         _ = heimdallr_forbid_dumps()
 

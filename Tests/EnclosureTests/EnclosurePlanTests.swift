@@ -96,6 +96,13 @@ struct EnclosurePlanTests {
             #expect(try judge(ioctl, [0, command | 7 << 32]) == UInt32(EPERM))
             #expect(try judge(foreignIoctl, [0, command], architecture: foreign) == UInt32(EPERM))
         }
+        #if arch(x86_64)
+            let (keys, foreignKeys): ([UInt32], [UInt32]) = ([248, 249, 250], [286, 287, 288])
+        #else
+            let (keys, foreignKeys): ([UInt32], [UInt32]) = ([217, 218, 219], [309, 310, 311])
+        #endif
+        for call in keys { #expect(try judge(call) == UInt32(ENOSYS)) }
+        for call in foreignKeys { #expect(try judge(call, architecture: foreign) == UInt32(ENOSYS)) }
         #expect(try judge(ioctl, [0, 0x5413]) == 0)
         #expect(try judge(0) == 0)
         #expect(try judge(0, architecture: 0x1234) == UInt32(ENOSYS))

@@ -92,10 +92,10 @@ struct EnclosedProgramTests {
         try await ChildProcess.output(of: ["cp", Repository.executable(), program])
         let file = try configuration(to: origin.url)
         for name in ["secret", "config.yaml"] { try set(0o644, directory.path(of: name)) }
-        let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/nonexistent"]
+        let user = ["setpriv", "--reuid=1234", "--regid=2345", "--clear-groups", "env", "HOME=/nonexistent"]
         let command = Self.without + ["sh", "-c", "id -u; id -g; curl -sS http://api.test/x; umask"]
         let run = try await run(user + exec(file, program: program) + command)
-        #expect(run.output == "65534\n65534\nok0022\n", "\(run.transcript)")
+        #expect(run.output == "1234\n2345\nok0022\n", "\(run.transcript)")
         #expect(origin.requests.count == 1)
     }
 
@@ -166,8 +166,10 @@ struct EnclosedProgramTests {
         #expect(run.output == String(repeating: "b'server speaks\\necho\\n'\n", count: 2), "\(run.transcript)")
         let refused = try await self.run(exec(file) + ["python3", "-c", script])
         #expect(refused.errors.contains("Connection refused"), "\(refused.transcript)")
-        let wrong = try await self.run(exec(file, ["--serve", "--allow", "db.test"]) + ["true"])
-        #expect(wrong.ending == .exited(2) && wrong.errors.contains("HOST:PORT"), "\(wrong.transcript)")
+        for address in ["db.test", "0.0.0.0:5432", "[::]:5432", "[::ffff:127.0.0.1]:5432", "127.0.0.1:80"] {
+            let wrong = try await self.run(exec(file, ["--serve", "--allow", address]) + ["true"])
+            #expect(wrong.ending == .exited(2) && wrong.errors.contains("HOST:PORT"), "\(wrong.transcript)")
+        }
     }
 
     // MARK: Escapes
@@ -190,15 +192,15 @@ struct EnclosedProgramTests {
             try FileManager.default.setAttributes(
                 [.ownerAccountID: 65534, .groupOwnerAccountID: 65534], ofItemAtPath: run)
         }
-        // 7 is a socket of outside, 8 a pipe, 9 an event.
+        // 6 is the folder of the secret, 7 a socket of outside, 8 a pipe, 9 an event.
         let wrapper = """
             import os, socket, sys
             one, two, three = socket.socket(), os.pipe()[0], os.eventfd(0)
-            os.dup2(one.fileno(), 7); os.dup2(two, 8); os.dup2(three, 9)
-            os.execvp(sys.argv[1], sys.argv[1:])
+            os.dup2(os.open(sys.argv[1], os.O_RDONLY), 6); os.dup2(one.fileno(), 7); os.dup2(two, 8); os.dup2(three, 9)
+            os.execvp(sys.argv[2], sys.argv[2:])
             """
         let result = try await self.run(
-            user + ["python3", "-c", wrapper] + exec(file, program: program)
+            user + ["python3", "-c", wrapper, directory.path] + exec(file, program: program)
                 + ["python3", attempts, "\(outside.port)", "\(run)/admin.sock", directory.path(of: "secret")])
         let outcomes = result.output.split(separator: "\n").map(String.init)
         #expect(outcomes == Self.outcomes, "\(result.transcript)")
@@ -209,6 +211,7 @@ struct EnclosedProgramTests {
         "tcp, another port: ENETUNREACH", "tcp6, another port: ENETUNREACH", "udp 443: ENETUNREACH",
         "udp ntp: ENETUNREACH", "127.0.0.1 outside: ECONNREFUSED", "vsock: EAFNOSUPPORT", "raw: EPERM",
         "ping: EACCES", "packet: EPERM", "bluetooth: EAFNOSUPPORT", "unix: open", "io_uring: ENOSYS", "x32: ENOSYS",
+        "keys: ENOSYS",
         "typing: EPERM", "unmount: EPERM", "port 80: EACCES", "own server: done", "admin socket: ENOENT",
         "secret: 0 bytes", "launcher's memory: EACCES", "launcher's variables: EACCES", "launcher's root: EACCES",
         "resolv.conf: nameserver 127.0.0.1", "capabilities: 0000000000000000", "bounding set: 0000000000000000",
@@ -267,8 +270,30 @@ struct EnclosedProgramTests {
         #expect(origin.requests.count == 3)
         // Each program has passed eight sockets. What stays are the proxy's own connections.
         try await eventually("the sockets are given back") { try descriptors() < before + 8 }
+        // The program ends before the server of its allowed address does.
+        let server = try ChildProcess([
+            "python3", "-c",
+            """
+            import socket, time
+            server = socket.create_server(("127.0.0.1", 0))
+            print(server.getsockname()[1], flush=True)
+            one, _ = server.accept()
+            one.sendall(b"hello\\n")
+            while one.recv(100):
+                pass
+            time.sleep(0.3)
+            print("ended", flush=True)
+            """,
+        ])
+        let port = try await eventually("it listens") {
+            server.output.split(separator: "\n").first.flatMap { UInt16($0) }
+        }
+        let script = "import socket; print(socket.create_connection(('127.0.0.1', \(port))).recv(9))"
+        let reader = try await run(exec(file, ["--allow", "127.0.0.1:\(port)"]) + ["python3", "-c", script])
+        #expect(reader.output == "b'hello\\n'\n", "\(reader.transcript)")
+        try await eventually("the server ends") { server.output.contains("ended") }
         let missing = try await run(exec(file, []) + ["/no/such/program"])
-        #expect(missing.ending == .exited(127), "\(missing.transcript)")
+        #expect(missing.ending == .exited(127), "\(missing.transcript) \(proxy.transcript)")
         // It has no socket for its own proxy inside.
         let inner = try await run(exec(file, []) + exec(file, []) + ["true"])
         #expect(inner.ending != .exited(0), "\(inner.transcript)")

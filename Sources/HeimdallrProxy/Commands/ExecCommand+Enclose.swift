@@ -28,7 +28,8 @@ extension ExecCommand {
         }
         let failure = ProgramExecution.replaceProcess(
             EnclosedStart.words(.proxy, link: link, program), executable: CommandKeeper.executable,
-            setting: variables, removing: ChildEnvironment.withheld(from: environment.keys, settings))
+            setting: variables,
+            removing: ChildEnvironment.withheld(from: environment.keys, settings).union(EnclosedProgram.foreignProxies))
         return ExitStatus.notEnclosed.error("\(EnclosedChild.refusal): \(failure.advice)")
     }
 

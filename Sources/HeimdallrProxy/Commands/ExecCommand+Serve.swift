@@ -72,7 +72,9 @@ extension ExecCommand {
     ) throws -> EnclosedChild {
         Self.warnRoot()
         do throws(EnclosureRefusal) {
-            return try EnclosedChild(program, allowed: allowed, settings, removing: removing, as: start)
+            return try EnclosedChild(
+                program, allowed: allowed, settings, removing: removing.union(EnclosedProgram.foreignProxies), as: start
+            )
         } catch { throw EnclosedChild.notEnclosed(error) }
     }
 }

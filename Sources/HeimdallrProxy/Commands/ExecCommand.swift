@@ -80,7 +80,8 @@ struct ExecCommand: ParsableCommand {
         }
         if !allow.isEmpty, !enclose { throw ValidationError("--allow needs --enclose") }
         for address in allow where AllowedAddress(address) == nil {
-            throw ValidationError("--allow takes HOST:PORT, such as db.example.com:5432, and not '\(address)'")
+            throw ValidationError(
+                "--allow takes HOST:PORT of one server, such as db.example.com:5432, and not '\(address)'")
         }
         if program.isEmpty { throw ValidationError("Name a program: heimdallr-proxy exec -- COMMAND…") }
     }

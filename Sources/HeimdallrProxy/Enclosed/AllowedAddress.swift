@@ -6,9 +6,16 @@ import Reactor
 struct AllowedAddress: Sendable {
     let authority: Authority
 
-    /// - Returns: `nil` unless it is `HOST:PORT`.
+    /// - Returns: `nil` unless it is `HOST:PORT`, of one machine, and not the proxy's own address inside.
     init?(_ text: String) {
-        guard let authority = try? Authority(parsing: text), authority.port ?? 0 != 0 else { return nil }
+        guard let authority = try? Authority(parsing: text), let port = authority.port, port != 0 else { return nil }
+        switch authority.host {
+        case .name: break
+        case .ipv4(let address): guard address != 0 else { return nil }
+        case .ipv6(let high, let low):
+            guard high != 0 || low == 1 || low >> 32 != 0 && low >> 32 != 0xFFFF else { return nil }
+        }
+        guard !(authority.host.isLoopback && port == EnclosedProgram.proxyPort) else { return nil }
         self.authority = authority
     }
 

@@ -23,6 +23,10 @@ final class EnclosedProgram: Sendable {
     private let lacks: [Enclosure.Lack]
     private let services = Mutex(Services())
 
+    /// Variables of other proxies, which nobody reaches from inside. Those that `exec` sets come after.
+    static let foreignProxies: Set<String> = [
+        "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "ftp_proxy", "FTP_PROXY",
+    ]
     /// Port of the proxy inside, at every address.
     static let proxyPort: UInt16 = 80
 

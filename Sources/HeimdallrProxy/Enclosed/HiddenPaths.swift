@@ -21,7 +21,7 @@ enum HiddenPaths {
     private static let shared: Set<String> = ["", "/", "/tmp", "/run", "/var/run", "/var/tmp", "/dev/shm"]
 
     /// - Parameters:
-    ///   - file: the configuration's file, if it may hold secrets.
+    ///   - file: the configuration's file.
     ///   - trust: folder of the trust files, which stays visible.
     static func mounts(
         _ settings: Configuration, file: String?, environment: [String: String], trust: String?
@@ -32,13 +32,15 @@ enum HiddenPaths {
         mounts.hiddenFiles = services.map { $0.hasPrefix("{home}") ? home + $0.dropFirst(6) : $0 }
         mounts.hiddenFiles += settings.allSecrets.compactMap(\.path)
         mounts.hiddenFiles += settings.upstreams.compactMap(\.tls.keyFile) + settings.clients.compactMap(\.tls.keyFile)
-        if settings.allSecrets.contains(where: { if case .literal = $0 { true } else { false } }), let file {
-            mounts.hiddenFiles.append(file)
-        }
-        mounts.hiddenFolders = ["/run/user/\(ProcessIdentity.user)"]
+        // It may hold secrets, and a program that could write it would change what the proxy does at the next reload.
+        if let file { mounts.hiddenFiles.append(file) }
+        // The folder of one user comes and goes with its sessions, which would uncover it.
+        mounts.hiddenFolders = ["/run/user"]
         if case .file(let directory, _) = settings.store { mounts.hiddenFolders.append(directory) }
         if let directory = settings.interception?.store?.directory { mounts.hiddenFolders.append(directory) }
-        // The folders that are the proxies' or the user's alone. Another one may be the program's, too.
+        // The folders that are the proxies' or the user's alone. Another one may be the program's, too. One that is not there
+        // can't be covered, and a proxy that starts later would make it.
+        FileSystem.makeFolder(AdminSocket.ownFolder, mode: 0o700)
         for socket in AdminSocket.candidates(port: 0, runtimeDirectory: environment["XDG_RUNTIME_DIR"]) {
             mounts.hiddenFolders.append(socket.split(separator: "/").dropLast().map { "/\($0)" }.joined())
         }

@@ -69,7 +69,8 @@ private final class AllowedListeners {
         let key = ObjectIdentifier(connection)
         connections[key] = connection
         if connections.count >= Self.most { for acceptor in acceptors { acceptor.pause() } }
-        connection.open(to: address, by: dialer) { [unowned self] reason in
+        // Connections go on when the listeners have stopped, and keep this object for that.
+        connection.open(to: address, by: dialer) { [self] reason in
             if let reason { failed(address, reason) }
             connections[key] = nil
             if connections.count < Self.most { for acceptor in acceptors { acceptor.resume() } }

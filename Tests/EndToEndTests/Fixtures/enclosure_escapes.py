@@ -88,6 +88,7 @@ attempt("bluetooth", opened(31, socket.SOCK_RAW, 1))
 attempt("unix", opened(socket.AF_UNIX))
 attempt("io_uring", call(425, 8, 0))
 attempt("x32", call(0x4000_0000 | 39) if os.uname().machine == "x86_64" else lambda: "ENOSYS")
+attempt("keys", call(249 if os.uname().machine == "x86_64" else 218, b"user", b"x", None, 0))
 attempt("typing", call(16 if os.uname().machine == "x86_64" else 29, 0, 0x5412, b"x"))
 attempt("unmount", call(166 if os.uname().machine == "x86_64" else 39, b"/etc/resolv.conf", 2))
 attempt("port 80", bound(80))
@@ -104,4 +105,4 @@ attempt("no new privileges", status("NoNewPrivs"))
 attempt("nested", lambda: subprocess.run(
     ["unshare", "-Urn", "ip", "link", "add", "a", "type", "veth", "peer", "name", "b", "netns", "1"],
     stderr=subprocess.DEVNULL).returncode != 0)
-attempt("inherited", lambda: sorted(name for name in os.listdir("/proc/self/fd") if name in ("7", "8", "9")))
+attempt("inherited", lambda: sorted(name for name in os.listdir("/proc/self/fd") if name in ("6", "7", "8", "9")))
