@@ -3,15 +3,7 @@ import TestSupport
 import Testing
 
 /// Whether this machine has namespaces for users. Elsewhere, `exec --enclose` refuses, which has tests of its own.
-private let hasNamespaces: Bool = {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
-    process.arguments = ["--user", "--net", "--mount", "true"]
-    process.standardError = FileHandle.nullDevice
-    guard (try? process.run()) != nil else { return false }
-    process.waitUntilExit()
-    return process.terminationStatus == 0
-}()
+private let hasNamespaces = Namespaces.work(["--user", "--net", "--mount", "true"])
 
 @Suite("exec --enclose: a program that can't go around the proxy", .enabled(if: hasNamespaces), .timeLimit(.minutes(5)))
 struct EnclosedProgramTests {

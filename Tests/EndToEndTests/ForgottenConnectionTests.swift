@@ -4,17 +4,6 @@ import Testing
 
 @Suite("kept connections that the network has forgotten", .timeLimit(.minutes(3)))
 struct ForgottenConnectionTests {
-    private static let obstacle: String? = {
-        guard geteuid() == 0 else { return "network namespaces need root" }
-        let probe = Process()
-        probe.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
-        probe.arguments = ["--net", "--mount", "sh", "-c", "ip link set lo up && nft add table inet t"]
-        probe.standardError = FileHandle.nullDevice
-        guard (try? probe.run()) != nil else { return "there is no unshare" }
-        probe.waitUntilExit()
-        return probe.terminationStatus == 0 ? nil : "this kernel has no packet filter for a namespace"
-    }()
-
     private struct Outcome: Decodable {
         struct Answer: Decodable {
             var status: Int
@@ -29,7 +18,7 @@ struct ForgottenConnectionTests {
         var seen: [String]
     }
 
-    @Test(.disabled(if: obstacle != nil, "\(obstacle ?? "")"))
+    @Test(.disabled(if: PacketFilter.obstacle != nil, "\(PacketFilter.obstacle ?? "")"))
     func `a GET goes out once more on a new one, in every version of HTTP, and a POST does not`() async throws {
         let folder = try TemporaryDirectory()
         let output = try await ChildProcess.output(
@@ -43,7 +32,7 @@ struct ForgottenConnectionTests {
         for leg in ["plain", "tls", "http2"] {
             let answers = outcome.results[leg] ?? []
             #expect(!answers.isEmpty, "\(leg)")
-            // `response_timeout` is 50 s, and the kernel's own limit 30 s.
+            // `response_timeout` is 50 s.
             for answer in answers { #expect(answer.status == 200 && answer.time < 20, "\(leg): \(answers)") }
         }
         #expect(outcome.results["post"]?.map(\.status) == [0])

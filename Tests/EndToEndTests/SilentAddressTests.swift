@@ -4,17 +4,6 @@ import Testing
 
 @Suite("a name whose first address is silent", .timeLimit(.minutes(3)))
 struct SilentAddressTests {
-    private static let obstacle: String? = {
-        guard geteuid() == 0 else { return "network namespaces need root" }
-        let probe = Process()
-        probe.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
-        probe.arguments = ["--net", "--mount", "sh", "-c", "ip link set lo up && nft add table inet t"]
-        probe.standardError = FileHandle.nullDevice
-        guard (try? probe.run()) != nil else { return "there is no unshare" }
-        probe.waitUntilExit()
-        return probe.terminationStatus == 0 ? nil : "this kernel has no packet filter for a namespace"
-    }()
-
     private struct Outcome: Decodable {
         struct Answer: Decodable {
             var status: Int
@@ -25,7 +14,7 @@ struct SilentAddressTests {
         var seen: [String]
     }
 
-    @Test(.disabled(if: obstacle != nil, "\(obstacle ?? "")"))
+    @Test(.disabled(if: PacketFilter.obstacle != nil, "\(PacketFilter.obstacle ?? "")"))
     func `upstreams, token endpoints, tunnels, next proxies, collectors and webhooks are reached at the second`()
         async throws
     {
