@@ -53,6 +53,9 @@ static inline int heimdallr_open_process(int process) { return (int)syscall(434,
 // Hides the process from debuggers of the same user: PR_SET_DUMPABLE(2const).
 static inline int heimdallr_forbid_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
+// Makes orphans among the process's descendants its children: PR_SET_CHILD_SUBREAPER(2const).
+static inline int heimdallr_adopt_orphans(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
+
 // Installs a filter of system calls: seccomp(2). `instructions` is an array of struct sock_filter.
 static inline int heimdallr_filter_calls(const uint64_t *instructions, unsigned short count) {
     struct { unsigned short count; const uint64_t *instructions; } program = {count, instructions};

@@ -100,13 +100,13 @@ public final class Enclosure: Sendable {
 
     /// Starts the program, and returns once it runs.
     /// - Parameters:
-    ///   - setting: variables to set. `removing` names variables to remove.
+    ///   - setting: variables to set.
     /// - Throws: the reason why it does not run. If that is the program's, `isOfProgram` is set.
     public func start(
-        setting: [String: String], removing: Set<String>, _ mounts: EnclosureMounts
+        setting: [String: String], _ mounts: EnclosureMounts
     ) throws(EnclosureRefusal) -> [Lack] {
         let words = setting.map { "\($0.key)=\($0.value)" }
-        guard link.send(words), link.send(Array(removing)), link.send(mounts.words) else { throw EnclosureRefusal.gone }
+        guard link.send(words), link.send(mounts.words) else { throw EnclosureRefusal.gone }
         var lacks: [Lack] = []
         while let (words, _) = link.receive() {
             guard words.count == 2, words[0] == EnclosureProcess.Message.lack.rawValue,

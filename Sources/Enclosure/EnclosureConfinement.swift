@@ -113,14 +113,14 @@ enum EnclosureFilter {
 enum InheritedDescriptors {
     /// Closes such descriptors. A folder among the standard ones becomes /dev/null.
     /// - Parameter kept: descriptors that this process still needs.
-    static func closeNetworks(but kept: [Int32]) {
+    static func close(but kept: [Int32]) {
         for number in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where isFolder(number) {
             let nothing = unsafe open("/dev/null", O_RDWR | O_CLOEXEC)
-            if nothing >= 0 { dup2(nothing, number) } else { close(number) }
+            if nothing >= 0 { dup2(nothing, number) } else { Glibc.close(number) }
         }
         for number in FileSystem.names(in: "/proc/self/fd").compactMap({ Int32($0) })
         where number > STDERR_FILENO && !kept.contains(number) && leadsOut(number) {
-            close(number)
+            Glibc.close(number)
         }
     }
 

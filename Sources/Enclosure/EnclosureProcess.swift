@@ -53,7 +53,7 @@ public struct EnclosureProcess: ~Copyable {
 
         let sockets = try EnclosureSockets.open(plan)
         guard pass(sockets) else { return .gone }
-        guard let settings = link.receive()?.words, let removed = link.receive()?.words,
+        guard let settings = link.receive()?.words,
             let mounts = link.receive().flatMap({ EnclosureMounts($0.words) })
         else { return .gone }
 
@@ -70,9 +70,9 @@ public struct EnclosureProcess: ~Copyable {
 
         try EnclosureFilter.install()
 
-        InheritedDescriptors.closeNetworks(but: [number])
+        InheritedDescriptors.close(but: [number])
 
-        throw Self.replaceProcess(program, settings: settings, removed: removed)
+        throw Self.replaceProcess(program, settings)
     }
 
     private func lack(_ lack: Enclosure.Lack) {
@@ -94,10 +94,7 @@ public struct EnclosureProcess: ~Copyable {
     }
 
     /// execvp(3). Returns the fault.
-    private static func replaceProcess(
-        _ program: [String], settings: [String], removed: [String]
-    ) -> EnclosureFault {
-        for name in removed { unsafe unsetenv(name) }
+    private static func replaceProcess(_ program: [String], _ settings: [String]) -> EnclosureFault {
         for setting in settings {
             guard let sign = setting.firstIndex(of: "=") else { continue }
             unsafe setenv(String(setting[..<sign]), String(setting[setting.index(after: sign)...]), 1)

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The steps that enclose a program, in their order. Each needs rights that a later step gives up.
-enum EnclosureStep: String, CaseIterable, Sendable {
+/// The steps that enclose a program and can fail, in their order. Each needs rights that a later step gives up.
+enum EnclosureStep: String, Sendable {
     case namespaces = "unshare"
     case identity = "uid_map"
     case routes = "netlink"
@@ -10,7 +10,6 @@ enum EnclosureStep: String, CaseIterable, Sendable {
     case readOnlyKernel = "mount_setattr"
     case capabilities = "capset"
     case filter = "seccomp"
-    case descriptors = "close"
     case program = "execvp"
 }
 

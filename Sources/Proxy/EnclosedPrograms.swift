@@ -1,4 +1,4 @@
-import Configuration
+public import Configuration
 public import Reactor
 import Synchronization
 
@@ -20,6 +20,14 @@ public struct EnclosedPrograms: Sendable {
 struct EnclosedListener {
     let address: SocketAddress
     let programs: EnclosedPrograms
+}
+
+extension UpstreamSettings {
+    /// Address at which an enclosed program finds the upstream's `listen`; `nil` if it has none there.
+    public var addressInside: SocketAddress? {
+        guard case .tcp(let host, let port) = listen, port != 0 else { return nil }
+        return SocketAddress(numericHost: host == "localhost" ? "127.0.0.1" : host, port: port)
+    }
 }
 
 extension ProxyServer {

@@ -68,10 +68,7 @@ struct ProxyPlan: Sendable {
     /// or else the first of `proxy.listen`.
     func role(ofEnclosed address: SocketAddress) -> Role {
         let upstreams = configuration.upstreams
-        let index = upstreams.firstIndex { upstream in
-            guard case .tcp(let host, let port) = upstream.listen, upstream.listenerTLS == nil else { return false }
-            return address == SocketAddress(numericHost: host == "localhost" ? "127.0.0.1" : host, port: port)
-        }
+        let index = upstreams.firstIndex { $0.listenerTLS == nil && $0.addressInside == address }
         let role =
             index.map { ListenerRole.upstream(UpstreamListener(upstreams[$0], index: $0, own: address)) }
             ?? .forward(configuration.proxy.listen.first?.endpoint ?? .tcp(host: "127.0.0.1", port: 80))

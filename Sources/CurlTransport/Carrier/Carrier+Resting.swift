@@ -4,6 +4,7 @@ import Reactor
 extension Carrier {
     /// Time after which the kernel has sent the bytes three times on most networks.
     private static let reactionTime = Duration.seconds(1)
+
     /// Looks later whether the peer has acknowledged the next bytes.
     func awaitReaction() {
         membership.busySince = pool.now

@@ -69,7 +69,7 @@ final class EnclosedProgram: Sendable {
     func start(
         setting: [String: String] = [:], _ mounts: EnclosureMounts
     ) throws(EnclosureRefusal) -> [Enclosure.Lack] {
-        lacks + (try enclosure.start(setting: setting, removing: [], mounts))
+        lacks + (try enclosure.start(setting: setting, mounts))
     }
 
     /// Closes all sockets. A second call does nothing.
@@ -105,12 +105,7 @@ extension Configuration {
     }
 
     /// Listeners of upstreams, which programs know as base URLs.
-    fileprivate var ownListeners: [SocketAddress] {
-        upstreams.compactMap { upstream in
-            guard case .tcp(let host, let port) = upstream.listen, port != 0 else { return nil }
-            return SocketAddress(numericHost: host == "localhost" ? "127.0.0.1" : host, port: port)
-        }
-    }
+    fileprivate var ownListeners: [SocketAddress] { upstreams.compactMap(\.addressInside) }
 }
 
 extension Enclosure.Lack {

@@ -70,18 +70,11 @@ enum ProcessHygiene {
         }
     }
 
-    /// Hides the tokens from core files and from debuggers of the same user. PR_SET_DUMPABLE of prctl(2).
-    static func forbidDumps() { control(4, 0) }
+    /// Hides the tokens from core files and from debuggers of the same user.
+    static func forbidDumps() { _ = heimdallr_forbid_dumps() }
 
-    /// Makes orphans among this process's descendants its children. PR_SET_CHILD_SUBREAPER of prctl(2).
-    static func adoptOrphans() { control(36, 1) }
-
-    /// Calls prctl as a function with a fixed argument list, because Swift can't call variadic functions.
-    private static func control(_ option: Int32, _ value: UInt) {
-        typealias Prctl = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
-        guard let symbol = unsafe dlsym(nil, "prctl") else { return }
-        _ = unsafe unsafeBitCast(symbol, to: Prctl.self)(option, value, 0, 0, 0)
-    }
+    /// Makes orphans among this process's descendants its children.
+    static func adoptOrphans() { _ = heimdallr_adopt_orphans() }
 }
 
 enum SystemPipe {
@@ -265,17 +258,12 @@ struct SystemCallError: Error {
 /// Replaces this process by another program. execvp(3).
 enum ProgramExecution {
     /// Called with a single thread, because it changes the environment.
-    /// - Parameter arguments: the program, searched in `PATH`, then its arguments.
+    /// - Parameters:
+    ///   - arguments: the program, searched in `PATH`, then its arguments.
+    ///   - executable: the file to run; `nil` runs the file that the first argument names.
     /// - Returns: the fault. After a success it does not return.
     static func replaceProcess(
-        _ arguments: [String], setting: [String: String], removing: Set<String>
-    ) -> SystemCallError {
-        replaceProcess(arguments, executable: nil, setting: setting, removing: removing)
-    }
-
-    /// - Parameter executable: the file to run; `nil` runs the file that the first argument names.
-    static func replaceProcess(
-        _ arguments: [String], executable: String?, setting: [String: String], removing: Set<String>
+        _ arguments: [String], executable: String? = nil, setting: [String: String], removing: Set<String>
     ) -> SystemCallError {
         for name in removing { _ = unsafe unsetenv(name) }
         for (name, value) in setting { ProcessEnvironment.set(name, to: value) }
