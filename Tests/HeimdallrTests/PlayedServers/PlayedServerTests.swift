@@ -121,6 +121,8 @@ import Testing
                 clock.advance(by: .seconds(1))
                 return endpoint.requests.count >= before + 3 && client.status().lastError != nil
             }
+            // The last advance may have begun a fourth attempt: until its answer the state is `fetching`.
+            try await eventually("the state after an attempt") { client.status().state != .fetching }
             #expect(client.awaitsPerson == refreshesWithScope)
             #expect((client.status().state == .needsAuthentication) == refreshesWithScope)
         }
