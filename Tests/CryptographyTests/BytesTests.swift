@@ -17,7 +17,7 @@ import WireText
     }
 
     @Test(
-        "HMAC-SHA256 as in RFC 4231, sections 4.3 and 4.7",
+        "HMAC-SHA256 gives the results of RFC 4231, sections 4.3 and 4.7",
         arguments: [
             (
                 Array("Jefe".utf8), "what do ya want for nothing?",
@@ -37,7 +37,7 @@ import WireText
         #expect(shown.joined() == expected)
     }
 
-    @Test("SHA-1 as in FIPS 180-4, example of one block")
+    @Test("SHA-1 gives the result of FIPS 180-4, example of one block")
     func sha1() throws {
         let expected: [UInt8] = [
             0xA9, 0x99, 0x3E, 0x36, 0x47, 0x06, 0x81, 0x6A, 0xBA, 0x3E, 0x25, 0x71, 0x78, 0x50, 0xC2, 0x6C, 0x9C, 0xD0,
@@ -53,7 +53,7 @@ import WireText
         #expect(all.allSatisfy { $0.utf8.count == 22 })
     }
 
-    @Test("comparison in constant time compares")
+    @Test("comparison in constant time finds each difference")
     func comparison() {
         #expect(ConstantTime.isEqual([1, 2], [1, 2]))
         #expect(ConstantTime.isEqual([], []))

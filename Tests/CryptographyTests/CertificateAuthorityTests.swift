@@ -15,7 +15,7 @@ import WireText
             input: Array(X509Certificate.pem(certificate).utf8))
     }
 
-    @Test func `makes certificates that openssl's strict check accepts for their host alone`() async throws {
+    @Test func `an authority's certificates pass openssl's strict check for their host alone`() async throws {
         let issued = try CertificateAuthority.issue(for: Self.names + Self.addresses)
         #expect(issued.roots.count == 2)
         #expect(issued.leaves.count == 8)
@@ -34,7 +34,7 @@ import WireText
         }
     }
 
-    @Test func `writes the form that all programs accept`() async throws {
+    @Test func `an authority's certificates have the form that all programs accept`() async throws {
         let issued = try CertificateAuthority.issue(for: ["api.listed.test", "two.listed.test", "::1"])
         let root = try await text(of: issued.roots[0])
         for part in [
@@ -76,7 +76,7 @@ import WireText
         }
     }
 
-    @Test func `never repeats a serial number, a name or a key`() async throws {
+    @Test func `an authority never repeats a serial number, a name or a key`() async throws {
         var texts: [String] = []
         for _ in 0..<3 {
             let issued = try CertificateAuthority.issue(for: ["a.test", "b.test", "::1"])
@@ -92,7 +92,7 @@ import WireText
         #expect(Set(texts.compactMap { $0.firstMatch(of: /Subject: (CN.*)/)?.1 }).count == 6)
     }
 
-    @Test func `lets its certificates be valid for 30 days and five minutes`() throws {
+    @Test func `an authority's certificates are valid for 30 days and five minutes`() throws {
         let now = WallClock.now()
         let issued = try CertificateAuthority.issue(for: ["a.test"], now: now)
         #expect(issued.validity.notBefore == now - 300)
@@ -110,7 +110,7 @@ import WireText
         }
     }
 
-    @Test func `leaves no key that signs for another host`() async throws {
+    @Test func `an authority leaves no key that signs for another host`() async throws {
         let issued = try CertificateAuthority.issue(for: ["a.test", "b.test"])
         let files = try CertificateFiles(issued)
         let own = try #require(issued.leaves["a.test"])
@@ -132,7 +132,7 @@ import WireText
         }
     }
 
-    @Test func `refuses a host that no certificate can name`() throws {
+    @Test func `an authority refuses a host that no certificate can name`() throws {
         let label = String(repeating: "a", count: 63)
         for host in [
             "", ".", "a.test.", ".a.test", "a..test", "*", "*.a.test", "a\0.test", "127.0.0.1\0.test", "bücher.test",
@@ -151,7 +151,7 @@ import WireText
         #expect(told.utf8.count < 500)
     }
 
-    @Test func `has a root only for listed kinds of hosts, and lists a host once`() throws {
+    @Test func `an authority has a root only for listed kinds of hosts, and lists a host once`() throws {
         #expect(try CertificateAuthority.issue(for: []).roots.isEmpty)
         let names = try CertificateAuthority.issue(for: ["a.test", "a.test"])
         #expect(names.roots.count == 1)
@@ -159,7 +159,7 @@ import WireText
         #expect(try CertificateAuthority.issue(for: ["127.0.0.1"]).roots.count == 1)
     }
 
-    @Test func `serves 300 hosts`() async throws {
+    @Test func `an authority issues certificates for 300 hosts`() async throws {
         let hosts = (0..<300).map { "host-\($0).listed.test" }
         let issued = try CertificateAuthority.issue(for: hosts)
         let files = try CertificateFiles(issued)
@@ -169,7 +169,7 @@ import WireText
         #expect(try await files.complaint(about: paths[299], ["-verify_hostname", hosts[299]]) == nil)
     }
 
-    @Test func `is trusted by Python through SSL_CERT_FILE, for its hosts alone`() async throws {
+    @Test func `Python trusts an authority through SSL_CERT_FILE, for its hosts alone`() async throws {
         let issued = try CertificateAuthority.issue(for: ["a.test", "b.test", "127.0.0.1", "::1"])
         let files = try CertificateFiles(issued)
         for (host, mismatch) in [("a.test", "Hostname mismatch"), ("127.0.0.1", "mismatch"), ("::1", "mismatch")] {
@@ -186,7 +186,7 @@ import WireText
         }
     }
 
-    @Test func `leaves neither its key nor a nonce of its signatures in memory`() async throws {
+    @Test func `an authority leaves neither its key nor a nonce of its signatures in memory`() async throws {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let program = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("AuthorityProcess")
         let output = try await ChildProcess.output(of: [

@@ -116,7 +116,7 @@ import Testing
         #expect(try SecretFile.read(path: path, trimsLineEnd: false).isEqual(to: SecretBytes(key)))
     }
 
-    @Test("SHA-256 as in FIPS 180-4")
+    @Test("SHA-256 gives the results of FIPS 180-4")
     func digest() throws {
         for (text, hex) in [
             ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),

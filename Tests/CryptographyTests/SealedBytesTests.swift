@@ -22,7 +22,7 @@ import WireText
         }
     }
 
-    @Test("what was sealed comes back, whatever its length", arguments: [0, 1, 15, 16, 17, 1000, 70_000])
+    @Test("sealed bytes come back whole, whatever their length", arguments: [0, 1, 15, 16, 17, 1000, 70_000])
     func roundTrip(count: Int) throws {
         let plain = SecretBytes(try RandomBytes.make(count))
         let sealed = try SealedBytes.seal(plain, format: 1, context: Self.context, key: Self.key())
@@ -31,7 +31,7 @@ import WireText
         #expect(opened.isEqual(to: plain))
     }
 
-    @Test("a change of any bit of any byte is noticed")
+    @Test("a change of any bit of any sealed byte is noticed")
     func tampering() throws {
         let key = try Self.key()
         let sealed = try SealedBytes.seal(SecretBytes(Array("secret".utf8)), format: 1, context: Self.context, key: key)
@@ -45,7 +45,7 @@ import WireText
         #expect(Self.fault(of: sealed, key: key) == nil)
     }
 
-    @Test("a cut or a longer one is noticed, at every length")
+    @Test("sealed bytes that are cut or longer are noticed, at every length")
     func lengths() throws {
         let key = try Self.key()
         let sealed = try SealedBytes.seal(SecretBytes(Array("secret".utf8)), format: 1, context: Self.context, key: key)
@@ -55,7 +55,7 @@ import WireText
         #expect(Self.fault(of: sealed + [0], key: key) == .damaged)
     }
 
-    @Test("another key, another context and another format are told apart")
+    @Test("sealed bytes do not open with another key, context or format")
     func reasons() throws {
         let key = try Self.key()
         let sealed = try SealedBytes.seal(SecretBytes([1]), format: 2, context: Self.context, key: key)
@@ -123,7 +123,7 @@ import WireText
         }
     }
 
-    @Test("anything else is refused, with the number of bytes that it makes")
+    @Test("a key of another length is refused with the number of bytes that it makes")
     func refused() throws {
         for (text, count) in [
             ("", 0), ("short", 5), (String(repeating: "f0", count: 32), 48), (Base64.encode([1, 2, 3, 4]), 4),

@@ -12,7 +12,7 @@ import WireText
             input: Array(X509Certificate.pem(certificate).utf8))
     }
 
-    @Test func `signs on demand for its domains and the names below them`() async throws {
+    @Test func `an intermediate signs on demand for its domains and the names below them`() async throws {
         let intermediate = try SigningIntermediate(for: ["example.com", "other.test"])
         let files = try CertificateFiles(roots: intermediate.rootPEM)
         for host in ["example.com", "a.example.com", "b.c.other.test", "xn--bcher-kva.example.com"] {
@@ -31,7 +31,7 @@ import WireText
         #expect(throws: CryptographyError.uncoveredHost("127.0.0.1")) { try intermediate.certificate(for: "127.0.0.1") }
     }
 
-    @Test func `writes the form that all programs accept`() async throws {
+    @Test func `an intermediate's certificates have the form that all programs accept`() async throws {
         let intermediate = try SigningIntermediate(for: ["example.com", "other.test"])
         let chain = try intermediate.certificate(for: "a.example.com").chain
         #expect(chain.count == 2)
@@ -66,7 +66,7 @@ import WireText
         #expect(leaf.contains("Subject Alternative Name: critical\n                DNS:a.example.com\n"))
     }
 
-    @Test func `is constrained: what its key signs for another name is refused`() async throws {
+    @Test func `a certificate that an intermediate's key signs for another name is refused`() async throws {
         let validity = CertificateValidity(lifetime: 86_400, now: WallClock.now())
         let constraints = CertificateSigner.Constraints(
             permitted: [GeneralName.name("example.com")], excluded: CertificateSigner.Constraints.addresses)
@@ -90,7 +90,7 @@ import WireText
         }
     }
 
-    @Test func `takes 1 to 900 domains`() async throws {
+    @Test func `an intermediate takes 1 to 900 domains`() async throws {
         #expect(throws: CryptographyError.certificateDomains(0)) { try SigningIntermediate(for: []) }
         let domains = (0..<901).map { "domain-\($0).example" }
         #expect(throws: CryptographyError.certificateDomains(901)) { try SigningIntermediate(for: domains) }
@@ -114,7 +114,7 @@ import WireText
         try SealingKey(SecretBytes([UInt8](repeating: byte, count: 32)))
     }
 
-    @Test func `comes back from its sealed form and goes on signing`() async throws {
+    @Test func `an intermediate comes back from its sealed form and goes on signing`() async throws {
         let made = try SigningIntermediate(for: ["example.com", "other.test"])
         let again = try SigningIntermediate(sealed: made.seal(key: key()), key: key())
         #expect(again.root == made.root)
@@ -132,7 +132,7 @@ import WireText
         #expect(throws: (any Error).self) { try SigningIntermediate(sealed: issued, key: key()) }
     }
 
-    @Test func `is refused after any change of its sealed form`() throws {
+    @Test func `an intermediate is refused after any change of its sealed form`() throws {
         let sealed = try SigningIntermediate(for: ["example.com"]).seal(key: key())
         for index in sealed.indices {
             var changed = sealed
@@ -146,7 +146,7 @@ import WireText
         }
     }
 
-    @Test func `fits the same domains as long as a third of its life is left`() throws {
+    @Test func `an intermediate fits the same domains as long as a third of its life is left`() throws {
         let now: Int64 = 1_800_000_000
         let made = try SigningIntermediate(for: ["example.com", "a.example.com"], lifetime: 600, now: now)
         #expect(made.fits(DomainSet(["example.com"]), now: now + 300))
@@ -155,7 +155,7 @@ import WireText
         #expect(!made.fits(DomainSet(["example.com", "other.test"]), now: now))
     }
 
-    @Test func `is trusted by Python through SSL_CERT_FILE`() async throws {
+    @Test func `Python trusts an intermediate through SSL_CERT_FILE`() async throws {
         let intermediate = try SigningIntermediate(for: ["example.com"])
         let files = try CertificateFiles(roots: intermediate.rootPEM)
         let server = try intermediate.certificate(for: "a.example.com")

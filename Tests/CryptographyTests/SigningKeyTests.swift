@@ -40,7 +40,7 @@ import WireText
         }
     }
 
-    @Test("makes the signatures of RFC 7515 A.2 and RFC 8037 A.4, to the byte")
+    @Test("a signing key makes the signatures of RFC 7515 A.2 and RFC 8037 A.4, to the byte")
     func deterministic() throws {
         let rsa = try parts(JOSEVectors.rs256)
         #expect(try key(JOSEVectors.rsaKey).sign(rsa.message, by: .rs256) == rsa.signature)
@@ -48,7 +48,7 @@ import WireText
         #expect(try key(JOSEVectors.edKey).sign(edwards.message, by: .edDSA) == edwards.signature)
     }
 
-    @Test("of RFC 7515 A.3 and of RFC 7520 4.2 has a public half that takes the RFC's own signatures")
+    @Test("the keys of RFC 7515 A.3 and RFC 7520 4.2 have public halves that take the RFCs' signatures")
     func published() throws {
         let elliptic = try parts(JOSEVectors.es256)
         let ecKey = try verification(try key(JOSEVectors.ecKey))
@@ -61,7 +61,7 @@ import WireText
         #expect(try rsaKey.accepts(rsa.signature, of: rsa.message, by: .rsa(.sha256)))
     }
 
-    @Test("has the thumbprints of RFC 7638 3.1 and RFC 8037 A.3")
+    @Test("a signing key has the thumbprints of RFC 7638 3.1 and RFC 8037 A.3")
     func thumbprints() throws {
         let rsa = try key(JOSEVectors.privateKey)
         #expect(try rsa.publicKey.thumbprint() == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs")
@@ -74,7 +74,7 @@ import WireText
     }
 
     @Test(
-        "is read from what another library writes, and that library takes its signatures",
+        "a signing key is read from what another library writes, and that library takes its signatures",
         arguments: [
             ("rsa2048", "pem"), ("rsa2048", "traditional"), ("rsa2048", "jwk"), ("p256", "pem"),
             ("p256", "traditional"), ("p256", "jwk"), ("p384", "pem"), ("p384", "jwk"), ("ed25519", "pem"),
@@ -96,7 +96,7 @@ import WireText
         #expect(again.publicKey == key.publicKey)
     }
 
-    @Test("is refused with its reason, and nothing of it is told")
+    @Test("a key that can't be used is refused with its reason, and nothing of it is told")
     func refused() async throws {
         #expect(fault(try await ForeignKeys.make("rsa1024")) == .tooShort(1024))
         #expect(fault(try await ForeignKeys.make("rsa1024", "jwk")) == .tooShort(1024))
@@ -126,7 +126,7 @@ import WireText
         #expect(String(reflecting: key) == "an Ed25519 key")
     }
 
-    @Test("signs with the wanted algorithm, its JWK's, or the usual one of its kind")
+    @Test("a key signs with the wanted algorithm, its JWK's, or the usual one of its kind")
     func algorithms() throws {
         let rsa = try key(JOSEVectors.rsaKey)
         #expect(try rsa.algorithm() == .rs256)
@@ -138,7 +138,7 @@ import WireText
         #expect(throws: CryptographyError.self) { try pss.algorithm(wanted: .rs256) }
     }
 
-    @Test("is made new, each another one")
+    @Test("a new signing key differs from every other one")
     func generated() throws {
         let (one, other) = (try SigningKey.generate(), try SigningKey.generate())
         #expect(one.kind == .elliptic(.p256))
@@ -149,7 +149,7 @@ import WireText
         #expect(try !verification(other).accepts(signature, of: [1, 2, 3], by: .ecdsa(.p256)))
     }
 
-    @Test("short numbers of a signature keep their zeros")
+    @Test("short numbers of a signature keep their leading zeros")
     func padding() throws {
         let key = try SigningKey.generate()
         let check = try verification(key)

@@ -23,7 +23,7 @@ import WireText
         return try IssuedCertificates(sealed: sealed, key: key())
     }
 
-    @Test func `come back as they were`() async throws {
+    @Test func `stored certificates come back as they were`() async throws {
         let issued = try CertificateAuthority.issue(for: Self.hosts)
         let again = try IssuedCertificates(sealed: issued.seal(key: key()), key: key())
         #expect(again.roots == issued.roots)
@@ -40,7 +40,7 @@ import WireText
         #expect(try IssuedCertificates(sealed: none.seal(key: key()), key: key()).leaves.isEmpty)
     }
 
-    @Test func `are refused after any change`() throws {
+    @Test func `stored certificates are refused after any change`() throws {
         let sealed = try CertificateAuthority.issue(for: ["a.test"]).seal(key: key())
         func expectFault(_ bytes: [UInt8], _ place: String) throws {
             do {
@@ -57,7 +57,7 @@ import WireText
         #expect(throws: CryptographyError.seal(.key)) { try IssuedCertificates(sealed: sealed, key: key(8)) }
     }
 
-    @Test func `are checked under the seal, too`() throws {
+    @Test func `stored certificates are checked under the seal, too`() throws {
         let issued = try CertificateAuthority.issue(for: ["a.test", "::1"])
         let plain = try plain(issued.seal(key: key()))
         #expect(try opened(plain: plain).leaves.count == 2)
@@ -79,7 +79,7 @@ import WireText
         #expect(throws: CryptographyError.seal(.damaged)) { try opened(plain: [UInt8](repeating: 0xFF, count: 64)) }
     }
 
-    @Test func `are refused with another's key, another's root or for another host`() throws {
+    @Test func `stored certificates are refused with another's key, another's root or for another host`() throws {
         let one = try CertificateAuthority.issue(for: ["a.test", "b.test"])
         let other = try CertificateAuthority.issue(for: ["a.test", "b.test"])
         let (a, b) = (try #require(one.leaves["a.test"]), try #require(one.leaves["b.test"]))
@@ -97,7 +97,7 @@ import WireText
         try expectRefused(a.chain, ["a.test": a])
     }
 
-    @Test func `fit these hosts and fewer as long as a third of their life is left`() throws {
+    @Test func `stored certificates fit their hosts and fewer as long as a third of their life is left`() throws {
         let now: Int64 = 1_800_000_000
         let issued = try CertificateAuthority.issue(for: Self.hosts, lifetime: 600, now: now)
         #expect(issued.fits(Self.hosts, now: now))

@@ -32,7 +32,7 @@ import WireText
 
     private func bytes(_ text: String) throws -> [UInt8] { try #require(Base64.decode(Array(text.utf8), as: .either)) }
 
-    @Test("takes what its private half has signed, and nothing else")
+    @Test("a verification key takes what its private half has signed, and nothing else")
     func rsa() throws {
         let key = try VerificationKey(modulus: try bytes(Self.modulus), exponent: [1, 0, 1])
         let good = try bytes(Self.signature)
@@ -52,14 +52,14 @@ import WireText
         }
     }
 
-    @Test("of RSA-PSS wants a salt as long as the hash")
+    @Test("an RSA-PSS signature needs a salt as long as its hash")
     func pss() throws {
         let key = try VerificationKey(modulus: [0] + (try bytes(Self.modulus)), exponent: [0, 1, 0, 1])
         #expect(try key.accepts(try bytes(Self.probabilistic), of: Self.message, by: .rsaPSS(.sha384)))
         #expect(try !key.accepts(try bytes(Self.shortSalt), of: Self.message, by: .rsaPSS(.sha384)))
     }
 
-    @Test("on a curve wants two numbers, none of them nothing")
+    @Test("a signature on a curve needs two numbers, none of them zero")
     func elliptic() throws {
         let key = try VerificationKey(.p256, x: try bytes(Self.x), y: try bytes(Self.y))
         let good = try bytes(Self.elliptic)
@@ -70,7 +70,7 @@ import WireText
         }
     }
 
-    @Test("of Ed25519 takes RFC 8032's first signature")
+    @Test("an Ed25519 key takes RFC 8032's first signature")
     func edwards() throws {
         let key = try VerificationKey(ed25519: try bytes("11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="))
         let signature = try bytes(
@@ -80,7 +80,7 @@ import WireText
         #expect(try !key.accepts([UInt8](repeating: 0, count: 64), of: [], by: .ed25519))
     }
 
-    @Test("that is short, even, not on its curve, or of another size is none")
+    @Test("a verification key that is short, even, not on its curve, or of another size is refused")
     func unusable() throws {
         let modulus = try bytes(Self.modulus)
         let (x, y) = (try bytes(Self.x), try bytes(Self.y))

@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `A certificate` {
     private func bytes(_ path: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
 
-    @Test("says whose it is, when it ends and what its digest is, as openssl does")
+    @Test("a certificate tells its subject, its end and its digest, as openssl does")
     func facts() async throws {
         let ca = try await PrivateCA(commonName: "a CA")
         let client = try await ca.client("billing")
@@ -28,7 +28,7 @@ import Testing
         #expect(!certificates[1].belongs(to: key))
     }
 
-    @Test("that is none, or is cut off, is refused")
+    @Test("a certificate that is cut off, or is none, is refused")
     func refused() async throws {
         let ca = try await PrivateCA()
         let whole = try bytes(ca.certificateFile)

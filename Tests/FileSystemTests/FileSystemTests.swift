@@ -17,7 +17,7 @@ struct FileSystemTests {
         #expect(try FileSystem.read("/proc/self/status", limit: 1 << 20).count > 100)
     }
 
-    @Test func `what a file is, its owner and its mode`() throws {
+    @Test func `the status of a file has its kind, its owner and its mode`() throws {
         let folder = try TemporaryDirectory()
         let path = try folder.write("a", to: "f")
         #expect(unsafe chmod(path, 0o640) == 0)
@@ -69,7 +69,7 @@ struct FileSystemTests {
         #expect(FileSystem.names(in: path).isEmpty)
     }
 
-    @Test func `who may read and run it`() throws {
+    @Test func `a file tells whether this user may read and run it`() throws {
         #expect(FileSystem.isExecutable("/bin/sh") && FileSystem.isReadable("/bin/sh"))
         let folder = try TemporaryDirectory()
         let path = try folder.write("a", to: "f")

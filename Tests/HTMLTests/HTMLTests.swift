@@ -40,7 +40,7 @@ struct HTMLTests {
         #expect(("<\(alreadyHTML: row)>" as HTML).text == "<�>")
     }
 
-    @Test("an attribute is there or not")
+    @Test("an attribute with a condition is there or not")
     func attributes() {
         let none: String? = nil
         let page: HTML = """
@@ -72,7 +72,7 @@ struct HTMLTests {
         "\n//evil.test", "intent://x", "view-source:http://h", ":",
     ]
 
-    @Test("no link leads anywhere else", arguments: harmful)
+    @Test("a link to anywhere else becomes a link to nowhere", arguments: harmful)
     func badLinks(_ address: String) {
         #expect(("<a href=\"\(address)\" class=\"c\">\(1)</a>" as HTML).text == "<a href=\"#\" class=\"c\">1</a>")
         for page: HTML in [
@@ -93,7 +93,7 @@ struct HTMLTests {
                 == "<a href=\"https://h/\" title=\"javascript:x\">")
     }
 
-    @Test("where nothing can be put in safely, nothing is")
+    @Test("a value in a place where nothing is safe is replaced")
     func unsafePlaces() {
         let text = "x onload=alert(1)"
         let pages: [(HTML, String)] = [
@@ -111,7 +111,7 @@ struct HTMLTests {
         for (page, expected) in pages { #expect(page.text == expected) }
     }
 
-    @Test("a piece that ends inside a tag is none")
+    @Test("a piece of a page that ends inside a tag is refused")
     func halfPieces() {
         for page: HTML in ["<a", "<a href=\"", "<a href=\"\("x")", "<!-- ", "<script>", "<a b='c"] {
             #expect(page.text == "�")

@@ -51,7 +51,7 @@ private final class Flooded {
 }
 
 struct FloodTests {
-    @Test func `frames that do nothing end the connection when there are many`() throws {
+    @Test func `many frames that do nothing end the connection`() throws {
         let stream = try Flooded()
         try stream.receive(stream.frame(1, 4, 1, Flooded.head))
         let frames: [[UInt8]] = [

@@ -217,14 +217,14 @@ struct SessionTests {
         #expect(peers.client.isFinished)
     }
 
-    @Test func `pings are answered`() throws {
+    @Test func `a PING is answered`() throws {
         let peers = try MemoryPeers()
         try peers.client.ping(0x0102_0304_0506_0708)
         try peers.exchange()
         #expect(peers.clientSaw().contains("pong \(0x0102_0304_0506_0708)"))
     }
 
-    @Test func `field lines of HTTP/1.1 become fields`() throws {
+    @Test func `field lines of HTTP/1.1 become fields of HTTP/2`() throws {
         var list = HTTP2FieldList()
         list.append(":status", Array("200".utf8).span)
         list.append {

@@ -25,7 +25,7 @@ struct AskedTests {
         ("GET mailto:secret HTTP/1.1", "h.test", ""),
     ]
 
-    @Test("no user information, no query", arguments: wholes)
+    @Test("a log names a request without its user information and query", arguments: wholes)
     func whole(_ line: String, _ authority: String, _ path: String) {
         let found = asked("\(line)\r\nHost: h.test\r\n\r\n")
         #expect(found.authority == authority)
@@ -49,7 +49,7 @@ struct AskedTests {
         ("OPTIONS * HTTP/1.1\nHost: h", "OPTIONS", "", ""),
     ]
 
-    @Test("what stands in front of the mistake", arguments: breaks)
+    @Test("a log names the readable beginning of a request that is refused", arguments: breaks)
     func broken(_ text: String, _ method: String, _ authority: String, _ path: String) {
         let found = asked(text)
         #expect(found.method == method)
@@ -57,7 +57,7 @@ struct AskedTests {
         #expect(found.path == path)
     }
 
-    @Test("in pieces it is the same")
+    @Test("no piece of a request that arrives byte by byte shows its secrets")
     func pieces() {
         let bytes = wire("GET http://u:secret@x.test:8/a/b?secret HTTP/1.1\r\nHost: h.test\r\nX : y\r\n")
         var head = RequestHead()

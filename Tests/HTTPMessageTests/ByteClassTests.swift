@@ -4,7 +4,7 @@ import WireText
 @testable import HTTPMessage
 
 @Suite struct `The table of byte classes` {
-    @Test("says of token bytes and hexadecimal digits what the grammar says")
+    @Test("the table says of token bytes and hexadecimal digits what the grammar says")
     func table() {
         for byte in UInt8.min...UInt8.max {
             #expect(ASCII.isToken(byte) == ASCII.isTokenByte(byte), "\(byte)")

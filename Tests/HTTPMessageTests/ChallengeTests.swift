@@ -44,7 +44,7 @@ struct ChallengeTests {
     }
 
     @Test(
-        "malformed challenges are nothing",
+        "a malformed challenge is ignored",
         arguments: [
             "realm=\"x\"", "=", "Bearer realm=\"x", "Bearer realm=\"x\\", "Bearer realm=\"x\"y",
             "Bearer error=\"x\" error_description=\"y\"",
@@ -89,7 +89,7 @@ struct ChallengeTests {
         _ = read("Bearer a=" + String(repeating: "\"\\", count: 4000))
     }
 
-    @Test("a challenge of more than 8 KiB is nothing")
+    @Test("a challenge of more than 8 KiB is ignored")
     func bounded() {
         #expect(parse("Bearer realm=\"" + String(repeating: "x", count: 9000) + "\"") == nil)
     }

@@ -84,7 +84,7 @@ struct ChunkedDecoderTests {
     }
 
     @Test(
-        "in an answer, too, whitespace has its places and its limit",
+        "whitespace behind a chunk size of an answer has its places and its limit",
         arguments: [
             " 5\r\nhello\r\n", "1 0\r\nhello\r\n", "5 x\r\nhello\r\n", "5 \nhello\r\n", "5 \r \nhello\r\n",
             "5\(String(repeating: " ", count: 300))\r\nhello\r\n", "5\r\nhello \r\n", "0\r\nX : b\r\n\r\n",
@@ -95,7 +95,7 @@ struct ChunkedDecoderTests {
         #expect(Decoded([wire(text)], decoder: &decoder).error != nil)
     }
 
-    @Test("what follows the body is left alone")
+    @Test("bytes that follow a chunked body are left alone")
     func nextMessage() {
         let body = "1\r\na\r\n0\r\n\r\n"
         let decoded = Decoded(body + "GET / HTTP/1.1\r\n")

@@ -50,7 +50,7 @@ struct MutationTests {
         "OPTIONS * HTTP/1.0\r\nConnection: keep-alive, Te, foo\r\nTE: trailers\r\nFoo:\r\n\r\n",
     ].map(wire)
 
-    @Test("request heads: any cut gives the answer of one piece", arguments: [1, 2, 3, 4] as [UInt64])
+    @Test("a request head that is cut anywhere is read as one in one piece", arguments: [1, 2, 3, 4] as [UInt64])
     func requestHeads(seed: UInt64) {
         var generator = SeededGenerator(state: seed)
         let limits = HeadLimits(maxBytes: 200, maxFields: 5)
@@ -82,7 +82,7 @@ struct MutationTests {
         "001\r\na\r\n00\r\nGrpc-Status: 0\r\n\r\n",
     ].map(wire)
 
-    @Test("chunked bodies: any cut gives the answer of one piece", arguments: [5, 6, 7] as [UInt64])
+    @Test("a chunked body that is cut anywhere is read as one in one piece", arguments: [5, 6, 7] as [UInt64])
     func chunkedBodies(seed: UInt64) {
         var generator = SeededGenerator(state: seed)
         for _ in 0..<2_000 {
@@ -108,7 +108,7 @@ struct MutationTests {
     ]
     .map(wire)
 
-    @Test("authorities: what is accepted has one form that means the same")
+    @Test("each accepted authority has one form that means the same")
     func mutatedAuthorities() throws {
         var generator = SeededGenerator(state: 8)
         for _ in 0..<5_000 {
@@ -118,7 +118,7 @@ struct MutationTests {
         }
     }
 
-    @Test("response heads, trailers, challenges, paths: nothing traps")
+    @Test("no mutated response head, trailer, challenge or path traps")
     func others() {
         var generator = SeededGenerator(state: 9)
         let lines = [

@@ -21,7 +21,7 @@ struct RequestLineTests {
         #expect(head.index(of: .via) == nil)
     }
 
-    @Test("bytes behind the head are left alone")
+    @Test("bytes behind a request's head are left alone")
     func pipelined() {
         var head = RequestHead()
         let first = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n"

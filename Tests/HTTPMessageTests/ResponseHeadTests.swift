@@ -224,7 +224,7 @@ struct ResponseHeadTests {
         #expect(read(text).head.fields.map(\.isHopByHop) == [true, true, true, false, false])
     }
 
-    @Test("interim answers are 1xx but 101; 101 tells whether it is one")
+    @Test("only 1xx answers are interim, without 101, which tells whether it is one")
     func interim() {
         #expect(read("HTTP/1.1 103 Early Hints\r\n\r\n").head.isInterim)
         let switching = read("HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n").head

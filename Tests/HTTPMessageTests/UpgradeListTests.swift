@@ -15,13 +15,15 @@ struct UpgradeListTests {
         ("websocket", "websocket"), ("foo/1.1", "foo/1.1"), ("a, b/2 ,\tc", "a, b/2, c"), (", a ,,", "a"), ("", ""),
         (",", ""),
     ])
-    func `as they are written`(line: String, value: String) throws {
+    func `an Upgrade list keeps its protocols as they are written, without empty members`(line: String, value: String)
+        throws
+    {
         let list = try #require(try list(line))
         #expect(String(decoding: list.value, as: UTF8.self) == value)
         #expect(list.isEmpty == value.isEmpty)
     }
 
-    @Test func `of all its lines`() throws {
+    @Test func `an Upgrade list has the protocols of all its lines`() throws {
         #expect(try list("a", "b, c")?.value == Array("a, b, c".utf8))
         #expect(try list()?.isEmpty == true)
     }
@@ -30,7 +32,7 @@ struct UpgradeListTests {
         "web socket", "a/", "/1", "a/b/c", "a;b", "a=b", "\"a\"", "a, b c", "a/1 2", "(a)",
         "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q",
     ])
-    func `what is no list of protocols is nil`(line: String) throws {
+    func `a line that is no list of protocols is refused`(line: String) throws {
         #expect(try list(line) == nil)
     }
 

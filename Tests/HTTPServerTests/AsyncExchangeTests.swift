@@ -27,7 +27,7 @@ struct AsyncExchangeTests {
         }
     }
 
-    @Test("HTTP/1.0 is answered and the connection closed")
+    @Test("a request of HTTP/1.0 is answered, and its connection closed")
     func oldVersion() async throws {
         try await withServer(respond: echo) { port in
             let client = try await RawClient.connect(port: port)
@@ -53,7 +53,7 @@ struct AsyncExchangeTests {
     ]
 
     @Test(
-        "what can't be taken is refused, nothing behind it is read, and the handler never sees it", arguments: refused)
+        "a malformed request is refused, nothing behind it is read, and the handler never sees it", arguments: refused)
     func refusal(_ request: String, _ status: Int) async throws {
         let calls = Atomic(0)
         try await withServer { request in
@@ -70,7 +70,7 @@ struct AsyncExchangeTests {
         #expect(calls.load(ordering: .relaxed) == 0)
     }
 
-    @Test("a chunked body that grows past the limit is 413")
+    @Test("a chunked body that grows past the limit is refused with 413")
     func growingBody() async throws {
         try await withServer(maxBodyBytes: 10, respond: echo) { port in
             let client = try await RawClient.connect(port: port)
@@ -95,7 +95,7 @@ struct AsyncExchangeTests {
         }
     }
 
-    @Test("100-continue is asked for before the body")
+    @Test("a body is read behind 100 Continue where the client expects it")
     func expectation() async throws {
         try await withServer(respond: echo) { port in
             let client = try await RawClient.connect(port: port)
@@ -106,7 +106,7 @@ struct AsyncExchangeTests {
         }
     }
 
-    @Test("who ends the sending side gets the answers to all whole requests, and an end")
+    @Test("a client that ends its side gets the answers to all whole requests, and an end")
     func halfClose() async throws {
         let gate = Signal()
         try await withServer { request in
@@ -163,7 +163,7 @@ struct AsyncExchangeTests {
         }
     }
 
-    @Test("a stream is chunked, and whole")
+    @Test("a streamed answer is chunked, and whole")
     func stream() async throws {
         try await withServer { _ in
             let (pieces, continuation) = AsyncStream<[UInt8]>.makeStream()

@@ -166,7 +166,7 @@ struct CrowdTests {
         }
     }
 
-    @Test("a field that is too long is 431, a target 414")
+    @Test("a field that is too long is answered with 431, a target with 414")
     func sizes() async throws {
         var settings = ServerSettings()
         settings.maxFieldBytes = 100
@@ -183,7 +183,7 @@ struct CrowdTests {
         }
     }
 
-    @Test("who is not admitted is closed unread")
+    @Test("a connection that is not admitted is closed unread")
     func admission() async throws {
         try await withServer(admits: { $0 != nil }, respond: echo) { port in
             let client = try await RawClient.connect(port: port)

@@ -33,7 +33,7 @@ struct ForeignCookieTests {
         return seen.withLock { $0 }
     }
 
-    @Test func `as many as a browser stores reach no limit, and our own come through, on a kept connection`()
+    @Test func `a browser's full store of foreign cookies reaches no limit, and our own come through`()
         async throws
     {
         let all = (Self.foreign.prefix(90) + ["own-a=1"] + Self.foreign.suffix(90) + ["own-b=2"]).joined(
@@ -60,7 +60,7 @@ struct ForeignCookieTests {
         "Cookie: a=" + String(repeating: "x", count: 40_000) + "\r\n b=c",
         String(repeating: "Cookie: a=b\r\n", count: 300) + "X: y",
     ])
-    func `other fields, our own cookies and malformed ones are refused as before`(field: String) async throws {
+    func `a head that other fields or our own cookies make too large is refused as before`(field: String) async throws {
         try await withServer(settings: Self.settings, respond: echo) { port in
             let client = try await RawClient.connect(port: port)
             try? await client.send("GET / HTTP/1.1\r\nHost: h\r\n\(field)\r\n\r\n")

@@ -119,7 +119,7 @@ struct HTTP2AllowanceTests {
         }
     }
 
-    @Test func `decoded heads are a share of a turn, not the bytes that stand for them`() async throws {
+    @Test func `the heads of a turn are counted as decoded, not by the bytes that stand for them`() async throws {
         let client = try await HTTP2Client()
         _ = try await client.answers()
         // The HPACK table has the fields, so that each further head takes some fifty bytes.
@@ -131,7 +131,7 @@ struct HTTP2AllowanceTests {
         #expect(most <= 8, "\(most) heads of 60 KB in one turn")
     }
 
-    @Test func `requests are a share of a turn`() async throws {
+    @Test func `one turn begins only a share of a client's requests`() async throws {
         let client = try await HTTP2Client()
         _ = try await client.answers()
         for _ in 0..<100 { _ = try await client.send(.get("/empty")) }

@@ -54,7 +54,7 @@ struct HTTP2StreamTests {
     ]
 
     @Test(arguments: refused)
-    func `what HTTP 1.1 refuses is refused, and its connection goes on`(
+    func `a request that HTTP/1.1 would refuse is refused, and its connection goes on`(
         fields: [(String, String)], status: String
     ) async throws {
         let client = try await HTTP2Client()

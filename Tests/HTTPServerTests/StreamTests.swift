@@ -16,14 +16,14 @@ struct StreamTests {
         "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n/a hello" + "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n/b abcde"
         + "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n/c "
 
-    @Test func `cut at any byte`() async throws {
+    @Test func `requests that are cut at any byte are answered as whole ones`() async throws {
         for cut in 0...Self.requests.count {
             let pieces = [Self.requests[..<cut], Self.requests[cut...]]
             #expect(try await Client().answers(to: pieces) == Self.answers, "cut at \(cut)")
         }
     }
 
-    @Test func `byte by byte, both ways, with readiness that means nothing`() async throws {
+    @Test func `requests are answered byte by byte, both ways, with readiness that means nothing`() async throws {
         let client = try await Client(room: 1, lies: true)
         #expect(try await client.answers(to: Self.requests.map { [$0][...] }) == Self.answers)
     }

@@ -5,7 +5,7 @@ import Testing
 struct QRCodeTests {
     private let url = "https://idp.example.com/device?user_code=WDJB-MJHT"
 
-    @Test("has the three finder patterns and the timing patterns that a camera looks for")
+    @Test("a QR code has the finder and timing patterns that a camera looks for")
     func finderPatterns() throws {
         let code = try #require(QRCode(url))
         #expect((code.width - 17) % 4 == 0)
@@ -23,7 +23,7 @@ struct QRCodeTests {
         }
     }
 
-    @Test("draws the same modules as an SVG path, inside a quiet zone")
+    @Test("a QR code has the same modules as an SVG path, inside a quiet zone")
     func svgPath() throws {
         let code = try #require(QRCode(url))
         var drawn: Set<[Int]> = []
@@ -41,7 +41,7 @@ struct QRCodeTests {
         #expect(code.extent == code.width + 8)
     }
 
-    @Test("draws the same modules on a terminal, two rows a line, in colours of its own")
+    @Test("a QR code has the same modules on a terminal, two rows a line, in its own colours")
     func terminal() throws {
         let code = try #require(QRCode(url))
         let lines = code.terminalText.split(separator: "\n")
@@ -57,9 +57,11 @@ struct QRCodeTests {
         }
     }
 
-    @Test("is refused for what no camera could read", arguments: ["", "a\u{0}b", String(repeating: "x", count: 513)])
+    @Test(
+        "a text too long for any camera gets no QR code",
+        arguments: ["", "a\u{0}b", String(repeating: "x", count: 513)])
     func refused(text: String) { #expect(QRCode(text) == nil) }
 
-    @Test("holds a long URL")
+    @Test("a long URL fits into a QR code")
     func long() throws { #expect(try #require(QRCode(String(repeating: "x", count: 512))).width > 60) }
 }

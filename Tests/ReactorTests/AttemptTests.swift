@@ -23,7 +23,7 @@ struct AttemptTests {
     }
 
     @Test(arguments: [100, 1000, 2500])
-    func `each address has its attempt, however short the limit is`(limit: Int) {
+    func `each address of a name gets its attempt, however short the limit is`(limit: Int) {
         var times = AttemptTimes(count: 16, now: Self.start, deadline: Self.at(limit))
         var tried: [Int] = []
         while times.wake < Self.at(limit) { if let next = times.next(times.wake) { tried.append(next) } }

@@ -9,7 +9,7 @@ struct ByteBufferTests {
     }
 
     @Test(arguments: 0..<40 as Range<UInt64>)
-    func `whatever is done to it, against a model`(seed: UInt64) {
+    func `a buffer behaves as its model, whatever is done to it`(seed: UInt64) {
         var random = SplitMix(state: seed)
         var buffer = ByteBuffer(capacity: Int(random.next() % 3) * 64)
         var model: [UInt8] = []
@@ -74,7 +74,7 @@ struct ByteBufferTests {
         return bytes
     }
 
-    @Test func `what was secret is wiped, and what was not is left`() {
+    @Test func `secret bytes of a buffer are wiped, and others are not`() {
         var buffer = ByteBuffer(capacity: 64)
         buffer.isSecret = true
         buffer.append("secret")
@@ -106,14 +106,14 @@ struct ByteBufferTests {
         #expect(rest(of: &buffer, 50) == [UInt8](repeating: 0, count: 50))
     }
 
-    @Test func `an empty one lends an empty span`() {
+    @Test func `an empty buffer lends an empty span`() {
         let buffer = ByteBuffer()
         let isEmpty = buffer.bytes.isEmpty
         #expect(isEmpty)
         #expect(contents(buffer) == [])
     }
 
-    @Test func `numbers at their ends`() {
+    @Test func `the smallest and the largest numbers are appended in full`() {
         var buffer = ByteBuffer()
         for number in [0, 9, 10, 15, 16, UInt64.max] {
             buffer.append(decimal: number)
@@ -126,7 +126,7 @@ struct ByteBufferTests {
                 == "0 0\n9 9\n10 a\n15 f\n16 10\n18446744073709551615 ffffffffffffffff\n")
     }
 
-    @Test func `a stream through it does not make it grow`() {
+    @Test func `a stream through a buffer does not make it grow`() {
         var buffer = ByteBuffer(capacity: 256)
         for _ in 0..<10_000 {
             buffer.append([UInt8](repeating: 1, count: 100))

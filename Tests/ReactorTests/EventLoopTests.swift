@@ -52,13 +52,13 @@ struct EventLoopTests {
         for number in 0..<500 { #expect(try await loop.run { number } == number) }
     }
 
-    @Test func `run hands errors back`() async throws {
+    @Test func `an error of a job that is run comes back to its caller`() async throws {
         let loop = try EventLoop.start(name: "errors")
         defer { loop.stop() }
         await #expect(throws: TestFailure.self) { try await loop.run { throw TestFailure("as expected") } }
     }
 
-    @Test func `an actor lives on the loop`() async throws {
+    @Test func `an actor runs on its loop`() async throws {
         let loop = try EventLoop.start(name: "actor")
         defer { loop.stop() }
         let counter = Counter(loop: loop)
@@ -124,7 +124,7 @@ struct EventLoopTests {
         #expect(log.all == [-1])
     }
 
-    @Test func `what is bound to a loop is freed there, whoever lets go of it, or after its end`() async throws {
+    @Test func `an object bound to a loop is freed there, whoever lets go of it, or after its end`() async throws {
         let loop = try EventLoop.start(name: "bound")
         let log = Recorder<Bool>()
         for _ in 0..<100 {

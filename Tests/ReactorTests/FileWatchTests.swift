@@ -29,7 +29,7 @@ struct FileWatchTests {
     }
 
     @Test(arguments: [false, true])
-    func `written anew, renamed over, removed, made again`(isBlind: Bool) async throws {
+    func `a file that is written, renamed over, removed or made again is noticed`(isBlind: Bool) async throws {
         let folder = try TemporaryDirectory()
         let path = try folder.write("one", to: "file")
         let other = try folder.write("x", to: "other")
@@ -45,7 +45,7 @@ struct FileWatchTests {
         withExtendedLifetime(watch) {}
     }
 
-    @Test func `by symbolic links, one of a folder on the way`() async throws {
+    @Test func `a file behind symbolic links is noticed when one of a folder on the way changes`() async throws {
         let folder = try TemporaryDirectory()
         let manager = FileManager.default
         for version in ["v1", "v2"] {
@@ -64,7 +64,7 @@ struct FileWatchTests {
         withExtendedLifetime(watch) {}
     }
 
-    @Test func `a folder that comes later is found by looking`() async throws {
+    @Test func `a file in a folder that is made later is noticed by polling`() async throws {
         let folder = try TemporaryDirectory()
         let path = folder.path(of: "later/file")
         let (watch, told) = try await watch([path])

@@ -8,7 +8,7 @@ import Testing
 struct LoopLagTests {
     private func at(_ milliseconds: UInt64) -> LoopTime { LoopTime(nanoseconds: milliseconds * 1_000_000) }
 
-    @Test func `what is missed is counted by size, once for each moment`() {
+    @Test func `late turns are counted by size, once for each moment`() {
         var lag = LoopLag()
         lag.woke(at: at(1000), hasEvents: true)
         lag.woke(at: at(1050), hasEvents: true)
@@ -21,7 +21,7 @@ struct LoopLagTests {
         #expect(lag.nanoseconds == (1 + 300 + 59_900) * 1_000_000)
     }
 
-    @Test func `a loop without events means to wake up for nothing`() {
+    @Test func `a loop without events does not wake up to measure`() {
         var lag = LoopLag()
         lag.woke(at: at(1000), hasEvents: false)
         #expect(lag.due.nanoseconds == .max)

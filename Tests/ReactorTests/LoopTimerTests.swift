@@ -7,7 +7,8 @@ struct LoopTimerTests {
     /// Keeps timers alive on their loop.
     private final class LiveTimers { var timers: [LoopTimer] = [] }
 
-    @Test func `in the order of their moments, whatever the order they were set in`() async throws {
+    @Test func `timers of a loop fire in the order of their moments, whatever the order they were set in`() async throws
+    {
         let loop = try EventLoop.start(name: "timers")
         defer { loop.stop() }
         let fired = Recorder<String>()
@@ -30,7 +31,7 @@ struct LoopTimerTests {
         #expect(fired.all == ["10", "20", "30"])
     }
 
-    @Test func `moved, cancelled and freed ones do not fire at their old moment`() async throws {
+    @Test func `timers that were moved, cancelled or freed do not fire at their old moment`() async throws {
         let loop = try EventLoop.start(name: "timers")
         defer { loop.stop() }
         let fired = Recorder<String>()

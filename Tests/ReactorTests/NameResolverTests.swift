@@ -71,7 +71,7 @@ struct NameResolverTests {
         #expect(third.answers.isEmpty)
     }
 
-    @Test func `as many as hang leave the loop alone`() async throws {
+    @Test func `look-ups that hang leave the loop alone, however many there are`() async throws {
         let server = Server()
         let resolver = NameResolver(lookUp: server.lookUp)
         let asker = try Asker()
@@ -95,7 +95,7 @@ struct NameResolverTests {
         #expect(asker.answers == [.success([Self.nine]), .success([Self.nine]), local, local])
     }
 
-    @Test func `the system is asked`() async throws {
+    @Test func `a name is looked up by the system's own resolver`() async throws {
         let asker = try Asker()
         // Each line of the file is an address and its names; numbers and localhost are not looked up.
         let lines = try String(contentsOfFile: "/etc/hosts", encoding: .utf8).split(separator: "\n")
@@ -115,10 +115,10 @@ struct NameResolverTests {
         ("127.0.0.1", "127.0.0.1"), ("127.1", "127.0.0.1"), ("0x7f000001", "127.0.0.1"), ("[::1]", "[::1]"),
         ("::ffff:1.2.3.4", "1.2.3.4"), ("2001:DB8::1", "[2001:db8::1]"),
     ])
-    func `numbers are read in all their spellings`(text: String, plain: String) {
+    func `numeric addresses are read in all their spellings`(text: String, plain: String) {
         #expect(NumericAddress(text)?.description == plain)
     }
 
     @Test(arguments: ["", "host", "1.2.3.4 x", "1.2.3.4.5", "[", "[]", "256.1.1.1", "127.0.0.1.test"])
-    func `names are no numbers`(text: String) { #expect(NumericAddress(text) == nil) }
+    func `a host name is no numeric address`(text: String) { #expect(NumericAddress(text) == nil) }
 }

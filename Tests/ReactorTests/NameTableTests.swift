@@ -68,7 +68,7 @@ struct NameTableTests {
         }
     }
 
-    @Test func `who asks for the same name shares one look-up`() {
+    @Test func `callers that look up the same name share one look-up`() {
         var table = Table()
         #expect(ask(&table, "a.test", 1) == "begins")
         #expect(ask(&table, "a.test", 2) == "waits")
@@ -92,7 +92,7 @@ struct NameTableTests {
         #expect(ask(&table, "good.test", 2, at: 5000) == "begins")
     }
 
-    @Test func `what is kept is bounded`() {
+    @Test func `the number of kept answers is bounded`() {
         var limits = Table.Limits()
         limits.answers = 3
         var table = Table(limits)
@@ -104,7 +104,7 @@ struct NameTableTests {
         #expect(ask(&table, "d", 2, at: 5) == "found")
     }
 
-    @Test func `names that hang leave places to other zones, and strangers' names to the configuration's`() {
+    @Test func `names that hang leave slots to other zones, and strangers' names to the configuration's`() {
         var limits = Table.Limits()
         limits.slots = 4
         limits.slotsOfClientNames = 3
@@ -123,7 +123,7 @@ struct NameTableTests {
         #expect(table.finish("2.evil.test", Self.none, now: Self.time(2)).starts == ["3.evil.test"])
     }
 
-    @Test func `strangers never have more than their part`() {
+    @Test func `strangers never have more than their share of look-ups`() {
         var limits = Table.Limits()
         limits.slots = 4
         limits.slotsOfClientNames = 2
@@ -137,7 +137,7 @@ struct NameTableTests {
         #expect(ask(&table, "a.five", 6) == "waits")
     }
 
-    @Test func `whoever leaves the queue is forgotten, and a look-up that nobody waits for goes on`() {
+    @Test func `a caller that leaves the queue is forgotten, and a look-up that nobody waits for goes on`() {
         var limits = Table.Limits()
         limits.slots = 1
         limits.queue = 2
@@ -156,7 +156,7 @@ struct NameTableTests {
         #expect(ask(&table, "a.one", 5) == "found")
     }
 
-    @Test func `askers are bounded, whoever they ask for`() {
+    @Test func `the number of waiting callers is bounded, whatever they look up`() {
         var limits = Table.Limits()
         limits.askers = 2
         var table = Table(limits)

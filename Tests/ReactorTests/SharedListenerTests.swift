@@ -71,7 +71,7 @@ struct SharedListenerTests {
         mine.close()
     }
 
-    @Test func `who waits in the queue when a listener closes is accepted`() async throws {
+    @Test func `a connection in the queue when a listener closes is still accepted`() async throws {
         let socket = try ListeningSocket.open(Self.loopback, sharesPort: false)
         let counter = try await Counter(socket)
         // The loop is busy while they come.
@@ -97,7 +97,7 @@ struct SharedListenerTests {
     }
 
     @Test(arguments: [false, true])
-    func `whoever clears O_NONBLOCK of a passed socket holds no loop`(isUnix: Bool) async throws {
+    func `clearing O_NONBLOCK of a passed socket blocks no loop`(isUnix: Bool) async throws {
         let folder = try TemporaryDirectory()
         let mine =
             isUnix

@@ -44,7 +44,7 @@ struct SocketTests {
         client.close()
     }
 
-    @Test func `megabytes there and back`() async throws {
+    @Test func `four megabytes that are echoed come back whole`() async throws {
         let server = try await EchoServer(Self.loopback())
         defer { server.stop() }
         let client = try await RawClient.connect(port: server.port)
@@ -56,7 +56,8 @@ struct SocketTests {
         #expect(try await client.readToEnd().isEmpty)
     }
 
-    @Test func `out of descriptors: told, and accepting goes on when there are some again`() async throws {
+    @Test func `without descriptors the failure is told, and accepting goes on when there are some again`() async throws
+    {
         let scarcity = Scarcity()
         defer { scarcity.relief.open() }
         async let ended: Void = offPool { try scarcity.run() }
@@ -73,7 +74,7 @@ struct SocketTests {
         try await ended
     }
 
-    @Test func `paused, it leaves connections in the queue`() async throws {
+    @Test func `a paused listener leaves connections in the queue`() async throws {
         let server = try await EchoServer(Self.loopback())
         defer { server.stop() }
         await server.pause()
@@ -85,7 +86,7 @@ struct SocketTests {
         #expect(try await client.read(count: 5) == Array("hello".utf8))
     }
 
-    @Test func `closed, it accepts nobody`() async throws {
+    @Test func `a closed listener accepts nobody`() async throws {
         let server = try await EchoServer(Self.loopback())
         defer { server.stop() }
         await server.close()
@@ -113,7 +114,7 @@ struct SocketTests {
         alone.close()
     }
 
-    @Test func `a Unix socket, too`() async throws {
+    @Test func `a Unix socket carries bytes, and its path is bound once`() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path(of: "socket")
         let server = try await EchoServer(SocketAddress(.unix(path: path)))
@@ -127,7 +128,7 @@ struct SocketTests {
         }
     }
 
-    @Test func `a reset is not an end`() async throws {
+    @Test func `a reset is told from an end`() async throws {
         let server = try await EchoServer(Self.loopback(), cutting: true)
         defer { server.stop() }
         let client = try await RawClient.connect(port: server.port)
@@ -142,14 +143,14 @@ struct SocketTests {
         ("::", "[::]:80"),
         ("2001:DB8::0:1", "[2001:db8::1]:80"), ("::ffff:1.2.3.4", "[::ffff:1.2.3.4]:80"),
     ])
-    func `numeric addresses read and print`(text: String, printed: String) throws {
+    func `a numeric address is printed as it is read`(text: String, printed: String) throws {
         let address = try #require(SocketAddress(numericHost: text, port: 80))
         #expect(address.description == printed)
         #expect(address.port == 80)
     }
 
     @Test(arguments: ["", "localhost", "127.1", "2130706433", "0x7f.0.0.1", "[::1]", "1.2.3.4.5", "::1%lo", "1.2.3.4 "])
-    func `what is not numeric, or not in full, is nil`(text: String) {
+    func `an address that is not numeric, or not in full, is refused`(text: String) {
         #expect(SocketAddress(numericHost: text, port: 80) == nil)
     }
 

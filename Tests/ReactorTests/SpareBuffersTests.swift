@@ -10,7 +10,7 @@ struct SpareBuffersTests {
         return address
     }
 
-    @Test("memory that one gives back is the next one's, the last first")
+    @Test("memory that one buffer gives back is the next one's, the last first")
     func reuse() {
         let spares = SpareBuffers()
         var first = ByteBuffer()
@@ -39,7 +39,7 @@ struct SpareBuffersTests {
         #expect(empty.capacity == 0)
     }
 
-    @Test("whoever wants no new memory gets a spare one's or none")
+    @Test("a buffer that wants no new memory gets a spare one's or none")
     func small() {
         let spares = SpareBuffers()
         var buffer = ByteBuffer()
@@ -70,7 +70,7 @@ struct SpareBuffersTests {
         #expect(address(&third) == kept)
     }
 
-    @Test("what was secret is wiped before somebody else has the memory")
+    @Test("secret bytes are wiped before another buffer gets the memory")
     func secrets() {
         let spares = SpareBuffers()
         var secret = ByteBuffer(isSecret: true)

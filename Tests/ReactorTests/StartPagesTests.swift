@@ -11,7 +11,7 @@ struct StartPagesTests {
         return try #require(line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap { Int($0) })
     }
 
-    @Test("leave memory, and what is wanted again comes back as it was")
+    @Test("the pages of the start leave memory, and come back as they were when they are needed")
     func release() throws {
         let before = try residentFilePages()
         StartPages.release()

@@ -13,7 +13,7 @@ struct TimerTests {
         return try await body(loop)
     }
 
-    @Test func `thousands, in order, and none before its moment`() async throws {
+    @Test func `thousands of timers fire in order, and none before its moment`() async throws {
         try await withLoop { loop in
             let log = Recorder<(due: LoopTime, at: LoopTime)>()
             try await loop.run {
@@ -29,7 +29,7 @@ struct TimerTests {
         }
     }
 
-    @Test func `moved, cancelled and armed again`() async throws {
+    @Test func `a timer can be moved, cancelled and armed again`() async throws {
         try await withLoop { loop in
             let log = Recorder<String>()
             try await loop.run {
@@ -61,7 +61,7 @@ struct TimerTests {
         }
     }
 
-    @Test func `one that arms itself fires again and again`() async throws {
+    @Test func `a timer that arms itself fires again and again`() async throws {
         try await withLoop { loop in
             let log = Recorder<Int>()
             try await loop.run {
@@ -73,7 +73,7 @@ struct TimerTests {
         }
     }
 
-    @Test func `one that is freed does not fire, and lets go of what it holds`() async throws {
+    @Test func `a timer that is freed does not fire, and releases its action`() async throws {
         try await withLoop { loop in
             let log = Recorder<Int>()
             try await loop.run {
@@ -93,7 +93,7 @@ struct TimerTests {
         }
     }
 
-    @Test func `one that is freed by another's action at the same moment does not fire`() async throws {
+    @Test func `a timer that is freed by another's action at the same moment does not fire`() async throws {
         try await withLoop { loop in
             let log = Recorder<Int>()
             try await loop.run {
@@ -127,7 +127,7 @@ struct TimerTests {
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `the queue against a model`(seed: UInt64) throws {
+    func `the queue of timers behaves as its model`(seed: UInt64) throws {
         let loop = try EventLoop()
         var random = SplitMix(state: seed)
         let timers = (0..<50).map { _ in TimerUnderTest(loop) }

@@ -15,7 +15,7 @@ struct TurnTests {
     }
 
     @Test(arguments: ["turn end", "next turn", "timer", "job"])
-    func `others have their turn`(way: String) async throws {
+    func `a job that always wants another turn leaves turns to others`(way: String) async throws {
         let loop = try EventLoop.start(name: "greedy")
         let kept = Mutex<[LoopBound<Insatiable>]>([])
         let timers = Mutex<[LoopBound<LoopTimer>]>([])

@@ -28,7 +28,9 @@ struct RequestSignerTests {
         ("GET", "//", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
         ("GET", "/foo/..", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
     ])
-    func `vectors of the suite`(method: String, target: String, expected: String) throws {
+    func `a request gets the signature of the published vectors`(method: String, target: String, expected: String)
+        throws
+    {
         var request = RequestSigner.Request(
             method: Array(method.utf8), target: SignableTarget(Array(target.utf8).span), payload: PayloadDigest.empty,
             namesPayload: false)
@@ -46,7 +48,9 @@ struct RequestSignerTests {
         ("/test.txt", ["range": "bytes=0-9"], "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"),
         ("/?lifecycle", [:], "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"),
     ])
-    func `vectors of S3`(target: String, more: [String: String], expected: String) throws {
+    func `a request to S3 gets the signature of the published vectors`(
+        target: String, more: [String: String], expected: String
+    ) throws {
         let keys = SigningKeys(
             accessKeyID: Array("AKIAIOSFODNN7EXAMPLE".utf8),
             secret: Array("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".utf8).span, token: [UInt8]().span)
@@ -59,7 +63,7 @@ struct RequestSignerTests {
         #expect(Self.signature(value) == expected)
     }
 
-    @Test func `a target has one spelling`() {
+    @Test func `a target has one spelling in a signature`() {
         for (written, sent) in [
             ("", "/"), ("/a b", "/a%20b"), ("/a(b)'c*", "/a%28b%29%27c%2A"), ("/%7e%2f%41%2e", "/~%2FA%2E"),
             ("/%zz%", "/%25zz%25"), ("/a//b/./c/../d", "/a//b/./c/../d"), ("/\u{e9}", "/%C3%A9"), ("/a+b", "/a%2Bb"),
@@ -126,7 +130,7 @@ struct RequestSignerTests {
         }
     }
 
-    @Test func `a digest in pieces is that of the whole`() throws {
+    @Test func `a digest in pieces equals that of the whole`() throws {
         let digest = try PayloadDigest()
         #expect(try PayloadDigest().finish() == PayloadDigest.empty)
         for piece in ["ab", "", "c"] { try digest.update(Array(piece.utf8).span) }

@@ -62,7 +62,7 @@ struct ClientCertificateTests {
         #expect(try await first.now { $0.stream.clientCertificate?.end } == end)
     }
 
-    @Test func `no certificate, and one of another authority`() async throws {
+    @Test func `a client without a certificate, or with another authority's, is told apart`() async throws {
         let authority = try await PrivateCA()
         let strict = try await context(for: authority, isRequired: true)
         let open = try await context(for: authority, isRequired: false)

@@ -23,26 +23,26 @@ struct ClientHelloTests {
 
     private static func read(_ bytes: [UInt8]) -> ClientHello { ClientHello(parsing: bytes.span) }
 
-    @Test func `with its server name, in lower case`() throws {
+    @Test func `a ClientHello is read with its server name, in lower case`() throws {
         #expect(Self.read(try Self.hello()) == .whole(serverName: "one.test"))
         #expect(Self.read(try Self.hello("API.Example.com")) == .whole(serverName: "api.example.com"))
         #expect(Self.read(try Self.hello(nil)) == .whole(serverName: nil))
     }
 
-    @Test func `at each cut more is wanted, and bytes behind it are left alone`() throws {
+    @Test func `a ClientHello that is cut anywhere waits for more, and leaves later bytes alone`() throws {
         let hello = try Self.hello()
         for count in hello.indices { #expect(Self.read(Array(hello[..<count])) == .partial, "\(count)") }
         #expect(Self.read(hello + [0x16, 3, 3, 0, 0]) == .whole(serverName: "one.test"))
     }
 
     @Test(arguments: [1, 2, 3, 4, 5, 37, 100, 200])
-    func `in records of any size`(size: Int) throws {
+    func `a ClientHello is read from records of any size`(size: Int) throws {
         let hello = Self.cut(try Self.hello(), into: size)
         #expect(Self.read(hello) == .whole(serverName: "one.test"))
         for count in hello.indices { #expect(Self.read(Array(hello[..<count])) == .partial, "\(count)") }
     }
 
-    @Test func `no flipped byte, alone or with a cut, does harm`() throws {
+    @Test func `no flipped byte of a ClientHello, alone or with a cut, does harm`() throws {
         let hello = try Self.hello()
         var changed = 0
         for index in hello.indices {
@@ -58,7 +58,7 @@ struct ClientHelloTests {
         #expect(changed > 100)
     }
 
-    @Test func `anything else is none`() throws {
+    @Test func `bytes that are no ClientHello are refused`() throws {
         var two = try Self.hello()
         two[5] = 2
         var version = try Self.hello()
@@ -73,7 +73,7 @@ struct ClientHelloTests {
         for bytes in others { #expect(Self.read(bytes) == .malformed, "\(bytes)") }
     }
 
-    @Test func `an endless one is refused`() {
+    @Test func `an endless ClientHello is refused`() {
         let begin: [UInt8] = [0x16, 3, 1, 0x40, 0, 1, 0, 0x40, 0]
         let most = begin + [UInt8](repeating: 0, count: ClientHello.maxBytes - begin.count - 1)
         #expect(Self.read(most) == .partial)

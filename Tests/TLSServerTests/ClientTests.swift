@@ -59,7 +59,7 @@ struct ClientTests {
     }
 
     @Test(arguments: [true, false])
-    func `an end inside a body is no request`(isOrderly: Bool) async throws {
+    func `an end inside a body makes no request of it`(isOrderly: Bool) async throws {
         let server = try await SecureServer()
         let output = try await python(
             """
@@ -71,7 +71,7 @@ struct ClientTests {
     }
 
     @Test(arguments: ["-tls1_1", "-tls1"])
-    func `old versions are refused`(version: String) async throws {
+    func `old versions of TLS are refused`(version: String) async throws {
         let server = try await SecureServer()
         let child = try await openssl([version, "-cipher", "DEFAULT@SECLEVEL=0"], server)
         #expect(child.ending == .exited(1))

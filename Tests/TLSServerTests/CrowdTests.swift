@@ -22,7 +22,7 @@ struct CrowdTests {
         withExtendedLifetime(clients) {}
     }
 
-    @Test func `those left over are ended after their time`() async throws {
+    @Test func `handshakes that do not go on are ended after their time`() async throws {
         let server = try await SecureServer(patience: .milliseconds(300))
         var clients: [RawClient] = []
         for _ in 0..<20 { clients.append(try await RawClient.connect(port: server.port)) }

@@ -47,7 +47,7 @@ struct HandshakeTests {
         #expect(TLSAlert(number: 120).description == "no_application_protocol")
     }
 
-    @Test func `TLS 1.1 is refused`() async throws {
+    @Test func `TLS 1.1 is refused in the handshake`() async throws {
         let end = try await end(of: MemoryClient(version: TLS1_1_VERSION))
         #expect(end == .refused(TLSAlert(number: 70)))
     }

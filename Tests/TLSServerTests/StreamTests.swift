@@ -9,7 +9,7 @@ struct StreamTests {
     private static let message = Array("hello, and some more".utf8)
 
     @Test(arguments: [TLS1_2_VERSION, TLS1_3_VERSION])
-    func `cut at any byte of the handshake and of what follows`(version: Int32) async throws {
+    func `a TLS connection that is cut at any byte delivers the same bytes`(version: Int32) async throws {
         let hosts = try await Hosts.make()
         var (cut, length) = (0, 1)
         while cut < length {
@@ -23,14 +23,14 @@ struct StreamTests {
     }
 
     @Test(arguments: [TLS1_2_VERSION, TLS1_3_VERSION])
-    func `byte by byte, both ways`(version: Int32) async throws {
+    func `a TLS connection works byte by byte, in both directions`(version: Int32) async throws {
         let talk = try await talk(try await Hosts.make(), version: version, room: 1)
         try await talk.now { $0.most = 1 }
         try await echo(Self.message, talk)
     }
 
     @Test(arguments: [1, 100, 16384, 20000, 65536])
-    func `a reader gets no more than its limit, and all bytes`(limit: Int) async throws {
+    func `a reader of TLS gets no more than its limit, and all bytes`(limit: Int) async throws {
         let talk = try await talk(try await Hosts.make(), limit: limit, room: 5000)
         let long = (0..<100_000).map { UInt8(truncatingIfNeeded: $0) }
         try await echo(long, talk)
@@ -38,7 +38,7 @@ struct StreamTests {
         #expect(largest == min(limit, 65536) || limit == 65536 && largest > 16384)
     }
 
-    @Test func `bytes that were received before come first`() async throws {
+    @Test func `bytes that arrived before the TLS stream began are read first`() async throws {
         let hosts = try await Hosts.make()
         let talk = try await MemoryTalk { loop in
             let client = try MemoryClient()
@@ -50,7 +50,7 @@ struct StreamTests {
         try await echo(Self.message, talk)
     }
 
-    @Test func `many small records are read in turns, without another edge`() async throws {
+    @Test func `many small TLS records are read in turns, without another edge`() async throws {
         let talk = try await talk(try await Hosts.make())
         try await echo(Self.message, talk)
         let more = [UInt8](repeating: 65, count: 500)
@@ -103,7 +103,7 @@ struct StreamTests {
         #expect(try await talk.now { $0.peer.end } == .failed(SystemError("SSL_read", code: 104)))
     }
 
-    @Test func `each side may end alone`() async throws {
+    @Test func `each side of a TLS connection may end alone`() async throws {
         let talk = try await talk(try await Hosts.make())
         try await echo(Self.message, talk)
         try await talk.now { talk in
@@ -122,7 +122,7 @@ struct StreamTests {
         try await other.go("bytes behind it") { $0.peer.received == Self.message + Self.message }
     }
 
-    @Test func `close sends what waits, close_notify last`() async throws {
+    @Test func `close sends the bytes that wait, close_notify last`() async throws {
         let talk = try await talk(try await Hosts.make(), room: 1000)
         try await echo(Self.message, talk)
         let long = [UInt8](repeating: 7, count: 20_000)
@@ -141,7 +141,7 @@ struct StreamTests {
         #expect(received > Self.message.count + 16_000 && hasEnded && !isCut)
     }
 
-    @Test func `a cut is a reset, without close_notify`() async throws {
+    @Test func `a cut of a TLS stream is a reset, without close_notify`() async throws {
         let talk = try await talk(try await Hosts.make())
         try await echo(Self.message, talk)
         try await talk.now { talk in
@@ -165,7 +165,7 @@ struct StreamTests {
         #expect(try await talk.now { $0.peer.end } == .failed(SystemError("SSL_read", code: 71)))
     }
 
-    @Test func `a new handshake is refused`() async throws {
+    @Test func `a TLS renegotiation is refused`() async throws {
         let talk = try await talk(try await Hosts.make(), version: TLS1_2_VERSION)
         try await echo(Self.message, talk)
         try await talk.now { talk in
@@ -175,7 +175,7 @@ struct StreamTests {
         #expect(try await talk.now { $0.peer.end } == .failed(SystemError("SSL_read", code: 71)))
     }
 
-    @Test func `TLS within TLS`() async throws {
+    @Test func `a TLS stream works inside another TLS stream`() async throws {
         let hosts = try await Hosts.make()
         let outer = try await talk(hosts)
         try await outer.go("the outer handshake") { $0.client.isDone }
@@ -209,7 +209,7 @@ struct StreamTests {
         #expect(try await outer.loop.run { peer.value.received } == Self.message)
     }
 
-    @Test func `a closed stream is freed, whatever it was doing`() async throws {
+    @Test func `a closed TLS stream is freed, whatever it was doing`() async throws {
         let hosts = try await Hosts.make()
         for stage in 0..<4 {
             let loop = try EventLoop.start(name: "freed")

@@ -2,7 +2,7 @@ import Testing
 import WireText
 
 @Suite struct `Bytes of ASCII` {
-    @Test("has the token bytes of RFC 9110 section 5.6.2, and no other")
+    @Test("token bytes are those of RFC 9110 section 5.6.2, and no other")
     func token() {
         let tchar = Set(
             "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
@@ -13,7 +13,7 @@ import WireText
         for text in ["", "a b", "a:b", "é", "a\u{0}"] { #expect(!ASCII.isToken(text)) }
     }
 
-    @Test("classes hold for every byte")
+    @Test("each class answers for every byte")
     func classes() {
         for byte in UInt8.min...UInt8.max {
             let character = Character(Unicode.Scalar(byte))
@@ -33,7 +33,7 @@ import WireText
         }
     }
 
-    @Test("compares without case, and without Unicode's rules")
+    @Test("ASCII text is compared without case, and without Unicode's rules")
     func comparing() {
         #expect(ASCII.equalIgnoringCase("Content-TYPE", "content-type"))
         #expect(!ASCII.equalIgnoringCase("content-type", "content_type"))
@@ -42,7 +42,7 @@ import WireText
         #expect(!ASCII.equalIgnoringCase("abc", "ab"))
     }
 
-    @Test("trims blanks and line ends, and nothing else")
+    @Test("trimming takes blanks and line ends away, and nothing else")
     func trimming() {
         for (text, trimmed) in [
             (" \t a b\r\n", "a b"), ("", ""), (" \n", ""), ("x", "x"), ("\u{B}x\u{0}", "\u{B}x\u{0}"),

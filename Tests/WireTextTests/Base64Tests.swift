@@ -7,7 +7,7 @@ import WireText
         ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
         ("foobar", "Zm9vYmFy"),
     ])
-    func vectors(plain: String, encoded: String) {
+    func `the vectors of RFC 4648 are encoded and decoded, with padding and without`(plain: String, encoded: String) {
         #expect(Base64.encode(Array(plain.utf8)) == encoded)
         let unpadded = encoded.filter { $0 != "=" }
         #expect(Base64.encode(Array(plain.utf8), alphabet: .url) == unpadded)
@@ -41,7 +41,7 @@ import WireText
     }
 
     @Test(
-        "refuses everything else",
+        "base64 that is cut, padded wrongly or holds another character is refused",
         arguments: [
             "Z", "Zg=", "Zg===", "Zh==", "Zm9=", "Zm9v=", "====", "=", "==", "Z===", "Zg==Zg==", "Z g=", "Zg==\n",
             "Zm9%",

@@ -2,7 +2,7 @@ import Testing
 import WireText
 
 @Suite struct `Dates` {
-    @Test("IMF-fixdate is read")
+    @Test("a date in IMF-fixdate is read as its second")
     func httpDate() {
         for (text, seconds) in [
             ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
@@ -15,7 +15,7 @@ import WireText
     }
 
     @Test(
-        "no other form, no other zone, no day that there is not",
+        "a date in another form or zone, or of a day that does not exist, is refused",
         arguments: [
             "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 UTC",
             "Sun, 06 nov 1994 08:49:37 GMT", "Sun, 31 Feb 2023 08:49:37 GMT", "Wed, 29 Feb 2023 08:49:37 GMT",
@@ -28,7 +28,7 @@ import WireText
         #expect(HTTPDate.seconds(Array(text.utf8)) == nil)
     }
 
-    @Test("RFC 3339 is written, before 1970 too")
+    @Test("times are written as in RFC 3339, before 1970 too")
     func rfc3339() {
         #expect(RFC3339.text(1_772_355_907, milliseconds: 12) == "2026-03-01T09:05:07.012Z")
         #expect(RFC3339.text(1_772_355_907) == "2026-03-01T09:05:07Z")

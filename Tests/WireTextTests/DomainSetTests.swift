@@ -2,7 +2,7 @@ import Testing
 import WireText
 
 @Suite struct `A set of domains` {
-    @Test func `covers its domains and the names below them`() {
+    @Test func `a set of domains covers its domains and the names below them`() {
         let domains = DomainSet(["example.com", "other.test"])
         for name in ["example.com", "a.example.com", "b.c.other.test"] { #expect(domains.covers(name), "\(name)") }
         for name in ["", "com", "notexample.com", "example.com.test", "example.com.", ".com"] {
@@ -11,7 +11,7 @@ import WireText
         #expect(!DomainSet([]).covers("com"))
     }
 
-    @Test func `leaves domains out that are below others`() {
+    @Test func `a set of domains leaves out domains below others`() {
         #expect(
             DomainSet(["a.example.com", "example.com", "b.a.example.com", "test"]).names == ["example.com", "test"])
     }

@@ -17,7 +17,7 @@ import WireText
         #expect(ForeignText.lines("a\n\nb\n") == "a\n\nb\n")
     }
 
-    @Test func `a line has a bound`() {
+    @Test func `a foreign text is cut at its limit`() {
         #expect(ForeignText.printable("abcd", most: 4) == "abcd")
         #expect(ForeignText.printable("abcde", most: 4) == "abcd…")
         #expect(ForeignText.printable(String(repeating: "e\u{301}", count: 1000)).unicodeScalars.count == 257)

@@ -4,7 +4,7 @@ import WireText
 @Suite struct `The JSON parser` {
     private func parse(_ text: String) -> JSONValue? { try? JSONParser.parse(Array(text.utf8)) }
 
-    @Test("reads what RFC 8259 allows")
+    @Test("the JSON parser reads what RFC 8259 allows")
     func good() {
         #expect(
             parse(#" { "a" : [ 1 , -2.5e+3, true, false, null, "x" ], "b": {} } "#)
@@ -19,7 +19,7 @@ import WireText
     }
 
     @Test(
-        "refuses everything else",
+        "text that breaks the grammar of JSON is refused",
         arguments: [
             "", " ", "{", "}", "[1,]", "{\"a\":1,}", "{a:1}", "{\"a\" 1}", "[1 2]", "01", "+1", "1.", ".5", "1e", "--1",
             "tru", "nul", "True", "NaN", "Infinity", "1e999", "\"", "\"\\", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"",
@@ -30,7 +30,7 @@ import WireText
         #expect(parse(text) == nil)
     }
 
-    @Test("refuses bytes that are not UTF-8, and nesting without end")
+    @Test("the JSON parser refuses bytes that are not UTF-8, and nesting without end")
     func hostile() {
         for bytes in [[0x22, 0xFF, 0x22], [0x22, 0xC0, 0x80, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22], [0xEF, 0xBB]]
             as [[UInt8]]
@@ -43,7 +43,7 @@ import WireText
         #expect(parse(String(repeating: "[", count: 30) + String(repeating: "]", count: 30)) != nil)
     }
 
-    @Test("never traps on a cut or a changed byte")
+    @Test("the JSON parser never traps on a cut or a changed byte")
     func mutations() {
         let text = Array(#"{"access_token":"x\u00e9\ud83d\ude00","expires_in":-3.5e1,"s":["a",null,true]}"#.utf8)
         for end in text.indices {
@@ -56,7 +56,7 @@ import WireText
         }
     }
 
-    @Test("says where the members of an object stand, and hands out their strings in pieces")
+    @Test("the JSON parser says where the members of an object stand, and hands out their strings in pieces")
     func members() throws {
         let text = #" {"a":"x\u00e9\/y", "n" : -1.5 , "z":null,"o":{"q":["r"]}, "e":""}"#
         let bytes = Array(text.utf8)
@@ -80,7 +80,7 @@ import WireText
     }
 
     @Test(
-        "refuses in members what it refuses elsewhere",
+        "an object's members are checked as strictly as whole documents",
         arguments: [
             #"{"a":1,"a":2}"#, #"{"a":{"b":1,"b":2}}"#, #"{"a":"\ud800"}"#, #"{"a":"x"#, #"{"a":"x"} x"#,
             "{\"a\":\"\n\"}",
@@ -89,7 +89,7 @@ import WireText
         #expect(throws: JSONParser.Fault.self) { _ = try JSONParser.members(Array(text.utf8).span) }
     }
 
-    @Test("knows an object from other values")
+    @Test("an object is told from other values")
     func notAnObject() throws {
         let members = try JSONParser.members(Array("[1]".utf8).span)
         #expect(members == nil)

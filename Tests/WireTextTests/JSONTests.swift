@@ -8,7 +8,7 @@ import WireText
         .init("d", .decimal(1.5)), .init("n", .literal("1e5")), .init("none", .array([])),
     ])
 
-    @Test("keeps the order of its members, in each layout")
+    @Test("JSON that is written keeps the order of its members, in each layout")
     func layouts() {
         #expect(
             value.text(.compact)
@@ -32,7 +32,7 @@ import WireText
                 """)
     }
 
-    @Test("reads back as the same text, whatever it holds and however it is escaped")
+    @Test("JSON that is written reads back as the same text, whatever it holds and however it is escaped")
     func roundTrip() throws {
         let hostile =
             (0..<0x300).compactMap { Unicode.Scalar($0) } + ["\u{2028}", "\u{202E}", "\u{FEFF}", "😀", "\u{E0001}"]
@@ -44,7 +44,7 @@ import WireText
         }
     }
 
-    @Test("escapes what its reader can't bear")
+    @Test("JSON that is written escapes what its reader can't bear")
     func escaping() {
         func quoted(_ text: String, _ escaping: JSONEscaping) -> String {
             JSON.string(text).text(.compact, escaping: escaping)
@@ -55,7 +55,7 @@ import WireText
         #expect(quoted("</script>\u{E0001}", .page) == #""\u003c/script>\udb40\udc01""#)
     }
 
-    @Test("what was read can be written")
+    @Test("JSON that was read can be written again")
     func values() throws {
         let text = #"{"a":[1.50,-2e9,true,null,"x"],"b":{"c":""}}"#
         let value = try JSONParser.parse(Array(text.utf8))
@@ -66,12 +66,12 @@ import WireText
         (0, "0"), (1, "1"), (-1.5, "-1.5"), (0.0005, "0.001"), (0.0004, "0"), (1234.5678, "1234.568"),
         (Double.nan, "null"), (.infinity, "null"), (1e16, "null"), (0.1, "0.1"),
     ])
-    func decimals(value: Double, text: String) {
+    func `decimals have three digits behind the point, and what JSON can't spell is null`(value: Double, text: String) {
         #expect(DecimalText.thousandths(value) == text)
         #expect(JSON.decimal(value).line == text)
     }
 
-    @Test("durations are seconds")
+    @Test("durations are written in seconds, and nothing as null")
     func durations() {
         #expect(JSON(.milliseconds(1500)).line == "1.5")
         #expect(JSON(nil as Duration?).line == "null")

@@ -3,7 +3,7 @@ import WireText
 
 @Suite struct `Percent and form encoding` {
     @Test(
-        "keeps what its rule keeps, and escapes everything else",
+        "percent encoding keeps the bytes of its rule, and escapes everything else",
         arguments: [
             (PercentEncoding.uri, "-._~"), (.form, "-._"), (.fileName, "-_"),
             (.grpcMessage, " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"),
@@ -22,7 +22,7 @@ import WireText
         #expect(rule.encode("é") == "%C3%A9")
     }
 
-    @Test("reads each escape once, in either case; a plus is a space in forms alone")
+    @Test("each escape is read once, in either case; a plus is a space in forms alone")
     func decoding() {
         #expect(PercentEncoding.uri.decode("a%2fb%2Fc+d".utf8) == "a/b/c+d")
         #expect(PercentEncoding.form.decode("a%2fb+c%2B".utf8) == "a/b c+")
@@ -31,7 +31,7 @@ import WireText
     }
 
     @Test(
-        "refuses broken escapes and what is not UTF-8",
+        "broken escapes and text that is not UTF-8 are refused",
         arguments: ["%", "%4", "a%4", "%g0", "%0g", "%+f", "%-1", "% 1", "%%41", "%ff", "%c0%80", "%ed%a0%80"])
     func broken(text: String) {
         #expect(PercentEncoding.uri.decode(text.utf8) == nil)
@@ -44,17 +44,19 @@ import WireText
         #expect(FormText.fields("".utf8) == [:])
     }
 
-    @Test("refuses a name that stands twice, however it is spelt", arguments: ["a=1&a=1", "a=1&%61=2", "a&a"])
+    @Test(
+        "a form with a name that stands twice is refused, however it is spelt",
+        arguments: ["a=1&a=1", "a=1&%61=2", "a&a"])
     func twice(text: String) {
         #expect(FormText.fields(text.utf8) == nil)
     }
 
-    @Test("refuses a form with a broken half", arguments: ["a=%", "%=a", "a=%ff", "%ff=1"])
+    @Test("a form with a broken half is refused", arguments: ["a=%", "%=a", "a=%ff", "%ff=1"])
     func brokenForm(text: String) {
         #expect(FormText.fields(text.utf8) == nil)
     }
 
-    @Test("says which half of a pair is broken")
+    @Test("an error says which half of a pair is broken")
     func pair() {
         #expect(FormText.pair("a=%".utf8) == ("a", nil))
         #expect(FormText.pair("%=b".utf8) == (nil, "b"))

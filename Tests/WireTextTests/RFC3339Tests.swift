@@ -3,7 +3,7 @@ import WireText
 
 @Suite struct `Times of RFC 3339` {
     @Test(
-        "are read, in any zone, without their fractions",
+        "times of RFC 3339 are read in any zone, without their fractions",
         arguments: [
             ("1970-01-01T00:00:00Z", 0), ("2026-03-01T09:05:07Z", 1_772_355_907),
             ("2026-03-01t09:05:07.123456z", 1_772_355_907), ("2026-03-01T10:05:07+01:00", 1_772_355_907),
@@ -14,7 +14,7 @@ import WireText
     }
 
     @Test(
-        "are refused where they are none",
+        "a text that is no time of RFC 3339 is refused",
         arguments: [
             "", "2026-03-01", "2026-03-01T09:05:07", "2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z",
             "2026-03-01T24:00:00Z", "2026-03-01T09:60:00Z", "2026-03-01T09:05:07.Z", "2026-03-01T09:05:07+0100",
