@@ -10,7 +10,7 @@ struct RequestRecordTests {
         "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n", "nonsense\r\n\r\n",
         "GET http://api.test#x HTTP/1.1\r\nHost: api.test\r\n\r\n",
     ])
-    func `one without a path does not borrow the last one's`(second: String) async throws {
+    func `the record of a request without a path does not borrow the last one's`(second: String) async throws {
         let proxy = try await ProxyInProcess(isLogged: true)
         let client = try await proxy.connect()
         let path = "/" + String(repeating: "long", count: 200)
@@ -26,7 +26,7 @@ struct RequestRecordTests {
 
     private func text(_ bytes: [UInt8]?) -> String { String(decoding: bytes ?? [], as: UTF8.self) }
 
-    @Test func `host is the authority that it went to, not what a field says`() async throws {
+    @Test func `the host of a record is the authority that the request went to, not what a field says`() async throws {
         let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0", isLogged: true)
         _ = try await proxy.send("GET http://api.test/ HTTP/1.1\r\nHost: liar.test\r\n\r\n")
         _ = try await proxy.send("GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
@@ -54,7 +54,7 @@ struct RequestRecordTests {
         (["Traceparent: \(trace)", "x-request-id: mine.2/a+b=="], "mine.2/a+b=="),
         (["X-Request-Id: with blank", "traceparent: \(trace)"], trace),
     ])
-    func `a request's id is the program's`(fields: [String], id: String) async throws {
+    func `a record takes the request's id from the program`(fields: [String], id: String) async throws {
         let proxy = try await ProxyInProcess(isLogged: true)
         _ = try await proxy.request(fields: fields)
         try await eventually("the record") { proxy.log.all.count == 1 }
@@ -69,7 +69,7 @@ struct RequestRecordTests {
         ["traceparent: 00-00000000000000000000000000000000-00f067aa0ba902b7-01"],
         ["traceparent: 00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01"], ["traceparent: 00-4bf9"],
     ])
-    func `else ours, another for each`(fields: [String]) async throws {
+    func `a request without an id gets one of ours, another for each`(fields: [String]) async throws {
         let proxy = try await ProxyInProcess(isLogged: true)
         _ = try await proxy.request(fields: fields)
         _ = try await proxy.request(fields: fields)
@@ -132,14 +132,14 @@ struct RequestRecordTests {
         ("GET http://api.test?secret HTTP/1.1\r\nHost: api.test\r\n\r\n", "/"),
         ("GET http://unknown.test HTTP/1.1\r\nHost: unknown.test\r\n\r\n", "/"),
     ])
-    func `what was asked for has a path`(request: String, path: String) async throws {
+    func `the record of a request without a path in its target has one`(request: String, path: String) async throws {
         let proxy = try await ProxyInProcess(isLogged: true)
         _ = try await proxy.send(request)
         try await eventually("the record") { proxy.log.all.count == 1 }
         #expect(text(proxy.log.all.first?.path) == path)
     }
 
-    @Test func `who was turned away asked for something, too`() async throws {
+    @Test func `the record of a request without a user's credential says what was asked for`() async throws {
         let proxy = try await ProxyInProcess(proxy: "users: {a: b}", isLogged: true)
         _ = try await proxy.send("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n")
         _ = try await proxy.send("GET http://api.test/a?secret HTTP/1.1\r\nHost: api.test\r\n\r\n")

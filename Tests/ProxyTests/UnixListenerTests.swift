@@ -27,7 +27,7 @@ struct UnixListenerTests {
         try #require(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
     }
 
-    @Test func `curl gets its answer through one, signed, and the log says who called`() async throws {
+    @Test func `curl gets its signed answer through a Unix socket, and the log says who called`() async throws {
         let proxy = try await proxy(isLogged: true)
         let curl = try await ChildProcess.run(
             ["curl", "-sS", "--max-time", "20", "--unix-socket", path, "http://api.test/x"])
@@ -40,18 +40,18 @@ struct UnixListenerTests {
         #expect(proxy.log.all[1].peer == nil)
     }
 
-    @Test func `it is its owner's alone, unless a mode says otherwise`() async throws {
+    @Test func `a Unix socket is its owner's alone, unless a mode says otherwise`() async throws {
         _ = try await proxy()
         #expect(try permissions() == 0o600)
     }
 
     @Test(arguments: [UInt16(0o660), 0o666, 0o777])
-    func `the mode is the one that is asked for, whatever the process's mask`(mode: UInt16) async throws {
+    func `a Unix socket has the mode of the configuration, whatever the process's mask`(mode: UInt16) async throws {
         _ = try await proxy(mode: mode)
         #expect(try permissions() == Int(mode))
     }
 
-    @Test func `several loops accept from one`() async throws {
+    @Test func `several loops accept from one Unix socket`() async throws {
         let proxy = try await proxy(threads: 3)
         for _ in 0..<12 {
             let client = try await RawClient.connect(unix: path)
@@ -61,14 +61,14 @@ struct UnixListenerTests {
         #expect(proxy.origin.requests.count == 12)
     }
 
-    @Test func `it is gone when the proxy stops`() async throws {
+    @Test func `a Unix socket's file is gone when the proxy stops`() async throws {
         let proxy = try await proxy()
         #expect(FileManager.default.fileExists(atPath: path))
         await proxy.server.drain(within: .zero)
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test func `what another process put in its place stays`() async throws {
+    @Test func `a file that another process put in the socket's place stays`() async throws {
         let proxy = try await proxy()
         try FileManager.default.removeItem(atPath: path)
         try folder.write("mine", to: "h.sock")
@@ -86,7 +86,7 @@ struct UnixListenerTests {
         #expect(try await client.response().text == "ok")
     }
 
-    @Test func `the socket of a living one is not`() async throws {
+    @Test func `the socket file of a living process is not replaced`() async throws {
         let first = try await proxy()
         await #expect {
             _ = try await proxy()
@@ -99,7 +99,7 @@ struct UnixListenerTests {
         #expect(first.origin.requests.count == 1)
     }
 
-    @Test func `nor is a file that is no socket`() async throws {
+    @Test func `a file that is no socket is not replaced`() async throws {
         try folder.write("precious", to: "h.sock")
         await #expect {
             _ = try await proxy()
@@ -109,7 +109,7 @@ struct UnixListenerTests {
         #expect(try folder.read("h.sock") == "precious")
     }
 
-    @Test func `a folder that is not there is named in the error`() async throws {
+    @Test func `a folder of a socket that is not there is named in the error`() async throws {
         let missing = folder.path(of: "none/h.sock")
         await #expect {
             _ = try await ProxyInProcess(change: { $0.proxy.listen.append(.unix(path: missing, mode: nil)) })
@@ -118,7 +118,7 @@ struct UnixListenerTests {
         }
     }
 
-    @Test func `an upstream's own listener can be one`() async throws {
+    @Test func `an upstream's own listener can be a Unix socket`() async throws {
         let path = path
         let proxy = try await ProxyInProcess(change: { $0.upstreams[0].listen = .unix(path: path, mode: nil) })
         let curl = try await ChildProcess.run(

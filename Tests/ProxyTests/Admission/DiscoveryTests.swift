@@ -26,7 +26,7 @@ import Testing
     func spellings(_ path: String) { #expect(isMetadata(path)) }
 
     @Test(
-        "other paths are not",
+        "a path that no server takes for the metadata's is left alone",
         arguments: [
             "", "/", "/mcp", "/.well-known/oauth-protected-resources", "/.well-known/oauth-protected-resourc",
             "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration/and/a/long/path",

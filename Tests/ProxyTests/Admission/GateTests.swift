@@ -55,7 +55,7 @@ import Testing
     private struct Incomplete: Error {}
 
     /// Each step takes away what the step before complained of.
-    @Test func `the first rule that is broken answers`() throws {
+    @Test func `the first rule that a request breaks answers it`() throws {
         var gate = try gate()
         let via = "Via: " + Array(repeating: "1.1 heimdallr-proxy", count: 8).joined(separator: ", ")
         let all = [
@@ -94,7 +94,7 @@ import Testing
         #expect(admitted.credential == .put(EntrySet(index: 0)))
     }
 
-    @Test func `a wildcard goes on by https`() throws {
+    @Test func `a request for a host of a wildcard goes on by https`() throws {
         var gate = try gate()
         for port in ["", ":80", ":443"] {
             let host = "a.wild.example.com" + port

@@ -3,14 +3,14 @@ import Testing
 
 @Suite("the proxy counts and names itself on the way", .stopsProxies)
 struct HopTests {
-    @Test func `Via names it in both directions, behind those who were there before`() async throws {
+    @Test func `Via names the proxy in both directions, behind those who were there before`() async throws {
         let proxy = try await ProxyInProcess { try $0.respond(fields: [("Via", "1.0 other")]) }
         let response = try await proxy.request(fields: ["Via: 1.1 first"])
         #expect(response.fields.filter { $0.name == "Via" }.map(\.value) == ["1.0 other", "1.1 heimdallr-proxy"])
         #expect(proxy.origin.requests[0].values("Via") == ["1.1 first", "1.1 heimdallr-proxy"])
     }
 
-    @Test func `what comes back again and again is a circle, whichever way it came`() async throws {
+    @Test func `a request that comes back again and again is a circle, whichever way it came`() async throws {
         let proxy = try await ProxyInProcess()
         let own = "1.1 heimdallr-proxy"
         let eight = Array(repeating: own, count: 8)
@@ -59,7 +59,7 @@ struct HopTests {
         #expect(proxy.origin.requests.count == 1)
     }
 
-    @Test func `TRACE that ends here shows what came, but no secret`() async throws {
+    @Test func `TRACE that ends here shows the request that came, but no secret`() async throws {
         let proxy = try await ProxyInProcess()
         let response = try await proxy.request(
             "TRACE",
@@ -71,20 +71,20 @@ struct HopTests {
         #expect(!response.text.contains("id=secret"))
     }
 
-    @Test func `other methods' Max-Forwards is nobody's business`() async throws {
+    @Test func `Max-Forwards of other methods is left alone`() async throws {
         let proxy = try await ProxyInProcess()
         #expect(try await proxy.request(fields: ["Max-Forwards: 0"]).text == "ok")
         #expect(proxy.origin.requests[0].values("Max-Forwards") == ["0"])
     }
 
     @Test(arguments: ["x", "-1", "1.5", "1 1"])
-    func `a count that is none is refused`(count: String) async throws {
+    func `a Max-Forwards that is no count is refused`(count: String) async throws {
         let proxy = try await ProxyInProcess()
         #expect(try await proxy.request("OPTIONS", fields: ["Max-Forwards: \(count)"]).status == 400)
         #expect(proxy.origin.requests.isEmpty)
     }
 
-    @Test func `an expectation without a body ends here`() async throws {
+    @Test func `an Expect field of a request without a body is left out`() async throws {
         let proxy = try await ProxyInProcess()
         #expect(try await proxy.request(fields: ["Expect: 100-continue"]).text == "ok")
         #expect(proxy.origin.requests[0].values("Expect").isEmpty)

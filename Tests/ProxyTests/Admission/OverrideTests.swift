@@ -9,7 +9,7 @@ struct OverrideTests {
         "X-HTTP-MethodOverride: DELETE", "x-http-verb: DELETE", "X-Original-Method: PUT", "_method: PUT",
         "X.HTTP.Method.Override: PUT", "_METHOD: PUT", "Method-Override: PUT",
     ])
-    func `a method in a field is refused where there are methods`(field: String) async throws {
+    func `a method in a field is refused where there are rules for methods`(field: String) async throws {
         let limited = try await ProxyInProcess(upstream: "methods: [GET, POST]")
         try expectProblem(try await limited.request("POST", fields: [field], body: "x"), "method-override")
         #expect(limited.origin.requests.isEmpty)
@@ -26,14 +26,14 @@ struct OverrideTests {
         "/?%24httpMethod=PUT", "/?_method%3dPUT", "/?%255Fmethod=PUT", "/?%u005fmethod=PUT", "/?a=b&_method",
         "/?x%2Dhttp%2Dverb=PUT", "/?&&_m%65thod=PUT",
     ])
-    func `a method in the query, too`(target: String) async throws {
+    func `a method in the query is refused where there are rules for methods`(target: String) async throws {
         let limited = try await ProxyInProcess(upstream: "methods: [GET, POST]")
         try expectProblem(try await limited.request("POST", "http://api.test\(target)", body: "x"), "method-override")
         let open = try await ProxyInProcess()
         #expect(try await open.request("POST", "http://api.test\(target)", body: "x").status == 200)
     }
 
-    @Test func `what Connection names ends here, and what only looks alike passes`() async throws {
+    @Test func `a field that Connection names ends here, and one that only looks alike passes`() async throws {
         let proxy = try await ProxyInProcess(upstream: "methods: [GET]")
         #expect(
             try await proxy.request(
@@ -49,7 +49,9 @@ struct OverrideTests {
         "X-Original-URI: /admin", "x-override-url: /admin", "X-Forwarded-Prefix: /admin", "X_FORWARDED_PREFIX: /",
         "X-Script-Name: /admin",
     ])
-    func `a path in a field is refused where there are paths, or a path in the url`(field: String) async throws {
+    func `a path in a field is refused where there are rules for paths, or a path in the url`(field: String)
+        async throws
+    {
         for proxy in [try await ProxyInProcess(upstream: "paths: [/v1/]"), try await ProxyInProcess(url: "/v1")] {
             try expectProblem(try await proxy.request("GET", "http://api.test/v1/x", fields: [field]), "path-override")
             #expect(proxy.origin.requests.isEmpty)
@@ -57,7 +59,7 @@ struct OverrideTests {
         #expect(try await ProxyInProcess().request(fields: [field]).status == 200)
     }
 
-    @Test func `OPTIONS for all of it has no query for a token`() async throws {
+    @Test func `OPTIONS for the whole server has no query for a token`() async throws {
         let proxy = try await ProxyInProcess(upstream: "inject: {query: access_token}\nallow_deprecated: true")
         let response = try await proxy.send("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n", method: "OPTIONS")
         try expectProblem(response, "no-query")

@@ -16,7 +16,7 @@ struct OwnListenerTests {
     }
 
     @Test(arguments: ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"])
-    func `a listener that began later is ours, too`(host: String) async throws {
+    func `a listener that began later counts as the proxy's own, too`(host: String) async throws {
         let admin = try RecordingOrigin()
         let proxy = try await proxy(
             "- host: round.test\n  url: http://\(host):\(admin.port)\n  allow_plaintext: true", admin: admin)

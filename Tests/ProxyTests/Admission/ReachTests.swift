@@ -14,14 +14,14 @@ struct ReachTests {
     }
 
     @Test(arguments: ["2130706433", "0x7f.1", "0177.0.0.1", "127.1"])
-    func `nor by another spelling of one`(host: String) async throws {
+    func `unmatched: forward reaches no private address by another spelling of it`(host: String) async throws {
         let proxy = try await ProxyInProcess(proxy: "unmatched: forward")
         let response = try await proxy.request("GET", "http://\(host):\(proxy.origin.port)/")
         #expect([400, 403, 502].contains(response.status))
         #expect(proxy.origin.connections.isEmpty)
     }
 
-    @Test func `private_networks are exceptions, and what goes there is not signed`() async throws {
+    @Test func `private_networks are exceptions, and requests to them are not signed`() async throws {
         let proxy = try await ProxyInProcess(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]")
         let url = "http://localhost:\(proxy.origin.port)/x?y"
         #expect(try await proxy.request("GET", url, fields: ["Authorization: Basic bWluZQ=="]).status == 200)
@@ -33,7 +33,7 @@ struct ReachTests {
         #expect(proxy.endpoint.requests.isEmpty)
     }
 
-    @Test func `an https target is not fetched for anybody`() async throws {
+    @Test func `an https target is not fetched for any program`() async throws {
         let proxy = try await ProxyInProcess(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]")
         let response = try await proxy.send("GET https://127.0.0.1:\(proxy.origin.port)/ HTTP/1.1\r\nHost: x\r\n\r\n")
         try expectProblem(response, "scheme-not-supported", upstream: nil)
@@ -67,7 +67,7 @@ struct ReachTests {
         #expect(proxy.origin.requests.isEmpty)
     }
 
-    @Test func `a next proxy that is not there is said to be`() async throws {
+    @Test func `a next proxy that is not there is named in the problem`() async throws {
         let proxy = try await ProxyInProcess(
             more: "- {host: far.test, url: 'http://far.example', proxy: 'http://127.0.0.1:\(try freePort())'}")
         let response = try await proxy.request("GET", "http://far.test/")
@@ -77,7 +77,7 @@ struct ReachTests {
 
     // MARK: TLS
 
-    @Test func `TLS to the upstream, for its own name, with the CA that it names`() async throws {
+    @Test func `TLS to the upstream is checked for its own name, with the CA that it names`() async throws {
         let nginx = try await Nginx.secure(["DNS:inner.test"])
         let proxy = try await ProxyInProcess(
             more: """
@@ -98,7 +98,7 @@ struct ReachTests {
             try await proxy.request("GET", "http://unnamed.test/"), "tls-certificate", upstream: "unnamed.test")
     }
 
-    @Test func `an upstream with http2 that has none gets HTTP 1.1, its requests whole`() async throws {
+    @Test func `an upstream with http2 that does not speak it gets HTTP 1.1, its requests whole`() async throws {
         let authority = try await PrivateCA()
         let nginx = try await Nginx(
             certificate: try await authority.server(),
@@ -123,7 +123,7 @@ struct ReachTests {
         #expect(try nginx.accessLog().split(separator: "\n").filter { $0.hasPrefix("PUT") }.count == 1)
     }
 
-    @Test func `HTTP 2 to the upstream, up and down`() async throws {
+    @Test func `requests and uploads pass over HTTP 2 to the upstream`() async throws {
         let nginx = try await Nginx.secure(
             locations: Nginx.sayWhatArrived
                 + "\nlocation /up { dav_methods PUT; create_full_put_path on; root FOLDER; }")

@@ -85,7 +85,9 @@ struct SmugglingTests {
             ),
         ]
 
-    @Test func `Transfer-Encoding`() async throws { try await expectRefused(Self.codings) }
+    @Test func `a Transfer-Encoding that two parsers could read differently is refused`() async throws {
+        try await expectRefused(Self.codings)
+    }
 
     private static let lengths: [Row] =
         [
@@ -104,7 +106,9 @@ struct SmugglingTests {
             ("RFC 9112 6.3", "Content-Length: 5\r\nContent-Length:"),
         ].map { Row($0.0, post($0.1, "hello")) }
 
-    @Test func `Content-Length`() async throws { try await expectRefused(Self.lengths) }
+    @Test func `a Content-Length that two parsers could read differently is refused`() async throws {
+        try await expectRefused(Self.lengths)
+    }
 
     private static let chunks: [Row] =
         [
@@ -129,7 +133,9 @@ struct SmugglingTests {
             ("RFC 9112 7.1", "0\r\n\r\r\n"),
         ].map { Row($0.0, post("Transfer-Encoding: chunked", $0.1)) }
 
-    @Test func `chunks and trailers`() async throws { try await expectRefused(Self.chunks) }
+    @Test func `chunks and trailers that two parsers could read differently are refused`() async throws {
+        try await expectRefused(Self.chunks)
+    }
 
     // MARK: Request line
 
@@ -174,7 +180,9 @@ struct SmugglingTests {
             Row("RFC 8446 4.1.2, not HTTP", "\u{16}\u{3}\u{1}\u{1}\0\u{1}"),
         ]
 
-    @Test func `request lines`() async throws { try await expectRefused(Self.requestLines) }
+    @Test func `a request line that two parsers could read differently is refused`() async throws {
+        try await expectRefused(Self.requestLines)
+    }
 
     // MARK: Fields
 
@@ -195,7 +203,9 @@ struct SmugglingTests {
             Row("RFC 9112 3.2", "GET http://api.test/ HTTP/1.1\r\n\r\n"),
         ]
 
-    @Test func `Host`() async throws { try await expectRefused(Self.hosts) }
+    @Test func `a Host that two parsers could read differently is refused`() async throws {
+        try await expectRefused(Self.hosts)
+    }
 
     private static let fields: [Row] = [
         ("RFC 9110 5.5", "X: a\0b"), ("RFC 9110 5.5", "X: a\u{1}b"), ("RFC 9110 5.5", "X: a\u{7F}b"),
@@ -210,7 +220,9 @@ struct SmugglingTests {
         ("RFC 9110 7.6.1", "Connection: close;x"), ("RFC 9110 7.6.1", "Connection: a b"),
     ].map { Row($0.0, "GET /row HTTP/1.1\r\nHost: api.test\r\n\($0.1)\r\n\r\n") }
 
-    @Test func `other fields`() async throws { try await expectRefused(Self.fields) }
+    @Test func `each other field that two parsers could read differently is refused`() async throws {
+        try await expectRefused(Self.fields)
+    }
 
     // MARK: What is meant, and how it goes on
 
@@ -256,7 +268,8 @@ struct SmugglingTests {
     ]
 
     /// Each is followed by another request, which must come through as itself.
-    @Test func `what has one meaning reaches the origin with it, and the next request with its own`() async throws {
+    @Test func `a request with one meaning reaches the origin with it, and the next request with its own`() async throws
+    {
         let proxy = try await ProxyInProcess()
         for (source, sent, line, body, fields) in Self.accepted {
             let seen = proxy.origin.requests.count

@@ -19,7 +19,7 @@ struct TargetTests {
         ("OPTIONS http://api.test HTTP/1.1\r\nHost: api.test\r\n\r\n", "*"),
         ("GET /a HTTP/1.0\r\nHost: api.test\r\n\r\n", "/a"),
     ])
-    func `both forms of a target find their upstream`(request: String, target: String) async throws {
+    func `a target in either form finds its upstream`(request: String, target: String) async throws {
         let proxy = try await ProxyInProcess()
         #expect(try await proxy.send(request).status == 200)
         let received = try #require(proxy.origin.requests.first)
@@ -34,7 +34,7 @@ struct TargetTests {
         "/%",
         "/a%00b", "/a?", "/~a!$&'()*+,;=:@", "/a?x=\\y", "/%C3%A9", "/a%252fb",
     ])
-    func `path and query are not touched`(target: String) async throws {
+    func `path and query pass byte for byte`(target: String) async throws {
         let proxy = try await ProxyInProcess()
         #expect(try await proxy.request("GET", "http://api.test\(target)").status == 200)
         #expect(proxy.origin.requests.map(\.target) == [target])
@@ -44,7 +44,7 @@ struct TargetTests {
         ("http://api.test/x?y", "/base/v1/x?y"), ("http://api.test", "/base/v1/"), ("http://api.test?q", "/base/v1/?q"),
         ("http://api.test/a//x%2F", "/base/v1/a//x%2F"),
     ])
-    func `a path in url is put in front, as it stands`(url: String, target: String) async throws {
+    func `a path in url is put in front of the target, as it stands`(url: String, target: String) async throws {
         let proxy = try await ProxyInProcess(url: "/base/v1")
         #expect(try await proxy.request("GET", url).status == 200)
         #expect(proxy.origin.requests.map(\.target) == [target])
@@ -55,7 +55,9 @@ struct TargetTests {
         ("onewild.test", 403), ("wild.test.evil.test", 403), ("special.wild.test", 201), ("x.special.wild.test", 200),
         ("one.wild.test:443", 200), ("one.wild.test:8080", 403),
     ])
-    func `a wildcard stands for one label or more, and an exact host wins`(host: String, status: Int) async throws {
+    func `a wildcard stands for one label or more, and an exact host wins over it`(host: String, status: Int)
+        async throws
+    {
         let proxy = try await ProxyInProcess(
             more: "- {host: '*.wild.test', url: ORIGIN/wild}\n- {host: special.wild.test, url: ORIGIN/special}"
         ) { try $0.respond($0.head.target.hasPrefix("/special") ? 201 : 200) }
@@ -97,7 +99,7 @@ struct TargetTests {
         "/v1/x%5cadmin",
         "/v1/..;/admin", "/v1/%252e%252e/", "/v1/.",
     ])
-    func `where paths decide, one that can be read in two ways is refused`(path: String) async throws {
+    func `where paths decide, a target that can be read in two ways is refused`(path: String) async throws {
         let proxy = try await ProxyInProcess(upstream: Self.ruled, more: Self.narrower)
         try expectProblem(try await proxy.request("GET", "http://api.test\(path)"), "ambiguous-path", upstream: nil)
         #expect(proxy.origin.requests.isEmpty)
@@ -127,7 +129,7 @@ struct TargetTests {
             400, "malformed-request"
         ),
     ])
-    func `what can't be understood is refused, closed, and never sent`(
+    func `a malformed target is refused, its connection closed, and nothing sent`(
         request: String, status: Int, slug: String
     ) async throws {
         let proxy = try await ProxyInProcess()

@@ -5,37 +5,38 @@ import Testing
     "every way to fail has its status, its Proxy-Status and a problem that says what to do", .stopsProxies,
     .timeLimit(.minutes(1)))
 struct ProblemTests {
-    @Test func `a name that does not resolve`() async throws {
+    @Test func `a name that does not resolve is the problem dns`() async throws {
         let proxy = try await ProxyInProcess(more: Self.leg("http://does-not-exist.invalid"))
         try expectProblem(try await Self.ask(proxy), "dns", upstream: "leg.test")
     }
 
-    @Test func `a port where nobody listens`() async throws {
+    @Test func `a port where nobody listens is the problem connection-refused`() async throws {
         let proxy = try await ProxyInProcess(more: Self.leg("http://127.0.0.1:\(try freePort())"))
         try expectProblem(try await Self.ask(proxy), "connection-refused", upstream: "leg.test")
     }
 
-    @Test func `a host that does not take the connection`() async throws {
+    @Test func `a host that does not take the connection is the problem connection-timeout`() async throws {
         let deaf = try DeafPort()
         let proxy = try await ProxyInProcess(
             more: Self.leg("http://127.0.0.1:\(deaf.port)", "connect_timeout: 200ms"))
         try expectProblem(try await Self.ask(proxy), "connection-timeout", upstream: "leg.test")
     }
 
-    @Test func `a certificate of nobody we trust`() async throws {
+    @Test func `a certificate of an unknown authority is the problem tls-certificate`() async throws {
         let nginx = try await Nginx.secure()
         let proxy = try await ProxyInProcess(more: Self.leg("https://127.0.0.1:\(nginx.httpsPort)"))
         try expectProblem(try await Self.ask(proxy), "tls-certificate", upstream: "leg.test")
     }
 
-    @Test func `a port that does not speak TLS`() async throws {
+    @Test func `a port that does not speak TLS is the problem tls`() async throws {
         let plain = try await Nginx()
         let proxy = try await ProxyInProcess(more: Self.leg("https://127.0.0.1:\(plain.httpPort)"))
         try expectProblem(try await Self.ask(proxy), "tls", upstream: "leg.test")
     }
 
     @Test(arguments: ["", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n"])
-    func `an upstream that says nothing, or nothing final`(first: String) async throws {
+    func `an upstream that says nothing, or nothing final, is the problem response-timeout`(first: String) async throws
+    {
         let proxy = try await ProxyInProcess(upstream: "response_timeout: 300ms\nidle_timeout: 100ms") { exchange in
             try exchange.send(first)
             _ = exchange.waitForPeerToLeave()
@@ -58,12 +59,12 @@ struct ProblemTests {
         #expect(try await client.readToEnd().isEmpty)
     }
 
-    @Test func `an upstream that closes without a word`() async throws {
+    @Test func `an upstream that closes without an answer is the problem connection-lost`() async throws {
         let proxy = try await ProxyInProcess { $0.close() }
         try expectProblem(try await proxy.request("POST", body: "x"), "connection-lost")
     }
 
-    @Test func `more requests than the upstream's max_connections wait, and not for ever`() async throws {
+    @Test func `requests past the upstream's max_connections wait, and not for ever`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess(upstream: "max_connections: 2\nconnect_timeout: 300ms") { exchange in
             gate.wait()
@@ -83,7 +84,7 @@ struct ProblemTests {
     // MARK: The client's fault
 
     @Test(arguments: ["GET /", "GET / HTTP/1.1\r\nHost: api.test\r\nX-Slow: ", "G"])
-    func `a head that takes too long`(start: String) async throws {
+    func `a head that takes too long is the problem slow-request`(start: String) async throws {
         let proxy = try await ProxyInProcess(proxy: "header_timeout: 300ms")
         let client = try await proxy.connect(sending: start)
         let response = try await client.response()
@@ -107,7 +108,7 @@ struct ProblemTests {
         #expect(try await client.read(until: "\r\n").hasPrefix("HTTP/1.1 408 "))
     }
 
-    @Test func `a body that stalls`() async throws {
+    @Test func `a request body that stalls is the problem slow-request`() async throws {
         let proxy = try await ProxyInProcess(proxy: "idle_timeout: 1s")
         try expectProblem(
             try await proxy.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhalf"),
@@ -128,7 +129,7 @@ struct ProblemTests {
         ("X-Long: \(String(repeating: "x", count: 5000))", 431),
         (String(repeating: "X-Many: y\r\n", count: 300) + "X: y", 431),
     ])
-    func `a head that is too large`(field: String, status: Int) async throws {
+    func `a head that is too large is a 431`(field: String, status: Int) async throws {
         let proxy = try await ProxyInProcess(proxy: "max_header_bytes: 4KiB")
         let response = try await proxy.request(fields: [field])
         try expectProblem(response, "malformed-request", status: status, upstream: nil)
@@ -136,13 +137,13 @@ struct ProblemTests {
         #expect(proxy.origin.requests.isEmpty)
     }
 
-    @Test func `a target that is too long`() async throws {
+    @Test func `a target that is too long is a 414`() async throws {
         let proxy = try await ProxyInProcess(proxy: "max_header_bytes: 4KiB")
         let response = try await proxy.request("GET", "http://api.test/\(String(repeating: "x", count: 5000))")
         try expectProblem(response, "malformed-request", status: 414, upstream: nil)
     }
 
-    @Test func `a body that says it is too large`() async throws {
+    @Test func `a body whose length is too large is the problem body-too-large`() async throws {
         let proxy = try await ProxyInProcess(proxy: "max_body_bytes: 10B")
         let response = try await proxy.request("POST", body: String(repeating: "x", count: 11))
         try expectProblem(response, "body-too-large", upstream: nil)
@@ -151,7 +152,7 @@ struct ProblemTests {
         #expect(try await proxy.request("POST", body: String(repeating: "x", count: 10)).status == 200)
     }
 
-    @Test func `a chunked body that turns out too large`() async throws {
+    @Test func `a chunked body that turns out too large is the problem body-too-large`() async throws {
         let proxy = try await ProxyInProcess(proxy: "max_body_bytes: 10B")
         let response = try await proxy.send(
             "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -187,7 +188,7 @@ struct ProblemTests {
 
     // MARK: The token endpoint's fault
 
-    @Test func `a token endpoint that is down`() async throws {
+    @Test func `a token endpoint that is down is the problem no-token, with its Retry-After`() async throws {
         let endpoint = try TokenEndpoint([.status(503, fields: [("Retry-After", "7")])])
         let proxy = try await ProxyInProcess(upstream: "token_wait: 300ms", endpoint: endpoint)
         let response = try await proxy.request()
@@ -205,7 +206,7 @@ struct ProblemTests {
         #expect(try await client.response().status == 403)
     }
 
-    @Test func `a token endpoint that refuses the client`() async throws {
+    @Test func `a token endpoint that refuses the client is the problem client-refused`() async throws {
         let endpoint = try TokenEndpoint([.error("invalid_client", status: 401, description: "secret words")])
         let proxy = try await ProxyInProcess(endpoint: endpoint)
         let response = try await proxy.request()

@@ -22,7 +22,7 @@ struct ReasonPhraseTests {
         #expect(Self.verbs.contains(verb) || phrase.contains("did you mean " as String), "\(phrase)")
     }
 
-    @Test func `of each that stands in the sources`() throws {
+    @Test func `each reason phrase in the sources is short and readable on a line`() throws {
         let folder = "\(Repository.root)/Sources/Proxy/Answers"
         var count = 0
         for file in try FileManager.default.contentsOfDirectory(atPath: folder) where file.hasSuffix(".swift") {
@@ -37,7 +37,7 @@ struct ReasonPhraseTests {
         #expect(count > 50)
     }
 
-    @Test func `of what can't be understood`() {
+    @Test func `the reason phrase of a malformed request is short and readable`() {
         for status in [400, 414, 417, 431, 501, 505] {
             for detail in [
                 "The request line is malformed.",
@@ -56,7 +56,9 @@ struct ReasonPhraseTests {
         String(repeating: "a", count: 63) + ".example.com", "\(String(repeating: "b.", count: 120))test",
     ]
 
-    @Test(arguments: hosts) func `with a host that is short enough`(host: String) throws {
+    @Test(arguments: hosts) func `the reason phrase of an unknown host names the host where it is short enough`(
+        host: String
+    ) throws {
         let asked = try Authority(parsing: host)
         let near = HostPattern(wildcard: true, host: asked.host, port: asked.port)
         for problem in [
@@ -69,7 +71,7 @@ struct ReasonPhraseTests {
         }
     }
 
-    @Test func `with a client that has a long or foreign name`() {
+    @Test func `the reason phrase of a sign-in stays readable with a long or foreign client's name`() {
         for name in ["items", String(repeating: "n", count: 70), "p\u{E4}ckchen"] {
             check(Problem(.needsAuthentication, client: name) { _ in .init(advice: "", url: nil) }.phrase)
         }
@@ -89,7 +91,7 @@ struct ReasonPhraseTests {
             "Correct the request: The target has a byte beyond ASCII; percent-encode it"
         ),
     ])
-    func `as it goes over the wire`(line: String, status: Int, phrase: String) async throws {
+    func `the reason phrase on the wire says what to do`(line: String, status: Int, phrase: String) async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect(sending: "\(line)\r\nHost: api.test\r\n\r\n")
         let first = try await client.read(until: "\r\n")

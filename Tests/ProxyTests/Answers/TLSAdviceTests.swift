@@ -96,7 +96,7 @@ struct BadTLSServer: Sendable, CustomTestStringConvertible {
 @Suite("advice about TLS fits what is wrong with it", .stopsProxies, .timeLimit(.minutes(2)))
 struct TLSAdviceTests {
     @Test(arguments: BadTLSServer.all)
-    func `of an upstream`(server: BadTLSServer) async throws {
+    func `advice about an upstream's TLS fits what is wrong with it`(server: BadTLSServer) async throws {
         let authority = try await PrivateCA()
         let (port, keeper) = try await server.start(authority)
         let failures = Recorder<UpstreamFailure>()
@@ -119,7 +119,7 @@ struct TLSAdviceTests {
     }
 
     @Test(arguments: BadTLSServer.all)
-    func `of a token endpoint`(server: BadTLSServer) async throws {
+    func `advice about a token endpoint's TLS fits what is wrong with it`(server: BadTLSServer) async throws {
         let authority = try await PrivateCA()
         let (port, keeper) = try await server.start(authority)
         var options = PoolOptions()
@@ -135,7 +135,7 @@ struct TLSAdviceTests {
         withExtendedLifetime(keeper) {}
     }
 
-    @Test func `what is advised says what to write`() {
+    @Test func `advice about TLS says what to write`() {
         let words: [TLSFault: [String]] = [
             .plainPort: ["speaks no TLS", "http://", "allow_plaintext", "port"], .unknownAuthority: ["tls.ca_file"],
             .expired: ["expired"], .clientCertificateWanted: ["tls.cert_file", "tls.key_file"],

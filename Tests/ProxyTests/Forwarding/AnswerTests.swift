@@ -195,7 +195,7 @@ struct AnswerTests {
         "GET 304 Content-Length: 5", "GET 200 Content-Length: 0", "POST 200 Content-Length: 0",
         "GET 200 Content-Length: 4\r\n\r\nmine",
     ])
-    func `nor one on which something follows an answer without a body, or the declared length`(
+    func `a connection with bytes behind an answer's known end is not used again`(
         answer: String
     ) async throws {
         let parts = answer.split(separator: " ", maxSplits: 2).map(String.init)
@@ -220,7 +220,7 @@ struct AnswerTests {
         #expect(proxy.origin.requests.map(\.connection) == [0, 1, 2])
     }
 
-    @Test(arguments: [1, 1000, 100_000]) func `chunks of any size to a slow reader`(size: Int) async throws {
+    @Test(arguments: [1, 1000, 100_000]) func `chunks of any size reach a slow reader whole`(size: Int) async throws {
         let piece = String(repeating: "abcdefghij", count: max(1, size / 10))
         let count = min(3000, 4_000_000 / piece.utf8.count)
         let proxy = try await ProxyInProcess { exchange in

@@ -13,7 +13,7 @@ struct AnswerUnderWayTests {
     private static let framings = ["Content-Length: 1000", "Transfer-Encoding: chunked", "Connection: close"]
 
     @Test(arguments: ends.indices, framings)
-    func `a body that turns out bad cuts it`(index: Int, framing: String) async throws {
+    func `a body that turns out bad cuts the answer under way`(index: Int, framing: String) async throws {
         let end = Self.ends[index]
         let proxy = try await ProxyInProcess(upstream: "idle_timeout: 300ms", proxy: end.settings) { exchange in
             let chunked = framing.hasPrefix("T")
@@ -43,7 +43,7 @@ struct AnswerUnderWayTests {
     }
 
     @Test(arguments: ["HEAD", "GET"])
-    func `an upstream that sends more than it announced adds nothing to it`(method: String) async throws {
+    func `an upstream that sends more than it announced adds nothing to the answer`(method: String) async throws {
         let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 200 Short\r\nContent-Length: 5\r\n\r\nshortHTTP/1.1 200 Second\r\n\r\n")
             exchange.close()

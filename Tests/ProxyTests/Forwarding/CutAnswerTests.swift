@@ -29,7 +29,7 @@ struct CutAnswerTests {
     }
 
     @Test(arguments: Framing.allCases, [(count: 500, reset: true), (count: 300_000, reset: false)])
-    func `the client gets each byte, and a reset only where an end would look whole`(
+    func `a client gets each byte of a cut answer, and a reset only where an end would look whole`(
         framing: Framing, cut: (count: Int, reset: Bool)
     ) async throws {
         let proxy = try await ProxyInProcess { exchange in
@@ -49,7 +49,7 @@ struct CutAnswerTests {
     }
 
     @Test(arguments: Framing.allCases)
-    func `bytes that the client has sent and nobody read do no harm to the answer`(framing: Framing) async throws {
+    func `bytes that the client has sent and nobody read do no harm to a cut answer`(framing: Framing) async throws {
         let proxy = try await ProxyInProcess { exchange in
             try framing.send(500, by: exchange)
             exchange.close()
@@ -62,7 +62,7 @@ struct CutAnswerTests {
     }
 
     @Test(arguments: Framing.allCases)
-    func `inside TLS the client gets each byte, and no close_notify`(framing: Framing) async throws {
+    func `a client over TLS gets each byte of a cut answer, and no close_notify`(framing: Framing) async throws {
         let proxy = try await ProxyInProcess(upstream: "intercept: true") { exchange in
             try framing.send(500, by: exchange)
             exchange.close()
@@ -98,7 +98,7 @@ struct CutAnswerTests {
         """#
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `behind a reset of the other end the client gets each byte, and then a reset`(
+    func `a client gets each byte before an upstream's reset, and then a reset`(
         kind: BytePipe.Kind
     ) async throws {
         let pipe = try await BytePipe(kind)

@@ -26,7 +26,7 @@ struct EndedClientTests {
         return clients
     }
 
-    @Test func `others get its connection at once, and no more than they need`() async throws {
+    @Test func `waiting clients get an ended client's connection at once, and no more than they need`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess(
             upstream: "max_connections: 4\nconnect_timeout: 1s", isLogged: true, answer: Self.hang(gate))
@@ -41,7 +41,7 @@ struct EndedClientTests {
         gate.open()
     }
 
-    @Test func `over HTTP 2, too`() async throws {
+    @Test func `waiting clients get an ended client's stream over HTTP 2, too`() async throws {
         let gate = Gate()
         let origin = try RecordingOrigin(Self.hang(gate))
         let nginx = try await Nginx.secure(
@@ -55,7 +55,7 @@ struct EndedClientTests {
         gate.open()
     }
 
-    @Test func `clients that wait overtake it in the queue`() async throws {
+    @Test func `waiting clients overtake an ended client in the queue`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess(
             upstream: "max_connections: 1\nconnect_timeout: 10s", answer: Self.hang(gate))
@@ -75,7 +75,7 @@ struct EndedClientTests {
         #expect(proxy.origin.requests.map(\.target) == ["/hang", "/wanted", "/ended"])
     }
 
-    @Test func `an upstream that is silent is not kept busy for it`() async throws {
+    @Test func `a silent upstream is not kept busy for an ended client`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess(isLogged: true, answer: Self.hang(gate))
         _ = try await Self.gone(1, proxy)
@@ -88,7 +88,7 @@ struct EndedClientTests {
         try await eventually("the upstream's connection ends") { proxy.origin.connections[0].isEndedByPeer }
     }
 
-    @Test func `nor is a token waited for`() async throws {
+    @Test func `an ended client is given up while its token is fetched`() async throws {
         let gate = Gate()
         let endpoint = try TokenEndpoint { _, _ in
             gate.wait()
@@ -102,7 +102,7 @@ struct EndedClientTests {
         #expect(proxy.origin.requests.isEmpty)
     }
 
-    @Test func `an answer that has begun is cut when the upstream falls silent`() async throws {
+    @Test func `an ended client's answer is cut when the upstream falls silent`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess(
             upstream: "max_connections: 1\nconnect_timeout: 10s", isLogged: true
@@ -124,7 +124,9 @@ struct EndedClientTests {
         gate.open()
     }
 
-    @Test func `an answer that goes on is not cut, and neither is a client that reads late`() async throws {
+    @Test func `an ended client's answer that goes on is not cut, and neither is a client that reads late`()
+        async throws
+    {
         let size = 8 << 20
         let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.target == "/drip" else { return try exchange.flood(size) }

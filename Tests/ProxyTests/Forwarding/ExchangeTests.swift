@@ -47,7 +47,7 @@ struct ExchangeTests {
 
     private func failure(_ error: TransportError) -> String { text(.fail(Problem(error))) }
 
-    @Test func `a body that nobody will ask for ends the connection`() {
+    @Test func `a body that the proxy will never ask for ends the connection`() {
         let rows: [(status: Int, complete: Bool, expects: Bool, keeps: Bool)] = [
             (413, true, false, true), (413, false, false, false), (200, false, false, true), (200, false, true, false),
             (200, true, true, true),
@@ -62,7 +62,7 @@ struct ExchangeTests {
         }
     }
 
-    @Test func `once 100 has come, an early answer keeps the connection`() throws {
+    @Test func `an early answer behind 100 Continue keeps the connection`() throws {
         var exchange = exchange { $0.expectsContinue = true }
         _ = exchange.judge(try head(100), Exchange.Findings())
         _ = exchange.answer(status: 200, framing: .length(0), isRequestComplete: false, mustClose: false)
@@ -155,7 +155,7 @@ struct ExchangeTests {
         #expect(ending == failure(Self.withheld), "a part of the body was read and dropped")
     }
 
-    @Test func `whom a request waits for`() throws {
+    @Test func `the deadline of a request is that of the peer it waits for`() throws {
         var plain = exchange()
         #expect(plain.patience == .response)
         #expect(text(plain.deadlinePassed(nil)) == text(.fail(.responseTimeout)))
@@ -187,7 +187,7 @@ struct ExchangeTests {
         #expect(waiting.patience == .loginDelay)
     }
 
-    @Test func `time begins anew with each step, but not while the client has to take its answer`() {
+    @Test func `the time begins anew with each step, but not while the client has to take its answer`() {
         var exchange = exchange()
         #expect(exchange.takeNewTime() == .response)
         #expect(exchange.takeNewTime() == nil)
@@ -208,7 +208,7 @@ struct ExchangeTests {
         #expect(text(exchange.turnCame()) == "resumeAnswer")
     }
 
-    @Test func `over HTTP 2 a fault ends its own stream, not the connection`() {
+    @Test func `a fault over HTTP 2 ends its own stream, not the connection`() {
         for isEnding in [false, true] {
             var exchange = exchange { $0.version = .http2 }
             #expect(
@@ -218,7 +218,7 @@ struct ExchangeTests {
         }
     }
 
-    @Test func `behind which of our own answers the connection stays`() {
+    @Test func `the connection stays behind an answer of ours only if the request was read whole`() {
         let rows: [(closes: Bool, complete: Bool, old: Bool, ending: Bool, keeps: Bool)] = [
             (false, true, false, false, true), (false, false, false, false, false), (false, true, true, false, false),
             (true, true, false, false, false), (false, true, false, true, false),

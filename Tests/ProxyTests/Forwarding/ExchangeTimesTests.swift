@@ -35,7 +35,7 @@ struct ExchangeTimesTests {
     }
 
     @Test(arguments: ["api.test", "two.test"])
-    func `of a new connection and of a kept one, over HTTP 1 and 2`(host: String) async throws {
+    func `a record has the times of a new connection and of a kept one, over HTTP 1 and 2`(host: String) async throws {
         let origin = try RecordingOrigin { try Self.slow($0) }
         let nginx = try await Self.secure(origin)
         let proxy = try await ProxyInProcess(more: Self.upstreams(nginx), isLogged: true) {
@@ -61,7 +61,7 @@ struct ExchangeTimesTests {
     }
 
     @Test(arguments: ["api.test", "two.test"])
-    func `the wait for a token is not one for the upstream`(host: String) async throws {
+    func `the wait for a token does not count as one for the upstream`(host: String) async throws {
         let origin = try RecordingOrigin()
         let nginx = try await Self.secure(origin)
         let endpoint = try TokenEndpoint { _, _ in .token("T1", delay: Self.pause) }
@@ -74,7 +74,7 @@ struct ExchangeTimesTests {
     }
 
     @Test(arguments: ["api.test", "two.test"])
-    func `a request that is sent again with a new token says so`(host: String) async throws {
+    func `a record says that its request was sent again with a new token`(host: String) async throws {
         let answer: RecordingOrigin.Handler = {
             try $0.respond($0.head.authorization.first == "Bearer T1" ? 401 : 200)
         }
@@ -90,7 +90,7 @@ struct ExchangeTimesTests {
         #expect(all.allSatisfy { $0.connect == nil && $0.firstByte != nil })
     }
 
-    @Test func `so does one whose kept connection had died`() async throws {
+    @Test func `a record says that its request was sent again because its kept connection had died`() async throws {
         let proxy = try await ProxyInProcess(isLogged: true) { exchange in
             // The second request of a connection finds it closed.
             if exchange.head.target == "/b", exchange.head.connection == 0 { return exchange.close() }
@@ -103,7 +103,7 @@ struct ExchangeTimesTests {
         #expect(all.map(\.isReused) == [false, false])
     }
 
-    @Test func `an interim answer is not the answer`() async throws {
+    @Test func `the time of an interim answer is not that of the answer`() async throws {
         let proxy = try await ProxyInProcess(isLogged: true) { exchange in
             try exchange.send("HTTP/1.1 103 Early Hints\r\n\r\n")
             exchange.pause(Self.pause)
@@ -115,7 +115,7 @@ struct ExchangeTimesTests {
         #expect(try #require(record.firstByte) >= Self.pause)
     }
 
-    @Test func `what fails has the word of Proxy-Status, and so has an answer that is cut`() async throws {
+    @Test func `a record of a failure or a cut answer has the word of Proxy-Status`() async throws {
         let proxy = try await ProxyInProcess(
             upstream: "methods: [GET]\nidle_timeout: 300ms",
             more: "- {host: closed.test, url: \"http://127.0.0.1:1\"}", isLogged: true
@@ -157,7 +157,7 @@ struct ExchangeTimesTests {
         #expect(proxy.log.all[2].isReused == false && proxy.log.all[2].firstByte == nil)
     }
 
-    @Test func `a tunnel has a connection of its own`() async throws {
+    @Test func `a tunnel's record says that it has a connection of its own`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("\"127.0.0.1:\(far.port)\"", isLogged: true)
         let (client, end) = try await proxy.openTunnel(to: far)

@@ -35,7 +35,7 @@ struct FairnessTests {
         return times.sorted()[times.count / 2]
     }
 
-    @Test func `over HTTP 1 and HTTP 2`() async throws {
+    @Test func `an upstream that sends without end leaves others their turn, over HTTP 1 and HTTP 2`() async throws {
         let upstream = try await EndlessUpstream()
         let proxy = try await proxy(upstream)
         for url in upstream.urls() {
@@ -47,7 +47,7 @@ struct FairnessTests {
     @Test(arguments: [
         "trailers", "trailer", "extension", "extensions", "interim", "fields", "field", "chunks", "blank",
     ])
-    func `from a token endpoint`(path: String) async throws {
+    func `a token endpoint that sends without end leaves others their turn`(path: String) async throws {
         let upstream = try await EndlessUpstream()
         let loop = try EventLoop.start(name: "fair")
         defer { loop.stop() }

@@ -5,8 +5,7 @@ import Testing
     "fields pass as the program sent them, but for the token and what is hop-by-hop", .stopsProxies, .serialized,
     .timeLimit(.minutes(1)))
 struct FieldTests {
-    @Test func `name, value, order and repetition are kept; nothing is added but Host, Via and the token`() async throws
-    {
+    @Test func `fields keep name, value, order and repetition; only Host, Via and the token are added`() async throws {
         let proxy = try await ProxyInProcess()
         _ = try await proxy.request(
             fields: [
@@ -22,7 +21,7 @@ struct FieldTests {
             ])
     }
 
-    @Test func `a request's hop-by-hop fields end here`() async throws {
+    @Test func `hop-by-hop fields of a request end at the proxy`() async throws {
         let proxy = try await ProxyInProcess()
         _ = try await proxy.request(
             fields: [
@@ -41,7 +40,7 @@ struct FieldTests {
         #expect(proxy.origin.requests.map { Set($0.fields.map(\.name)) } == [["Host", "Authorization", "Via"]])
     }
 
-    @Test func `an answer's hop-by-hop fields end here`() async throws {
+    @Test func `hop-by-hop fields of an answer end at the proxy`() async throws {
         let proxy = try await ProxyInProcess {
             try $0.respond(
                 fields: [
@@ -80,19 +79,21 @@ struct FieldTests {
         // A field named by Connection is not forwarded, so it can't replace the token.
         ("keep", "Authorization: Basic bWluZQ==\r\nConnection: Authorization", ["Bearer T1"]),
     ])
-    func `the program's own Authorization, by on_existing`(rule: String, field: String, sent: [String]) async throws {
+    func `on_existing decides about the program's own Authorization`(rule: String, field: String, sent: [String])
+        async throws
+    {
         let proxy = try await ProxyInProcess(upstream: "on_existing: \(rule)")
         #expect(try await proxy.request(fields: [field]).status == 200)
         #expect(proxy.origin.requests.map(\.authorization) == [sent])
     }
 
-    @Test func `on_existing: reject refuses, and nothing is sent`() async throws {
+    @Test func `on_existing: reject refuses the program's own Authorization, and nothing is sent`() async throws {
         let proxy = try await ProxyInProcess(upstream: "on_existing: reject")
         try expectProblem(try await proxy.request(fields: ["authorization: Basic bWluZQ=="]), "own-credential")
         #expect(proxy.origin.requests.isEmpty)
     }
 
-    @Test func `set_headers and remove_headers, whatever the program sends`() async throws {
+    @Test func `set_headers and remove_headers hold whatever the program sends`() async throws {
         let proxy = try await ProxyInProcess(
             upstream: """
                 set_headers: {X-Tenant: "blue; a=1", X-Empty: ""}
@@ -117,7 +118,7 @@ struct FieldTests {
         }
     }
 
-    @Test func `edited fields of a request that gets no credential, and of its trailers`() async throws {
+    @Test func `fields of requests without a credential, and of trailers, are edited, too`() async throws {
         let proxy = try await ProxyInProcess(
             upstream: "require_placeholder: DUMMY\nset_headers: {X-Tenant: blue}\nremove_headers: X-Debug")
         let response = try await proxy.send(
@@ -136,7 +137,7 @@ struct FieldTests {
         ("{header: X-Api-Key, scheme: \"\"}", "X-Api-Key", "T1"),
         ("{scheme: token}", "Authorization", "token T1"),
     ])
-    func `the token in another field or scheme, in place of the program's`(
+    func `the token goes into another field or scheme, in place of the program's`(
         inject: String, name: String, value: String
     ) async throws {
         let proxy = try await ProxyInProcess(upstream: "inject: \(inject)")
@@ -155,7 +156,7 @@ struct FieldTests {
         ("/a?access_token=1;x&;;&&access%255Ftoken", "/a?x&;;&&access%255Ftoken&access_token=T1"),
         ("/a?access_token_2=x", "/a?access_token_2=x&access_token=T1"), ("/a?", "/a?access_token=T1"),
     ])
-    func `the token in the query`(target: String, sent: String) async throws {
+    func `the token goes into the query where the configuration says so`(target: String, sent: String) async throws {
         let proxy = try await ProxyInProcess(upstream: "inject: {query: access_token}\nallow_deprecated: true")
         _ = try await proxy.request("GET", "http://api.test\(target)", fields: ["Authorization: Basic bWluZQ=="])
         let request = try #require(proxy.origin.requests.first)
@@ -163,7 +164,7 @@ struct FieldTests {
         #expect(request.authorization == ["Basic bWluZQ=="])
     }
 
-    @Test func `no token on TRACE`() async throws {
+    @Test func `TRACE carries no token`() async throws {
         let proxy = try await ProxyInProcess()
         #expect(try await proxy.request("TRACE").status == 200)
         #expect(proxy.origin.requests.map(\.authorization) == [[]])

@@ -25,7 +25,9 @@ struct FormerTokenTests {
     }
 
     @Test(arguments: ["replay", "pass"])
-    func `costs no third token request, and with replays no request at all`(handling: String) async throws {
+    func `a new token that is refused costs no third token request, and with replays no request at all`(
+        handling: String
+    ) async throws {
         let origin = Origin()
         let proxy = try await ProxyInProcess(upstream: "on_unauthorized: \(handling)") { try origin.answer($0) }
         #expect(try await proxy.request().status == 200)

@@ -16,7 +16,7 @@ struct HTTP2ProgramTests {
             environment: ["no_proxy": nil, "NO_PROXY": nil])
     }
 
-    @Test(arguments: [false, true]) func `get the token on their requests`(inside: Bool) async throws {
+    @Test(arguments: [false, true]) func `requests of HTTP 2 programs get the token`(inside: Bool) async throws {
         let proxy = try await ProxyInProcess()
         // curl 7.88 can't use such a connection twice.
         for path in ["/a", "/b"] {
@@ -27,7 +27,7 @@ struct HTTP2ProgramTests {
         #expect(proxy.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
     }
 
-    @Test func `bodies pass both ways, larger than a window`() async throws {
+    @Test func `bodies of HTTP 2 programs pass both ways, larger than a window`() async throws {
         let folder = try TemporaryDirectory()
         let large = pattern(5 << 20, step: 31)
         let text = String(repeating: "0123456789abcdef", count: 300_000)
@@ -50,7 +50,7 @@ struct HTTP2ProgramTests {
         #expect(proxy.origin.requests.count == 1)
     }
 
-    @Test func `inside CONNECT, another host is refused`() async throws {
+    @Test func `another host inside a CONNECT of HTTP 2 is refused`() async throws {
         let proxy = try await ProxyInProcess()
         let run = try await curl(
             proxy, inside: true,
@@ -60,7 +60,7 @@ struct HTTP2ProgramTests {
     }
 
     @Test(arguments: [false, true])
-    func `the preface counts as a connection's first bytes only`(inside: Bool) async throws {
+    func `the preface counts only as a connection's first bytes`(inside: Bool) async throws {
         let proxy = try await ProxyInProcess()
         let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
         let connect = inside ? connectRequest("api.test:80") : ""
@@ -84,7 +84,7 @@ struct HTTP2ProgramTests {
         #expect(proxy.origin.requests.count == 2)
     }
 
-    @Test func `bytes behind the preface that are no frames end the connection, and nobody else's`() async throws {
+    @Test func `bytes behind the preface that are no frames end their connection, and nobody else's`() async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect(
             sending: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET / HTTP/1.1\r\nHost: api.test\r\n\r\n")

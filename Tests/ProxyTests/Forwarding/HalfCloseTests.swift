@@ -12,7 +12,9 @@ struct HalfCloseTests {
     }
 
     @Test(arguments: whole, [true, false])
-    func `while the upstream thinks`(framing: String, atOnce: Bool) async throws {
+    func `a client that ends its side while the upstream thinks gets its answer`(framing: String, atOnce: Bool)
+        async throws
+    {
         let gate = Gate()
         let proxy = try await ProxyInProcess { exchange in
             try exchange.readBody()
@@ -31,7 +33,7 @@ struct HalfCloseTests {
         #expect(proxy.origin.requests.count == 1)
     }
 
-    @Test func `three hundred of them, at once`() async throws {
+    @Test func `three hundred clients that end their side at once get their answers`() async throws {
         let proxy = try await ProxyInProcess { try $0.respond(body: "ok") }
         try await withThrowingTaskGroup(of: Int.self) { group in
             for number in 0..<300 {
@@ -47,7 +49,7 @@ struct HalfCloseTests {
         }
     }
 
-    @Test func `while a token is fetched`() async throws {
+    @Test func `a client that ends its side while a token is fetched gets its answer`() async throws {
         let gate = Gate()
         let endpoint = try TokenEndpoint { _, _ in
             gate.wait()
@@ -64,7 +66,7 @@ struct HalfCloseTests {
         #expect(try await client.readToEnd(within: .seconds(2)).isEmpty)
     }
 
-    @Test func `while the answer comes piece by piece`() async throws {
+    @Test func `a client that ends its side while the answer comes gets all of it`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess { exchange in
             try exchange.startChunked()
@@ -82,7 +84,7 @@ struct HalfCloseTests {
         #expect(try await client.readToEnd(within: .seconds(5)) == Array("4\r\nthen\r\n0\r\n\r\n".utf8))
     }
 
-    @Test func `several requests sent one behind the other`() async throws {
+    @Test func `a client that ends its side behind several requests gets all answers`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess { exchange in
             try exchange.readBody()
@@ -102,7 +104,7 @@ struct HalfCloseTests {
     }
 
     @Test(arguments: ["", "Connection: keep-alive\r\n"])
-    func `of HTTP 1.0`(field: String) async throws {
+    func `a client of HTTP 1.0 that ends its side gets its answer`(field: String) async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess { exchange in
             gate.wait()
@@ -117,7 +119,7 @@ struct HalfCloseTests {
         #expect(try await client.readToEnd(within: .seconds(2)).isEmpty)
     }
 
-    @Test func `a refusal, too`() async throws {
+    @Test func `a client that ends its side gets a refusal, too`() async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect(sending: message("GET", "http://nobody.test/"))
         client.finishSending()
@@ -126,7 +128,7 @@ struct HalfCloseTests {
     }
 
     @Test(arguments: ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"])
-    func `one that ends within a body is told so, and its upload never looks whole`(rest: String) async throws {
+    func `a client that ends within a body is told so, and its upload never looks whole`(rest: String) async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect(sending: "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(rest)")
         client.finishSending()
@@ -136,7 +138,7 @@ struct HalfCloseTests {
         #expect(!proxy.origin.requests.contains { $0.isComplete })
     }
 
-    @Test func `one that ends within a body whose answer is under way is cut`() async throws {
+    @Test func `a client that ends within a body whose answer is under way is cut`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 200 Early\r\nContent-Length: 500\r\n\r\nearly")
             _ = exchange.waitForPeerToLeave()
@@ -148,7 +150,7 @@ struct HalfCloseTests {
         #expect(try await client.readToEnd(within: .seconds(5)).isEmpty)
     }
 
-    @Test func `an offer to upgrade is answered, too`() async throws {
+    @Test func `a client that ends behind an offer to upgrade is answered, too`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let (client, end) = try await proxy.askUpgrade(far)
         client.finishSending()
@@ -160,7 +162,7 @@ struct HalfCloseTests {
         #expect(try await end.readToEnd(within: .seconds(2)).isEmpty)
     }
 
-    @Test func `one that is gone is noticed at the next byte for it`() async throws {
+    @Test func `a client that is gone is noticed at the next byte for it`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess { exchange in
             gate.wait()

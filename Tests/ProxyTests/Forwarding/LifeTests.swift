@@ -79,7 +79,7 @@ struct LifeTests {
         #expect(try await proxy.request("GET", "http://nobody.test/").status == 403)
     }
 
-    @Test func `a client that reads slowly, but does, is not`() async throws {
+    @Test func `a client that reads slowly is not cut off`() async throws {
         let proxy = try await ProxyInProcess(proxy: "idle_timeout: 3s") { try $0.flood(3 << 20) }
         let client = try await proxy.connect(receiveBuffer: 4096, sending: message())
         _ = try await client.read(until: "\r\n\r\n")
@@ -117,7 +117,7 @@ struct LifeTests {
         for _ in 0..<10 { #expect(try await proxy.request().status == 200) }
     }
 
-    @Test func `a thousand clients come and go`() async throws {
+    @Test func `a thousand clients come and go, and leave nothing behind`() async throws {
         let proxy = try await ProxyInProcess()
         try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<20 {
@@ -195,7 +195,7 @@ struct LifeTests {
         await drained
     }
 
-    @Test func `draining has an end`() async throws {
+    @Test func `draining ends after its time, whatever is under way`() async throws {
         let proxy = try await ProxyInProcess { _ = $0.waitForPeerToLeave() }
         let client = try await proxy.connect(sending: message())
         try await eventually("the request arrives") { proxy.origin.requests.count == 1 }

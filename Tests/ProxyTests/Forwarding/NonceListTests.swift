@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The nonces of one upstream's servers")
 struct NonceListTests {
-    @Test func `the newest of each server is kept, of those that were heard of last`() {
+    @Test func `a list keeps the newest nonce of each server, of those that were heard of last`() {
         var nonces = NonceList()
         func host(_ number: Int) -> [UInt8] { Array("h\(number).test".utf8) }
         for number in 0..<256 { nonces.note("a\(number)", of: host(number)) }

@@ -33,7 +33,8 @@ struct OrderTests {
         for _ in 0..<40 { #expect(try await client.response().body.count == body.utf8.count) }
     }
 
-    @Test func `five hundred pipelined requests, whose sender reads only afterwards`() async throws {
+    @Test func `five hundred pipelined requests are answered, though their sender reads only afterwards`() async throws
+    {
         let proxy = try await ProxyInProcess { try $0.respond(body: String(repeating: $0.head.target, count: 100)) }
         let client = try await proxy.connect(receiveBuffer: 4096)
         let requests = (0..<500).map { message("GET", "http://api.test/\($0)") }.joined()
@@ -44,7 +45,7 @@ struct OrderTests {
         try await sent
     }
 
-    @Test func `a head that comes byte by byte`() async throws {
+    @Test func `a head that comes byte by byte is answered`() async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect()
         for byte in message("GET", "http://api.test/slow", fields: ["X-One: two"]).utf8 {
@@ -54,7 +55,7 @@ struct OrderTests {
         #expect(proxy.origin.requests.map(\.target) == ["/slow"])
     }
 
-    @Test func `a body and the next request in one piece`() async throws {
+    @Test func `a body and the next request in one piece are told apart`() async throws {
         let proxy = try await ProxyInProcess { try $0.respond(body: try $0.readBody().text) }
         let client = try await proxy.connect(
             sending: "POST http://api.test/1 HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -118,7 +119,9 @@ struct OrderTests {
     }
 
     @Test(arguments: [("HEAD", 200), ("GET", 204), ("GET", 304), ("HEAD", 404)])
-    func `what has no body ends at its head, and the next answer follows`(method: String, status: Int) async throws {
+    func `an answer without a body ends at its head, and the next answer follows`(method: String, status: Int)
+        async throws
+    {
         let proxy = try await ProxyInProcess { exchange in
             if exchange.head.target == "/first" {
                 let length = status == 204 ? "" : "Content-Length: 1000\r\n"
@@ -136,7 +139,7 @@ struct OrderTests {
         #expect(try await client.response().text == "next")
     }
 
-    @Test func `HEAD with a body, too`() async throws {
+    @Test func `an answer to HEAD with a body's length ends at its head, too`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             try exchange.readBody()
             try exchange.respond(fields: [("X-Only", "head")], body: "never seen")

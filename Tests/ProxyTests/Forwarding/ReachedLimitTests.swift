@@ -65,7 +65,7 @@ struct ReachedLimitTests {
     }
 
     @Test(arguments: cases)
-    func `each names its key, with what to do`(its: Case) async throws {
+    func `each limit that ends an exchange names its key, with what to do`(its: Case) async throws {
         let proxy = try await ProxyInProcess(
             upstream: its.upstream, proxy: its.proxy, observer: observer(), isLogged: true, answer: its.answer)
         let client = try await proxy.connect(sending: its.request)

@@ -12,7 +12,7 @@ struct RequestTrailerTests {
             + trailers.map { $0 + "\r\n" }.joined() + "\r\n"
     }
 
-    @Test func `as they came, byte for byte, behind the last chunk`() async throws {
+    @Test func `a request's trailers arrive as they came, byte for byte, behind the last chunk`() async throws {
         let proxy = try await ProxyInProcess()
         #expect(
             try await proxy.send(
@@ -34,7 +34,7 @@ struct RequestTrailerTests {
         #expect(proxy.origin.problems.isEmpty)
     }
 
-    @Test func `each request has its own, also on one kept connection`() async throws {
+    @Test func `each request has its own trailers, also on one kept connection`() async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect()
         for trailers in [["A: 1"], [], ["B: 2"], ["A: 3", "C: 4"], []] {
@@ -57,7 +57,9 @@ struct RequestTrailerTests {
         "If-Match: *", "Cache-Control: no-store", "Forwarded: for=x", "X-Forwarded-For: x", "X_Forwarded_For: x",
         "Origin: http://x", "Sec-Fetch-Site: none", "Connected: named in Connection",
     ])
-    func `not what decides framing, routing, authentication or the connection`(trailer: String) async throws {
+    func `trailers that decide framing, routing, authentication or the connection are left out`(trailer: String)
+        async throws
+    {
         let proxy = try await ProxyInProcess()
         #expect(
             try await proxy.send(Self.request(["A: 1", trailer, "B: 2"], fields: ["Connection: connected"])).status
@@ -69,7 +71,7 @@ struct RequestTrailerTests {
     }
 
     @Test(arguments: ["x-token: mine", "X_Token: mine"])
-    func `nothing stands in for the token`(line: String) async throws {
+    func `no trailer stands in for the token`(line: String) async throws {
         let proxy = try await ProxyInProcess(upstream: "inject: {header: X-Token, scheme: Key}")
         #expect(try await proxy.send(Self.request([line, "B: 2"], fields: [line])).status == 200)
         let request = try #require(try await proxy.origin.completeRequests(1).first)
@@ -78,7 +80,7 @@ struct RequestTrailerTests {
         #expect(request.values("X_Token").isEmpty)
     }
 
-    @Test func `a request that is sent again has them again`() async throws {
+    @Test func `a request that is sent again has its trailers again`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             let request = try exchange.readBody()
             let isRefused = request.field("Authorization") == "Bearer T1"
@@ -92,7 +94,7 @@ struct RequestTrailerTests {
         #expect(requests.map(\.text) == ["abcde", "abcde", ""])
     }
 
-    @Test func `they follow a body that came in pieces, themselves in pieces`() async throws {
+    @Test func `trailers follow a body that came in pieces, themselves in pieces`() async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect()
         let bytes = Array(Self.request(["X-Checksum: abc"]).utf8)

@@ -31,7 +31,7 @@ struct RetryTests {
     }
 
     @Test(arguments: ["PUT", "GET", "DELETE"], [true, false])
-    func `so is one with a body that is at hand`(method: String, isChunked: Bool) async throws {
+    func `an idempotent request with a body at hand is sent once more`(method: String, isChunked: Bool) async throws {
         let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse())
         #expect(try await proxy.request().status == 200)
         let framing = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: 4"
@@ -46,7 +46,7 @@ struct RetryTests {
         try await eventually("the body") { proxy.origin.requests[2].bodyCount == 4 }
     }
 
-    @Test func `not one whose body is gone`() async throws {
+    @Test func `an idempotent request whose body is gone is not sent again`() async throws {
         let proxy = try await ProxyInProcess(upstream: "max_replay_bytes: 3", answer: Self.dyingOnReuse())
         #expect(try await proxy.request().status == 200)
         try expectProblem(try await proxy.request("PUT", body: "body"), "connection-lost")
@@ -56,14 +56,16 @@ struct RetryTests {
     @Test(
         arguments: [("POST", nil), ("PATCH", nil), ("POST", ""), ("POST", "body")]
             as [(String, String?)])
-    func `any other request is not: it may have been carried out`(method: String, body: String?) async throws {
+    func `a request that is not idempotent is not sent again: it may have been carried out`(
+        method: String, body: String?
+    ) async throws {
         let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse())
         #expect(try await proxy.request().status == 200)
         try expectProblem(try await proxy.request(method, body: body), "connection-lost")
         #expect(proxy.origin.requests.map(\.method) == ["GET", method])
     }
 
-    @Test func `once, not again and again`() async throws {
+    @Test func `a request whose second connection dies, too, is not sent a third time`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.target == "/first" else { return exchange.reset() }
             try exchange.respond(body: "ok")
@@ -73,13 +75,13 @@ struct RetryTests {
         #expect(proxy.origin.requests.map(\.connection) == [0, 0, 1])
     }
 
-    @Test func `a connection of its own that dies was not closed for being idle`() async throws {
+    @Test func `a request whose new connection dies is not sent again`() async throws {
         let proxy = try await ProxyInProcess { $0.reset() }
         try expectProblem(try await proxy.request(), "connection-lost")
         #expect(proxy.origin.requests.count == 1)
     }
 
-    @Test func `not when an answer had begun`() async throws {
+    @Test func `a request whose answer had begun is not sent again`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             if exchange.head.target == "/first" { return try exchange.respond(body: "ok") }
             try exchange.send("HTTP/1.1 200 OK\r\n")

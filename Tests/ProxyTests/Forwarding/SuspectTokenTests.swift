@@ -75,7 +75,7 @@ struct SuspectTokenTests {
         #expect((2...3).contains(proxy.endpoint.requests.count))
     }
 
-    @Test func `others go on with the old token while the new one is on its way`() async throws {
+    @Test func `other requests go on with the old token while the new one is on its way`() async throws {
         let gate = Gate()
         let endpoint = try TokenEndpoint { _, number in
             if number > 0 { gate.wait() }
@@ -152,7 +152,7 @@ struct SuspectTokenTests {
         #expect(proxy.endpoint.requests.count == 2)
     }
 
-    @Test func `where nothing is replayed, there is no storm either`() async throws {
+    @Test func `an upstream where nothing is replayed causes no storm of token requests either`() async throws {
         let proxy = try await ProxyInProcess(more: Self.bad, answer: Self.refusing()) {
             for index in $0.upstreams.indices { $0.upstreams[index].onUnauthorized = .pass }
         }

@@ -26,7 +26,7 @@ struct TokenAgeTests {
     }
 
     @Test(arguments: [nil, "inject: {query: access_token}\nallow_deprecated: true"])
-    func `in the line for a connection`(injection: String?) async throws {
+    func `a token that expires in the line for a connection does not leave`(injection: String?) async throws {
         let issue = Issue()
         let ages = Mutex<[Duration?]>([])
         let gate = Gate()
@@ -101,7 +101,7 @@ struct TokenAgeTests {
         _ = try await client.read(until: "released")
     }
 
-    @Test func `on an HTTP 2 connection, behind another program's upload that the server does not read`() async throws {
+    @Test func `a token that expires behind another program's upload over HTTP 2 does not leave`() async throws {
         let issue = Issue()
         let (server, port, proxy) = try await two(issue, "--window", "\(128 << 20)")
         let upload = try await proxy.connect()
@@ -147,7 +147,7 @@ struct TokenAgeTests {
             threading.Thread(target=serve, args=(raw,), daemon=True).start()
         """#
 
-    @Test func `in a long handshake`() async throws {
+    @Test func `a token that expires during a long handshake does not leave`() async throws {
         let authority = try await PrivateCA()
         let certificate = try await authority.server()
         let server = try ChildProcess(

@@ -4,7 +4,9 @@ import Testing
 
 @Suite("a proxy under load while its token endpoint misbehaves", .stopsProxies, .serialized, .timeLimit(.minutes(5)))
 struct TokenFaultTests {
-    @Test func `every fault: no bad token upstream, an answer at once, and recovery without a restart`() async throws {
+    @Test func `under every fault no bad token goes out, each request is answered, and recovery needs no restart`()
+        async throws
+    {
         let nginx = try await Nginx.secure(locations: "location / { return 204; }")
         let faults = TokenFault.all(untrusted: "https://localhost:\(nginx.httpsPort)/token")
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -64,7 +66,7 @@ struct TokenFaultTests {
 
     // MARK: What the peers do, once more by name
 
-    @Test func `expires_in 0 is no loop, and ends when the server gives tokens that live`() async throws {
+    @Test func `expires_in 0 makes no loop, and ends when the server gives tokens that live`() async throws {
         let faulty = try await FaultyTokenProxy(
             TokenFault("expires_in 0", .token("T1", expiresIn: "0"), .answer(.alreadyExpired)))
         let begin = ContinuousClock.now

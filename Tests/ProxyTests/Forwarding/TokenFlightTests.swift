@@ -92,7 +92,7 @@ struct TokenFlightTests {
         #expect(proxy.endpoint.requests.count == 2)
     }
 
-    @Test func `each waits by its own upstream's token_wait, and the token request goes on`() async throws {
+    @Test func `each request waits by its own upstream's token_wait, and the token request goes on`() async throws {
         let gate = Gate()
         let endpoint = try TokenEndpoint { _, number in
             gate.wait()
@@ -114,7 +114,7 @@ struct TokenFlightTests {
 
     // MARK: The refresh in the background
 
-    @Test func `at constant load no request waits for a refresh`() async throws {
+    @Test func `no request at constant load waits for a refresh`() async throws {
         // Every token but the first takes a second to come.
         let wait = Duration.seconds(1)
         let endpoint = try TokenEndpoint { _, number in

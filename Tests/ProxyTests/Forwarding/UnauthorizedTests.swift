@@ -18,7 +18,8 @@ struct UnauthorizedTests {
     }
 
     @Test(arguments: ["GET", "POST", "PUT", "DELETE", "PATCH", "BREW"])
-    func `with any method, body and all`(method: String) async throws {
+    func `a refused request of any method is sent once more with its body and a new token`(method: String) async throws
+    {
         let proxy = try await ProxyInProcess(answer: Self.refusing("Bearer error=\"invalid_token\""))
         let body = method == "GET" ? nil : "the body"
         let response = try await proxy.request(method, "http://api.test/x?y", fields: ["X-One: two"], body: body)
@@ -32,7 +33,7 @@ struct UnauthorizedTests {
         #expect(proxy.endpoint.requests.count == 2)
     }
 
-    @Test func `a chunked body, too`() async throws {
+    @Test func `a refused request with a chunked body is sent once more, too`() async throws {
         let proxy = try await ProxyInProcess(answer: Self.refusing("Bearer"))
         let client = try await proxy.connect(
             sending: "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -52,7 +53,9 @@ struct UnauthorizedTests {
             ("Bearer authorization_uri=https://login.example/authorize, resource_id=https://org.example/", true),
             ("OAuth \"Facebook Platform\" \"invalid_token\" \"Error validating access token\"", true),
         ] as [(String?, Bool)])
-    func `the challenge decides, parsed and not searched`(challenge: String?, replayed: Bool) async throws {
+    func `a challenge is parsed, not searched, to decide about the token`(challenge: String?, replayed: Bool)
+        async throws
+    {
         let proxy = try await ProxyInProcess(answer: Self.refusing(challenge))
         let response = try await proxy.request()
         #expect(response.status == (replayed ? 200 : 401))
@@ -79,7 +82,7 @@ struct UnauthorizedTests {
         #expect(proxy.endpoint.requests.count == (replayed ? 2 : 1))
     }
 
-    @Test func `403 passes, and the token stays`() async throws {
+    @Test func `a 403 passes, and the token stays`() async throws {
         let proxy = try await ProxyInProcess(answer: Self.refusing("Bearer error=\"invalid_token\"", status: 403))
         #expect(try await proxy.request().status == 403)
         #expect(try await proxy.request().status == 403)
@@ -87,7 +90,7 @@ struct UnauthorizedTests {
         #expect(proxy.endpoint.requests.count == 1)
     }
 
-    @Test func `once, not again and again`() async throws {
+    @Test func `a request that is refused with the new token, too, is not sent a third time`() async throws {
         let proxy = try await ProxyInProcess { try $0.respond(401, body: "never") }
         let response = try await proxy.request()
         #expect(response.status == 401)
@@ -96,7 +99,7 @@ struct UnauthorizedTests {
         #expect(proxy.endpoint.requests.count == 2)
     }
 
-    @Test func `on_unauthorized: pass lets it through, and the next request gets a new token`() async throws {
+    @Test func `on_unauthorized: pass lets a 401 through, and the next request gets a new token`() async throws {
         let proxy = try await ProxyInProcess(answer: Self.refusing("Bearer")) {
             $0.upstreams[0].onUnauthorized = .pass
         }
@@ -126,7 +129,7 @@ struct UnauthorizedTests {
             ).status == (replayed ? 200 : 401))
     }
 
-    @Test func `in the middle of an upload, whose beginning is sent again`() async throws {
+    @Test func `a 401 in the middle of an upload gets a new token, and its beginning is sent again`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.field("Authorization") == "Bearer T1" else {
                 return try exchange.respond(body: try exchange.readBody().text)
@@ -147,7 +150,9 @@ struct UnauthorizedTests {
             "Connection: close\r\n", "", "Content-Length: 10\r\n", "Content-Length: 0\r\nConnection: close\r\n",
             "Transfer-Encoding: chunked\r\nConnection: close\r\n",
         ], [true, false])
-    func `in the middle of an upload that goes on, past max_replay_bytes`(fields: String, chunked: Bool) async throws {
+    func `a 401 early in an upload larger than max_replay_bytes gets a new token, and the upload begins again`(
+        fields: String, chunked: Bool
+    ) async throws {
         let proxy = try await ProxyInProcess(upstream: "max_replay_bytes: 100KiB") { exchange in
             guard exchange.head.field("Authorization") == "Bearer T1" else {
                 return try exchange.respond(body: "welcome \(try exchange.readBody().bodyCount)")
@@ -169,14 +174,14 @@ struct UnauthorizedTests {
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
     }
 
-    @Test func `a program's own credential is the program's own affair`() async throws {
+    @Test func `a 401 to a program's own credential passes, and the token stays`() async throws {
         let proxy = try await ProxyInProcess(upstream: "on_existing: keep", answer: { try $0.respond(401) })
         #expect(try await proxy.request(fields: ["Authorization: Basic bWluZQ=="]).status == 401)
         #expect(proxy.origin.requests.count == 1)
         #expect(proxy.endpoint.requests.isEmpty)
     }
 
-    @Test func `many requests with one refused token are one new token`() async throws {
+    @Test func `many requests with one refused token cause one token request`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.field("Authorization") == "Bearer T1" else { return try exchange.respond(body: "ok") }
@@ -193,7 +198,7 @@ struct UnauthorizedTests {
     }
 
     @Test(arguments: [TokenEndpointAnswer.status(500), .error("invalid_client"), .silence, .token("no token")])
-    func `no new token to be had: the 401 passes as it came, and the old token stays`(
+    func `without a new token the 401 passes as it came, and the old token stays`(
         answer: TokenEndpointAnswer
     ) async throws {
         let proxy = try await ProxyInProcess(

@@ -33,7 +33,9 @@ struct UpgradeBodyTests {
         #expect(try await client.readToEnd().isEmpty)
     }
 
-    @Test(arguments: [true, false]) func `whole at once, or piece by piece`(atOnce: Bool) async throws {
+    @Test(arguments: [true, false]) func `an upgrade's body goes out whole, whether it comes at once or piece by piece`(
+        atOnce: Bool
+    ) async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let client = try await proxy.connect(sending: Self.head(Self.length) + (atOnce ? Self.body : ""))
         if !atOnce {
@@ -52,7 +54,7 @@ struct UpgradeBodyTests {
         try await check(client, end)
     }
 
-    @Test func `in chunks`() async throws {
+    @Test func `an upgrade's chunked body goes out as one chunk`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let client = try await proxy.connect(sending: Self.head("Transfer-Encoding: chunked") + "2\r\n{}\r\n")
         try await client.send("1\r\n \r\n0\r\n\r\n")
@@ -62,7 +64,7 @@ struct UpgradeBodyTests {
         try await check(client, end)
     }
 
-    @Test func `a client that waits for 100 gets it`() async throws {
+    @Test func `a client that waits for 100 before an upgrade's body gets it`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let client = try await proxy.connect(sending: Self.head(Self.length, "Expect: 100-continue\r\n"))
         #expect(try await client.response(to: "POST").status == 100)
@@ -72,7 +74,7 @@ struct UpgradeBodyTests {
         try await check(client, end)
     }
 
-    @Test func `a 401 gets a new token, and the body once more`() async throws {
+    @Test func `a 401 to an upgrade gets a new token, and the body once more`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let client = try await proxy.connect(sending: Self.head(Self.length) + Self.body)
         let first = try await far.accept()
@@ -95,7 +97,9 @@ struct UpgradeBodyTests {
     }
 
     @Test(arguments: [length, "Transfer-Encoding: chunked"])
-    func `bytes behind the body are no other protocol's, and the request is not sent`(framing: String) async throws {
+    func `bytes behind an upgrade's body are no other protocol's, and the request is not sent`(framing: String)
+        async throws
+    {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let body = framing == Self.length ? Self.body : "2\r\n{}\r\n0\r\n\r\n"
         let client = try await proxy.connect(
@@ -107,7 +111,7 @@ struct UpgradeBodyTests {
     }
 
     @Test(arguments: ["Content-Length: 2000", "Transfer-Encoding: chunked"])
-    func `a body that is too long is refused, with the key's name`(framing: String) async throws {
+    func `an upgrade's body that is too long is refused, with the key's name`(framing: String) async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading(upstream: "max_replay_bytes: 1KiB")
         let client = try await proxy.connect(
             sending: Self.head(framing) + (framing.hasPrefix("C") ? "" : "7D0\r\n")

@@ -5,7 +5,7 @@ import Testing
 struct UpgradeHandshakeTests {
     // MARK: Handshake
 
-    @Test func `it goes out with the token and its own fields as they are, hop-by-hop ones made anew`() async throws {
+    @Test func `a handshake goes out with the token and its own fields, hop-by-hop ones made anew`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let client = try await proxy.connect(sending: handshake(fields: ["Authorization: Bearer mine"]))
         let end = try await far.accept()
@@ -29,7 +29,7 @@ struct UpgradeHandshakeTests {
         #expect(response.field("Sec-WebSocket-Protocol") == "chat")
     }
 
-    @Test func `it announces no body, whatever was sent before it`() async throws {
+    @Test func `a handshake announces no body, whatever was sent before it`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let client = try await proxy.connect(sending: message("POST", "http://ws.test/form", body: "amount=1000"))
         let first = try await far.accept()
@@ -53,7 +53,7 @@ struct UpgradeHandshakeTests {
     }
 
     @Test(arguments: ["foo/2.1", "Foo, websocket", "websocket,h2c", "WebSocket"])
-    func `any protocol but HTTP can be offered`(offer: String) async throws {
+    func `any protocol but HTTP can be offered in an upgrade`(offer: String) async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let client = try await proxy.connect(sending: handshake(upgrade: offer))
         let end = try await far.accept()
@@ -76,7 +76,7 @@ struct UpgradeHandshakeTests {
         #expect(try await proxy.send("GET ws://ws.test/chat HTTP/1.1\r\nHost: ws.test\r\n\r\n").status == 400)
     }
 
-    @Test func `the base-URL mode does the same, unless a web page asks`() async throws {
+    @Test func `a base URL takes upgrades, unless a web page asks`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading(upstream: "listen: 127.0.0.1:0")
         let port = proxy.upstreamPort
         let client = try await RawClient.connect(port: port)
@@ -92,7 +92,7 @@ struct UpgradeHandshakeTests {
         #expect(try await !far.isAwaited())
     }
 
-    @Test func `rules of the upstream hold for it`() async throws {
+    @Test func `rules of the upstream hold for an upgrade`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading(
             upstream: "paths: [/chat]\non_existing: reject\ncallers: {users: [alice]}",
             proxy: "users: {alice: sesame, bob: secret}")
@@ -117,7 +117,7 @@ struct UpgradeHandshakeTests {
     // MARK: Not agreed
 
     @Test(arguments: [302, 400, 403, 426, 503])
-    func `an answer that refuses is passed on as it is, and ends the connection`(status: Int) async throws {
+    func `an answer that refuses an upgrade passes as it is, and ends the connection`(status: Int) async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let (client, end) = try await proxy.askUpgrade(far)
         try await end.send("HTTP/1.1 \(status) No\r\nContent-Length: 4\r\nX-Why: so\r\n\r\nbody")
@@ -128,7 +128,7 @@ struct UpgradeHandshakeTests {
         #expect(try await end.readToEnd().isEmpty)
     }
 
-    @Test func `a chunked one too`() async throws {
+    @Test func `a chunked answer that refuses an upgrade passes, too`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let (client, end) = try await proxy.askUpgrade(far)
         try await end.send("HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n")
@@ -140,7 +140,7 @@ struct UpgradeHandshakeTests {
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody", "HTTP/1.1 204 No\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
     ])
-    func `a success ignores the offer, and the connection stays`(answer: String) async throws {
+    func `a success that ignores the offer of an upgrade keeps the connection`(answer: String) async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let (client, end) = try await proxy.askUpgrade(far)
         try await end.send(answer)
@@ -157,7 +157,7 @@ struct UpgradeHandshakeTests {
         #expect(try await client.response().status == 101)
     }
 
-    @Test func `a 401 gets a new token and the handshake once more`() async throws {
+    @Test func `a 401 to a handshake gets a new token and the handshake once more`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let client = try await proxy.connect(sending: handshake())
         let first = try await far.accept()
@@ -171,7 +171,7 @@ struct UpgradeHandshakeTests {
         #expect(try await second.read(count: 1) == Array("x".utf8))
     }
 
-    @Test func `with on_unauthorized pass the 401 passes, and the next one gets a new token`() async throws {
+    @Test func `with on_unauthorized: pass a handshake's 401 passes, and the next one gets a new token`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading(upstream: "on_unauthorized: pass")
         let client = try await proxy.connect(sending: handshake())
         let first = try await far.accept()
@@ -190,7 +190,7 @@ struct UpgradeHandshakeTests {
         "HTTP/1.1 101 X\r\nUpgrade: websocket, other\r\nConnection: Upgrade\r\n\r\n",
         "HTTP/1.1 101 X\r\nUpgrade: a b\r\nConnection: Upgrade\r\n\r\n",
     ])
-    func `a 101 to something else is refused`(answer: String) async throws {
+    func `a 101 to another protocol than the offered one is refused`(answer: String) async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let (client, end) = try await proxy.askUpgrade(far)
         try await end.send(answer)
@@ -209,7 +209,7 @@ struct UpgradeHandshakeTests {
         "GET /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: web socket\r\n\r\n",
         "HEAD /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
     ])
-    func `what can't be kept is not offered, and a 101 to it is refused`(request: String) async throws {
+    func `an offer that can't be kept is left out, and a 101 to it is refused`(request: String) async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let client = try await proxy.connect(sending: request)
         let end = try await far.accept()
@@ -221,7 +221,7 @@ struct UpgradeHandshakeTests {
         #expect(response.status == 502)
     }
 
-    @Test func `nothing that came before the 101 is passed on`() async throws {
+    @Test func `bytes of the client from before the 101 are not passed on`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         // Together with the request: not even asked.
         let hasty = try await proxy.connect(sending: handshake() + "GET /smuggled HTTP/1.1\r\nHost: ws.test\r\n\r\n")
@@ -241,7 +241,9 @@ struct UpgradeHandshakeTests {
     }
 
     @Test(arguments: ["403 No", "200 OK"])
-    func `behind any answer, bytes that came before it are not read as a request`(status: String) async throws {
+    func `behind any answer to an offer, bytes that came before it are not read as a request`(status: String)
+        async throws
+    {
         let (proxy, far) = try await ProxyInProcess.upgrading()
         let (client, end) = try await proxy.askUpgrade(far)
         try await client.send(message("GET", "http://api.test/smuggled"))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("upgraded connections: what tunnels don't have", .stopsProxies, .timeLimit(.minutes(1)))
 struct UpgradeTests {
-    @Test func `an upstream that does not answer is 504`() async throws {
+    @Test func `an upgrade whose upstream does not answer is a 504`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading(upstream: "response_timeout: 200ms")
         let client = try await proxy.connect(sending: handshake())
         let end = try await far.accept()
@@ -13,7 +13,7 @@ struct UpgradeTests {
         _ = try await end.readToEnd()
     }
 
-    @Test func `a client that says nothing more is given up after proxy.idle_timeout`() async throws {
+    @Test func `an upgraded client that says nothing more is given up after proxy.idle_timeout`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading(upstream: "idle_timeout: off", proxy: "idle_timeout: 1s")
         let begin = ContinuousClock.now
         let (client, end) = try await proxy.openUpgrade(far)
@@ -24,7 +24,7 @@ struct UpgradeTests {
         #expect(try await end.readToEnd(within: .seconds(5)).isEmpty)
     }
 
-    @Test func `through a next proxy it goes by CONNECT`() async throws {
+    @Test func `an upgrade goes by CONNECT through a next proxy`() async throws {
         let next = try RawListener()
         let proxy = try await ProxyInProcess(
             more: "- {host: far.test, url: 'http://far.example', proxy: 'http://127.0.0.1:\(next.port)', client: api, "
@@ -44,7 +44,7 @@ struct UpgradeTests {
         #expect(try await end.read(count: 4) == Array("ping".utf8))
     }
 
-    @Test func `ordinary requests go on as ever, before and behind`() async throws {
+    @Test func `ordinary requests before and behind an upgrade go on as ever`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.field("Upgrade") != nil else { return try exchange.respond(body: "ok") }
             try exchange.send(agreement + "\r\nraw")
@@ -110,7 +110,7 @@ struct UpgradeTests {
         """#
 
     @Test(arguments: [true, false])
-    func `over TLS an end is a close_notify`(isUpstreamFirst: Bool) async throws {
+    func `an end of an upgraded connection over TLS is a close_notify`(isUpstreamFirst: Bool) async throws {
         let server = try await TLSServerProcess(
             ["/usr/bin/python3", "-c", Self.server], [isUpstreamFirst ? "first" : "last"])
         let proxy = try await ProxyInProcess(

@@ -18,7 +18,7 @@ struct UploadTests {
     }
 
     @Test(arguments: [0, 1, 5, 1000, 16_384, 65_536, 65_537, 1_000_000])
-    func `by Content-Length, in one piece`(count: Int) async throws {
+    func `an upload with Content-Length in one piece arrives whole`(count: Int) async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect()
         try await client.send(Array(Self.head("Content-Length: \(count)").utf8) + Self.pattern(count))
@@ -32,7 +32,7 @@ struct UploadTests {
     }
 
     @Test(arguments: [1, 7, 1000, 65_536, 1_000_000])
-    func `by chunks, whatever their size`(size: Int) async throws {
+    func `an upload in chunks arrives whole, whatever their size`(size: Int) async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect()
         let body = Self.pattern(size == 1 ? 3000 : 1_000_000)
@@ -53,7 +53,7 @@ struct UploadTests {
     }
 
     @Test(arguments: [false, true])
-    func `several MiB, dribbled in uneven pieces`(chunked: Bool) async throws {
+    func `an upload of several MiB, dribbled in uneven pieces, arrives whole`(chunked: Bool) async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect()
         let body = Self.pattern(4 << 20)
@@ -80,7 +80,7 @@ struct UploadTests {
         #expect(request.body[...] == body.prefix(RecordingOrigin.recordLimit))
     }
 
-    @Test func `piece by piece, not when it is whole`() async throws {
+    @Test func `an upload passes piece by piece, not when it is whole`() async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect(sending: Self.head("Transfer-Encoding: chunked") + "5\r\nfirst\r\n")
         try await eventually("the first piece") { proxy.origin.requests.first?.text == "first" }
@@ -92,7 +92,7 @@ struct UploadTests {
     }
 
     @Test(arguments: ["PUT", "PATCH", "DELETE", "GET", "PROPFIND", "OPTIONS"])
-    func `with any method`(method: String) async throws {
+    func `a body passes with any method`(method: String) async throws {
         let proxy = try await ProxyInProcess()
         #expect(try await proxy.request(method, body: "hello").status == 200)
         let request = try #require(proxy.origin.requests.first)
@@ -122,7 +122,7 @@ struct UploadTests {
     ]
 
     @Test(arguments: malformed)
-    func `malformed chunks reach no upstream where they come with the head`(chunks: String) async throws {
+    func `malformed chunks that come with the head reach no upstream`(chunks: String) async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect(
             sending: Self.head("Transfer-Encoding: chunked") + "2\r\nok\r\n" + chunks + message())
@@ -134,7 +134,8 @@ struct UploadTests {
     }
 
     @Test(arguments: malformed)
-    func `malformed chunks are refused later, too, and what was sent stays incomplete`(chunks: String) async throws {
+    func `malformed chunks that come later are refused, and what was sent stays incomplete`(chunks: String) async throws
+    {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect(sending: Self.head("Transfer-Encoding: chunked") + "2\r\nok\r\n")
         try await eventually("the first piece") { proxy.origin.requests.first?.text == "ok" }
@@ -148,7 +149,7 @@ struct UploadTests {
     // MARK: Early answers
 
     @Test(arguments: ["Content-Length: 8388608", "Transfer-Encoding: chunked"])
-    func `413 in mid-upload reaches the program, whose connection then ends`(framing: String) async throws {
+    func `a 413 in mid-upload reaches the program, whose connection then ends`(framing: String) async throws {
         let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 413 Too Much\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig")
             exchange.close()
@@ -170,7 +171,7 @@ struct UploadTests {
     }
 
     @Test(arguments: [false, true])
-    func `200 in mid-upload reaches the program at once, and the upload goes on`(chunked: Bool) async throws {
+    func `a 200 in mid-upload reaches the program at once, and the upload goes on`(chunked: Bool) async throws {
         let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 200 Early\r\nContent-Length: 5\r\n\r\nearly")
             try exchange.readBody()
@@ -231,7 +232,7 @@ struct UploadTests {
         #expect(try await client.response().text == "early")
     }
 
-    @Test func `who does not wait for 100 is served too`() async throws {
+    @Test func `a program that does not wait for 100 is served too`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 100 Continue\r\n\r\n")
             try exchange.respond(body: try exchange.readBody().text)
@@ -259,7 +260,7 @@ struct UploadTests {
         #expect(proxy.origin.requests.first?.bodyCount == 0)
     }
 
-    @Test func `200 instead of 100 reaches the program, and that connection is not used again`() async throws {
+    @Test func `a 200 instead of 100 reaches the program, and that connection is not used again`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             if exchange.head.method == "POST" {
                 try exchange.send("HTTP/1.1 200 Enough\r\nContent-Length: 2\r\n\r\nok")
@@ -273,7 +274,7 @@ struct UploadTests {
         #expect(proxy.origin.requests.map(\.connection) == [0, 1])
     }
 
-    @Test func `while 100 is waited for, the time is the upstream's; once it has come, the program's`() async throws {
+    @Test func `the wait for 100 is the upstream's time, and the wait after it the program's`() async throws {
         let proxy = try await ProxyInProcess(
             upstream: "response_timeout: 300ms", proxy: "idle_timeout: 600ms"
         ) { exchange in
@@ -290,7 +291,7 @@ struct UploadTests {
         }
     }
 
-    @Test func `another expectation is 417`() async throws {
+    @Test func `a request with another expectation than 100-continue is a 417`() async throws {
         let proxy = try await ProxyInProcess()
         let response = try await proxy.request("POST", fields: ["Expect: 200-ok"], body: "x")
         try expectProblem(response, "malformed-request", status: 417, upstream: nil)

@@ -18,7 +18,7 @@ struct CallTests {
         #expect(response.body.isEmpty && response.trailers.isEmpty)
     }
 
-    @Test func `a host that no upstream names: PERMISSION_DENIED`() async throws {
+    @Test func `a call to a host that no upstream names gets PERMISSION_DENIED`() async throws {
         let proxy = try await ProxyInProcess(isLogged: true)
         expectStatus(
             try await proxy.send(call("http://nobody.test/a/B")), "7", "http_request_denied",
@@ -28,14 +28,14 @@ struct CallTests {
         #expect(proxy.log.all.first?.status == 200 && proxy.log.all.first?.reason == "no-upstream")
     }
 
-    @Test func `an upstream that is down: UNAVAILABLE`() async throws {
+    @Test func `a call to an upstream that is down gets UNAVAILABLE`() async throws {
         let proxy = try await ProxyInProcess(more: "- host: down.test\n  url: http://127.0.0.1:\(try freePort())")
         let response = try await proxy.send(call("http://down.test/a/B"))
         expectStatus(response, "14", "connection_refused", "The upstream refuses connections.")
         #expect(response.field("Content-Length") == "0")
     }
 
-    @Test func `no token: UNAVAILABLE, with the time of the next try`() async throws {
+    @Test func `a call without a token gets UNAVAILABLE, with the time of the next try`() async throws {
         let proxy = try await ProxyInProcess(
             upstream: "token_wait: 300ms", endpoint: try TokenEndpoint { _, _ in .status(503) })
         let response = try await proxy.send(call())
@@ -43,20 +43,20 @@ struct CallTests {
         #expect(response.field("Retry-After") != nil)
     }
 
-    @Test func `no user of the proxy: UNAUTHENTICATED`() async throws {
+    @Test func `a call without a user of the proxy gets UNAUTHENTICATED`() async throws {
         let proxy = try await ProxyInProcess(proxy: "users: {a: b}")
         let response = try await proxy.send(call())
         expectStatus(response, "16", "http_request_denied", "The proxy requires a name and password.")
         #expect(response.field("Proxy-Authenticate") == nil)
     }
 
-    @Test func `an upstream that does not answer in the configured time: DEADLINE_EXCEEDED`() async throws {
+    @Test func `a call that is not answered in the configured time gets DEADLINE_EXCEEDED`() async throws {
         let proxy = try await ProxyInProcess(upstream: "response_timeout: 300ms") { _ = $0.waitForPeerToLeave() }
         expectStatus(
             try await proxy.send(call()), "4", "http_response_timeout", "The upstream did not answer in time.")
     }
 
-    @Test func `the upstream hears that trailers are welcome`() async throws {
+    @Test func `the upstream of a call hears that trailers are welcome`() async throws {
         let proxy = try await ProxyInProcess { try $0.answer(status: 0) }
         _ = try await proxy.send(
             message("POST", fields: ["Content-Type: application/grpc"], body: "\0\0\0\0\0"))
@@ -64,7 +64,7 @@ struct CallTests {
         #expect(request.values("TE") == ["trailers"] && request.values("Connection") == ["TE"])
     }
 
-    @Test func `calls are counted by their status`() async throws {
+    @Test func `gRPC calls are counted by their status`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             let status = Int(exchange.head.target.dropFirst()) ?? 0
             if status == 0 { try exchange.answer(status: 0) } else { try exchange.status(status) }
@@ -83,7 +83,7 @@ struct CallTests {
 
     // MARK: Deadlines
 
-    @Test func `a silent stream has no deadline, unless the configuration says one`() async throws {
+    @Test func `a silent gRPC stream has no deadline, unless the configuration says one`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess(
             answer: { exchange in

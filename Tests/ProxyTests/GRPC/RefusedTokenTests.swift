@@ -23,7 +23,7 @@ struct RefusedTokenTests {
     }
 
     @Test(arguments: ["application/grpc", "application/grpc+proto", "application/grpc; a=b", "Application/gRPC+json"])
-    func `in a head alone: one new token, and the call once more`(type: String) async throws {
+    func `UNAUTHENTICATED in a head alone gets a new token, and the call goes once more`(type: String) async throws {
         let proxy = try await ProxyInProcess(
             isLogged: true, answer: Self.refusing { try $0.status(16) })
         expectCured(try await proxy.send(call(type: type)))
@@ -36,13 +36,13 @@ struct RefusedTokenTests {
         #expect(proxy.log.all.first?.wasReplayed == true)
     }
 
-    @Test func `in trailers that come at once, without a message`() async throws {
+    @Test func `UNAUTHENTICATED in trailers that come at once, without a message, gets a new token`() async throws {
         let proxy = try await ProxyInProcess(answer: Self.refusing { try $0.answer([], status: 16) })
         expectCured(try await proxy.send(call()))
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
     }
 
-    @Test func `behind a message: the answer passes, and the next call has a new token`() async throws {
+    @Test func `UNAUTHENTICATED behind a message passes, and the next call has a new token`() async throws {
         let proxy = try await ProxyInProcess(answer: Self.refusing { try $0.answer(status: 16) })
         let response = try await proxy.send(call())
         #expect(response.text == OriginExchange.messageOfGRPC)
@@ -52,7 +52,7 @@ struct RefusedTokenTests {
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
     }
 
-    @Test func `in trailers that come late: the head is not kept for them`() async throws {
+    @Test func `a head is not kept for trailers that come late`() async throws {
         let gate = Gate()
         let proxy = try await ProxyInProcess(
             answer: Self.refusing { exchange in
@@ -69,7 +69,7 @@ struct RefusedTokenTests {
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
     }
 
-    @Test func `a challenge decides where there is one`() async throws {
+    @Test func `a challenge decides about the token where there is one`() async throws {
         let scope = ("WWW-Authenticate", "Bearer error=\"insufficient_scope\"")
         let proxy = try await ProxyInProcess(answer: Self.refusing { try $0.status(16, fields: [scope]) })
         let response = try await proxy.send(call())
@@ -79,7 +79,7 @@ struct RefusedTokenTests {
     }
 
     @Test(arguments: [0, 1, 7, 13, 14, 17, 999])
-    func `another status passes, and the token stays`(status: Int) async throws {
+    func `another gRPC status passes, and the token stays`(status: Int) async throws {
         let proxy = try await ProxyInProcess(isLogged: true) { try $0.status(status) }
         #expect(try await proxy.send(call()).field("grpc-status") == String(status))
         #expect(proxy.origin.requests.count == 1 && proxy.endpoint.requests.count == 1)
@@ -88,7 +88,7 @@ struct RefusedTokenTests {
     }
 
     @Test(arguments: ["text/plain", "application/grpc-web", "application/grpc-web+proto", "application/grpcx"])
-    func `to a request that is no gRPC call it means nothing`(type: String) async throws {
+    func `a gRPC status in the answer to another request means nothing`(type: String) async throws {
         let proxy = try await ProxyInProcess(isLogged: true) { try $0.status(16) }
         #expect(try await proxy.send(call(type: type)).field("grpc-status") == "16")
         #expect(proxy.origin.requests.count == 1 && proxy.endpoint.requests.count == 1)
@@ -97,7 +97,7 @@ struct RefusedTokenTests {
     }
 
     @Test(arguments: [false, true])
-    func `refused again, it passes, and a later refusal starts no token request at once`(
+    func `a second UNAUTHENTICATED passes, and a later one starts no token request at once`(
         inTrailers: Bool
     ) async throws {
         let proxy = try await ProxyInProcess {
@@ -111,14 +111,14 @@ struct RefusedTokenTests {
         #expect(proxy.endpoint.requests.count <= 3)
     }
 
-    @Test func `on_unauthorized: pass lets it through, and the next call gets a new token`() async throws {
+    @Test func `on_unauthorized: pass lets UNAUTHENTICATED through, and the next call gets a new token`() async throws {
         let proxy = try await ProxyInProcess(
             upstream: "on_unauthorized: pass", answer: Self.refusing { try $0.answer([], status: 16) })
         #expect(try await proxy.send(call()).trailers.value("grpc-status") == "16")
         expectCured(try await proxy.send(call()))
     }
 
-    @Test func `without a new token the refusal passes as it came`() async throws {
+    @Test func `without a new token UNAUTHENTICATED passes as it came`() async throws {
         let endpoint = try TokenEndpoint { _, number in number == 0 ? .token("T1") : .status(503) }
         let proxy = try await ProxyInProcess(upstream: "token_wait: 300ms", endpoint: endpoint) {
             try $0.answer([], status: 16)
@@ -129,7 +129,7 @@ struct RefusedTokenTests {
     }
 
     @Test(arguments: [false, true])
-    func `a body that is not kept is not sent again`(inTrailers: Bool) async throws {
+    func `a gRPC message that is not kept is not sent again`(inTrailers: Bool) async throws {
         let proxy = try await ProxyInProcess(
             upstream: "max_replay_bytes: 4",
             answer: Self.refusing { inTrailers ? try $0.answer([], status: 16) : try $0.status(16) })

@@ -8,7 +8,7 @@ import Testing
 @Suite("a token that has gone leaves nothing with the loops", .stopsProxies, .timeLimit(.minutes(1)))
 struct ForgottenCredentialTests {
     @Test(arguments: [1, 2])
-    func `what was made of it for requests is wiped`(threads: Int) async throws {
+    func `the fields made of a forgotten credential are wiped`(threads: Int) async throws {
         let proxy = try await ProxyInProcess(threads: threads)
         for _ in 0..<10 { #expect(try await proxy.request().status == 200) }
         #expect(try await holders(proxy) >= 1)

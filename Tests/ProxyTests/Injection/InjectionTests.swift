@@ -27,7 +27,7 @@ struct InjectionTests {
         return try #require(proxy.origin.requests.last)
     }
 
-    @Test func `a fixed key in a field, in place of the program's own`() async throws {
+    @Test func `a fixed key goes into its field, in place of the program's own`() async throws {
         let proxy = try await proxy("inject: {header: X-Api-Key, value: k-1}")
         let request = try await ask(proxy, fields: ["x-api-key: mine", "X_Api_Key: mine", "X-Other: 1"])
         #expect(
@@ -36,12 +36,12 @@ struct InjectionTests {
             ])
     }
 
-    @Test func `with a scheme`() async throws {
+    @Test func `a fixed key goes behind the scheme of its field`() async throws {
         let proxy = try await proxy("inject: {header: Authorization, scheme: Token, value: k-1}")
         #expect(try await ask(proxy).authorization == ["Token k-1"])
     }
 
-    @Test func `a fixed key in the query`() async throws {
+    @Test func `a fixed key goes into the query, escaped, in place of the program's own`() async throws {
         let proxy = try await proxy("inject: {query: key, value: \"a/b +\u{e9}\"}")
         #expect(try await ask(proxy, "/p?x=1&key=mine&y").target == "/p?x=1&y&key=a%2Fb%20%2B%C3%A9")
         #expect(try await ask(proxy, "/p").target == "/p?key=a%2Fb%20%2B%C3%A9")
@@ -50,13 +50,13 @@ struct InjectionTests {
     @Test(arguments: [
         ("username: alice, password: s", "alice:s"), ("username: sk_1", "sk_1:"), ("password: pat", ":pat"),
     ])
-    func `HTTP Basic`(entry: String, pair: String) async throws {
+    func `user name and password become HTTP Basic, each of them optional`(entry: String, pair: String) async throws {
         let proxy = try await proxy("inject: {basic: {\(entry)}}")
         let expected = "Basic " + Data(pair.utf8).base64EncodedString()
         #expect(try await ask(proxy, fields: ["Authorization: Bearer mine"]).authorization == [expected])
     }
 
-    @Test func `a token, a key in a field and one in the query at once`() async throws {
+    @Test func `a token, a key in a field and keys in the query go on one request`() async throws {
         let proxy = try await ProxyInProcess(
             upstream: """
                 inject:
@@ -83,7 +83,7 @@ struct InjectionTests {
         #expect(proxy.origin.requests.count == 1)
     }
 
-    @Test func `TRACE carries nothing`() async throws {
+    @Test func `TRACE carries no injected credential`() async throws {
         let proxy = try await proxy("inject: {header: X-Key, value: k}")
         #expect(try await ask(proxy, method: "TRACE").values("X-Key") == [])
     }
@@ -94,7 +94,7 @@ struct InjectionTests {
         try expectProblem(response, "no-query", upstream: "key.test")
     }
 
-    @Test func `on_existing is about each place by itself`() async throws {
+    @Test func `on_existing decides about each injected place by itself`() async throws {
         let keep = try await proxy(
             "on_existing: keep\ninject: [{header: X-Key, value: k}, {header: X-Other, value: o}]")
         let request = try await ask(keep, fields: ["X-Key: mine"])
@@ -158,7 +158,7 @@ struct InjectionTests {
         #expect(!failures.all[0].contains("Evil"))
     }
 
-    @Test func `a secret that was never there: 503, and it heals`() async throws {
+    @Test func `a secret that was never there is a 503, which ends when the secret is there`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write("one\n", to: "key")
         let proxy = try await ProxyInProcess(

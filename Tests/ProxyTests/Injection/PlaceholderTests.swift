@@ -7,7 +7,7 @@ struct PlaceholderTests {
     private static func basic(_ pair: String) -> String { "Basic " + Data(pair.utf8).base64EncodedString() }
 
     @Test(arguments: ["DUMMY", "Bearer DUMMY", "Token  DUMMY", basic("me:DUMMY"), basic(":DUMMY")])
-    func `the dummy is replaced`(value: String) async throws {
+    func `the placeholder of a program is replaced by the token`(value: String) async throws {
         let proxy = try await ProxyInProcess(upstream: "require_placeholder: DUMMY")
         _ = try await proxy.request(fields: ["Authorization: \(value)"])
         #expect(proxy.origin.requests.first?.authorization == ["Bearer T1"])
@@ -18,7 +18,8 @@ struct PlaceholderTests {
         ["Authorization: DUMMY x"], ["X-Other: DUMMY"], ["Authorization: Bearer DUMMY", "Authorization: Bearer mine"],
         ["Authorization: \(basic("DUMMY:x"))"], ["Connection: Authorization", "Authorization: Bearer DUMMY"],
     ])
-    func `everything else goes unsigned, with the program's own fields`(fields: [String]) async throws {
+    func `a request without the placeholder goes unsigned, with the program's own fields`(fields: [String]) async throws
+    {
         let proxy = try await ProxyInProcess(upstream: "require_placeholder: DUMMY\non_existing: reject")
         #expect(try await proxy.request(fields: fields).status == 200)
         let request = try #require(proxy.origin.requests.first)
@@ -30,7 +31,7 @@ struct PlaceholderTests {
             ])
     }
 
-    @Test func `in the query that is injected`() async throws {
+    @Test func `a placeholder in the query is replaced by the key, and only as that parameter`() async throws {
         let proxy = try await ProxyInProcess(
             more: "- {host: key.test, url: ORIGIN, allow_plaintext: true, require_placeholder: a+b, "
                 + "inject: [{query: key, value: k}, {header: X-Key, value: h}]}")
@@ -48,7 +49,7 @@ struct PlaceholderTests {
         #expect(proxy.origin.requests.last?.target == "/?key=k")
     }
 
-    @Test func `what stands beside the dummy is judged by on_existing`() async throws {
+    @Test func `on_existing judges the fields beside a placeholder`() async throws {
         let more =
             "- {host: key.test, url: ORIGIN, allow_plaintext: true, require_placeholder: DUMMY, on_existing: WORD, "
             + "inject: [{header: X-One, value: one}, {header: X-Two, value: two}]}"
@@ -64,7 +65,7 @@ struct PlaceholderTests {
         try expectProblem(response, "own-credential", upstream: "key.test")
     }
 
-    @Test func `a token's replay after a 401 keeps its place`() async throws {
+    @Test func `a token's replay after a 401 keeps the placeholder's place`() async throws {
         let proxy = try await ProxyInProcess(upstream: "require_placeholder: DUMMY") { exchange in
             try exchange.head.authorization == ["Bearer T2"] ? exchange.respond(body: "ok") : exchange.respond(401)
         }

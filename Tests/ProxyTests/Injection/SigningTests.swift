@@ -57,7 +57,7 @@ struct SigningTests {
     @Test(arguments: [
         "/", "/a/../b//c?x=1&x=0&y&z=", "/p(1)/%2e%2E/%7e?q=a/b+c:d&&=&e=%c3%a9", "/?X-Amz-Signature=1&a=b",
     ])
-    func `whatever the target looks like`(target: String) async throws {
+    func `a signature fits whatever target the program asks for`(target: String) async throws {
         for service in ["execute-api", "s3"] {
             let proxy = try await proxy(service)
             let response = try await proxy.request(
@@ -75,7 +75,7 @@ struct SigningTests {
         }
     }
 
-    @Test func `a session token and a path in front`() async throws {
+    @Test func `a signature covers the session token and the url's path in front`() async throws {
         let proxy = try await proxy(
             keys: "credentials: {access_key_id: AKIDEXAMPLE, secret_access_key: s3cr3t/+, session_token: tok/en==}",
             url: "/stage")
@@ -110,7 +110,7 @@ struct SigningTests {
         }
     }
 
-    @Test func `one that comes slowly, behind 100 Continue, on a connection that goes on`() async throws {
+    @Test func `a body that comes slowly behind 100 Continue is signed, and its connection goes on`() async throws {
         let proxy = try await proxy()
         let client = try await proxy.connect(
             sending:
@@ -177,7 +177,7 @@ struct SigningTests {
         #expect(SignedPayload.judge(head, text.span, signer, isSecure: isSecure) == expected)
     }
 
-    @Test func `an SDK with a dummy access key`() async throws {
+    @Test func `a request that an SDK signed with the placeholder as access key is signed anew`() async throws {
         let proxy = try await proxy(more: "require_placeholder: DUMMYKEY")
         _ = try await proxy.request(
             "GET", "http://aws.test/",
@@ -195,7 +195,7 @@ struct SigningTests {
 
     // MARK: Container credentials
 
-    @Test func `an answer is read, and asked for again before its end`() throws {
+    @Test func `container credentials are read from their answer, and asked for again before their end`() throws {
         func reading(_ text: String) throws -> FreshValue<SigningKeys>.Reading {
             try ContainerCredentials.reading(Secret(text), now: 1_767_225_600)
         }

@@ -38,7 +38,7 @@ struct InterceptionTests {
     }
 
     @Test(arguments: ["1.2", "1.3"])
-    func `the token is put on a request inside it`(version: String) async throws {
+    func `a request inside intercepted TLS gets the token`(version: String) async throws {
         let proxy = try await Self.proxy()
         let run = try await curl(
             proxy,
@@ -97,7 +97,7 @@ struct InterceptionTests {
         #expect(proxy.origin.requests.count == 4)
     }
 
-    @Test func `large bodies pass both ways`() async throws {
+    @Test func `large bodies pass both ways inside intercepted TLS`() async throws {
         let folder = try TemporaryDirectory()
         let large = pattern(5 << 20, step: 31)
         let text = String(repeating: "0123456789abcdef", count: 300_000)
@@ -110,7 +110,7 @@ struct InterceptionTests {
         #expect(proxy.origin.requests.map(\.bodyCount) == [large.count])
     }
 
-    @Test func `each host has its own certificate`() async throws {
+    @Test func `each intercepted host has its own certificate`() async throws {
         let proxy = try await Self.proxy()
         for host in ["api.test", "two.test"] {
             let run = try await curl(proxy, ["-v", "https://\(host)/"])
@@ -146,7 +146,7 @@ struct InterceptionTests {
         }
     }
 
-    @Test func `a request inside it names the CONNECT's host`() async throws {
+    @Test func `a request inside intercepted TLS has to name the CONNECT's host`() async throws {
         let proxy = try await Self.proxy()
         for host in ["two.test", "plain.test", "nobody.test", "api.test:80"] {
             let run = try await curl(
@@ -158,7 +158,7 @@ struct InterceptionTests {
         #expect(proxy.origin.requests.count == 1)
     }
 
-    @Test func `a listed host without it keeps its 403`() async throws {
+    @Test func `a listed host without interception keeps its 403`() async throws {
         let proxy = try await Self.proxy()
         let run = try await curl(proxy, ["-v", "https://plain.test/"])
         #expect(run.errors.contains("403 Use http://plain.test instead of https"), "\(run.errors)")
@@ -198,7 +198,7 @@ struct InterceptionTests {
         #expect(failed.all[0].target == "api.test:443")
     }
 
-    @Test func `it comes before tunnels`() async throws {
+    @Test func `interception comes before tunnels`() async throws {
         let proxy = try await Self.proxy("connect: tunnel\ntunnels: ['api.test:443', '*']")
         let run = try await curl(proxy, ["https://api.test/"])
         #expect(run.output == "ok", "\(run.transcript)")
@@ -212,7 +212,7 @@ struct InterceptionTests {
         #expect(try await client.response().status == 403)
     }
 
-    @Test func `a program that does not trust it is named`() async throws {
+    @Test func `a program that does not trust the proxy's certificate is named`() async throws {
         let failed = Recorder<FailedHandshake>()
         let proxy = try await Self.proxy("", failed)
         #expect(try await curl(proxy, ["https://api.test/"], trusts: false).ending != .exited(0))

@@ -3,7 +3,7 @@ import Testing
 @testable import Proxy
 
 @Suite struct `The values used last` {
-    @Test func `are kept, and never more than the limit`() {
+    @Test func `the values used last are kept, and never more than the limit`() {
         var values = RecentlyUsed<Int>(limit: 10)
         for number in 0..<1000 {
             values.set(number, for: "\(number)")

@@ -55,7 +55,9 @@ struct AddressMapTests {
         ("https://api.test/%2F%2e%zz/\u{e9}", "http://api.test/%2F%2e%zz/\u{e9}"),
         ("https://api.test//evil.test", "http://api.test//evil.test"),
     ])
-    func `for a proxy, what leads to the upstream is http to the host`(value: String, expected: String) throws {
+    func `an upstream's address becomes http to the host for a program of the proxy`(value: String, expected: String)
+        throws
+    {
         #expect(Self.reference(value, try Self.map("api.test")) == expected)
     }
 
@@ -70,7 +72,7 @@ struct AddressMapTests {
     ]
 
     @Test(arguments: foreign)
-    func `everything else passes byte for byte`(value: String) throws {
+    func `every address but the upstream's passes byte for byte`(value: String) throws {
         #expect(
             Self.reference(value, try Self.map("api.test"))
                 == (value == "https://api.test:/:/" ? "http://api.test/:/" : value))
@@ -84,7 +86,9 @@ struct AddressMapTests {
         ("//api.test/x", "//127.0.0.1:9001/x"), ("https://api.test", "http://127.0.0.1:9001"), ("/x", "/x"),
         ("https://api.test//evil.test", "http://127.0.0.1:9001//evil.test"),
     ])
-    func `for a base URL, it is the listener`(value: String, expected: String) throws {
+    func `an upstream's address becomes the listener for a program of a base URL`(value: String, expected: String)
+        throws
+    {
         #expect(Self.reference(value, try Self.map("127.0.0.1:9001", isBaseURL: true)) == expected)
     }
 
@@ -110,7 +114,7 @@ struct AddressMapTests {
         ("https://inner.test/t/x", "https://inner.test/t/x"),
         ("/t/.well-known/x", "/.well-known/x"), ("/t/a..b", "/a..b"), ("/t/x?/../y", "/x?/../y"),
     ])
-    func `the path of the url is taken off`(value: String, expected: String) throws {
+    func `the path of the url is taken off the upstream's addresses`(value: String, expected: String) throws {
         for (asked, isBaseURL) in [("api.test", false), ("api.test:80", false), ("[::1]:9001", true)] {
             let map = try Self.map(asked, url: "https://inner.test:8443/t", isBaseURL: isBaseURL)
             #expect(Self.reference(value, map) == expected.replacing("HOST", with: asked))
@@ -129,7 +133,7 @@ struct AddressMapTests {
         #expect(Self.reference("http://api.test/x", map) == "http://api.test/x")
     }
 
-    @Test func `a kept Host is the server's own name`() throws {
+    @Test func `with host: keep the upstream's addresses carry the program's own name`() throws {
         let map = try Self.map("127.0.0.1:9001", url: "https://inner.test/t", isBaseURL: true, keepsHost: true)
         #expect(Self.reference("https://127.0.0.1:9001/t/x", map) == "http://127.0.0.1:9001/x")
         #expect(Self.destination("http://127.0.0.1:9001/x", map) == "https://127.0.0.1:9001/t/x")
@@ -140,12 +144,13 @@ struct AddressMapTests {
         ("https://api.test//evil.test", "https://api.test//evil.test"),
         ("https://api.test/\\x", "https://api.test/\\x"),
     ])
-    func `who named no host gets a path`(value: String, expected: String) throws {
+    func `an upstream's address becomes a path for a program that named no host`(value: String, expected: String) throws
+    {
         #expect(Self.reference(value, try Self.map(nil, isBaseURL: true)) == expected)
     }
 
     @Test(arguments: ["/t//evil.test", "/t/\t/evil.test", "/t/\\evil.test"])
-    func `and never a host instead`(value: String) throws {
+    func `an address that would name another host passes as it is`(value: String) throws {
         #expect(Self.reference(value, try Self.map(nil, url: "https://inner.test/t", isBaseURL: true)) == value)
     }
 
@@ -158,7 +163,7 @@ struct AddressMapTests {
         ("https://inner.test:8443/t/x", "https://inner.test:8443/t/x"),
         ("http://other.test/x", "http://other.test/x"), ("x", "x"), ("", ""),
     ])
-    func `Destination goes the other way`(value: String, expected: String) throws {
+    func `the program's address in Destination becomes the upstream's`(value: String, expected: String) throws {
         let map = try Self.map("127.0.0.1:9001", url: "https://inner.test:8443/t", isBaseURL: true)
         #expect(Self.destination(value, map) == expected)
     }
@@ -196,7 +201,7 @@ struct AddressMapTests {
         "http://127.0.0.1:21080/t", "http://127.0.0.1:21080/t/x", "http://other.test/x", "https://other.test:8443/x",
         "http://10.1.2.3/x",
     ])
-    func `a plain one is`(value: String) throws {
+    func `a Destination that can be read in one way only is covered`(value: String) throws {
         let map = try Self.map("api.test", url: "http://127.0.0.1:21080/t")
         #expect(Self.covers(value, map))
         #expect(Self.covers(value, map, paths: ["/"]))
@@ -212,7 +217,7 @@ struct AddressMapTests {
         }
     }
 
-    @Test func `any address may be a name's`() throws {
+    @Test func `an IP address in Destination is not covered where the upstream is known by a name`() throws {
         let map = try Self.map("api.test", url: "https://inner.test/t")
         for value in ["http://10.1.2.3/x", "http://[2001:db8::1]/x"] { #expect(!Self.covers(value, map)) }
         #expect(Self.covers("http://other.test/x", map))
@@ -240,14 +245,14 @@ struct AddressMapTests {
         ("a=b; Domain=api.test; Secure", "a=b"), ("a=b; Domain=.test", "a=b"), ("a=b; Domain=inner.example", "a=b"),
         ("a=b; Domain=evil.example", "a=b; Domain=evil.example"),
     ])
-    func `a base URL's program gets none with the API's Domain`(value: String, expected: String) throws {
+    func `a program of a base URL gets no cookie with the API's Domain`(value: String, expected: String) throws {
         for asked in ["127.0.0.1:9001", "gateway.test", nil] {
             let map = try Self.map(asked, url: "https://inner.example", isBaseURL: true)
             #expect(Self.cookie(value, map) == expected)
         }
     }
 
-    @Test func `no bytes trap`() throws {
+    @Test func `no bytes of an address or a cookie trap`() throws {
         var generator = SystemRandomNumberGenerator()
         let alphabet = Array("hHtTpPsS:/\\?#@[]%2eEfF.;= \t0aApPiIdomainpathsecure,\"\u{e9}".utf8)
         let maps = [

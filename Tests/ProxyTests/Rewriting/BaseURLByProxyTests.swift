@@ -7,7 +7,7 @@ import Testing
     .timeLimit(.minutes(1)))
 struct BaseURLByProxyTests {
     @Test(arguments: ["127.0.0.1", "localhost", "LOCALHOST"])
-    func `is served as its listener would`(name: String) async throws {
+    func `a base URL that is asked for through the proxy is served as by its listener`(name: String) async throws {
         for unmatched in ["reject", "forward"] {
             let proxy = try await ProxyInProcess(
                 upstream: "listen: 127.0.0.1:0\npaths: [/v1/]", proxy: "unmatched: \(unmatched)", url: "/base")
@@ -22,7 +22,7 @@ struct BaseURLByProxyTests {
         }
     }
 
-    @Test func `its redirects come home to the base URL`() async throws {
+    @Test func `redirects come home to a base URL that is asked for through the proxy`() async throws {
         let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0") {
             let own = $0.head.values("Host").first ?? ""
             try $0.respond(302, fields: [("Location", "http://\(own)/x")])
@@ -31,7 +31,7 @@ struct BaseURLByProxyTests {
         #expect(try await proxy.request("GET", "\(base)/").field("Location") == "\(base)/x")
     }
 
-    @Test func `nothing else is: not the proxy itself, other ports, other forms`() async throws {
+    @Test func `the proxy itself, other ports and other forms are no base URL`() async throws {
         let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0")
         for url in [
             "http://127.0.0.1:\(proxy.port)/", "http://127.0.0.1:1/", "http://127.0.0.2:\(proxy.upstreamPort)/",
@@ -42,7 +42,8 @@ struct BaseURLByProxyTests {
         #expect(proxy.origin.requests.isEmpty)
     }
 
-    @Test func `who may not use the upstream may not do so by this way`() async throws {
+    @Test func `a caller that may not use the upstream may not use it by its base URL through the proxy`() async throws
+    {
         let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0\ncallers: {listeners: [127.0.0.1:0]}")
         #expect(try await proxy.request("GET", "http://127.0.0.1:\(proxy.upstreamPort)/").status == 200)
         let users = "users: {alice: secret-of-alice, bob: secret-of-bob}"
@@ -77,7 +78,7 @@ struct BaseURLByProxyTests {
         #expect(try await open.send("GET / HTTP/1.1\r\nHost: api.test\r\n\(field)\r\n\r\n").status == 200)
     }
 
-    @Test func `programs whose port is redirected go on`() async throws {
+    @Test func `a program whose port is redirected gets the token`() async throws {
         let proxy = try await ProxyInProcess()
         let response = try await proxy.send(
             "GET / HTTP/1.1\r\nHost: api.test\r\nUser-Agent: curl/8\r\nSec-Fetch-Mode: cors\r\n\r\n")

@@ -14,7 +14,8 @@ struct PrefixTests {
     ]
 
     @Test(arguments: climbing)
-    func `what climbs is refused, by the proxy, its base URL and why`(path: String) async throws {
+    func `a path that leads out of the prefix is refused by the proxy, its base URL and why`(path: String) async throws
+    {
         let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0", url: "/tenant-a")
         try expectProblem(
             try await proxy.request("GET", "http://api.test\(path)"), "ambiguous-path", upstream: "api.test")
@@ -26,7 +27,7 @@ struct PrefixTests {
     }
 
     @Test(arguments: climbing)
-    func `without a prefix there is nothing to lead out of`(path: String) async throws {
+    func `an url without a prefix has nothing to lead out of`(path: String) async throws {
         for url in ["", "/"] {
             let proxy = try await ProxyInProcess(url: url)
             #expect(try await proxy.request("GET", "http://api.test\(path)").status == 200)
@@ -35,7 +36,7 @@ struct PrefixTests {
     }
 
     @Test(arguments: ["/", "/x%2Fy", "/a;v=1", "/a//b", "/..a/b..", "/x?y=/../z"])
-    func `what stays below passes as it is`(path: String) async throws {
+    func `a path that stays below the prefix passes as it is`(path: String) async throws {
         let proxy = try await ProxyInProcess(url: "/tenant-a")
         #expect(try await proxy.request("GET", "http://api.test\(path)").status == 200)
         #expect(proxy.origin.requests.map(\.target) == ["/tenant-a\(path)"])
@@ -43,7 +44,9 @@ struct PrefixTests {
     }
 
     @Test(arguments: [("", "/tenant-a"), ("paths: [/]", ""), ("paths: [/]", "/tenant-a")])
-    func `a request for the whole server does not leave`(more: String, url: String) async throws {
+    func `a request for the whole server does not leave an upstream with paths or a prefix`(more: String, url: String)
+        async throws
+    {
         let proxy = try await ProxyInProcess(upstream: more, url: url)
         for target in ["*", "http://api.test"] {
             let response = try await proxy.send(
@@ -56,7 +59,7 @@ struct PrefixTests {
         #expect(proxy.origin.requests.map(\.target) == ["\(url)/"])
     }
 
-    @Test func `why says so, too`() throws {
+    @Test func `why refuses a path that leads out of the prefix, too`() throws {
         let refusal = try Self.refusal("https://far.example/a", "", method: "OPTIONS")
         #expect(refusal?.contains("OPTIONS *") == true)
         for (url, path) in [("https://far.example/", ""), ("https://far.example/a", "/")] {

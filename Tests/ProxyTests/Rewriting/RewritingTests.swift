@@ -22,7 +22,7 @@ struct RewritingTests {
     }
 
     @Test(arguments: [200, 201, 302, 404])
-    func `through the proxy, to the host that was asked for`(status: Int) async throws {
+    func `a redirect through the proxy leads to the host that was asked for`(status: Int) async throws {
         let proxy = try await proxy(status: status)
         let own = proxy.origin.authority
         for host in ["api.test", "api.test:80", "API.TEST"] {
@@ -36,7 +36,7 @@ struct RewritingTests {
     }
 
     @Test(arguments: ["127.0.0.1", "localhost", "[::1]"])
-    func `at a base URL, to the listener by the name that was used`(name: String) async throws {
+    func `a redirect at a base URL leads to the listener by the name that was used`(name: String) async throws {
         let proxy = try await proxy()
         let host = "\(name):\(proxy.upstreamPort)"
         let response = try await RawClient.exchange(
@@ -47,7 +47,7 @@ struct RewritingTests {
         #expect(response.field("Alt-Svc") == nil)
     }
 
-    @Test func `rewrite: false leaves all of it alone`() async throws {
+    @Test func `rewrite: false leaves redirects and cookies alone`() async throws {
         let proxy = try await proxy("rewrite: false")
         let own = proxy.origin.authority
         let response = try await proxy.request(fields: ["Destination: http://api.test/t/x"])
@@ -60,7 +60,7 @@ struct RewritingTests {
         }
     }
 
-    @Test func `Host is the url's authority, or the program's own`() async throws {
+    @Test func `Host is the url's authority, or the program's own with host: keep`() async throws {
         let changed = try await proxy()
         #expect(try await changed.request("GET", "http://API.test/").status == 302)
         #expect(changed.origin.requests.first?.values("Host") == [changed.origin.authority])
@@ -73,7 +73,7 @@ struct RewritingTests {
         #expect(kept.origin.requests.map { $0.values("Host") } == [["api.test"], [host]])
     }
 
-    @Test func `Destination goes the other way, Referer and Origin stay`() async throws {
+    @Test func `Destination names the upstream's own address, Referer and Origin stay`() async throws {
         let proxy = try await proxy("browsers: true")
         let host = "127.0.0.1:\(proxy.upstreamPort)"
         _ = try await RawClient.exchange(
@@ -99,7 +99,9 @@ struct RewritingTests {
         ("", "http://u@ORIGIN/tenant-b/x"), ("", "../tenant-b/x"), ("paths: [/v1/]", "v2"), ("", "http:/tenant-b/x"),
         ("", "<http://ORIGIN/t/x>"), ("", "http://127.1/tenant-b"), ("", "http://localhost/tenant-b"),
     ])
-    func `Destination does not lead out of the upstream's paths`(more: String, destination: String) async throws {
+    func `a Destination that leads out of the upstream's paths is refused`(more: String, destination: String)
+        async throws
+    {
         let proxy = try await proxy(more)
         let value = destination.replacing("ORIGIN", with: proxy.origin.authority)
         try expectProblem(
@@ -116,7 +118,7 @@ struct RewritingTests {
         #expect(fields(response) == ["Set-Cookie: a=b; Secure"])
     }
 
-    @Test func `a handshake's cookies and an early answer's fields, too`() async throws {
+    @Test func `cookies of a handshake and fields of an early answer are rewritten, too`() async throws {
         let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 103 Early\r\nAlt-Svc: clear\r\nLink: </x>\r\n\r\n")
             try exchange.respond(body: "ok")

@@ -38,7 +38,7 @@ struct CallerTests {
         #expect(proxy.origin.requests.count == 2)
     }
 
-    @Test func `who an upstream does not name gets the one for everybody`() async throws {
+    @Test func `a caller that an upstream does not name gets the one for everybody`() async throws {
         let more = Self.more + "\n- host: shared.test\n  url: ORIGIN/rest\n"
         let proxy = try await ProxyInProcess(proxy: Self.users, more: more)
         for user in ["carol:c", "alice:a"] {
@@ -47,7 +47,7 @@ struct CallerTests {
         #expect(proxy.origin.requests.map(\.line) == ["GET /rest/x HTTP/1.1", "GET /signed/x HTTP/1.1"])
     }
 
-    @Test func `whom a host is not for does not get in by a wildcard, nor by unmatched: forward`() async throws {
+    @Test func `a caller that a host is not for gets in by no wildcard, nor by unmatched: forward`() async throws {
         let proxy = try await ProxyInProcess(
             proxy: Self.users + "\nunmatched: forward\nprivate_networks: [127.0.0.0/8]",
             more: Self.more + "\n- host: \"*.test\"\n  url: ORIGIN/wild\n")
@@ -57,7 +57,7 @@ struct CallerTests {
         #expect(try await proxy.request("GET", "http://other.test/x", fields: [basic("carol:c")]).status == 200)
     }
 
-    @Test func `on one connection each request is its own caller's`() async throws {
+    @Test func `each request on one connection has its own caller`() async throws {
         let proxy = try await ProxyInProcess(proxy: Self.users, more: Self.more)
         let client = try await proxy.connect()
         for (user, status) in [("alice:a", 200), ("carol:c", 403), ("bob:b", 200)] {
@@ -67,7 +67,7 @@ struct CallerTests {
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], []])
     }
 
-    @Test func `uids are those of the process behind a Unix socket`() async throws {
+    @Test func `a uid is that of the process behind a Unix socket`() async throws {
         let folder = try TemporaryDirectory()
         let (mine, path) = (UInt32(getuid()), folder.path(of: "h.sock"))
         let proxy = try await ProxyInProcess(change: {
@@ -109,7 +109,7 @@ struct CallerTests {
         #expect(try await RawClient.exchange(port: own, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").text == "ok")
     }
 
-    @Test func `all that is written has to fit`() async throws {
+    @Test func `each condition on the callers of an upstream has to fit`() async throws {
         let folder = try TemporaryDirectory()
         let path = folder.path(of: "h.sock")
         let proxy = try await ProxyInProcess(

@@ -19,7 +19,7 @@ struct NearHostTests {
         ("one.wilt.example.org", "*.wild.example.org"),
         ("10.1.2.3", "10.1.2.3:8000"),
     ])
-    func `a slip of the hand, or another port`(asked: String, meant: String) throws {
+    func `a host with a slip of the hand, or another port, is guessed`(asked: String, meant: String) throws {
         let hosts = try Self.near(
             """
             upstreams:
@@ -32,12 +32,12 @@ struct NearHostTests {
     }
 
     @Test(arguments: ["www.other.net", "10.1.2.4", "[::1]", "api.example.com.evil.net", "x", "com"])
-    func `not what only looks a little like it`(asked: String) throws {
+    func `a host that only looks a little like it is not guessed`(asked: String) throws {
         let hosts = try Self.near("upstreams: [{host: api.example.com}, {host: \"10.1.2.3:8000\"}]")
         #expect(try hosts.nearest(to: Authority(parsing: asked), caller: Caller()) == nil)
     }
 
-    @Test func `the nearest of several`() throws {
+    @Test func `the nearest of several hosts is guessed`() throws {
         let hosts = try Self.near(
             "upstreams: [{host: aap.example.com}, {host: api.example.com}, {host: bpj.example.com}]")
         #expect(try hosts.nearest(to: Authority(parsing: "bpi.example.com"), caller: nil)?.description != nil)

@@ -53,7 +53,7 @@ struct RouteListingTests {
         }
     }
 
-    @Test func `a rule behind others for all methods that one thinks of leads somewhere, too`() throws {
+    @Test func `a rule behind another one for many methods is listed with its own destination`() throws {
         let configuration = try configuration(
             """
             upstreams:
@@ -64,7 +64,7 @@ struct RouteListingTests {
             RouteListing(configuration).routes.map(\.destination) == ["https://named.example", "https://rest.example"])
     }
 
-    @Test func `each says what a program with https gets, and why says the same`() throws {
+    @Test func `each rule says what a program with https gets, and why says the same`() throws {
         let configuration = try configuration(
             """
             proxy: {unmatched: forward, connect: tunnel, tunnels: ["tunnel.test:443", "port.test:8443"]}
@@ -102,7 +102,7 @@ struct RouteListingTests {
         }
     }
 
-    @Test func `so do other hosts, and CONNECT`() throws {
+    @Test func `the listing says what other hosts and CONNECT get, and why says the same`() throws {
         let closed = RouteListing(try configuration("upstreams: [{host: a.test}]"))
         #expect(!closed.forwardsOthers)
         #expect(closed.tunnels.isEmpty)

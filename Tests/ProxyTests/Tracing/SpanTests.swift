@@ -46,7 +46,7 @@ struct SpanTests {
     }
 
     @Test(arguments: [nil, 0.0])
-    func `what is no context goes on as it is, too`(share: Double?) async throws {
+    func `a field that is no trace context goes on as it is, too`(share: Double?) async throws {
         let fields = ["traceparent: nonsense", "tracestate: a=1"]
         let (sent, spans) = try await exchange(share: share, fields: fields)
         #expect(sent.values("traceparent") == ["nonsense"])
@@ -93,7 +93,7 @@ struct SpanTests {
         #expect(sent.values("tracestate").isEmpty)
     }
 
-    @Test func `what the configuration injects stays`() async throws {
+    @Test func `trace fields that the configuration injects stay`() async throws {
         let (sent, spans) = try await exchange(
             share: 1, fields: [],
             upstream: "inject:\n  - {header: Authorization, scheme: Bearer}\n  - {header: Traceparent, value: theirs}")
@@ -171,7 +171,7 @@ struct SpanTests {
         #expect(all[1].attributes.contains(.init("error.type", .text("404"))))
     }
 
-    @Test func `who waits for a token is known while it waits, if it is recorded`() async throws {
+    @Test func `a request that waits for a token is known while it waits, if it is recorded`() async throws {
         let told = Recorder<String>()
         let spans = Recorder<TraceSpan>()
         var observer = ProxyObserver()
@@ -189,7 +189,7 @@ struct SpanTests {
         #expect(wait.time - span.start >= 140_000_000 && wait.time <= span.events[1].time)
     }
 
-    @Test func `over HTTP 2 as over HTTP 1`() async throws {
+    @Test func `requests over HTTP 2 get spans as over HTTP 1`() async throws {
         let spans = Recorder<TraceSpan>()
         let origin = try RecordingOrigin()
         let nginx = try await Nginx.secure(
@@ -207,7 +207,7 @@ struct SpanTests {
         #expect(origin.requests.first?.values("tracestate") == ["a=1"])
     }
 
-    @Test func `of a long path a part is kept`() async throws {
+    @Test func `a span keeps only a part of a long path`() async throws {
         let sizes = Recorder<Int>()
         var observer = ProxyObserver()
         observer.spans = ExchangeSpans(sampler: TraceSampler(share: 1), ended: { sizes.append($0.size) })

@@ -15,7 +15,7 @@ struct TraceParentTests {
     }
 
     @Test(arguments: ["00", "01", "02", "03"])
-    func `a good one is read and written as it is`(flags: String) throws {
+    func `a good traceparent is read and written as it is`(flags: String) throws {
         let written = "00-\(Self.trace)-\(Self.span)-\(flags)"
         let parent = try #require(parse(written))
         #expect(text(parent) == written)
@@ -25,7 +25,7 @@ struct TraceParentTests {
     }
 
     @Test(
-        "what can't be used",
+        "a traceparent that breaks the format is not used",
         arguments: [
             "", "00", "00-\(trace)-\(span)", "00-\(trace)-\(span)-0", "00-\(trace)-\(span)-001",
             "00-\(trace)-\(span)-01-", "00-\(trace)-\(span)-01-more", "ff-\(trace)-\(span)-01",
@@ -38,11 +38,11 @@ struct TraceParentTests {
     func bad(written: String) { #expect(parse(written) == nil) }
 
     @Test(arguments: ["cc-\(trace)-\(span)-01", "01-\(trace)-\(span)-01-what-the-future-has"])
-    func `of a later version the beginning is read, and ours goes on`(written: String) throws {
+    func `the known part of a later version of traceparent is read, and ours goes on`(written: String) throws {
         #expect(text(try #require(parse(written))) == "00-\(Self.trace)-\(Self.span)-01")
     }
 
-    @Test func `whoever asked decides, and flags that nobody knows are not passed on`() throws {
+    @Test func `the caller's decision to sample counts, and unknown flags are not passed on`() throws {
         var random = FastRandom(seed: 1)
         let none = TraceSampler(share: 0)
         let all = TraceSampler(share: 1)
@@ -67,7 +67,7 @@ struct TraceParentTests {
     }
 
     @Test(arguments: [-1.0, 0, .nan, 1e-300, 0.5, 0.9999999999999999, 1, 7])
-    func `no share is too odd`(share: Double) {
+    func `any number is a share of traces to sample`(share: Double) {
         let sampler = TraceSampler(share: share)
         #expect(sampler.takes(.max) == (share >= 1))
         #expect(sampler.takes(0) == (share > 0))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("a collector's answer")
 struct TracesAnswerTests {
-    @Test func `all taken, some not, and why`() throws {
+    @Test func `a collector's answer tells how many spans were refused, and why`() throws {
         #expect(try #require(TracesAnswer([])).rejected == 0)
         let some = try #require(TracesAnswer([0x0A, 0x06, 0x08, 0x96, 0x01, 0x12, 0x01, 0x78]))
         #expect(some.rejected == 150 && some.message == "x")
@@ -19,9 +19,9 @@ struct TracesAnswerTests {
     @Test(arguments: [
         [0x0A], [0x0A, 0x05, 0x08], [0x00, 0x00], [0x0B], [0x0F, 0x01], [0x25, 0, 0, 0], [0x80], [0x7B],
     ])
-    func `what is no answer`(bytes: [UInt8]) { #expect(TracesAnswer(bytes) == nil) }
+    func `bytes that are no answer of a collector are refused`(bytes: [UInt8]) { #expect(TracesAnswer(bytes) == nil) }
 
-    @Test func `nothing that comes ends the process`() {
+    @Test func `no bytes from a collector end the process`() {
         var random = FastRandom(seed: 7)
         for _ in 0..<20_000 {
             let bytes = (0..<Int.random(in: 0..<40, using: &random)).map { _ in

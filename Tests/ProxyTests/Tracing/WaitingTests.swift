@@ -4,7 +4,7 @@ import Testing
 
 @Suite("what waits for the collector, and for how long")
 struct WaitingTests {
-    @Test func `spans wait in their order, so many and of so many bytes at most`() {
+    @Test func `spans wait in their order, bounded in number and in bytes`() {
         var waiting = WaitingSpans<Int>(mostElements: 5, mostBytes: 100)
         for number in 0..<5 {
             let fits = waiting.add(number, size: 10)
@@ -23,7 +23,7 @@ struct WaitingTests {
         #expect(waiting.take(atMost: 9).isEmpty)
     }
 
-    @Test func `what a collector may be asked again with, and what not`() {
+    @Test func `a failure of a collector is told by whether it may be asked again`() {
         for status in [429, 502, 503, 504] {
             var patience = ExportRetry()
             guard case .again(let pause) = patience.ended(.answered(status: status, retryAfter: nil), random: 0.5)
@@ -55,7 +55,7 @@ struct WaitingTests {
         #expect(patience.ended(.unreachable, random: 0) == .again(after: .milliseconds(500)))
     }
 
-    @Test func `a collector's own word counts, within reason`() {
+    @Test func `a collector's own Retry-After counts, within reason`() {
         func step(_ wait: Duration) -> ExportRetry.Step {
             var patience = ExportRetry()
             return patience.ended(.answered(status: 429, retryAfter: wait), random: 0)

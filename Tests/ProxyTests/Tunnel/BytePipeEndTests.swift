@@ -31,7 +31,7 @@ struct BytePipeEndTests {
     }
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `the other end's end is passed on, and the client's direction goes on`(kind: BytePipe.Kind) async throws {
+    func `the upstream's end is passed on, and the client's direction goes on`(kind: BytePipe.Kind) async throws {
         let pipe = try await BytePipe(kind)
         let (client, end) = try await pipe.open()
         try await end.send("answer")
@@ -49,7 +49,7 @@ struct BytePipeEndTests {
     }
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `everything that was sent before an end arrives before it`(kind: BytePipe.Kind) async throws {
+    func `all bytes before an end arrive before it`(kind: BytePipe.Kind) async throws {
         let (client, end) = try await BytePipe(kind).open(receiveBuffer: 4096)
         let piece = [UInt8](repeating: 1, count: 1 << 20)
         async let sent: Void = end.send(piece, times: 8, within: .seconds(20))
@@ -60,7 +60,7 @@ struct BytePipeEndTests {
     }
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `an end right behind a megabyte takes nothing of it along`(kind: BytePipe.Kind) async throws {
+    func `an end right behind a megabyte loses none of it`(kind: BytePipe.Kind) async throws {
         let (client, end) = try await BytePipe(kind).open()
         try await client.send("x")
         _ = try await end.read(count: 1)
@@ -70,7 +70,7 @@ struct BytePipeEndTests {
     }
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `the other end's end comes behind all that it has sent`(kind: BytePipe.Kind) async throws {
+    func `the upstream's end comes behind all that it has sent`(kind: BytePipe.Kind) async throws {
         let (client, end) = try await BytePipe(kind).open()
         let down = pattern(8 << 20, step: 57)
         async let sent: Void = end.send(down)
@@ -100,7 +100,9 @@ struct BytePipeEndTests {
     }
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `what the client has sent with its end arrives behind the other one's, too`(kind: BytePipe.Kind) async throws {
+    func `bytes that the client sends with its end arrive behind the upstream's end, too`(kind: BytePipe.Kind)
+        async throws
+    {
         let (client, end) = try await BytePipe(kind).open()
         end.finishSending()
         #expect(try await client.readToEnd(within: Self.soon).isEmpty)
@@ -116,7 +118,7 @@ struct BytePipeEndTests {
     // MARK: Abruptly
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `one that is gone altogether ends it with the client's next words`(kind: BytePipe.Kind) async throws {
+    func `an upstream that is gone ends the pipe when the client sends again`(kind: BytePipe.Kind) async throws {
         let pipe = try await BytePipe(kind)
         let (client, end) = try await pipe.open()
         end.close()
@@ -149,7 +151,7 @@ struct BytePipeEndTests {
     }
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `a client that is reset while the other end floods it lets that one go`(kind: BytePipe.Kind) async throws {
+    func `a client that is reset releases an upstream that floods it`(kind: BytePipe.Kind) async throws {
         let pipe = try await BytePipe(kind)
         let (first, end) = try await pipe.open(receiveBuffer: 4096)
         var client: RawClient? = first
@@ -165,7 +167,7 @@ struct BytePipeEndTests {
     // MARK: By the proxy
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `one in which nothing moves ends after idle_timeout`(kind: BytePipe.Kind) async throws {
+    func `a pipe in which nothing moves ends after idle_timeout`(kind: BytePipe.Kind) async throws {
         let pipe = try await BytePipe(kind, idleTimeout: "700ms")
         let (client, end) = try await pipe.open()
         var start = ContinuousClock.now
@@ -182,7 +184,7 @@ struct BytePipeEndTests {
     }
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `draining leaves it its time, and then ends it`(kind: BytePipe.Kind) async throws {
+    func `draining leaves a pipe its time, and then ends it`(kind: BytePipe.Kind) async throws {
         let pipe = try await BytePipe(kind)
         let (client, end) = try await pipe.open()
         async let drained: Void = pipe.proxy.server.drain(within: .seconds(1))

@@ -7,7 +7,7 @@ import Testing
 @Suite("tunnels and upgraded connections carry what both sides say", .stopsProxies, .timeLimit(.minutes(1)))
 struct BytePipeTests {
     @Test(arguments: BytePipe.Kind.allCases)
-    func `bytes pass as they are, both ways`(kind: BytePipe.Kind) async throws {
+    func `bytes of a tunnel or an upgrade pass as they are, both ways`(kind: BytePipe.Kind) async throws {
         let pipe = try await BytePipe(kind)
         let (client, end) = try await pipe.open()
         let bytes = (0...255).map { UInt8($0) }
@@ -21,7 +21,7 @@ struct BytePipeTests {
     }
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `megabytes each way at once, whole and in order`(kind: BytePipe.Kind) async throws {
+    func `megabytes pass each way at once, whole and in order`(kind: BytePipe.Kind) async throws {
         let (client, end) = try await BytePipe(kind).open()
         let up = pattern(4 << 20, step: 31)
         let down = pattern(4 << 20, step: 57)
@@ -35,7 +35,7 @@ struct BytePipeTests {
     }
 
     @Test(arguments: BytePipe.Kind.allCases, [true, false])
-    func `whoever does not read stops the one who writes`(kind: BytePipe.Kind, clientReads: Bool) async throws {
+    func `a reader that stops reading stops the writer`(kind: BytePipe.Kind, clientReads: Bool) async throws {
         let (client, end) = try await BytePipe(kind).open()
         let writer = clientReads ? end : client
         let reader = clientReads ? client : end
@@ -57,7 +57,8 @@ struct BytePipeTests {
     }
 
     @Test(arguments: BytePipe.Kind.allCases)
-    func `the access log and the metrics count its bytes, the metrics as they go`(kind: BytePipe.Kind) async throws {
+    func `the access log and the metrics count a pipe's bytes, the metrics as they go`(kind: BytePipe.Kind) async throws
+    {
         let pipe = try await BytePipe(kind, isLogged: true)
         let (client, end) = try await pipe.open()
         try await client.send(Array(repeating: 1, count: 1000))

@@ -26,7 +26,7 @@ struct InsideConnectTests {
         return client
     }
 
-    @Test func `with a token, one request after the other`() async throws {
+    @Test func `requests inside CONNECT get the token, one after the other`() async throws {
         let proxy = try await ProxyInProcess(isLogged: true)
         let client = try await open(proxy)
         for path in ["/a", "/b"] {
@@ -43,7 +43,7 @@ struct InsideConnectTests {
         #expect(proxy.log.all.map(\.status) == [200, 200, 200, 200])
     }
 
-    @Test func `also what comes with the CONNECT, and byte by byte`() async throws {
+    @Test func `requests sent with the CONNECT, or byte by byte, are served`() async throws {
         let proxy = try await ProxyInProcess()
         let client = try await proxy.connect(
             sending: connectRequest("api.test:80") + Self.get() + Self.get("api.test", "/second"))
@@ -60,7 +60,7 @@ struct InsideConnectTests {
         #expect(try await slow.response().text == "ok")
     }
 
-    @Test func `an absolute target, a browser's fields and an upgrade, too`() async throws {
+    @Test func `an absolute target, a browser's fields and an upgrade are served inside CONNECT`() async throws {
         let proxy = try await ProxyInProcess()
         let client = try await open(proxy)
         try await client.send(message("GET", "http://api.test/absolute", fields: ["Origin: http://page.test"]))
@@ -85,7 +85,7 @@ struct InsideConnectTests {
         ("127.0.0.1:80", "nobody.test"), ("127.0.0.1:80", "127.0.0.1"), ("127.0.0.1:80", "api.test:443"),
         ("[::1]:80", "api.test:8080"),
     ])
-    func `no other host or port`(connect: String, host: String) async throws {
+    func `a request inside CONNECT to another host or port is refused`(connect: String, host: String) async throws {
         let proxy = try await ProxyInProcess(
             proxy: "unmatched: forward",
             more: "- {host: two.test, url: ORIGIN, client: api, allow_plaintext: true}")
@@ -107,7 +107,7 @@ struct InsideConnectTests {
         #expect(try await proxy.send(connectRequest("127.0.0.1:81"), method: "CONNECT").status == 403)
     }
 
-    @Test func `the CONNECT's user is theirs`() async throws {
+    @Test func `requests inside CONNECT are those of its user`() async throws {
         let proxy = try await ProxyInProcess(
             upstream: "callers: {users: [alice]}", proxy: "users: {alice: sesame, bob: open}")
         for (word, status) in [("YWxpY2U6c2VzYW1l", 200), ("Ym9iOm9wZW4=", 403)] {
@@ -122,7 +122,7 @@ struct InsideConnectTests {
 
     // MARK: What is no HTTP/1.1
 
-    @Test func `TLS ends with an alert and a log line, where it is not tunnelled`() async throws {
+    @Test func `TLS inside CONNECT ends with an alert and a log line, where it is not tunnelled`() async throws {
         let ends = Recorder<String>()
         let proxy = try await ProxyInProcess(
             more: "- {host: 'api.test:8443', url: ORIGIN, client: api, allow_plaintext: true}",
@@ -170,7 +170,7 @@ struct InsideConnectTests {
         #expect(proxy.log.all[0].errorClass == "connection_refused")
     }
 
-    @Test func `silence ends after header_timeout, and an end at once`() async throws {
+    @Test func `a silent CONNECT ends after header_timeout, and one that the client ends at once`() async throws {
         let ends = Recorder<String>()
         let proxy = try await ProxyInProcess(proxy: "header_timeout: 1s", observer: Self.noting(ends))
         let silent = try await open(proxy)
@@ -184,7 +184,7 @@ struct InsideConnectTests {
     }
 
     @Test(arguments: ["\u{0}", "\u{80}", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "SSH-2.0-x\r\n"])
-    func `other bytes get a 400`(bytes: String) async throws {
+    func `other bytes inside CONNECT get a 400`(bytes: String) async throws {
         let proxy = try await ProxyInProcess()
         let client = try await open(proxy)
         try await client.send(bytes + "\r\n\r\n")

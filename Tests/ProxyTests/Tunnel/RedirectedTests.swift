@@ -47,7 +47,7 @@ struct RedirectedTests {
 
     private static let accessDenied: [UInt8] = [0x15, 3, 3, 0, 2, 2, 49]
 
-    @Test func `an intercepted host gets its token`() async throws {
+    @Test func `a redirected connection to an intercepted host gets the token`() async throws {
         let proxy = try await Self.proxy()
         let run = try await curl(proxy, ["https://api.test/a", "https://api.test/b"])
         #expect(run.output == "okok", "\(run.transcript)")
@@ -87,7 +87,7 @@ struct RedirectedTests {
         """
 
     @Test(arguments: ["bytes", "records"])
-    func `however its ClientHello is cut`(way: String) async throws {
+    func `a redirected connection is served however its ClientHello is cut`(way: String) async throws {
         let proxy = try await Self.proxy()
         let folder = try TemporaryDirectory()
         let roots = try #require(proxy.server.interception).rootsPEM
@@ -100,7 +100,7 @@ struct RedirectedTests {
         #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"]])
     }
 
-    @Test func `a request inside it names the same host, and comes from no web page`() async throws {
+    @Test func `a request in redirected TLS has to name the same host, and come from no web page`() async throws {
         let proxy = try await Self.proxy()
         for field in ["Host: plain.test", "Host: nobody.test", "Host: api.test:80", "Sec-Fetch-Site: cross-site"] {
             let run = try await curl(
@@ -110,7 +110,7 @@ struct RedirectedTests {
         #expect(proxy.origin.requests.isEmpty)
     }
 
-    @Test func `others are refused, and the log says so`() async throws {
+    @Test func `redirected TLS to other hosts is refused, and the log says so`() async throws {
         let ends = Recorder<String>()
         let proxy = try await Self.proxy("", ends)
         for host in ["plain.test", "nobody.test"] {
@@ -125,7 +125,7 @@ struct RedirectedTests {
         #expect(proxy.origin.requests.isEmpty)
     }
 
-    @Test func `what is no ClientHello, or comes too late, is refused`() async throws {
+    @Test func `redirected bytes that are no ClientHello, or come too late, are refused`() async throws {
         let ends = Recorder<String>()
         let proxy = try await Self.proxy("header_timeout: 1s", ends)
         let hello = try await Self.hello("api.test")
@@ -141,7 +141,7 @@ struct RedirectedTests {
         #expect(try await short.readToEnd().isEmpty)
     }
 
-    @Test func `proxy.users can't be named in it`() async throws {
+    @Test func `a redirected connection is refused where proxy.users are asked for`() async throws {
         let ends = Recorder<String>()
         let proxy = try await Self.proxy("users: {me: secret of mine}", ends)
         let client = try await proxy.connect()
@@ -150,7 +150,7 @@ struct RedirectedTests {
         #expect(ends.all.count == 1)
     }
 
-    @Test func `without interception and tunnels it is told that this is TLS`() async throws {
+    @Test func `without interception and tunnels TLS on the listener gets a 400`() async throws {
         let proxy = try await Self.proxy("", upstream: "")
         let client = try await proxy.connect()
         try await client.send([0x16])

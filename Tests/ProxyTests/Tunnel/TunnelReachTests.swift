@@ -6,7 +6,7 @@ import Testing
 struct TunnelReachTests {
     // MARK: Where to
 
-    @Test func `only what is listed is reached`() async throws {
+    @Test func `a tunnel reaches only listed hosts`() async throws {
         let listed = try RawListener()
         let other = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(listed.port)")
@@ -20,7 +20,7 @@ struct TunnelReachTests {
         #expect(try await !other.isAwaited())
     }
 
-    @Test func `a name is listed in any case`() async throws {
+    @Test func `a listed name of a tunnel is read in any case`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("LocalHost:\(far.port)")
         #expect(try await proxy.send(connectRequest("LOCALHOST.:\(far.port)"), method: "CONNECT").status == 200)
@@ -30,7 +30,7 @@ struct TunnelReachTests {
         "127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1.2.3", "[::ffff:7f00:1]",
         "ip6-localhost", "localhost.", "[::127.0.0.1]", "[64:ff9b::127.0.0.1]",
     ])
-    func `anywhere is not here: no name and no form leads to a private address`(host: String) async throws {
+    func `no name and no form of an address leads a tunnel to a private address`(host: String) async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling(#""*""#)
         let response = try await proxy.send(connectRequest("\(host):\(far.port)"), method: "CONNECT")
@@ -44,7 +44,7 @@ struct TunnelReachTests {
     @Test(arguments: [
         "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "017700000001", "0", "127.0.0.1%25lo",
     ])
-    func `nor does another spelling of one`(host: String) async throws {
+    func `another spelling of a private address opens no tunnel`(host: String) async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling(#""*""#)
         let response = try await proxy.send(connectRequest("\(host):\(far.port)"), method: "CONNECT")
@@ -56,13 +56,13 @@ struct TunnelReachTests {
         "10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.100.100.200", "224.0.0.1", "[fe80::1]",
         "[fd00:ec2::254]", "[ff02::1]", "[::ffff:169.254.169.254]", "168.63.129.16",
     ])
-    func `nor to the neighbours and the cloud's metadata`(host: String) async throws {
+    func `no tunnel reaches the neighbours or the cloud's metadata`(host: String) async throws {
         let proxy = try await ProxyInProcess.tunnelling(#""*""#)
         let response = try await proxy.send(connectRequest("\(host):80"), method: "CONNECT")
         try expectProblem(response, "address-denied", upstream: nil)
     }
 
-    @Test func `private_networks are exceptions, and so is what is listed beside the star`() async throws {
+    @Test func `private_networks and hosts listed beside the star are exceptions`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling(#""*""#, proxy: "private_networks: [127.0.0.0/8]")
         _ = try await proxy.openTunnel(to: far)
@@ -90,7 +90,7 @@ struct TunnelReachTests {
 
     // MARK: When it can't
 
-    @Test func `nobody there is 502, and no 200 before`() async throws {
+    @Test func `a tunnel to a port where nobody listens is 502, with no 200 before`() async throws {
         let port = try freePort()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(port)")
         let client = try await proxy.connect(sending: connectRequest("127.0.0.1:\(port)") + "early")
@@ -100,13 +100,13 @@ struct TunnelReachTests {
         #expect(try await client.readToEnd().isEmpty)
     }
 
-    @Test func `no such name is 502`() async throws {
+    @Test func `a tunnel to a name that does not exist is 502`() async throws {
         let proxy = try await ProxyInProcess.tunnelling("no-such-host.invalid:443")
         let response = try await proxy.send(connectRequest("no-such-host.invalid:443"), method: "CONNECT")
         try expectProblem(response, "dns", upstream: nil)
     }
 
-    @Test func `nobody answering is 504`() async throws {
+    @Test func `a tunnel to an address that does not answer is 504`() async throws {
         let deaf = try DeafPort()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(deaf.port)")
         let response = try await proxy.send(connectRequest("127.0.0.1:\(deaf.port)"), method: "CONNECT")
@@ -133,7 +133,7 @@ struct TunnelReachTests {
         "CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "CONNECT * HTTP/1.1\r\nHost: x\r\n\r\n",
     ])
-    func `what is no CONNECT is refused, whether tunnels are allowed or not`(request: String) async throws {
+    func `a malformed CONNECT is refused, whether tunnels are allowed or not`(request: String) async throws {
         for proxy in [try await ProxyInProcess.tunnelling(#""*""#), try await ProxyInProcess()] {
             let client = try await proxy.connect(sending: request)
             try expectProblem(try await client.response(to: "CONNECT"), "malformed-request", upstream: nil)

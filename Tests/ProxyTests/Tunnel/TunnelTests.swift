@@ -5,7 +5,7 @@ import Testing
 
 @Suite("CONNECT opens a tunnel, where it is allowed to", .stopsProxies, .timeLimit(.minutes(1)))
 struct TunnelTests {
-    @Test func `what comes together with the CONNECT goes through behind the 200`() async throws {
+    @Test func `bytes that come together with the CONNECT go through behind the 200`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)")
         let client = try await proxy.connect(sending: connectRequest("127.0.0.1:\(far.port)") + "early bytes")
@@ -14,7 +14,7 @@ struct TunnelTests {
         #expect(try await client.response(to: "CONNECT").status == 200)
     }
 
-    @Test func `what comes with it, and the end behind it, goes through`() async throws {
+    @Test func `bytes that come with the CONNECT, and the end behind them, go through`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)")
         let client = try await proxy.connect(sending: connectRequest("127.0.0.1:\(far.port)") + "all of it")
@@ -27,7 +27,7 @@ struct TunnelTests {
         #expect(try await client.readToEnd() == Array("answer".utf8))
     }
 
-    @Test func `the request itself does not: nothing of it reaches the other end, no token either`() async throws {
+    @Test func `nothing of the CONNECT itself reaches the other end, no token either`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port), api.test:443")
         let client = try await proxy.connect(
@@ -88,7 +88,7 @@ struct TunnelTests {
         #expect(proxy.endpoint.requests.isEmpty)
     }
 
-    @Test func `ordinary requests beside it are served as ever`() async throws {
+    @Test func `ordinary requests beside a tunnel are served as ever`() async throws {
         let far = try RawListener()
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(far.port)")
         let (client, end) = try await proxy.openTunnel(to: far)

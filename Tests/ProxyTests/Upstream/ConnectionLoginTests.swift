@@ -45,7 +45,7 @@ struct ConnectionLoginTests {
         #expect(Set(proxy.origin.requests.map(\.connection)) == [0, 1])
     }
 
-    @Test func `the connection ends with the program's, or behind a challenge alone`() async throws {
+    @Test func `a login's connection ends with the program's, or behind a challenge alone`() async throws {
         let proxy = try await Self.proxy()
         for login in ["NTLM alice", "Negotiate begin"] {
             let alice = try await proxy.connect()
@@ -69,7 +69,7 @@ struct ConnectionLoginTests {
         #expect(try await Self.get(bob).text == "nobody")
     }
 
-    @Test func `a login of a request is none of its connection`() async throws {
+    @Test func `a login of a request does not bind its connection`() async throws {
         let proxy = try await Self.proxy()
         for login in ["Basic YTpi", "Bearer own", "NTLMX alice"] {
             let one = try await proxy.connect()

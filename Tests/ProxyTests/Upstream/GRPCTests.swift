@@ -37,7 +37,7 @@ struct GRPCTests {
     }
 
     @Test(arguments: [false, true])
-    func `one message each way, with metadata at the end`(tls: Bool) async throws {
+    func `a call with one message each way arrives, with metadata at the end`(tls: Bool) async throws {
         let proxy = try await proxy(tls: tls)
         for _ in 0..<3 {
             let response = try await call("Unary", Array("hello".utf8), proxy)
@@ -48,7 +48,7 @@ struct GRPCTests {
         }
     }
 
-    @Test func `streams in each direction`() async throws {
+    @Test func `streams of messages pass in each direction`() async throws {
         let proxy = try await proxy()
         let down = try await call("Down", Array("300".utf8), proxy)
         #expect(down.text.hasSuffix("299"))
@@ -66,14 +66,14 @@ struct GRPCTests {
         _ = try await both.client.read(until: "grpc-status: 0")
     }
 
-    @Test func `an answer larger than all windows`() async throws {
+    @Test func `an answer larger than all windows arrives whole`() async throws {
         let proxy = try await proxy()
         let response = try await call("Large", [UInt8](repeating: 0x62, count: 20_000), proxy)
         #expect(response.body.count == 20_000_005)
         #expect(response.trailers.value("grpc-status") == "0")
     }
 
-    @Test func `an error without a body, with its message`() async throws {
+    @Test func `an error of a call without a body arrives with its message`() async throws {
         let proxy = try await proxy()
         let response = try await call("Fails", [], proxy)
         #expect(response.status == 200)

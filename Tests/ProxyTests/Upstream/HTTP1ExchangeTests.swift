@@ -92,7 +92,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `which connections serve again`() {
+    @Test func `a connection serves again only if request and answer were whole and nobody ended it`() {
         func keeps(_ text: String, _ upload: HTTP1Exchange.Upload = .none, sends: Int = 0) -> Bool {
             var exchange = exchange(upload)
             exchange.sent(sends)
@@ -155,7 +155,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `bounds`() {
+    @Test func `interim answers, heads and trailers of an answer are bounded`() {
         var many = exchange()
         let interim = String(repeating: "HTTP/1.1 103 Hints\r\n\r\n", count: 33)
         let seen = feed(&many, interim, by: 1000)
@@ -169,13 +169,13 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `a line that drips is looked through once`() {
+    @Test func `a line that arrives byte by byte is searched once`() {
         // 100 KB byte by byte: without a mark of how far it was read, this would take minutes.
         var slow = exchange()
         #expect(!feed(&slow, "HTTP/1.1 200 OK\r\nX: " + String(repeating: "x", count: 90_000), by: 1).isRefused)
     }
 
-    @Test func `trailers that may pass`() {
+    @Test func `only trailers that may pass are kept`() {
         var exchange = exchange()
         _ = feed(
             &exchange,
@@ -185,7 +185,7 @@ struct HTTP1ExchangeTests {
     }
 
     @Test(arguments: [true, false])
-    func `once 100 has come, an early answer does not stop the body`(isContinued: Bool) {
+    func `an early answer behind 100 Continue does not stop the body`(isContinued: Bool) {
         var exchange = exchange(.length(10), expects: true)
         let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
         _ = feed(&exchange, (isContinued ? "HTTP/1.1 100 Continue\r\n\r\n" : "") + answer, by: 1000)

@@ -33,7 +33,7 @@ struct HTTP2CaseTests {
         "flood-ping", "flood-empty-data", "flood-window", "flood-priority", "flood-unknown", "flood-reset",
     ]
 
-    @Test func `what is in order is whole, and sent once more where nothing was processed`() async throws {
+    @Test func `an answer in order is whole, and sent once more where nothing was processed`() async throws {
         let proxy = try await ServerAndProxy(Self.fixture, upstream: Self.upstream).proxy
         for name in Self.whole {
             let client = try await proxy.connect(
@@ -45,7 +45,7 @@ struct HTTP2CaseTests {
         }
     }
 
-    @Test func `everything else is a 502 or a cut, and the next request is served`() async throws {
+    @Test func `every other answer is a 502 or a cut, and the next request is served`() async throws {
         let proxy = try await ServerAndProxy(Self.fixture, upstream: Self.upstream).proxy
         for name in Self.bad + (0..<14).flatMap({ ["reset-\($0)", "cut-\($0)"] }) {
             let response = try? await proxy.send("GET http://two.test/\(name) HTTP/1.1\r\nHost: two.test\r\n\r\n")

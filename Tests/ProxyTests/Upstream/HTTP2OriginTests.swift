@@ -125,7 +125,8 @@ struct HTTP2OriginTests {
         try await peers.stop()
     }
 
-    @Test func `a PING before the first request after a silence, and another connection takes the request`()
+    @Test
+    func `a PING before the first request after a silence finds a dead connection, and another takes the request`()
         async throws
     {
         let peers = try await Peers(HTTP2Liveness(probeAfter: Self.silence, probeWithin: .milliseconds(500)))

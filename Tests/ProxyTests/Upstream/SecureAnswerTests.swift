@@ -63,7 +63,7 @@ struct SecureAnswerTests {
         }
     }
 
-    @Test func `https in the target, where the upstream is https`() async throws {
+    @Test func `an https target is forwarded where the upstream is https`() async throws {
         let proxy = try await proxy(Self.server)
         let response = try await proxy.send("GET https://secure.test/whole HTTP/1.1\r\nHost: other.test\r\n\r\n")
         #expect(response.text == "hello")
@@ -184,7 +184,7 @@ struct SecureAnswerTests {
     @Test(arguments: [
         ("end", true), ("end, reset", true), ("close", false), ("reset", false), ("size", false), ("padding", false),
     ])
-    func `one of an unknown length ends by its own end alone`(end: String, isWhole: Bool) async throws {
+    func `a body of unknown length over HTTP 2 ends by its own end alone`(end: String, isWhole: Bool) async throws {
         let proxy = try await proxy(Self.frameServer, [end, "none"], "http2: true")
         let text = try? await proxy.request("GET", "http://secure.test/").text
         #expect((text == "hello") == isWhole)

@@ -16,17 +16,17 @@ struct BasicCredentialsTests {
         ("Aladdin:open sesame", "Aladdin", "open sesame"), ("a:", "a", ""), (":", "", ""), ("a:b:c", "a", "b:c"),
         ("tést:123£", "tést", "123£"),
     ])
-    func `the first colon parts them`(text: String, user: String, password: String) throws {
+    func `the first colon parts user name and password`(text: String, user: String, password: String) throws {
         let credentials = try #require(read(bytes: Array(text.utf8)))
         #expect(credentials.user == user && credentials.password == Array(password.utf8))
     }
 
-    @Test func `what is not UTF-8 is ISO 8859-1`() throws {
+    @Test func `credentials that are not UTF-8 are read as ISO 8859-1`() throws {
         let credentials = try #require(read(bytes: [0x74, 0xE9, 0x73, 0x74, 0x3A, 0x31, 0xA3, 0xFF]))
         #expect(credentials.user == "tést" && credentials.password == Array("1£ÿ".utf8))
     }
 
-    @Test func `no control character passes`() {
+    @Test func `credentials with a control character are refused`() {
         for byte in Array(UInt8(0)...0x1F) + [0x7F] {
             #expect(read(bytes: [0x61, byte, 0x3A, 0x62]) == nil)
             #expect(read(bytes: [0x61, 0x3A, 0x62, byte]) == nil)
@@ -41,7 +41,7 @@ struct BasicCredentialsTests {
         // Bits behind the last byte are zero in the canonical form.
         "Basic YTpiYx==",
     ])
-    func `anything else is none`(value: String) {
+    func `a field that is no canonical Basic credential is refused`(value: String) {
         #expect(read(value) == nil)
     }
 

@@ -51,7 +51,9 @@ struct GuessTests {
 
     private static let flood = (0..<(FailedLoginLimit.rate)).map { "alice:guess-\($0)" }
 
-    @Test func `over HTTP 2, one too many ends the connection, and no password behind it is compared`() async throws {
+    @Test func `one wrong password too many ends the connection of HTTP 2, and none behind it is compared`()
+        async throws
+    {
         let proxy = try await ProxyInProcess(proxy: Self.users)
         let (session, bytes) = try streams(Self.flood + ["alice:one more", "alice:right-a"])
         let client = try await proxy.connect()
@@ -110,7 +112,7 @@ struct GuessTests {
         withExtendedLifetime((guessers, many)) {}
     }
 
-    @Test func `who leaves before the answer gets no more guesses for it`() {
+    @Test func `a client that leaves before the answer gets no more guesses for it`() {
         var limit = FailedLoginLimit()
         let now = ContinuousClock.now
         for _ in 0..<FailedLoginLimit.rate {

@@ -19,7 +19,7 @@ struct UserTests {
                 + ["http://api.test/"], environment: ["no_proxy": nil])
     }
 
-    @Test func `who says nothing is asked who it is, and nothing goes upstream`() async throws {
+    @Test func `a program that does not say who it is gets 407, and nothing goes upstream`() async throws {
         let proxy = try await ProxyInProcess(proxy: Self.users)
         let response = try await proxy.request()
         try expectProblem(response, "user-required", upstream: nil)
@@ -51,7 +51,7 @@ struct UserTests {
         #expect(proxy.log.all[0].user == String(credentials.prefix { $0 != ":" }))
     }
 
-    @Test func `curl does it with --proxy-user, and not with a wrong one`() async throws {
+    @Test func `curl authenticates with --proxy-user, and not with a wrong password`() async throws {
         let proxy = try await ProxyInProcess(proxy: Self.users)
         #expect(try await curl(proxy, ["--proxy-user", "alice:secret of alice"]).output == "ok 200")
         #expect(
@@ -72,13 +72,13 @@ struct UserTests {
         ["Authorization: Basic YWxpY2U6c2VjcmV0IG9mIGFsaWNl"],
         ["Connection: Proxy-Authorization"],
     ])
-    func `nothing else opens`(fields: [String]) async throws {
+    func `no field but one right Basic credential gets in`(fields: [String]) async throws {
         let proxy = try await ProxyInProcess(proxy: Self.users)
         #expect(try await proxy.request(fields: fields).status == 407)
         #expect(proxy.origin.connections.isEmpty)
     }
 
-    @Test func `each request on a connection is asked anew`() async throws {
+    @Test func `each request on a connection needs its own credential`() async throws {
         let proxy = try await ProxyInProcess(proxy: Self.users)
         let client = try await proxy.connect(sending: message(fields: [basic("alice:secret of alice")]))
         #expect(try await client.response().status == 200)
@@ -103,7 +103,7 @@ struct UserTests {
         #expect(proxy.origin.connections.isEmpty)
     }
 
-    @Test func `an upstream's own listener asks too`() async throws {
+    @Test func `an upstream's own listener asks for users, too`() async throws {
         let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0", proxy: Self.users)
         let port = proxy.upstreamPort
         let request = "GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -112,7 +112,7 @@ struct UserTests {
         #expect(try await RawClient.exchange(port: port, known).status == 200)
     }
 
-    @Test func `a changed secret file counts without a restart, and the old one no more`() async throws {
+    @Test func `a changed secret file counts without a restart, and the old secret no more`() async throws {
         let folder = try TemporaryDirectory()
         let file = try folder.write("first\n", to: "alice")
         let proxy = try await ProxyInProcess(proxy: "users: {alice: {file: \(file)}}")
@@ -147,7 +147,7 @@ struct UserTests {
         #expect(try await proxy.request(fields: [basic("alice:second")]).status == 200)
     }
 
-    @Test func `an upgrade is asked like any request, and its credential goes no further`() async throws {
+    @Test func `an upgrade needs a credential like any request, and it goes no further`() async throws {
         let (proxy, far) = try await ProxyInProcess.upgrading(proxy: Self.users)
         let stranger = try await proxy.connect(sending: handshake() + "\u{81}\u{85}GET / HTTP/1.1\r\n\r\n")
         try expectProblem(try await stranger.response(), "user-required", upstream: nil)
@@ -183,7 +183,7 @@ struct UserTests {
         }
     }
 
-    @Test func `without the secrets the proxy does not start`() async throws {
+    @Test func `without the secrets of its users the proxy does not start`() async throws {
         let (configuration, _) = try Configuration.parse(
             yaml: "proxy: {listen: 127.0.0.1:0, users: {alice: x}, unmatched: forward}", file: "t.yaml",
             environment: [:])
